@@ -1,0 +1,120 @@
+//! Steer-backlog: what happens to a message that arrives, and what a turn takes up when it starts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{MessageId, TurnId};
+
+/// Waiting items one session may hold; the next sender is told it is full.
+pub const MAX_WAITING: usize = 50;
+
+/// What is already going on in the session a message arrives at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    pub running: Option<TurnId>,
+    pub queued: Option<TurnId>,
+    /// Inputs and backlog rows not yet taken up.
+    pub waiting: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Nothing is going on: a turn of its own, ready at once.
+    Run,
+    /// A turn is waiting to start: the message becomes part of it.
+    Join(TurnId),
+    /// A turn runs: a turn of its own, held until that one ends or is steered.
+    Hold,
+    Full,
+}
+
+pub fn admit(load: &Load) -> Admission {
+    match (&load.running, &load.queued) {
+        _ if load.waiting >= MAX_WAITING => Admission::Full,
+        (_, Some(queued)) => Admission::Join(queued.clone()),
+        (Some(_), None) => Admission::Hold,
+        (None, None) => Admission::Run,
+    }
+}
+
+/// A task a newer message interrupted: enough to go on from its stored tool results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumeToken {
+    /// The message that began the task.
+    pub message_id: MessageId,
+    /// The turn that was interrupted.
+    pub turn_id: TurnId,
+    /// How often the task has been steered away from.
+    pub steers: u32,
+}
+
+/// An item a session must still take up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    Resume { token: ResumeToken, task: String },
+    Announce { line: String },
+}
+
+impl Item {
+    pub fn is_resume(&self) -> bool {
+        matches!(self, Self::Resume { .. })
+    }
+}
+
+/// The single user message that drains the backlog.
+pub fn render(items: &[Item]) -> String {
+    let mut text = String::from("[Backlog]");
+    for item in items {
+        match item {
+            Item::Resume { task, .. } => {
+                text.push_str(
+                    "\nContinue this interrupted task from the tool results already above, then answer it: ",
+                );
+                text.push_str(&excerpt(task));
+            }
+            Item::Announce { line } => {
+                text.push('\n');
+                text.push_str(line);
+            }
+        }
+    }
+    text
+}
+
+fn excerpt(task: &str) -> String {
+    const SHOWN: usize = 2_000;
+    match task.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &task[..end]),
+        None => task.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(id: &str) -> Option<TurnId> {
+        Some(TurnId::new(id))
+    }
+
+    #[test]
+    fn a_message_runs_joins_or_is_held_by_what_is_going_on() {
+        let load = |running, queued, waiting| Load { running, queued, waiting };
+        assert_eq!(admit(&load(None, None, 0)), Admission::Run);
+        assert_eq!(admit(&load(turn("r"), None, 0)), Admission::Hold);
+        assert_eq!(admit(&load(turn("r"), turn("q"), 1)), Admission::Join(TurnId::new("q")));
+        assert_eq!(admit(&load(None, turn("q"), 1)), Admission::Join(TurnId::new("q")));
+        assert_eq!(admit(&load(turn("r"), turn("q"), MAX_WAITING)), Admission::Full);
+    }
+
+    #[test]
+    fn everything_waiting_is_drained_into_one_message() {
+        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: TurnId::new("t"), steers: 1 };
+        let items = [
+            Item::Resume { token, task: "count the files".into() },
+            Item::Announce { line: "[@agent:Ops#ops] finish".into() },
+        ];
+        let text = render(&items);
+        assert!(text.starts_with("[Backlog]\n"));
+        assert!(text.contains("count the files") && text.ends_with("[@agent:Ops#ops] finish"));
+    }
+}

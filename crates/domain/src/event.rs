@@ -1,0 +1,74 @@
+//! Events: rows for people and tools to read. They never drive a turn and are never in a prompt.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{AgentId, TraceId, TurnId};
+use crate::key::SessionKey;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum EventKind {
+    #[serde(rename = "message.waiting")]
+    MessageWaiting,
+    #[serde(rename = "message.refused")]
+    MessageRefused,
+    #[serde(rename = "turn.steered")]
+    TurnSteered,
+    #[serde(rename = "turn.failed")]
+    TurnFailed,
+    #[serde(rename = "turn.cancelled")]
+    TurnCancelled,
+    #[serde(rename = "turn.taken_over")]
+    TurnTakenOver,
+    #[serde(rename = "backlog.drained")]
+    BacklogDrained,
+    #[serde(rename = "gate.kept")]
+    GateKept,
+    #[serde(rename = "delivery.queued")]
+    DeliveryQueued,
+    #[serde(rename = "delivery.unknown")]
+    DeliveryUnknown,
+    #[serde(rename = "delivery.failed")]
+    DeliveryFailed,
+    #[serde(rename = "approval.asked")]
+    ApprovalAsked,
+    #[serde(rename = "approval.decided")]
+    ApprovalDecided,
+    #[serde(rename = "session.compacted")]
+    SessionCompacted,
+    #[serde(rename = "session.renewed")]
+    SessionRenewed,
+}
+
+impl EventKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MessageWaiting => "message.waiting",
+            Self::MessageRefused => "message.refused",
+            Self::TurnSteered => "turn.steered",
+            Self::TurnFailed => "turn.failed",
+            Self::TurnCancelled => "turn.cancelled",
+            Self::TurnTakenOver => "turn.taken_over",
+            Self::BacklogDrained => "backlog.drained",
+            Self::GateKept => "gate.kept",
+            Self::DeliveryQueued => "delivery.queued",
+            Self::DeliveryUnknown => "delivery.unknown",
+            Self::DeliveryFailed => "delivery.failed",
+            Self::ApprovalAsked => "approval.asked",
+            Self::ApprovalDecided => "approval.decided",
+            Self::SessionCompacted => "session.compacted",
+            Self::SessionRenewed => "session.renewed",
+        }
+    }
+}
+
+/// One event on its way into its row and its log line.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub kind: EventKind,
+    pub session: Option<SessionKey>,
+    pub turn: Option<TurnId>,
+    pub agent: Option<AgentId>,
+    pub trace: Option<TraceId>,
+    pub data: Value,
+}

@@ -1,0 +1,63 @@
+//! Named points at which a process may die. Production passes through them at the cost of one virtual call;
+//! the crash simulator and the SIGKILL tests stop the world there.
+
+use crate::port::Pending;
+
+macro_rules! kill_points {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum KillPoint { $($(#[$doc])* $name,)* }
+
+        impl KillPoint {
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|point| point.as_str() == text)
+            }
+        }
+    };
+}
+
+kill_points! {
+    /// A message arrived and nothing is stored.
+    IngressBefore = "ingress.before",
+    /// The message is stored and nobody was told.
+    IngressCommitted = "ingress.committed",
+    /// A turn is claimed and has done nothing.
+    TurnClaimed = "turn.claimed",
+    /// The prompt is ready, the model not yet asked.
+    PromptBuilt = "prompt.built",
+    /// The model is answering.
+    MidStream = "stream.mid",
+    /// The model answered and nothing of it is stored.
+    ReplyReceived = "reply.received",
+    /// The model's tool calls are stored.
+    StepStored = "step.stored",
+    /// A tool's intent is stored and the tool has not run.
+    IntentStored = "intent.stored",
+    /// The tool has run and its result is not stored.
+    ToolRan = "tool.ran",
+    /// The tool's result is stored.
+    ResultStored = "result.stored",
+    /// The turn has given way to a newer message.
+    Steered = "turn.steered",
+    /// The final text is about to be stored.
+    FinishBefore = "finish.before",
+    /// The turn is done in the database and nobody was told.
+    FinishCommitted = "finish.committed",
+    /// An outbox row is marked as being sent, nothing went out.
+    OutboxSending = "outbox.sending",
+    /// The platform accepted and nothing records it.
+    OutboxAccepted = "outbox.accepted",
+    /// The send is recorded.
+    OutboxRecorded = "outbox.recorded",
+}
+
+pub trait Faults: Send + Sync {
+    /// Returns at once in production. Where a fault is planned, the process ends here or this never returns.
+    fn reach(&self, point: KillPoint) -> Pending<'_, ()>;
+}

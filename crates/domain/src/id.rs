@@ -1,0 +1,134 @@
+//! Ids are newtypes: a turn id can never be passed where a message id is meant.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn new(value: impl Into<String>) -> Self {
+                Self(value.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+    };
+}
+
+id!(
+    /// One stored message.
+    MessageId
+);
+id!(
+    /// One turn job, from queued to its terminal state.
+    TurnId
+);
+id!(
+    /// One process that claims turn jobs. New at every start, so an old lease is never mistaken for ours.
+    NodeId
+);
+id!(
+    /// Follows one inbound message through every turn, child and delivery it causes.
+    TraceId
+);
+id!(
+    /// One incarnation of a session; `/new` starts another under the same key.
+    SessionId
+);
+id!(
+    /// One row of the outbox.
+    OutboxId
+);
+id!(
+    /// One question to a person.
+    ApprovalId
+);
+
+/// The id of an agent: `^[a-z][a-z0-9_-]{0,63}$`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct AgentId(String);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("'{0}' is not an agent id: a lower-case letter, then up to 63 of a-z, 0-9, '_' and '-'")]
+pub struct InvalidAgentId(pub String);
+
+impl AgentId {
+    pub fn parse(text: &str) -> Result<Self, InvalidAgentId> {
+        let mut chars = text.chars();
+        let first = chars.next().is_some_and(|c| c.is_ascii_lowercase());
+        let rest = chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-');
+        if first && rest && text.len() <= 64 {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidAgentId(text.to_owned()))
+        }
+    }
+
+    /// The agent of a home that names none.
+    pub fn main() -> Self {
+        Self("main".to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for AgentId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+impl schemars::JsonSchema for AgentId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AgentId".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_ids_are_short_lower_case_words() {
+        for good in ["a", "main", "ops-2", "code_review", &"x".repeat(64)] {
+            assert!(AgentId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "Main", "2ops", "-x", "a b", "a:b", "ä", &"x".repeat(65)] {
+            assert!(AgentId::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

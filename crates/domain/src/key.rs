@@ -1,0 +1,185 @@
+//! Session keys. A key is a value: two different conversations can never share one, because a part that
+//! holds a separator is escaped before the parts are joined.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::AgentId;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct SessionKey(String);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "'{0}' is not a session key: expected agent:<id>:…, cron:<job> or hook:<id>, lower case, at most 512 characters"
+)]
+pub struct InvalidKey(pub String);
+
+impl SessionKey {
+    /// `agent:<id>:<main_key>`, the conversation an agent has with its owner.
+    pub fn main(agent: &AgentId) -> Self {
+        Self::of(agent, &["main"])
+    }
+
+    /// `agent:<id>:<channel>:dm:<peer>`.
+    pub fn direct(agent: &AgentId, channel: &str, peer: &str) -> Self {
+        Self::of(agent, &[channel, "dm", peer])
+    }
+
+    /// `agent:<id>:<part>:<part>…`, each part escaped.
+    pub fn of(agent: &AgentId, parts: &[&str]) -> Self {
+        let mut key = format!("agent:{agent}");
+        for part in parts {
+            key.push(':');
+            key.push_str(&escape(part));
+        }
+        Self(key)
+    }
+
+    pub fn hook(id: &str) -> Self {
+        Self(format!("hook:{}", escape(id)))
+    }
+
+    /// Accepts exactly what this module writes, so that one conversation has one spelling.
+    pub fn parse(text: &str) -> Result<Self, InvalidKey> {
+        let refused = || InvalidKey(text.chars().take(80).collect());
+        let parts: Vec<&str> = text.split(':').collect();
+        let named = match parts.as_slice() {
+            ["agent", id, _, ..] => AgentId::parse(id).is_ok(),
+            ["cron" | "hook", _] => true,
+            _ => false,
+        };
+        let well_formed = parts.iter().all(|part| unescape(part).is_some_and(|raw| escape(&raw) == *part));
+        if named && well_formed && text.len() <= 512 { Ok(Self(text.to_owned())) } else { Err(refused()) }
+    }
+
+    /// The agent named by the key; cron and hook sessions name theirs elsewhere.
+    pub fn agent(&self) -> Option<AgentId> {
+        let mut parts = self.0.split(':');
+        (parts.next() == Some("agent")).then(|| parts.next())?.and_then(|id| AgentId::parse(id).ok())
+    }
+
+    pub fn parts(&self) -> Vec<String> {
+        self.0.split(':').filter_map(unescape).collect()
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionKey {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Escapes what would end a part, upper case (keys are lower case) and control characters. The empty part is `%`.
+fn escape(part: &str) -> String {
+    if part.is_empty() {
+        return "%".to_owned();
+    }
+    let mut out = String::with_capacity(part.len());
+    for c in part.chars() {
+        if matches!(c, ':' | '%' | '/' | '?' | '#') || c.is_control() || c.is_whitespace() || c.is_uppercase()
+        {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                out.push_str(&format!("%{byte:02x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn unescape(part: &str) -> Option<String> {
+    if part == "%" {
+        return Some(String::new());
+    }
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        if byte == b'%' {
+            let hex = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(hex, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(byte);
+            rest = tail;
+        }
+    }
+    let raw = String::from_utf8(bytes).ok()?;
+    (!raw.is_empty()).then_some(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn peer(a: &str, b: &str) -> SessionKey {
+        SessionKey::of(&AgentId::main(), &[a, "dm", b])
+    }
+
+    #[test]
+    fn parts_that_contain_separators_do_not_collide() {
+        assert_ne!(peer("a:b", "c"), peer("a", "b:c"));
+        assert_ne!(peer("a.b", "c"), peer("a_b", "c"));
+        assert_ne!(peer("A", "c"), peer("a", "c"));
+        assert_ne!(peer("", "c"), peer("%", "c"));
+    }
+
+    #[test]
+    fn keys_of_the_known_shapes_are_read() {
+        for good in [
+            "agent:main:main",
+            "agent:ops:telegram:dm:123",
+            "agent:ops:slack:channel:c1:thread:1.2",
+            "cron:daily",
+            "hook:x",
+        ] {
+            assert_eq!(SessionKey::parse(good).unwrap().as_str(), good);
+        }
+    }
+
+    #[test]
+    fn rubbish_is_not_a_key() {
+        for bad in [
+            "",
+            "main",
+            "agent:",
+            "agent:main",
+            "agent:Main:x",
+            "agent:main:",
+            "agent:main:a b",
+            "agent:main:%zz",
+            "agent:main:A",
+            "cron:a:b",
+            "agent:main:\u{0}",
+        ] {
+            assert!(SessionKey::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(SessionKey::parse(&format!("agent:main:{}", "x".repeat(600))).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_id_comes_back_as_it_went_in(a in any::<String>(), b in any::<String>()) {
+            let key = peer(&a, &b);
+            let parts = key.parts();
+            prop_assert_eq!(&parts[2..], &[a, "dm".to_owned(), b]);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The three classes of message: orchestration input, event, tool protocol. Only the first and the last are
+//! messages here; an event is a row of its own (`event.rs`) and can never reach a prompt.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::AgentId;
+use crate::tool::ToolCall;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    User,
+    Assistant,
+    Tool,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::User, Self::Assistant, Self::Tool].into_iter().find(|role| role.as_str() == text)
+    }
+}
+
+/// Who caused a message. Set by the runtime, never by the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    User,
+    Agent(AgentId),
+    Cron,
+    Hook,
+    System,
+}
+
+impl Origin {
+    /// Only a person's message steers a running turn and resets the budget of automatic turns.
+    pub fn is_person(&self) -> bool {
+        matches!(self, Self::User)
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "user" => Some(Self::User),
+            "cron" => Some(Self::Cron),
+            "hook" => Some(Self::Hook),
+            "system" => Some(Self::System),
+            _ => AgentId::parse(text.strip_prefix("agent:")?).ok().map(Self::Agent),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User => f.write_str("user"),
+            Self::Agent(id) => write!(f, "agent:{id}"),
+            Self::Cron => f.write_str("cron"),
+            Self::Hook => f.write_str("hook"),
+            Self::System => f.write_str("system"),
+        }
+    }
+}
+
+impl Serialize for Origin {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Origin {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("'{text}' is not an origin")))
+    }
+}
+
+/// The structured side of a message; its plain text is stored beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// A call the model made, in the order it made them.
+    ToolCall(ToolCall),
+    /// The one result of a call. `unknown` and `skipped` results are errors to the model.
+    ToolResult { call_id: String, name: String, is_error: bool },
+    /// Something a person attached; the bytes are elsewhere.
+    Attachment { name: String, media_type: String, url: String },
+}
+
+pub fn calls(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
+    parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    })
+}

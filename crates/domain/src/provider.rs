@@ -1,0 +1,221 @@
+//! Models: how one is named, asked and answers, and what can go wrong.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::port::Pending;
+use crate::tool::{ToolCall, ToolSpec};
+
+/// `provider/model`; the model's own name may hold further slashes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModelRef {
+    pub provider: String,
+    pub model: String,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("'{0}' is not a model: write provider/model, for example openai/gpt-5-mini")]
+pub struct InvalidModelRef(pub String);
+
+impl ModelRef {
+    pub fn parse(text: &str) -> Result<Self, InvalidModelRef> {
+        match text.trim().split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
+                Ok(Self { provider: provider.to_owned(), model: model.to_owned() })
+            }
+            _ => Err(InvalidModelRef(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for ModelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+impl Serialize for ModelRef {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ModelRef {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+impl schemars::JsonSchema for ModelRef {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ModelRef".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[^/]+/.+$", "description": "provider/model" })
+    }
+}
+
+/// Everything a model is shown for one call. Rendered anew for each, never stored.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prompt {
+    pub system: String,
+    pub messages: Vec<PromptMessage>,
+    pub tools: Vec<ToolSpec>,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PromptMessage {
+    User(String),
+    Assistant { text: String, calls: Vec<ToolCall> },
+    ToolResult { call_id: String, name: String, content: String, is_error: bool },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delta {
+    Text(String),
+    Reasoning(String),
+    /// A fallback model starts over: what was streamed before no longer counts.
+    Restart,
+}
+
+/// Tokens as the provider reported them. What it did not say stays `None`: unknown is never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    pub cached_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// The sum over the calls of one turn: known only where every part is known.
+    pub fn plus(self, other: Self) -> Self {
+        let add = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        Self {
+            input_tokens: add(self.input_tokens, other.input_tokens),
+            output_tokens: add(self.output_tokens, other.output_tokens),
+            cached_tokens: add(self.cached_tokens, other.cached_tokens),
+        }
+    }
+
+    pub const ZERO: Self = Self { input_tokens: Some(0), output_tokens: Some(0), cached_tokens: Some(0) };
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    pub text: String,
+    pub calls: Vec<ToolCall>,
+    pub usage: Usage,
+    /// The model that answered, which may be a fallback.
+    pub model: ModelRef,
+    /// The model stopped because it ran out of room, not because it was done.
+    pub truncated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorClass {
+    Auth,
+    Quota,
+    RateLimit,
+    Overload,
+    Timeout,
+    BadRequest,
+    ContextTooLong,
+    /// No connection, or one that broke.
+    Unreachable,
+    /// The answer could not be read.
+    Malformed,
+    /// No such provider or model is configured.
+    NotConfigured,
+}
+
+impl ErrorClass {
+    /// Another model may do better; a request that is wrong in itself will be wrong everywhere.
+    pub fn try_next(self) -> bool {
+        !matches!(self, Self::BadRequest | Self::ContextTooLong)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::Quota => "quota",
+            Self::RateLimit => "rate_limit",
+            Self::Overload => "overload",
+            Self::Timeout => "timeout",
+            Self::BadRequest => "bad_request",
+            Self::ContextTooLong => "context_too_long",
+            Self::Unreachable => "unreachable",
+            Self::Malformed => "malformed",
+            Self::NotConfigured => "not_configured",
+        }
+    }
+}
+
+/// Why no model answered, in words a person can act on. Never holds a key or a body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{model}: {message}")]
+pub struct ProviderError {
+    pub class: ErrorClass,
+    pub model: String,
+    pub message: String,
+    pub retry_after_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelInfo {
+    pub model: ModelRef,
+    /// Tokens; `None` where nobody said.
+    pub context_window: Option<u64>,
+    /// `ready`, `cooling` after an error, or `unreachable`.
+    pub status: ModelStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelStatus {
+    Ready,
+    Cooling,
+    Unreachable,
+}
+
+pub type Sink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
+
+/// Asks models. `candidates` is the agent's model and its fallbacks: each is tried once, in order.
+pub trait Provider: Send + Sync {
+    fn stream<'a>(
+        &'a self,
+        candidates: &'a [ModelRef],
+        prompt: &'a Prompt,
+        sink: Sink<'a>,
+    ) -> Pending<'a, Result<Reply, ProviderError>>;
+
+    fn models(&self) -> Pending<'_, Vec<ModelInfo>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_keeps_the_slashes_of_its_own_name() {
+        let model = ModelRef::parse("openrouter/meta/llama-3").unwrap();
+        assert_eq!((model.provider.as_str(), model.model.as_str()), ("openrouter", "meta/llama-3"));
+        assert!(
+            ModelRef::parse("gpt").is_err()
+                && ModelRef::parse("/x").is_err()
+                && ModelRef::parse("x/").is_err()
+        );
+    }
+
+    #[test]
+    fn unknown_usage_stays_unknown_in_a_sum() {
+        let known = Usage { input_tokens: Some(2), output_tokens: Some(3), cached_tokens: None };
+        let sum = Usage::ZERO.plus(known).plus(known);
+        assert_eq!(sum, Usage { input_tokens: Some(4), output_tokens: Some(6), cached_tokens: None });
+    }
+}

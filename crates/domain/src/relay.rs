@@ -1,0 +1,67 @@
+//! Loop prevention between sessions: no self-send, a hop limit, and a budget of turns nobody asked for.
+
+use crate::key::SessionKey;
+
+/// A message is refused at this hop; 0 to 7 are accepted.
+pub const MAX_HOPS: u32 = 8;
+
+/// A message one session sends to another, as the runtime knows it; nothing here is taken from its text.
+#[derive(Clone, Debug)]
+pub struct Relay {
+    pub from: SessionKey,
+    /// Hops behind it: the sender's own, plus one.
+    pub hop: u32,
+    /// Automatic turns this trace has already caused.
+    pub automatic_turns: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("a session cannot send to itself")]
+    SelfSend,
+    #[error("hop {0} of at most 7: the message went through too many agents")]
+    TooManyHops(u32),
+    #[error("{0} automatic turns in this trace: a person must continue it")]
+    BudgetSpent(u32),
+}
+
+impl Refusal {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::SelfSend => "self_send",
+            Self::TooManyHops(_) => "too_many_hops",
+            Self::BudgetSpent(_) => "automatic_budget_spent",
+        }
+    }
+}
+
+pub fn check(relay: &Relay, to: &SessionKey, budget: u32) -> Result<(), Refusal> {
+    if relay.from == *to {
+        return Err(Refusal::SelfSend);
+    }
+    if relay.hop >= MAX_HOPS {
+        return Err(Refusal::TooManyHops(relay.hop));
+    }
+    if relay.automatic_turns >= budget {
+        return Err(Refusal::BudgetSpent(relay.automatic_turns));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::AgentId;
+
+    #[test]
+    fn loops_are_refused_with_their_reason() {
+        let me = SessionKey::main(&AgentId::main());
+        let other = SessionKey::direct(&AgentId::main(), "web", "x");
+        let relay =
+            |from: &SessionKey, hop, automatic_turns| Relay { from: from.clone(), hop, automatic_turns };
+        assert_eq!(check(&relay(&other, 7, 19), &me, 20), Ok(()));
+        assert_eq!(check(&relay(&me, 0, 0), &me, 20), Err(Refusal::SelfSend));
+        assert_eq!(check(&relay(&other, 8, 0), &me, 20), Err(Refusal::TooManyHops(8)));
+        assert_eq!(check(&relay(&other, 1, 20), &me, 20), Err(Refusal::BudgetSpent(20)));
+    }
+}

@@ -1,0 +1,53 @@
+//! A session: durable conversation state.
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::Address;
+use crate::id::{AgentId, SessionId};
+use crate::job::Lane;
+use crate::key::SessionKey;
+use crate::provider::ModelRef;
+use crate::time::Millis;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    pub key: SessionKey,
+    pub id: SessionId,
+    pub agent: AgentId,
+    /// The agent a person switched to; `agent` otherwise.
+    pub active_agent: AgentId,
+    /// The model a person picked: never silently replaced by a fallback.
+    pub model_override: Option<ModelRef>,
+    pub delivers: bool,
+    pub sends: bool,
+    pub owner: Option<SessionKey>,
+    pub lane: Lane,
+    pub spawn_depth: u32,
+    pub delegation_depth: u32,
+    /// The conversation it first came from; replies use the address of their own message.
+    pub address: Option<Address>,
+    pub status: Status,
+    pub title: Option<String>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Active,
+    Archived,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Archived => "archived",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Active, Self::Archived].into_iter().find(|status| status.as_str() == text)
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a call was refused or failed, in words a model can act on.
+
+use std::io;
+
+use polyclaw_domain::tool::ToolOutcome;
+
+use crate::text;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+const LONGEST_MESSAGE: usize = 2048;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no tool '{0}' here")]
+    UnknownTool(String),
+    #[error("the arguments do not fit: {0}")]
+    Arguments(String),
+    #[error("the workspace folder can not be opened: {0}")]
+    Workspace(io::Error),
+    #[error("'{0}' is outside the workspace; only paths inside it can be used")]
+    Outside(String),
+    #[error("'{path}' {reason}")]
+    Path { path: String, reason: String },
+    #[error("'{path}': {source}")]
+    Io { path: String, source: io::Error },
+    #[error("'{path}' is {found}, not {wanted}")]
+    Kind { path: String, found: &'static str, wanted: &'static str },
+    #[error("'{path}' has {size} bytes, the limit is {limit}")]
+    TooLarge { path: String, size: u64, limit: u64 },
+    #[error("{0}")]
+    Edit(String),
+    #[error("stopped: it took longer than {0} s")]
+    OutOfTime(u64),
+    #[error("the command could not be run: {0}")]
+    Command(io::Error),
+    #[error("'{0}' is not a public address; fetching from private networks is switched off")]
+    Address(String),
+    #[error("the page could not be fetched: {0}")]
+    Fetch(String),
+    #[error("the tool stopped unexpectedly")]
+    Broken,
+}
+
+impl Error {
+    pub fn io(path: &str, source: impl Into<io::Error>) -> Self {
+        Self::Io { path: path.to_owned(), source: source.into() }
+    }
+
+    pub fn path(path: &str, reason: impl Into<String>) -> Self {
+        Self::Path { path: path.to_owned(), reason: reason.into() }
+    }
+
+    /// Stable, for logs: the message may quote what the model wrote, the code never does.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownTool(_) => "tool_unknown",
+            Self::Arguments(_) => "tool_arguments",
+            Self::Workspace(_) => "tool_workspace",
+            Self::Outside(_) => "tool_outside_workspace",
+            Self::Path { .. } => "tool_path",
+            Self::Io { .. } => "tool_io",
+            Self::Kind { .. } => "tool_file_kind",
+            Self::TooLarge { .. } => "tool_too_large",
+            Self::Edit(_) => "tool_edit",
+            Self::OutOfTime(_) => "tool_out_of_time",
+            Self::Command(_) => "tool_command",
+            Self::Address(_) => "tool_address",
+            Self::Fetch(_) => "tool_fetch",
+            Self::Broken => "tool_broken",
+        }
+    }
+}
+
+impl From<Error> for ToolOutcome {
+    fn from(error: Error) -> Self {
+        Self::error(text::cut(&error.to_string(), LONGEST_MESSAGE))
+    }
+}

@@ -1,0 +1,100 @@
+//! Text for a model: bounded, on one line where it has to be, and cut only between characters.
+
+use std::ffi::OsStr;
+
+/// At most `limit` bytes of `text`, with a visible mark where it was cut.
+pub fn cut(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(limit)])
+}
+
+/// A file name as one line: control characters in a name must not look like further entries.
+pub fn name(raw: &OsStr) -> String {
+    one_line(&raw.to_string_lossy())
+}
+
+pub fn one_line(text: &str) -> String {
+    if !text.contains(char::is_control) {
+        return text.to_owned();
+    }
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+/// Turns bytes that arrive in pieces into text, never splitting a character between two pieces.
+#[derive(Default)]
+pub struct Decoder {
+    held: Vec<u8>,
+}
+
+impl Decoder {
+    pub fn push(&mut self, bytes: &[u8]) -> String {
+        self.held.extend_from_slice(bytes);
+        let whole = self.held.len() - unfinished(&self.held);
+        let text = String::from_utf8_lossy(&self.held[..whole]).into_owned();
+        self.held.drain(..whole);
+        text
+    }
+
+    /// What was still held back when the bytes ended.
+    pub fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
+    }
+}
+
+/// How many bytes at the end begin a character that is not complete yet.
+fn unfinished(bytes: &[u8]) -> usize {
+    for back in 1..=bytes.len().min(3) {
+        let byte = bytes[bytes.len() - back];
+        let needs = match byte {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            0x80..=0xbf => continue,
+            _ => return 0,
+        };
+        return if needs > back { back } else { 0 };
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        assert_eq!(cut("äöü", 3), "ä…");
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("abc", 0), "…");
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_stays_one_line() {
+        assert_eq!(name(OsStr::new("a\nb")), "a\u{fffd}b");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_decode_like_the_whole(text in any::<String>(), size in 1usize..5) {
+            let mut decoder = Decoder::default();
+            let mut out = String::new();
+            for piece in text.as_bytes().chunks(size) {
+                out.push_str(&decoder.push(piece));
+            }
+            out.push_str(&decoder.finish());
+            prop_assert_eq!(out, text);
+        }
+
+        #[test]
+        fn rubbish_is_bounded(bytes in any::<Vec<u8>>()) {
+            let mut decoder = Decoder::default();
+            let text = decoder.push(&bytes);
+            prop_assert!(decoder.held.len() <= 3);
+            prop_assert!(text.len() + decoder.finish().len() <= bytes.len() * 3);
+        }
+    }
+}

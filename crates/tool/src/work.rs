@@ -1,0 +1,87 @@
+//! Blocking work off the async threads: it ends by itself after a while, and soon after nobody waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// Asked between the steps of long work.
+pub struct Budget {
+    ends: Instant,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Budget {
+    pub fn is_spent(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.ends
+    }
+
+    pub fn check(&self) -> Result<()> {
+        if self.is_spent() { Err(Error::OutOfTime(LONGEST.as_secs())) } else { Ok(()) }
+    }
+}
+
+/// Set when the waiting future is dropped: a blocking thread can not be stopped from outside, only asked.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+pub async fn blocking<T, F>(work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce(&Budget) -> Result<T> + Send + 'static,
+{
+    let waiting = Waiting(Arc::new(AtomicBool::new(false)));
+    let abandoned = Arc::clone(&waiting.0);
+    let task = tokio::task::spawn_blocking(move || {
+        let budget = Budget { ends: Instant::now() + LONGEST, abandoned };
+        budget.check()?;
+        work(&budget)
+    });
+    task.await.unwrap_or(Err(Error::Broken))
+}
+
+#[cfg(test)]
+impl Budget {
+    pub fn ample() -> Self {
+        Self { ends: Instant::now() + LONGEST, abandoned: Arc::default() }
+    }
+
+    pub fn empty() -> Self {
+        Self { ends: Instant::now(), abandoned: Arc::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_nobody_waits_for_is_asked_to_stop() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let started = blocking(move |budget| {
+            let begun = Instant::now();
+            while !budget.is_spent() && begun.elapsed() < Duration::from_secs(10) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            tell.send(begun.elapsed()).ok();
+            Ok(())
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(50), started).await.is_err());
+        let took = tokio::task::spawn_blocking(move || told.recv().unwrap()).await.unwrap();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_an_error() {
+        let outcome = blocking(|_| -> Result<()> { panic!("a bug") }).await;
+        assert!(matches!(outcome, Err(Error::Broken)));
+    }
+}
