@@ -5,6 +5,7 @@ pub mod agent;
 pub mod approval;
 pub mod backlog;
 pub mod channel;
+pub mod config;
 pub mod delivery;
 pub mod event;
 pub mod fault;

@@ -157,7 +157,7 @@ impl Turn {
         let fingerprint = (call.name.clone(), call.arguments.to_string(), outcome.content.clone());
         let times = self.seen.entry(fingerprint).or_default();
         *times += 1;
-        (*times >= self.limits.repeats).then(|| Stop::Loop { tool: call.name, times: *times })
+        (*times >= self.limits.repeats).then_some(Stop::Loop { tool: call.name, times: *times })
     }
 }
 

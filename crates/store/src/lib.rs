@@ -1,1 +1,26 @@
+//! All the SQL there is. A query is a constant beside the function that runs it; the same text runs on SQLite
+//! and on PostgreSQL, and only the migrations differ.
 
+pub mod agents;
+pub mod approvals;
+pub mod backlog;
+mod db;
+mod error;
+pub mod events;
+pub mod ingress;
+pub mod intents;
+pub mod jobs;
+mod live;
+pub mod messages;
+mod migrate;
+pub mod outbox;
+mod pg;
+pub mod sessions;
+mod sqlite;
+mod tx;
+pub mod usage;
+
+pub use db::{Db, Target};
+pub use error::{Error, Result};
+pub use live::Signal;
+pub use tx::{Param, Row, Tx};

@@ -1,0 +1,166 @@
+//! The config of one instance: its types (whose doc comments are the reference for users), how a file is
+//! read into them, and the JSON Schema made from them.
+//!
+//! Reading goes one way: text → a tree that knows its lines ([`document`]) → the tree checked against the
+//! schema, key by key ([`shape`]) → the typed [`Config`] → the rules between values (each section's `check`).
+//! The schema that editors get is therefore the one that decides. A new section is a file with a type, a
+//! field in [`Config`] and a line in [`Config::check`].
+
+mod agents;
+mod channels;
+mod delivery;
+mod document;
+mod expand;
+mod gateway;
+mod lanes;
+mod models;
+mod name;
+mod observability;
+mod providers;
+mod report;
+mod secret;
+mod session;
+mod shape;
+mod store;
+mod tools;
+mod turns;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use agents::{Agent, AgentDefaults, Agents, ToolRules};
+pub use channels::{Channels, Webhook};
+pub use delivery::Delivery;
+pub use expand::{Lookup, Source};
+pub use gateway::{Auth, Gateway};
+pub use lanes::Lanes;
+pub use models::Model;
+pub use observability::{LogFormat, LogLevel, Observability};
+pub use providers::{Provider, ProviderKind};
+pub use report::{ConfigError, ConfigErrors};
+pub use secret::Secret;
+pub use session::Session;
+pub use store::Store;
+pub use tools::Tools;
+pub use turns::Turns;
+
+use document::Node;
+use report::Report;
+use shape::Shape;
+
+use crate::provider::ModelRef;
+
+/// The version of the file format that this program reads and writes.
+const SCHEMA: u32 = 1;
+
+/// The config of one instance. Everything has a default; an empty file is a valid config.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The version of this file's format. Always 1 today.
+    pub schema: u32,
+    pub gateway: Gateway,
+    pub store: Store,
+    /// The services that answer as models, by a name of your choice: `[providers.openai]`. With none, keys in
+    /// the environment, then local model servers, then the embedded model are used.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub providers: BTreeMap<String, Provider>,
+    /// What is known about single models, by their full name: `[models."openai/gpt-5-mini"]`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, Model>,
+    pub agents: Agents,
+    pub session: Session,
+    pub tools: Tools,
+    pub lanes: Lanes,
+    pub turns: Turns,
+    pub delivery: Delivery,
+    pub channels: Channels,
+    pub observability: Observability,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            schema: SCHEMA,
+            gateway: Gateway::default(),
+            store: Store::default(),
+            providers: BTreeMap::new(),
+            models: BTreeMap::new(),
+            agents: Agents::default(),
+            session: Session::default(),
+            tools: Tools::default(),
+            lanes: Lanes::default(),
+            turns: Turns::default(),
+            delivery: Delivery::default(),
+            channels: Channels::default(),
+            observability: Observability::default(),
+        }
+    }
+}
+
+impl Config {
+    /// How many tokens of context a model takes, where the config says so or not.
+    pub fn context_window(&self, model: &ModelRef) -> u64 {
+        self.models.get(&model.to_string()).cloned().unwrap_or_default().context_window
+    }
+
+    fn check(&self, report: &mut Report) {
+        if self.schema != SCHEMA {
+            let message =
+                format!("this file is of schema {}, this program reads schema {SCHEMA}", self.schema);
+            report.error("schema", message, "use the polyclaw that wrote it, or write schema = 1");
+        }
+        self.gateway.check(report);
+        self.store.check(report);
+        providers::check(&self.providers, report);
+        models::check(&self.models, &self.providers, report);
+        self.agents.check(&self.providers, report);
+        self.session.check(report);
+        self.channels.check(&self.agents, report);
+    }
+}
+
+/// Reads a config from the text of a file. `file` is the name shown in messages; a name ending in `.json` or
+/// `.json5`, or text that starts like JSON, is read as JSON5 with camelCase keys, everything else as TOML.
+/// Reports every error it finds at once.
+pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, ConfigErrors> {
+    let mut report = Report::new(file);
+    let root = match document::read(text, file) {
+        Ok(root) => root,
+        Err(syntax) => {
+            report.syntax(syntax);
+            return Err(report.into_errors());
+        }
+    };
+    let config = shaped(root, document::is_json(text, file), lookup, &mut report);
+    config.check(&mut report);
+    if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
+}
+
+/// The typed config of a tree. A section with an error in it is left at its default, so that the others can
+/// still be checked.
+fn shaped(root: Node, json: bool, lookup: Lookup<'_>, report: &mut Report) -> Config {
+    let schema = schema();
+    let mut value = Shape::new(&schema, json, lookup, report).fit(root);
+    if let Some(sections) = value.as_object_mut() {
+        sections.retain(|section, _| report.is_sound(section));
+    }
+    serde_json::from_value(value).unwrap_or_else(|error| {
+        report.error("", format!("this config cannot be read: {error}"), "");
+        Config::default()
+    })
+}
+
+/// The JSON Schema of the file, for editors and for `polyclaw config schema`.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Config);
+    schema.insert("title".to_owned(), "Polyclaw config".into());
+    schema.to_value()
+}
+
+/// The commented file that is written for a new home. It says what the defaults say.
+pub fn first_run_text() -> &'static str {
+    include_str!("config/first_run.toml")
+}

@@ -1,0 +1,217 @@
+//! `[agents]`: who answers, and with what.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::name;
+use super::providers::{Provider, check_model};
+use super::report::Report;
+use crate::id::AgentId;
+use crate::provider::ModelRef;
+
+/// The agents of the instance. Without a list there is one agent, `main`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Agents {
+    /// The agent that answers where nothing names another. Needed where several are listed and none of them says
+    /// `default = true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<AgentId>,
+    pub defaults: AgentDefaults,
+    /// The agents: `[[agents.list]]`, or `[agents.entries.<id>]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<Agent>,
+}
+
+/// What an agent has where it does not say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentDefaults {
+    /// The model that answers, as `provider/model`. Without it the best one found at start is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// The models to try, in this order, when the first one fails.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<ModelRef>,
+    /// What the model is told about its task before anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// From 0, always the likeliest word, to 2. Without it the provider's own default holds.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The longest answer of one model call, in tokens. Without it the provider's own default holds.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+}
+
+/// One agent: `[[agents.list]]`. What it leaves out it takes from `agents.defaults`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// A lower-case word; it is part of session keys and the agent's command in chats.
+    pub id: AgentId,
+    /// The name people see. The id if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What this agent is for, in a sentence: other agents and the router read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// This agent answers where nothing names another.
+    #[serde(default)]
+    pub default: bool,
+    /// The model that answers, as `provider/model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// The models to try when the first one fails. An empty list means: no other than its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallbacks: Option<Vec<ModelRef>>,
+    /// What the model is told about its task before anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// From 0, always the likeliest word, to 2.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    #[serde(default)]
+    pub tools: ToolRules,
+    /// The folder in which it reads and writes files. Below the instance's home if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
+}
+
+/// Which tools an agent may use. Deny wins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolRules {
+    /// The tools to allow, by name. Empty means every tool the instance has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// The tools to refuse, by name, even if allowed above.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+}
+
+impl Agent {
+    pub fn new(id: AgentId) -> Self {
+        Self {
+            id,
+            name: None,
+            description: None,
+            default: false,
+            model: None,
+            fallbacks: None,
+            system_prompt: None,
+            temperature: None,
+            tools: ToolRules::default(),
+            workspace: None,
+        }
+    }
+
+    fn shown_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.id.as_str())
+    }
+}
+
+impl Agents {
+    /// The agent that answers where nothing names another.
+    pub fn default_id(&self) -> AgentId {
+        let marked = self.list.iter().find(|agent| agent.default).or(self.list.first());
+        self.default.clone().or_else(|| marked.map(|agent| agent.id.clone())).unwrap_or_else(AgentId::main)
+    }
+
+    /// Every agent there is, with what it leaves out filled in. Never empty.
+    pub fn resolved(&self) -> Vec<Agent> {
+        let default = self.default_id();
+        let listed = if self.list.is_empty() { vec![Agent::new(AgentId::main())] } else { self.list.clone() };
+        listed.into_iter().map(|agent| self.filled(agent, &default)).collect()
+    }
+
+    fn filled(&self, agent: Agent, default: &AgentId) -> Agent {
+        let shared = &self.defaults;
+        Agent {
+            name: Some(agent.shown_name().to_owned()),
+            default: agent.id == *default,
+            model: agent.model.or_else(|| shared.model.clone()),
+            fallbacks: agent.fallbacks.or_else(|| Some(shared.fallbacks.clone())),
+            system_prompt: agent.system_prompt.or_else(|| shared.system_prompt.clone()),
+            temperature: agent.temperature.or(shared.temperature),
+            ..agent
+        }
+    }
+
+    /// A rule elsewhere names an agent: it must be one of ours.
+    pub(super) fn check_named(&self, id: &AgentId, path: &str, report: &mut Report) {
+        let agents = self.resolved();
+        if agents.iter().all(|agent| agent.id != *id) && report.is_sound("agents") {
+            let ids: Vec<&str> = agents.iter().map(|agent| agent.id.as_str()).collect();
+            report.error(path, format!("there is no agent \"{id}\""), name::suggest(id.as_str(), &ids));
+        }
+    }
+
+    pub(super) fn check(&self, providers: &BTreeMap<String, Provider>, report: &mut Report) {
+        self.check_unique(report);
+        self.check_default(report);
+        for (path, model) in self.models() {
+            check_model(model, &path, providers, report);
+        }
+    }
+
+    fn check_unique(&self, report: &mut Report) {
+        for (index, agent) in self.list.iter().enumerate() {
+            let earlier = self.list[..index].iter().enumerate();
+            let path = |index: usize, key: &str| format!("agents.list[{index}].{key}");
+            for (other, twin) in earlier {
+                let first =
+                    report.line_of(&path(other, "id")).map(|line| format!("the first one is in line {line}"));
+                if twin.id == agent.id {
+                    let message = format!("there are two agents \"{}\"", agent.id);
+                    report.error(&path(index, "id"), message, first.unwrap_or_default());
+                } else if twin.shown_name() == agent.shown_name() {
+                    let message = format!("there are two agents named {:?}", agent.shown_name());
+                    report.error(&path(index, "name"), message, first.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    fn check_default(&self, report: &mut Report) {
+        if let Some(id) = &self.default {
+            self.check_named(id, "agents.default", report);
+        }
+        if self.list.len() > 1 && self.default.is_none() && self.list.iter().all(|agent| !agent.default) {
+            let first = &self.list[0].id;
+            let hint = format!("add default = \"{first}\" to [agents], or default = true to one of them");
+            report.error("agents.list", "there are several agents, and none is the default", hint);
+        }
+        let chosen = self.default_id();
+        let others = self.list.iter().enumerate().filter(|(_, agent)| agent.default && agent.id != chosen);
+        for (index, agent) in others {
+            let message = format!("\"{}\" and \"{chosen}\" cannot both be the default", agent.id);
+            report.error(&format!("agents.list[{index}].default"), message, "keep one of them");
+        }
+    }
+
+    fn models(&self) -> Vec<(String, &ModelRef)> {
+        let mut models = listed("agents.defaults", self.defaults.model.as_ref(), &self.defaults.fallbacks);
+        for (index, agent) in self.list.iter().enumerate() {
+            let fallbacks = agent.fallbacks.as_deref().unwrap_or_default();
+            models.extend(listed(&format!("agents.list[{index}]"), agent.model.as_ref(), fallbacks));
+        }
+        models
+    }
+}
+
+fn listed<'a>(
+    path: &str,
+    model: Option<&'a ModelRef>,
+    fallbacks: &'a [ModelRef],
+) -> Vec<(String, &'a ModelRef)> {
+    let own = model.into_iter().map(|model| (format!("{path}.model"), model));
+    let others = fallbacks.iter().enumerate().map(|(at, model)| (format!("{path}.fallbacks[{at}]"), model));
+    own.chain(others).collect()
+}

@@ -1,0 +1,147 @@
+//! The text of a config file as a tree that remembers where each value stands.
+
+mod json;
+mod toml;
+
+use super::name;
+
+/// Deeper nesting than this is no config, and would only exhaust the stack.
+const MAX_DEPTH: usize = 64;
+
+pub(super) struct Node {
+    pub line: usize,
+    /// The path as the user wrote it, for messages: `agents.entries.ops.systemPrompt`.
+    pub written: String,
+    pub kind: Kind,
+}
+
+pub(super) enum Kind {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    /// TOML has dates; no setting is one.
+    Date,
+    List(Vec<Node>),
+    Table(Vec<(String, Node)>),
+}
+
+pub(super) struct Syntax {
+    pub line: Option<usize>,
+    pub message: String,
+}
+
+pub(super) fn is_json(text: &str, file: &str) -> bool {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let looks_so = ["{", "//", "/*"].iter().any(|opening| start.starts_with(opening));
+    looks_so || file.ends_with(".json") || file.ends_with(".json5")
+}
+
+pub(super) fn read(text: &str, file: &str) -> Result<Node, Syntax> {
+    let json = is_json(text, file);
+    let text = text.trim_start_matches('\u{feff}');
+    let mut root = if json { json::read(text)? } else { toml::read(text)? };
+    root.name(String::new());
+    root.list_entries();
+    Ok(root)
+}
+
+impl Node {
+    fn new(line: usize, kind: Kind) -> Self {
+        Self { line, written: String::new(), kind }
+    }
+
+    fn name(&mut self, path: String) {
+        match &mut self.kind {
+            Kind::Table(entries) => {
+                for (key, node) in entries {
+                    node.name(name::join(&path, key));
+                }
+            }
+            Kind::List(items) => {
+                for (index, node) in items.iter_mut().enumerate() {
+                    node.name(format!("{path}[{index}]"));
+                }
+            }
+            _ => {}
+        }
+        self.written = path;
+    }
+
+    /// `agents.entries` (a table by id) is another spelling of `agents.list`. Each node keeps the path it was
+    /// written under, so messages still name the entry.
+    fn list_entries(&mut self) {
+        let Some(Kind::Table(agents)) = self.child("agents").map(|node| &mut node.kind) else { return };
+        let Some(at) = agents.iter().position(|(key, node)| key == "entries" && node.is_table()) else {
+            return;
+        };
+        let (_, entries) = agents.remove(at);
+        let (line, written) = (entries.line, entries.written.clone());
+        let Kind::Table(entries) = entries.kind else { return };
+        let items = entries.into_iter().map(|(id, node)| node.with_id(id));
+        match agents.iter_mut().find(|(key, _)| key == "list").map(|(_, node)| &mut node.kind) {
+            Some(Kind::List(list)) => list.extend(items),
+            _ => {
+                let list = Node { line, written, kind: Kind::List(items.collect()) };
+                agents.push(("list".to_owned(), list));
+            }
+        }
+    }
+
+    fn with_id(mut self, id: String) -> Self {
+        if let Kind::Table(keys) = &mut self.kind {
+            let node = Self { line: self.line, written: self.written.clone(), kind: Kind::Text(id) };
+            keys.insert(0, ("id".to_owned(), node));
+        }
+        self
+    }
+
+    fn child(&mut self, key: &str) -> Option<&mut Self> {
+        let Kind::Table(entries) = &mut self.kind else { return None };
+        entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    fn is_table(&self) -> bool {
+        matches!(self.kind, Kind::Table(_))
+    }
+}
+
+impl Kind {
+    /// A whole number may come as `1e3`.
+    fn number(value: f64) -> Self {
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        #[allow(clippy::cast_possible_truncation)]
+        if value.fract() == 0.0 && value.abs() <= EXACT {
+            Self::Int(value as i64)
+        } else {
+            Self::Float(value)
+        }
+    }
+
+    pub fn noun(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "true or false",
+            Self::Int(_) => "a whole number",
+            Self::Float(_) => "a number",
+            Self::Text(_) => "text",
+            Self::Date => "a date",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+/// Byte offset → line number, counted from 1.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(text.match_indices('\n').map(|(offset, _)| offset).collect())
+    }
+
+    fn at(&self, offset: usize) -> usize {
+        self.0.partition_point(|newline| *newline < offset) + 1
+    }
+}

@@ -1,0 +1,88 @@
+//! `[gateway]`: where the instance listens, and who may talk to it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::report::Report;
+
+/// Where the instance listens, and who may talk to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gateway {
+    /// The address to listen on. The default is reached from this machine only.
+    pub bind: IpAddr,
+    /// The port to listen on, for the API, the web chat and webhooks.
+    #[schemars(range(min = 1))]
+    pub port: u16,
+    /// Whether callers must show the instance's token.
+    pub auth: Auth,
+    /// Host names under which the instance is reached besides its own address, such as the name of a reverse
+    /// proxy. A request for any other host is refused: it may come from a page that rebinds its name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_hosts: Vec<String>,
+    /// Web origins whose pages may call the API from a browser, such as `https://chat.example.com`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_origins: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Auth {
+    /// Every call needs `Authorization: Bearer <token>`.
+    #[default]
+    Token,
+    /// No token. Allowed on a loopback address only.
+    Off,
+}
+
+impl Default for Gateway {
+    fn default() -> Self {
+        Self {
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 18801,
+            auth: Auth::Token,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+}
+
+impl Gateway {
+    pub(super) fn check(&self, report: &mut Report) {
+        if self.auth == Auth::Off && !self.bind.is_loopback() {
+            let message =
+                format!("no token is asked for, but {} can be reached from other machines", self.bind);
+            report.error("gateway.auth", message, r#"write auth = "token", or bind = "127.0.0.1""#);
+        }
+        for (index, host) in self.allowed_hosts.iter().enumerate() {
+            if host.is_empty() || host.contains(['/', '*']) || host.contains(char::is_whitespace) {
+                let hint = "write the name alone, like chat.example.com";
+                report.error(
+                    &format!("gateway.allowed_hosts[{index}]"),
+                    format!("{host:?} is not a host name"),
+                    hint,
+                );
+            }
+        }
+        for (index, origin) in
+            self.allowed_origins.iter().enumerate().filter(|(_, origin)| !is_origin(origin))
+        {
+            let hint = "write scheme and host alone, like https://chat.example.com";
+            report.error(
+                &format!("gateway.allowed_origins[{index}]"),
+                format!("{origin:?} is not a web origin"),
+                hint,
+            );
+        }
+    }
+}
+
+/// Browsers send an origin as scheme, host and perhaps port, with nothing after it.
+fn is_origin(text: &str) -> bool {
+    let host = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    host.is_some_and(|host| {
+        !host.is_empty() && !host.contains(['/', '*', '?', '#']) && !host.contains(char::is_whitespace)
+    })
+}

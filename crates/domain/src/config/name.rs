@@ -1,0 +1,82 @@
+//! Names of settings: their paths, their two spellings, and the nearest one to a typing error.
+
+use std::borrow::Cow;
+
+/// `path.key`, with a key that is no plain word in quotes, as TOML writes it.
+pub(super) fn join(path: &str, key: &str) -> String {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let key: Cow<'_, str> = if plain { key.into() } else { format!("{key:?}").into() };
+    if path.is_empty() { key.into_owned() } else { format!("{path}.{key}") }
+}
+
+/// `maxRounds` → `max_rounds`.
+pub(super) fn snake(key: &str) -> String {
+    let mut out = String::with_capacity(key.len() + 4);
+    for c in key.chars() {
+        if c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// `max_rounds` → `maxRounds`.
+pub(super) fn camel(key: &str) -> String {
+    let mut words = key.split('_');
+    let mut out = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut chars = word.chars();
+        out.extend(chars.next().map(|c| c.to_ascii_uppercase()));
+        out.push_str(chars.as_str());
+    }
+    out
+}
+
+/// The hint for an unknown word: the one it was probably meant to be, else all there are.
+pub(super) fn suggest(word: &str, known: &[&str]) -> String {
+    if let Some(near) = nearest(word, known) {
+        return format!("did you mean {near:?}?");
+    }
+    match known {
+        [] => String::new(),
+        [only] => format!("there is only {only:?}"),
+        _ => format!("known here: {}", known.join(", ")),
+    }
+}
+
+fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let allowed = (word.chars().count() / 3).max(1);
+    let distance = |candidate: &str| strsim::damerau_levenshtein(&word, &candidate.to_lowercase());
+    let near = known.iter().copied().min_by_key(|candidate| distance(candidate))?;
+    (distance(near) <= allowed).then_some(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_like_the_file() {
+        assert_eq!(join("", "gateway"), "gateway");
+        assert_eq!(join("gateway", "port"), "gateway.port");
+        assert_eq!(join("models", "openai/gpt-5.1"), r#"models."openai/gpt-5.1""#);
+    }
+
+    #[test]
+    fn both_spellings_mean_the_same_key() {
+        for (snaked, cameled) in [("port", "port"), ("max_rounds", "maxRounds"), ("reply_url", "replyUrl")] {
+            assert_eq!((snake(cameled), camel(snaked)), (snaked.to_owned(), cameled.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_typing_error_gets_one_suggestion_and_a_wild_guess_gets_them_all() {
+        let known = ["bind", "port", "auth"];
+        assert_eq!(suggest("prot", &known), r#"did you mean "port"?"#);
+        assert_eq!(suggest("Bind", &known), r#"did you mean "bind"?"#);
+        assert_eq!(suggest("telegram", &known), "known here: bind, port, auth");
+        assert_eq!(suggest("x", &["main"]), r#"there is only "main""#);
+    }
+}

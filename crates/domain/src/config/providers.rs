@@ -1,0 +1,117 @@
+//! `[providers.<name>]`: the services that answer as models.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::name;
+use super::report::Report;
+use super::secret::Secret;
+use crate::provider::ModelRef;
+
+/// A service that answers as models. Its name is the first part of a model's: `<name>/<model>`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Provider {
+    /// Which protocol the service speaks. May be left out where the provider's name is one of the kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ProviderKind>,
+    /// Where the service is, if not at its usual address.
+    #[schemars(url)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The key that the service asks for, best as a reference: `env:OPENAI_API_KEY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<Secret>,
+    /// The models to offer, without the provider's name. Without it the service is asked what it has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    Openai,
+    Anthropic,
+    Gemini,
+    Ollama,
+    Openrouter,
+    Groq,
+    Deepseek,
+    Xai,
+    Mistral,
+    /// Any other service that speaks OpenAI's protocol, such as llama.cpp, LM Studio or vLLM. Needs `base_url`.
+    OpenaiCompatible,
+}
+
+impl ProviderKind {
+    const NAMED: [(&str, Self); 9] = [
+        ("openai", Self::Openai),
+        ("anthropic", Self::Anthropic),
+        ("gemini", Self::Gemini),
+        ("ollama", Self::Ollama),
+        ("openrouter", Self::Openrouter),
+        ("groq", Self::Groq),
+        ("deepseek", Self::Deepseek),
+        ("xai", Self::Xai),
+        ("mistral", Self::Mistral),
+    ];
+}
+
+impl Provider {
+    /// The kind as written, else the one the provider is named after.
+    pub fn kind(&self, name: &str) -> Option<ProviderKind> {
+        let named =
+            || ProviderKind::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind);
+        self.kind.or_else(named)
+    }
+
+    fn check(&self, own_name: &str, report: &mut Report) {
+        let path = name::join("providers", own_name);
+        if own_name.is_empty() || own_name.contains('/') || own_name.contains(char::is_whitespace) {
+            report.error(
+                &path,
+                "a provider's name has no slashes and no spaces",
+                "it is the part before the first / of a model",
+            );
+        }
+        match self.kind(own_name) {
+            None => {
+                let hint = r#"add one, like kind = "openai_compatible""#;
+                report.error(
+                    &path,
+                    format!("{own_name:?} is not a known kind of provider, and no kind is given"),
+                    hint,
+                );
+            }
+            Some(ProviderKind::OpenaiCompatible) if self.base_url.is_none() => {
+                let hint = r#"add it, like base_url = "http://127.0.0.1:8080/v1""#;
+                report.error(&path, "base_url is missing, and openai_compatible has no usual address", hint);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+pub(super) fn check(providers: &BTreeMap<String, Provider>, report: &mut Report) {
+    for (name, provider) in providers {
+        provider.check(name, report);
+    }
+}
+
+/// A model of a provider that is not configured could never answer. With no provider configured they are found
+/// at start, so nothing can be said here.
+pub(super) fn check_model(
+    model: &ModelRef,
+    path: &str,
+    providers: &BTreeMap<String, Provider>,
+    report: &mut Report,
+) {
+    if providers.is_empty() || providers.contains_key(&model.provider) {
+        return;
+    }
+    let names: Vec<&str> = providers.keys().map(String::as_str).collect();
+    let message = format!("{model} is of provider {:?}, which is not configured", model.provider);
+    report.error(path, message, name::suggest(&model.provider, &names));
+}

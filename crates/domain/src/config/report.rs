@@ -1,0 +1,154 @@
+//! What is wrong with a config, where, and what to do about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::document::{Node, Syntax};
+
+/// One thing that is wrong with a config file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    pub file: String,
+    /// Counted from 1; `None` where no line is to blame.
+    pub line: Option<usize>,
+    /// Dotted, as written in the file: `agents.list[0].model`. Empty for the file as a whole.
+    pub path: String,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if !self.path.is_empty() {
+            write!(f, ": {}", self.path)?;
+        }
+        write!(f, ": {}", self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+    }
+}
+
+/// Everything that is wrong with a config file, in the order of its lines. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// A message and its hint, before the place is known. An empty hint is none.
+pub(super) struct Fault {
+    pub message: String,
+    pub hint: String,
+}
+
+impl Fault {
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into() }
+    }
+}
+
+struct Place {
+    line: usize,
+    written: String,
+}
+
+pub(super) struct Report {
+    file: String,
+    errors: Vec<ConfigError>,
+    /// Settings present in the file, by their proper path.
+    places: BTreeMap<String, Place>,
+    /// Sections that could not be read: what a rule says about their defaults is of no use to anybody.
+    broken: BTreeSet<String>,
+    /// Values that came from outside the file and what to show in their place.
+    hidden: Vec<(String, String)>,
+}
+
+impl Report {
+    pub fn new(file: &str) -> Self {
+        Self {
+            file: file.to_owned(),
+            errors: Vec::new(),
+            places: BTreeMap::new(),
+            broken: BTreeSet::new(),
+            hidden: Vec::new(),
+        }
+    }
+
+    pub fn syntax(&mut self, syntax: Syntax) {
+        self.push(syntax.line, "", Fault::new(syntax.message, ""));
+    }
+
+    /// Notes where a setting stands, for later rules about it.
+    pub fn place(&mut self, path: &str, node: &Node) {
+        self.places.insert(path.to_owned(), Place { line: node.line, written: node.written.clone() });
+    }
+
+    /// A value that cannot be read at all. Its section is given up.
+    pub fn unreadable(&mut self, path: &str, node: &Node, fault: Fault) {
+        self.broken.insert(section(path).to_owned());
+        self.push(Some(node.line), &node.written, fault);
+    }
+
+    /// A value that breaks a rule. What the file leaves out is blamed on the nearest thing around it.
+    pub fn error(&mut self, path: &str, message: impl Into<String>, hint: impl Into<String>) {
+        if !self.is_sound(section(path)) {
+            return;
+        }
+        let around = |end| self.places.get(&path[..end]).map(|place| place.line);
+        let line = path.rmatch_indices(['.', '[']).find_map(|(end, _)| around(end));
+        let exact = self.places.get(path).map(|place| (place.line, place.written.clone()));
+        let (line, written) = exact.map_or((line, path.to_owned()), |(line, written)| (Some(line), written));
+        self.push(line, &written, Fault::new(message, hint));
+    }
+
+    /// The line a setting stands on, to point from one error to another place.
+    pub fn line_of(&self, path: &str) -> Option<usize> {
+        self.places.get(path).map(|place| place.line)
+    }
+
+    pub fn is_sound(&self, section: &str) -> bool {
+        !self.broken.contains(section)
+    }
+
+    /// Keeps a value out of every message; `shown` stands for it.
+    pub fn hide(&mut self, value: &str, shown: &str) {
+        // A very short value is no secret, and hiding it would tear words apart.
+        if value.len() >= 4 {
+            self.hidden.push((value.to_owned(), shown.to_owned()));
+        }
+    }
+
+    pub fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    pub fn into_errors(mut self) -> ConfigErrors {
+        for error in &mut self.errors {
+            for (value, shown) in &self.hidden {
+                error.message = error.message.replace(value, shown);
+                error.hint = error.hint.as_ref().map(|hint| hint.replace(value, shown));
+            }
+        }
+        self.errors.sort_by_key(|error| error.line.unwrap_or(0));
+        ConfigErrors(self.errors)
+    }
+
+    fn push(&mut self, line: Option<usize>, path: &str, fault: Fault) {
+        let hint = Some(fault.hint).filter(|hint| !hint.is_empty());
+        let (file, path) = (self.file.clone(), path.to_owned());
+        self.errors.push(ConfigError { file, line, path, message: fault.message, hint });
+    }
+}
+
+fn section(path: &str) -> &str {
+    path.split(['.', '[']).next().unwrap_or_default()
+}

@@ -1,0 +1,384 @@
+//! What a user reads when a config is wrong, to the letter.
+
+use super::{json, toml};
+
+fn said(text: &str) -> String {
+    toml(text).expect_err("a bad config").to_string()
+}
+
+fn said_of_json(text: &str) -> String {
+    json(text).expect_err("a bad config").to_string()
+}
+
+#[track_caller]
+fn assert_table(read: fn(&str) -> String, table: &[(&str, &str)]) {
+    for (text, expected) in table {
+        assert_eq!(read(text), *expected, "\n---\n{text}");
+    }
+}
+
+#[test]
+fn unknown_keys_name_the_nearest_one() {
+    assert_table(
+        said,
+        &[
+            (
+                "[gateway]\nbind = \"::1\"\n\nprot = 1",
+                "config.toml:4: gateway.prot: unknown key; did you mean \"port\"?",
+            ),
+            ("[gatway]", "config.toml:1: gatway: unknown key; did you mean \"gateway\"?"),
+            (
+                "[turns]\nmaxRounds = 3",
+                "config.toml:2: turns.maxRounds: unknown key; did you mean \"max_rounds\"?",
+            ),
+            (
+                "[delivery]\nfrequency = 1",
+                "config.toml:2: delivery.frequency: unknown key; there is only \"ttl_minutes\"",
+            ),
+            (
+                "[observability]\nverbose = true",
+                "config.toml:2: observability.verbose: unknown key; known here: log_level, log_format",
+            ),
+            (
+                "[[agents.list]]\nid = \"a\"\n[agents.list.tools]\nalow = []",
+                "config.toml:4: agents.list[0].tools.alow: unknown key; did you mean \"allow\"?",
+            ),
+            (
+                "[models.\"openai/gpt-5.1\"]\ncontext = 1",
+                "config.toml:2: models.\"openai/gpt-5.1\".context: unknown key; there is only \"context_window\"",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn values_of_the_wrong_kind_say_what_was_expected() {
+    assert_table(
+        said,
+        &[
+            ("gateway = 3", "config.toml:1: gateway: expected a table, found a whole number"),
+            ("[gateway]\nport = \"80\"", "config.toml:2: gateway.port: expected a whole number, found text"),
+            ("[gateway]\nport = 80.5", "config.toml:2: gateway.port: expected a whole number"),
+            (
+                "[gateway]\nallowed_hosts = \"x\"",
+                "config.toml:2: gateway.allowed_hosts: expected a list, found text",
+            ),
+            (
+                "[tools]\nallow_private_addresses = 1",
+                "config.toml:2: tools.allow_private_addresses: expected true or false, found a whole number",
+            ),
+            (
+                "[tools]\ndisabled = [\n  \"a\",\n  2]",
+                "config.toml:4: tools.disabled[1]: expected text, found a whole number",
+            ),
+            (
+                "[session]\nmain_key = 2020-01-01",
+                "config.toml:2: session.main_key: expected text, found a date",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn numbers_keep_to_their_range() {
+    assert_table(
+        said,
+        &[
+            ("[gateway]\nport = 0", "config.toml:2: gateway.port: must be at least 1"),
+            ("[gateway]\nport = 65536", "config.toml:2: gateway.port: must be at most 65535"),
+            ("[lanes]\nmain = 0", "config.toml:2: lanes.main: must be at least 1"),
+            ("[lanes]\ncron = 257", "config.toml:2: lanes.cron: must be at most 256"),
+            ("[turns]\nstall_seconds = 0", "config.toml:2: turns.stall_seconds: must be at least 1"),
+            ("[turns]\nlease_seconds = -5", "config.toml:2: turns.lease_seconds: must be at least 1"),
+            ("[turns]\nattempts = 4294967296", "config.toml:2: turns.attempts: this number is too large"),
+            (
+                "[turns]\nattempts = 99999999999999999999",
+                "config.toml:2: turns.attempts: this number is too large",
+            ),
+            ("[delivery]\nttl_minutes = 0", "config.toml:2: delivery.ttl_minutes: must be at least 1"),
+            (
+                "[agents.defaults]\ntemperature = 2.1",
+                "config.toml:2: agents.defaults.temperature: must be at most 2.0",
+            ),
+            (
+                "[agents.defaults]\ntemperature = nan",
+                "config.toml:2: agents.defaults.temperature: this number is too large",
+            ),
+            (
+                "schema = 2",
+                "config.toml:1: schema: this file is of schema 2, this program reads schema 1; use the polyclaw that wrote it, or write schema = 1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn words_and_addresses_are_checked() {
+    assert_table(
+        said,
+        &[
+            (
+                "[gateway]\nauth = \"tokn\"",
+                "config.toml:2: gateway.auth: \"tokn\" is not one of the choices; did you mean \"token\"?",
+            ),
+            (
+                "[observability]\nlog_format = \"yaml\"",
+                "config.toml:2: observability.log_format: \"yaml\" is not one of the choices; known here: text, json",
+            ),
+            (
+                "[providers.x]\nkind = \"antropic\"",
+                "config.toml:2: providers.x.kind: \"antropic\" is not one of the choices; did you mean \"anthropic\"?",
+            ),
+            (
+                "[gateway]\nbind = \"localhost\"",
+                "config.toml:2: gateway.bind: \"localhost\" is not an IP address; write \"127.0.0.1\" for this machine only, \"0.0.0.0\" for every network",
+            ),
+            (
+                "[providers.openai]\nbase_url = \"ftp://x\"",
+                "config.toml:2: providers.openai.base_url: this is not an http or https address; write it whole, like https://example.com/v1",
+            ),
+            (
+                "[store]\nurl = \"mysql://x\"",
+                "config.toml:2: store.url: this is not a postgres:// address; leave it out to use SQLite below the instance's home",
+            ),
+            (
+                "[session]\nmain_key = \"My Key\"",
+                "config.toml:2: session.main_key: \"My Key\" cannot be part of a session key; use up to 64 of a-z, 0-9, '_' and '-'",
+            ),
+            (
+                "[gateway]\nallowed_hosts = [\"https://x/\"]",
+                "config.toml:2: gateway.allowed_hosts[0]: \"https://x/\" is not a host name; write the name alone, like chat.example.com",
+            ),
+            (
+                "[gateway]\nallowed_origins = [\"*\"]",
+                "config.toml:2: gateway.allowed_origins[0]: \"*\" is not a web origin; write scheme and host alone, like https://chat.example.com",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_open_gateway_stays_on_this_machine() {
+    assert_eq!(
+        said("[gateway]\nbind = \"0.0.0.0\"\nauth = \"off\""),
+        "config.toml:3: gateway.auth: no token is asked for, but 0.0.0.0 can be reached from other machines; \
+         write auth = \"token\", or bind = \"127.0.0.1\""
+    );
+    for loopback in ["127.0.0.1", "127.1.2.3", "::1"] {
+        assert!(toml(&format!("[gateway]\nbind = \"{loopback}\"\nauth = \"off\"")).is_ok(), "{loopback}");
+    }
+}
+
+#[test]
+fn agents_are_told_apart_and_one_is_the_default() {
+    let two = |rest: &str| format!("[[agents.list]]\nid = \"ops\"\n[[agents.list]]\nid = \"dev\"\n{rest}");
+    assert_eq!(
+        said(&two("")),
+        "config.toml:1: agents.list: there are several agents, and none is the default; \
+         add default = \"ops\" to [agents], or default = true to one of them"
+    );
+    assert_eq!(
+        said(&two("[agents]\ndefault = \"opps\"")),
+        "config.toml:6: agents.default: there is no agent \"opps\"; did you mean \"ops\"?"
+    );
+    assert_eq!(
+        said(&two("default = true\n[agents]\ndefault = \"ops\"")),
+        "config.toml:5: agents.list[1].default: \"dev\" and \"ops\" cannot both be the default; keep one of them"
+    );
+    assert_table(
+        said,
+        &[
+            (
+                "agents.default = \"a\"\n[[agents.list]]\nid = \"a\"\n[[agents.list]]\nid = \"a\"",
+                "config.toml:5: agents.list[1].id: there are two agents \"a\"; the first one is in line 3",
+            ),
+            (
+                "agents.default = \"a\"\n[[agents.list]]\nid = \"a\"\n[[agents.list]]\nid = \"b\"\nname = \"a\"",
+                "config.toml:6: agents.list[1].name: there are two agents named \"a\"; the first one is in line 3",
+            ),
+            (
+                "[[agents.list]]\nid = \"a\"\ndefault = true\n[[agents.list]]\nid = \"b\"\ndefault = true",
+                "config.toml:6: agents.list[1].default: \"b\" and \"a\" cannot both be the default; keep one of them",
+            ),
+            (
+                "agents.default = \"ops\"",
+                "config.toml:1: agents.default: there is no agent \"ops\"; there is only \"main\"",
+            ),
+            (
+                "[[agents.list]]\nid = \"Ops\"",
+                "config.toml:2: agents.list[0].id: 'Ops' is not an agent id: a lower-case letter, then up to 63 of a-z, 0-9, '_' and '-'",
+            ),
+            ("[[agents.list]]\nname = \"Ops\"", "config.toml:1: agents.list[0]: id is missing; add id = …"),
+        ],
+    );
+}
+
+#[test]
+fn models_belong_to_a_configured_provider() {
+    let openai = "[providers.openai]\n";
+    assert_eq!(
+        said("[agents.defaults]\nmodel = \"gpt\""),
+        "config.toml:2: agents.defaults.model: 'gpt' is not a model: write provider/model, for example openai/gpt-5-mini"
+    );
+    assert_eq!(
+        said(&format!("{openai}[agents.defaults]\nmodel = \"opnai/gpt\"")),
+        "config.toml:3: agents.defaults.model: opnai/gpt is of provider \"opnai\", which is not configured; did you mean \"openai\"?"
+    );
+    assert_eq!(
+        said(&format!("{openai}[[agents.list]]\nid = \"a\"\nfallbacks = [\"openai/x\", \"groq/y\"]")),
+        "config.toml:4: agents.list[0].fallbacks[1]: groq/y is of provider \"groq\", which is not configured; there is only \"openai\""
+    );
+    assert_eq!(
+        said(&format!("{openai}[models.\"gpt\"]\n[models.\"x/y\"]")),
+        "config.toml:2: models.gpt: 'gpt' is not a model: write provider/model, for example openai/gpt-5-mini\n\
+         config.toml:3: models.\"x/y\": x/y is of provider \"x\", which is not configured; there is only \"openai\""
+    );
+    assert!(
+        toml("[agents.defaults]\nmodel = \"any/thing\"").is_ok(),
+        "found at start, nothing to compare with"
+    );
+}
+
+#[test]
+fn providers_and_hooks_need_what_they_cannot_guess() {
+    assert_table(
+        said,
+        &[
+            (
+                "[providers.lab]",
+                "config.toml:1: providers.lab: \"lab\" is not a known kind of provider, and no kind is given; add one, like kind = \"openai_compatible\"",
+            ),
+            (
+                "[providers.lab]\nkind = \"openai_compatible\"",
+                "config.toml:1: providers.lab: base_url is missing, and openai_compatible has no usual address; add it, like base_url = \"http://127.0.0.1:8080/v1\"",
+            ),
+            (
+                "[providers.\"a/b\"]\nkind = \"openai\"",
+                "config.toml:1: providers.\"a/b\": a provider's name has no slashes and no spaces; it is the part before the first / of a model",
+            ),
+            (
+                "[channels.webhook.ci]",
+                "config.toml:1: channels.webhook.ci: secret is missing; add secret = …",
+            ),
+            (
+                "[channels.webhook.ci]\nsecret = \"s\"\nagent = \"mian\"",
+                "config.toml:3: channels.webhook.ci.agent: there is no agent \"mian\"; did you mean \"main\"?",
+            ),
+            (
+                "[channels.webhook.\"a b\"]\nsecret = \"s\"\nreply_secret = \"t\"",
+                "config.toml:1: channels.webhook.\"a b\": \"a b\" cannot be part of the address /hooks/<name>; use letters, digits, '_' and '-'\n\
+                 config.toml:3: channels.webhook.\"a b\".reply_secret: there is a secret to sign answers with, but no reply_url to post them to; add reply_url, or take this out",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_comes_from_outside_must_be_there() {
+    assert_table(
+        said,
+        &[
+            (
+                "[providers.openai]\napi_key = \"env:NOPE\"",
+                "config.toml:2: providers.openai.api_key: environment variable NOPE is not set; set NOPE where the instance starts, or take the reference out",
+            ),
+            (
+                "[session]\nmain_key = \"${NOPE}\"",
+                "config.toml:2: session.main_key: environment variable NOPE is not set; set NOPE where the instance starts, or take the reference out",
+            ),
+            (
+                "[providers.openai]\napi_key = \"file:/nope\"",
+                "config.toml:2: providers.openai.api_key: secret file /nope: no such file; write the secret into it, readable by you only (0600)",
+            ),
+            (
+                "[providers.openai]\napi_key = \"keyring:x\"",
+                "config.toml:2: providers.openai.api_key: keyring references are not supported; use env:NAME or file:/path",
+            ),
+            (
+                "[providers.openai]\napi_key = \"***\"",
+                "config.toml:2: providers.openai.api_key: this is a hidden secret, not its value; use env:NAME, file:/path or the value itself",
+            ),
+            (
+                "[providers.openai]\napi_key = \"\"",
+                "config.toml:2: providers.openai.api_key: the secret is empty; use env:NAME, file:/path or the value itself",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn all_errors_come_at_once_in_the_order_of_the_file() {
+    assert_eq!(
+        said(
+            "[session]\nmain_key = \"\"\n[gateway]\nprot = 1\nport = 0\n[lanes]\ncron = 0\n[channels.webhook.ci]\nsecret = \"x\"\nagent = \"who\""
+        ),
+        "config.toml:2: session.main_key: \"\" cannot be part of a session key; use up to 64 of a-z, 0-9, '_' and '-'\n\
+         config.toml:4: gateway.prot: unknown key; did you mean \"port\"?\n\
+         config.toml:5: gateway.port: must be at least 1\n\
+         config.toml:7: lanes.cron: must be at least 1\n\
+         config.toml:10: channels.webhook.ci.agent: there is no agent \"who\"; there is only \"main\""
+    );
+}
+
+#[test]
+fn an_error_in_one_section_starts_no_chain_of_others() {
+    assert_eq!(
+        said(
+            "[[agents.list]]\nid = \"ops\"\nmodle = \"x/y\"\n[channels.webhook.ci]\nsecret = \"x\"\nagent = \"ops\""
+        ),
+        "config.toml:3: agents.list[0].modle: unknown key; did you mean \"model\"?"
+    );
+}
+
+#[test]
+fn broken_syntax_is_one_error_with_its_line() {
+    assert_table(
+        said,
+        &[
+            ("[gateway]\nport = \n", "config.toml:2: string values must be quoted, expected literal string"),
+            ("[gateway]\n[gateway]\n", "config.toml:2: duplicate key"),
+        ],
+    );
+    assert_table(
+        said_of_json,
+        &[
+            ("{\n  gateway: {", "openclaw.json:2: the file ends too early, in this: object"),
+            ("{\n  gateway: }", "openclaw.json:2: expected value"),
+            ("{}\n\n{}", "openclaw.json:3: text after the closing brace"),
+            ("{}\nnul", "openclaw.json:2: the file ends too early, in this: null"),
+            ("", "openclaw.json:1: the file ends too early, in this: value"),
+            ("[]", "openclaw.json:1: expected a table, found a list"),
+        ],
+    );
+    let deep = format!("{{ gateway: {}", "[".repeat(100_000));
+    assert_eq!(said_of_json(&deep), "openclaw.json:1: nested too deeply");
+}
+
+#[test]
+fn json_is_answered_in_its_own_spelling() {
+    assert_table(
+        said_of_json,
+        &[
+            (
+                "{\n  turns: {\n    maxRonds: 3 } }",
+                "openclaw.json:3: turns.maxRonds: unknown key; did you mean \"maxRounds\"?",
+            ),
+            (
+                "{ turns: { maxRounds: 3,\n max_rounds: 4 } }",
+                "openclaw.json:2: turns.max_rounds: max_rounds is given twice; keep one of them",
+            ),
+            (
+                "{ agents: {\n entries: {\n  ops: {\n   systemPrompt: 1 } } } }",
+                "openclaw.json:4: agents.entries.ops.systemPrompt: expected text, found a whole number",
+            ),
+            (
+                "{ agents: { list: [\n  { id: 'a' },\n  { id: 'a' } ], default: 'a' } }",
+                "openclaw.json:3: agents.list[1].id: there are two agents \"a\"; the first one is in line 2",
+            ),
+            (
+                "{ tools: { disabled: [null] } }",
+                "openclaw.json:1: tools.disabled[0]: expected text, found nothing",
+            ),
+        ],
+    );
+}

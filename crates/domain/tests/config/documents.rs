@@ -1,0 +1,85 @@
+//! What is checked in beside the code says what the code does.
+
+use std::path::PathBuf;
+
+use polyclaw_domain::config::{self, Config};
+
+use super::{json, toml};
+
+fn docs(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+/// The code blocks of one language in a page.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let opening = format!("```{language}\n");
+    let starts = page.split(&opening).skip(1);
+    starts.filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_schema_in_docs_is_the_one_the_loader_uses() {
+    let path = docs("config.schema.json");
+    let generated = format!("{}\n", serde_json::to_string_pretty(&config::schema()).unwrap());
+    if std::env::var("POLYCLAW_UPDATE").as_deref() == Ok("1") {
+        std::fs::write(&path, &generated).unwrap();
+    }
+    let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        checked_in == generated,
+        "docs/config.schema.json is out of date; refresh it with: POLYCLAW_UPDATE=1 cargo test -p polyclaw-domain --test config"
+    );
+}
+
+#[test]
+fn every_section_and_every_setting_is_described() {
+    let schema = config::schema();
+    let described = |value: &serde_json::Value| value["description"].is_string();
+    for (name, def) in schema["$defs"].as_object().unwrap() {
+        let Some(settings) = def["properties"].as_object() else { continue };
+        assert!(described(def), "{name} needs a doc comment");
+        for (key, setting) in settings {
+            let refers = setting["$ref"].is_string();
+            assert!(described(setting) || refers, "{name}.{key} needs a doc comment");
+        }
+    }
+}
+
+#[test]
+fn the_first_file_says_the_defaults() {
+    assert_eq!(toml(config::first_run_text()).unwrap(), Config::default());
+}
+
+#[test]
+fn the_first_file_still_parses_when_its_examples_are_switched_on() {
+    let switched_on = |line: &str| match line.strip_prefix('#') {
+        Some(code) if !code.starts_with(' ') => code.to_owned(),
+        _ => line.to_owned(),
+    };
+    let text: Vec<String> = config::first_run_text().lines().map(switched_on).collect();
+    let config = toml(&text.join("\n")).unwrap();
+    assert_eq!((config.gateway.port, config.agents.list.len(), config.channels.webhook.len()), (18801, 1, 1));
+}
+
+#[test]
+fn the_examples_of_the_guide_parse_and_come_back_the_same() {
+    let page = std::fs::read_to_string(docs("guide/configuration.md")).unwrap();
+    let examples = blocks(&page, "toml");
+    assert!(examples.len() >= 5, "the guide shows its sections by example");
+    for example in examples {
+        let config = toml(&example).unwrap_or_else(|errors| panic!("{errors}\n---\n{example}"));
+        let written = toml::to_string(&config).unwrap();
+        // Secrets are written hidden: they are put back, and what comes back is compared as written.
+        let text = written.replace("\nurl = \"***\"", "\nurl = \"env:DATABASE_URL\"");
+        let text = text.replace("\"***\"", "\"env:OPENAI_API_KEY\"");
+        assert_eq!(toml::to_string(&toml(&text).unwrap()).unwrap(), written);
+    }
+}
+
+#[test]
+fn the_json_of_the_guide_is_the_twin_of_the_toml_before_it() {
+    let page = std::fs::read_to_string(docs("guide/configuration.md")).unwrap();
+    let (before, after) = page.split_once("```json5\n").unwrap();
+    let twin = blocks(before, "toml").pop().unwrap();
+    assert_eq!(json(after.split("```").next().unwrap()).unwrap(), toml(&twin).unwrap());
+}

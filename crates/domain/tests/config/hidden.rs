@@ -1,0 +1,60 @@
+//! Secrets stay out of everything that is shown.
+
+use super::toml;
+
+const WITH_SECRETS: &str = r#"
+store.url = "postgres://me:canary-url-4711@localhost/claw"
+[providers.openai]
+api_key = "canary-literal-4711"
+[channels.webhook.ci]
+secret = "env:OPENAI_API_KEY"
+reply_url = "https://x.example"
+reply_secret = "file:/run/secrets/hook"
+"#;
+
+#[test]
+fn a_secret_is_in_no_rendering_of_the_config() {
+    let config = toml(WITH_SECRETS).unwrap();
+    let renderings = [
+        format!("{config:?}"),
+        format!("{config:#?}"),
+        serde_json::to_string(&config).unwrap(),
+        toml::to_string(&config).unwrap(),
+        format!("{}", config.channels.webhook["ci"].secret),
+    ];
+    for rendering in renderings {
+        assert!(!rendering.contains("canary"), "{rendering}");
+        assert!(rendering.contains("***"));
+    }
+}
+
+#[test]
+fn a_secret_is_in_no_error() {
+    for mistake in [
+        "[store]\nurl = \"canary://x\"",
+        "[store]\nurl = [\"canary\"]",
+        "[store]\nurl = { canary = 1 }",
+        "[providers.openai]\nbase_url = \"canary://user:pass@host\"",
+        "[providers.openai]\napi_key = \"env:OPENAI_API_KEY\"\nkind = \"${OPENAI_API_KEY}\"",
+        "[agents.defaults]\nmodel = \"${OPENAI_API_KEY}\"",
+        "[gateway]\nallowed_hosts = [\"${OPENAI_API_KEY}/x\"]",
+        "[providers.openai]\napi_key = \"canary",
+        "[providers.openai]\napi_key = canary",
+    ] {
+        let errors = toml(mistake).unwrap_err();
+        // The name of a key is no secret, even where a secret should have been.
+        for error in &errors.0 {
+            let said = format!("{} {:?}", error.message, error.hint);
+            assert!(!said.contains("canary"), "{errors}");
+        }
+    }
+}
+
+#[test]
+fn an_error_shows_the_variable_in_place_of_its_value() {
+    assert_eq!(
+        toml("[agents.defaults]\nmodel = \"${REGION}\"").unwrap_err().to_string(),
+        "config.toml:2: agents.defaults.model: '${REGION}' is not a model: \
+         write provider/model, for example openai/gpt-5-mini"
+    );
+}

@@ -1,0 +1,29 @@
+//! The config of an instance, read as a user would write it.
+
+mod bad;
+mod documents;
+mod hidden;
+mod reading;
+
+use polyclaw_domain::config::{self, Config, ConfigErrors, Source};
+
+/// An outside world with a few variables and one file in it.
+fn world(source: Source<'_>) -> Result<String, String> {
+    match source {
+        Source::Env("OPENAI_API_KEY") => Ok("canary-env-4711".to_owned()),
+        Source::Env("CI_HOOK_SECRET") => Ok("canary-hook-4711".to_owned()),
+        Source::Env("REGION") => Ok("eu-central".to_owned()),
+        Source::Env("DATABASE_URL") => Ok("postgres://me:canary-db-4711@localhost/claw".to_owned()),
+        Source::File("/run/secrets/hook") => Ok("canary-file-4711\n".to_owned()),
+        Source::Env(_) => Err("is not set".to_owned()),
+        Source::File(_) => Err("no such file".to_owned()),
+    }
+}
+
+fn toml(text: &str) -> Result<Config, ConfigErrors> {
+    config::load(text, "config.toml", &world)
+}
+
+fn json(text: &str) -> Result<Config, ConfigErrors> {
+    config::load(text, "openclaw.json", &world)
+}

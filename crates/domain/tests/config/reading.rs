@@ -1,0 +1,238 @@
+//! What a config means once it is read.
+
+use polyclaw_domain::config::{self, Auth, Config, ProviderKind};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::provider::ModelRef;
+use proptest::prelude::*;
+
+use super::{json, toml, world};
+
+#[test]
+fn an_empty_file_is_the_default_config() {
+    for empty in ["", "schema = 1", "# nothing\n", "\u{feff}", "[gateway]\n[agents]\n"] {
+        assert_eq!(toml(empty).unwrap(), Config::default());
+    }
+    assert_eq!(json("{}").unwrap(), Config::default());
+}
+
+#[test]
+fn the_defaults_are_those_of_the_documentation() {
+    let config = Config::default();
+    assert_eq!((config.gateway.bind.to_string().as_str(), config.gateway.port), ("127.0.0.1", 18801));
+    assert_eq!(config.gateway.auth, Auth::Token);
+    let lanes = &config.lanes;
+    assert_eq!(
+        (lanes.main, lanes.subagent, lanes.teammate, lanes.cron, lanes.internal_announce),
+        (None, 8, 10, 2, 4)
+    );
+    let turns = &config.turns;
+    assert_eq!(
+        (turns.max_rounds, turns.stall_seconds, turns.timeout_minutes, turns.attempts),
+        (50, 120, 30, 3)
+    );
+    assert_eq!((turns.lease_seconds, turns.repeat_limit, turns.automatic_budget), (30, 4, 20));
+    assert_eq!((config.delivery.ttl_minutes, config.session.main_key.as_str()), (15, "main"));
+    assert_eq!(config.context_window(&ModelRef::parse("any/model").unwrap()), 128_000);
+    assert!(!config.tools.allow_private_addresses && config.store.url.is_none());
+}
+
+#[test]
+fn camel_case_json_says_the_same_as_its_toml_twin() {
+    let from_toml = toml(
+        r#"
+        [gateway]
+        port = 1000
+        allowed_hosts = ["a.example"]
+        [providers.myLab]
+        kind = "openai_compatible"
+        base_url = "http://127.0.0.1:1/v1"
+        api_key = "env:OPENAI_API_KEY"
+        [models."myLab/Big_Model"]
+        context_window = 4096
+        [agents]
+        default = "ops"
+        defaults = { model = "myLab/Big_Model", max_tokens = 100 }
+        [[agents.list]]
+        id = "ops"
+        system_prompt = "In ${REGION}."
+        tools = { deny = ["shell"] }
+        [[agents.list]]
+        id = "dev_2"
+        temperature = 1
+        [tools]
+        allow_private_addresses = true
+        [turns]
+        max_rounds = 1000
+        [channels.webhook.myHook]
+        secret = "file:/run/secrets/hook"
+        reply_url = "https://x.example/in"
+        "#,
+    );
+    let from_json = json(
+        r#"
+        // the same, as OpenClaw would write it
+        {
+          gateway: { port: 1000, allowedHosts: ["a.example"], auth: null },
+          providers: { myLab: { kind: "openai_compatible", baseUrl: "http://127.0.0.1:1/v1", "apiKey": 'env:OPENAI_API_KEY' } },
+          models: { "myLab/Big_Model": { contextWindow: 0x1000 } },
+          agents: {
+            default: "ops",
+            defaults: { model: "myLab/Big_Model", maxTokens: 100 },
+            entries: {
+              ops: { systemPrompt: "In ${REGION}.", tools: { deny: ["shell"] } },
+              dev_2: { temperature: 1.0 },
+            },
+          },
+          tools: { allowPrivateAddresses: true },
+          turns: { maxRounds: 1e3 },
+          channels: { webhook: { myHook: { secret: "file:/run/secrets/hook", replyUrl: "https://x.example/in" } } },
+        }
+        "#,
+    );
+    assert_eq!(from_toml.unwrap(), from_json.unwrap());
+}
+
+#[test]
+fn a_list_and_entries_add_up() {
+    let config =
+        toml("agents.default = \"a\"\n[[agents.list]]\nid = \"a\"\n[agents.entries.b]\nname = \"B\"")
+            .unwrap();
+    let ids: Vec<&str> = config.agents.list.iter().map(|agent| agent.id.as_str()).collect();
+    assert_eq!(ids, ["a", "b"]);
+}
+
+#[test]
+fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
+    let config = toml(
+        r#"
+        [agents.defaults]
+        model = "p/one"
+        fallbacks = ["p/two"]
+        temperature = 0.5
+        [[agents.list]]
+        id = "plain"
+        default = true
+        [[agents.list]]
+        id = "own"
+        name = "Own"
+        model = "p/three"
+        fallbacks = []
+        "#,
+    )
+    .unwrap();
+    let agents = config.agents.resolved();
+    let model = |name: &str| ModelRef::parse(name).unwrap();
+    assert_eq!(agents[0].name.as_deref(), Some("plain"));
+    assert_eq!(agents[0].model, Some(model("p/one")));
+    assert_eq!(agents[0].fallbacks, Some(vec![model("p/two")]));
+    assert_eq!((agents[1].name.as_deref(), agents[1].temperature), (Some("Own"), Some(0.5)));
+    assert_eq!(
+        (agents[1].model.clone(), agents[1].fallbacks.clone()),
+        (Some(model("p/three")), Some(vec![]))
+    );
+    assert_eq!((agents[0].default, agents[1].default), (true, false));
+}
+
+#[test]
+fn a_home_that_names_no_agent_has_main() {
+    let agents = Config::default().agents;
+    assert_eq!(agents.default_id(), AgentId::main());
+    let resolved = agents.resolved();
+    assert_eq!(resolved.len(), 1);
+    assert!(resolved[0].default && resolved[0].id == AgentId::main());
+}
+
+#[test]
+fn one_agent_needs_no_default() {
+    assert_eq!(toml("[[agents.list]]\nid = \"ops\"").unwrap().agents.default_id().as_str(), "ops");
+}
+
+#[test]
+fn a_provider_named_after_its_kind_need_not_say_it() {
+    let config = toml("[providers.anthropic]\n[providers.mine]\nkind = \"openai\"").unwrap();
+    let kind = |name: &str| config.providers[name].kind(name);
+    assert_eq!(
+        (kind("anthropic"), kind("mine")),
+        (Some(ProviderKind::Anthropic), Some(ProviderKind::Openai))
+    );
+}
+
+#[test]
+fn variables_and_secrets_come_from_outside() {
+    let config = toml(
+        r#"
+        store.url = "env:DATABASE_URL"
+        [providers.openai]
+        base_url = "https://${REGION}.example.com/v1"
+        api_key = "${OPENAI_API_KEY}"
+        [channels.webhook.ci]
+        secret = "file:/run/secrets/hook"
+        reply_url = "https://x.example"
+        reply_secret = "as it stands"
+        [agents.defaults]
+        system_prompt = "Echo $${REGION} and $5."
+        "#,
+    )
+    .unwrap();
+    let shown = |secret: &Option<config::Secret>| secret.as_ref().unwrap().expose().to_owned();
+    assert!(shown(&config.store.url).starts_with("postgres://me:"));
+    assert_eq!(config.providers["openai"].base_url.as_deref(), Some("https://eu-central.example.com/v1"));
+    assert_eq!(shown(&config.providers["openai"].api_key), "canary-env-4711");
+    let hook = &config.channels.webhook["ci"];
+    assert_eq!(
+        (hook.secret.expose(), shown(&hook.reply_secret).as_str()),
+        ("canary-file-4711", "as it stands")
+    );
+    assert_eq!(config.agents.defaults.system_prompt.as_deref(), Some("Echo ${REGION} and $5."));
+}
+
+/// Text that is nearly a config reaches further into the reader than noise does.
+fn nearly_a_config() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("[gateway]\n"),
+        Just("port = "),
+        Just("18801\n"),
+        Just("\"x\"\n"),
+        Just("[[agents.list]]\n"),
+        Just("id = "),
+        Just("agents"),
+        Just(".entries"),
+        Just(".list"),
+        Just(" = "),
+        Just("${A}"),
+        Just("\"env:\""),
+        Just("{"),
+        Just("}"),
+        Just("["),
+        Just("]"),
+        Just(":"),
+        Just(","),
+        Just("'"),
+        Just("\""),
+        Just("\n"),
+        Just("\\u"),
+        Just("providers"),
+        Just("models"),
+        Just("nan"),
+        Just("1e999"),
+        Just("null"),
+        Just("-"),
+        Just("ü"),
+        Just("//"),
+    ];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(noise in any::<String>(), near in nearly_a_config()) {
+        for text in [&noise, &near] {
+            for file in ["config.toml", "config.json5"] {
+                if let Err(errors) = config::load(text, file, &world) {
+                    prop_assert!(!errors.0.is_empty());
+                    prop_assert!(errors.0.iter().all(|error| error.line.is_none_or(|line| line >= 1)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Agents: stored AgentSpecs.
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::time::Millis;
+
+use crate::error::{Error, Result};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+/// Where a spec came from: the config file wins at start, the API's live in the table alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Config,
+    Api,
+}
+
+impl Source {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Config => "config",
+            Self::Api => "api",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub spec: AgentSpec,
+    pub source: Source,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+pub fn upsert(tx: &mut Tx<'_>, spec: &AgentSpec, source: Source, now: Millis) -> Result<()> {
+    const SQL: &str = "INSERT INTO agent_specs (agent_id, name, config_json, source, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $5)
+        ON CONFLICT (agent_id) DO UPDATE SET name = excluded.name, config_json = excluded.config_json,
+          source = excluded.source, updated_at = excluded.updated_at";
+    let json = serde_json::to_string(spec).map_err(|e| Error::Other(e.to_string()))?;
+    tx.execute(SQL, params![&spec.agent_id, &spec.name, &json, source.as_str(), now]).map(drop)
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &AgentId) -> Result<Option<Stored>> {
+    const SQL: &str =
+        "SELECT config_json, source, created_at, updated_at FROM agent_specs WHERE agent_id = $1";
+    tx.query_one(SQL, params![id], read)
+}
+
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Stored>> {
+    const SQL: &str = "SELECT config_json, source, created_at, updated_at FROM agent_specs ORDER BY agent_id";
+    tx.query(SQL, &[], read)
+}
+
+pub fn delete(tx: &mut Tx<'_>, id: &AgentId) -> Result<bool> {
+    Ok(tx.execute("DELETE FROM agent_specs WHERE agent_id = $1", params![id])? > 0)
+}
+
+/// Removes the agents a config file no longer names; their sessions stay readable.
+pub fn keep_only(tx: &mut Tx<'_>, configured: &[AgentId]) -> Result<()> {
+    const SQL: &str = "SELECT agent_id FROM agent_specs WHERE source = 'config'";
+    for id in tx.query(SQL, &[], |row| row.agent(0))? {
+        if !configured.contains(&id) {
+            delete(tx, &id)?;
+        }
+    }
+    Ok(())
+}
+
+fn read(row: &Row<'_>) -> Result<Stored> {
+    let spec = serde_json::from_str(&row.text(0)?).map_err(|e| Error::Corrupt(e.to_string()))?;
+    let source = if row.text(1)? == "config" { Source::Config } else { Source::Api };
+    Ok(Stored { spec, source, created_at: row.time(2)?, updated_at: row.time(3)? })
+}

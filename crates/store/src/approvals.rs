@@ -1,0 +1,96 @@
+//! Approvals: durable questions to a person. One per call; it is answered once.
+
+use polyclaw_domain::approval::ApprovalState;
+use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+#[derive(Clone, Debug)]
+pub struct Approval {
+    pub id: ApprovalId,
+    pub session: SessionKey,
+    pub turn: TurnId,
+    pub call_id: String,
+    pub tool: String,
+    pub arguments: Value,
+    pub state: ApprovalState,
+    pub reason: Option<String>,
+    pub expires_at: Millis,
+    pub created_at: Millis,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, session_key, turn_id, call_id, tool, arguments_json, state, reason, expires_at,
+             created_at FROM approvals ",
+            $rest
+        )
+    };
+}
+
+/// Asks, unless this very call was asked about before; returns the stored question either way.
+pub fn ask(tx: &mut Tx<'_>, approval: &Approval) -> Result<Approval> {
+    const SQL: &str = "INSERT INTO approvals (id, session_key, turn_id, call_id, tool, arguments_json, state,
+          expires_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8)
+        ON CONFLICT (turn_id, call_id) DO NOTHING";
+    tx.execute(
+        SQL,
+        params![
+            &approval.id,
+            &approval.session,
+            &approval.turn,
+            &approval.call_id,
+            &approval.tool,
+            &to_json(&approval.arguments)?,
+            approval.expires_at,
+            approval.created_at,
+        ],
+    )?;
+    let stored = select!("WHERE turn_id = $1 AND call_id = $2");
+    Ok(tx
+        .query_one(stored, params![&approval.turn, &approval.call_id], read)?
+        .unwrap_or_else(|| approval.clone()))
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &ApprovalId) -> Result<Option<Approval>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], read)
+}
+
+/// Answers a pending question. `false`: it was answered before, or has expired.
+pub fn decide(
+    tx: &mut Tx<'_>,
+    id: &ApprovalId,
+    state: ApprovalState,
+    reason: Option<&str>,
+    now: Millis,
+) -> Result<bool> {
+    const SQL: &str = "UPDATE approvals SET state = $2, reason = $3, decided_at = $4
+        WHERE id = $1 AND state = 'pending' AND (expires_at > $4 OR $2 = 'expired')";
+    Ok(tx.execute(SQL, params![id, state.as_str(), reason, now])? == 1)
+}
+
+pub fn pending(tx: &mut Tx<'_>) -> Result<Vec<Approval>> {
+    tx.query(select!("WHERE state = 'pending' ORDER BY id"), &[], read)
+}
+
+fn read(row: &Row<'_>) -> Result<Approval> {
+    Ok(Approval {
+        id: ApprovalId::new(row.text(0)?),
+        session: row.key(1)?,
+        turn: TurnId::new(row.text(2)?),
+        call_id: row.text(3)?,
+        tool: row.text(4)?,
+        arguments: from_json(&row.text(5)?)?,
+        state: row.parsed(6, ApprovalState::parse)?,
+        reason: row.opt_text(7)?,
+        expires_at: row.time(8)?,
+        created_at: row.time(9)?,
+    })
+}

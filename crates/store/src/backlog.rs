@@ -1,0 +1,96 @@
+//! Backlog rows: resume tokens and announces a session must still take up.
+
+use polyclaw_domain::backlog::{Item, ResumeToken};
+use polyclaw_domain::id::{MessageId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+/// Puts an interrupted task into the backlog.
+pub fn push_resume(tx: &mut Tx<'_>, session: &SessionKey, token: &ResumeToken, now: Millis) -> Result<()> {
+    push(tx, session, "resume", token, now)
+}
+
+/// Puts a message that arrived from another session into the backlog; it never steers.
+pub fn push_announce(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    message: &MessageId,
+    turn: &TurnId,
+    now: Millis,
+) -> Result<()> {
+    let token = ResumeToken { message_id: message.clone(), turn_id: turn.clone(), steers: 0 };
+    push(tx, session, "announce", &token, now)
+}
+
+fn push(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    kind: &'static str,
+    token: &ResumeToken,
+    now: Millis,
+) -> Result<()> {
+    const SQL: &str = "INSERT INTO backlog (session_key, kind, message_id, turn_id, steers, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6)";
+    tx.execute(SQL, params![session, kind, &token.message_id, &token.turn_id, token.steers, now]).map(drop)
+}
+
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    pub seq: i64,
+    pub item: Item,
+    pub created_at: Millis,
+}
+
+pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Waiting>> {
+    const SQL: &str = "SELECT b.seq, b.kind, b.message_id, b.turn_id, b.steers, m.text, b.created_at
+        FROM backlog b JOIN messages m ON m.id = b.message_id
+        WHERE b.session_key = $1 AND b.taken_by IS NULL ORDER BY b.seq";
+    tx.query(SQL, params![session], read)
+}
+
+pub fn any_waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
+    const SQL: &str = "SELECT seq FROM backlog WHERE session_key = $1 AND taken_by IS NULL LIMIT 1";
+    Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.is_some())
+}
+
+/// Marks a row as taken up; the interrupted turn learns who answers for it.
+pub fn take(tx: &mut Tx<'_>, waiting: &Waiting, turn: &TurnId) -> Result<()> {
+    const TAKE: &str = "UPDATE backlog SET taken_by = $2 WHERE seq = $1";
+    const LINK: &str = "UPDATE jobs SET continued_by = $2 WHERE turn_id = $1 AND state = 'steered'";
+    tx.execute(TAKE, params![waiting.seq, turn])?;
+    if let Item::Resume { token, .. } = &waiting.item {
+        tx.execute(LINK, params![&token.turn_id, turn])?;
+    }
+    Ok(())
+}
+
+/// What a turn took up when it started; a restart finds it again.
+pub fn taken_by(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Waiting>> {
+    const SQL: &str = "SELECT b.seq, b.kind, b.message_id, b.turn_id, b.steers, m.text, b.created_at
+        FROM backlog b JOIN messages m ON m.id = b.message_id WHERE b.taken_by = $1 ORDER BY b.seq";
+    tx.query(SQL, params![turn], read)
+}
+
+/// Drops what waits, when a person stops the session or starts it anew.
+pub fn clear(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
+    const SQL: &str = "DELETE FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
+    tx.execute(SQL, params![session])
+}
+
+fn read(row: &Row<'_>) -> Result<Waiting> {
+    let item = if row.text(1)? == "resume" {
+        let token = ResumeToken {
+            message_id: MessageId::new(row.text(2)?),
+            turn_id: TurnId::new(row.text(3)?),
+            steers: row.small(4)?,
+        };
+        Item::Resume { token, task: row.text(5)? }
+    } else {
+        Item::Announce { line: row.text(5)? }
+    };
+    Ok(Waiting { seq: row.int(0)?, item, created_at: row.time(6)? })
+}

@@ -1,0 +1,88 @@
+use std::error::Error as _;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the disk is full: {0}")]
+    Full(String),
+    #[error("the database can not be written: {0}")]
+    ReadOnly(String),
+    /// The rule a unique index keeps was about to be broken.
+    #[error("already there: {0}")]
+    Conflict(String),
+    /// PostgreSQL is away or the connection broke; nothing was committed unless `in_doubt`.
+    #[error("the database is unavailable: {message}")]
+    Unavailable { message: String, in_doubt: bool },
+    #[error("the database has schema {found}, this build knows up to {known}: use a newer polyclaw")]
+    NewerSchema { found: i64, known: i64 },
+    #[error("SQLite {0} is linked; 3.51.3 or newer is needed, and not 3.52.0")]
+    BadSqlite(String),
+    #[error("a stored value can not be read: {0}")]
+    Corrupt(String),
+    #[error("the database is closed")]
+    Closed,
+    #[error("database error: {0}")]
+    Other(String),
+}
+
+impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Full(_) => "disk_full",
+            Self::ReadOnly(_) => "store_read_only",
+            Self::Conflict(_) => "store_conflict",
+            Self::Unavailable { .. } | Self::Closed => "store_unavailable",
+            Self::NewerSchema { .. } => "newer_schema",
+            Self::BadSqlite(_) => "bad_sqlite",
+            Self::Corrupt(_) => "store_corrupt",
+            Self::Other(_) => "store_failed",
+        }
+    }
+
+    /// Trying again later may work without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Full(_))
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        let text = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full(text),
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly(text),
+            Some(ErrorCode::ConstraintViolation) => Self::Conflict(text),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt(text),
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
+                Self::Unavailable { message: text, in_doubt: false }
+            }
+            _ => Self::Other(text),
+        }
+    }
+}
+
+impl From<postgres::Error> for Error {
+    fn from(error: postgres::Error) -> Self {
+        use postgres::error::SqlState;
+        let Some(db) = error.as_db_error() else {
+            let cause =
+                error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+            return Self::Unavailable { message: cause, in_doubt: false };
+        };
+        let text = format!("{} ({})", db.message(), db.code().code());
+        match db.code() {
+            &SqlState::UNIQUE_VIOLATION => Self::Conflict(text),
+            &SqlState::DISK_FULL => Self::Full(text),
+            &SqlState::READ_ONLY_SQL_TRANSACTION => Self::ReadOnly(text),
+            &SqlState::ADMIN_SHUTDOWN
+            | &SqlState::CRASH_SHUTDOWN
+            | &SqlState::CANNOT_CONNECT_NOW
+            | &SqlState::TOO_MANY_CONNECTIONS
+            | &SqlState::T_R_SERIALIZATION_FAILURE
+            | &SqlState::T_R_DEADLOCK_DETECTED => Self::Unavailable { message: text, in_doubt: false },
+            _ => Self::Other(text),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Intents: a row says that a tool is about to run before it runs, and that it has, once its result is stored.
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::{Effect, ToolCall};
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::Tx;
+
+/// What a restart may do with a call that has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// Nobody started it, or running it again is harmless: run it.
+    Run,
+    /// It was started once and may have happened: never again.
+    Unknown,
+}
+
+/// Records that the call is about to run, and says whether it may.
+pub fn begin(tx: &mut Tx<'_>, turn: &TurnId, call: &ToolCall, effect: Effect, now: Millis) -> Result<Begun> {
+    const FIND: &str = "SELECT effect FROM intents WHERE turn_id = $1 AND call_id = $2";
+    const INSERT: &str = "INSERT INTO intents (turn_id, call_id, name, effect, state, started_at)
+        VALUES ($1, $2, $3, $4, 'intent', $5)";
+    let found = tx.query_one(FIND, params![turn, &call.id], |row| row.text(0))?;
+    match found {
+        Some(stored) if stored == Effect::Effect.as_str() => Ok(Begun::Unknown),
+        Some(_) => Ok(Begun::Run),
+        None => {
+            tx.execute(INSERT, params![turn, &call.id, &call.name, effect.as_str(), now])?;
+            Ok(Begun::Run)
+        }
+    }
+}
+
+pub fn close(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str, begun: Begun, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE intents SET state = $3, ended_at = $4 WHERE turn_id = $1 AND call_id = $2";
+    let state = if begun == Begun::Run { "done" } else { "unknown" };
+    tx.execute(SQL, params![turn, call_id, state, now]).map(drop)
+}

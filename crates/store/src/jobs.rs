@@ -1,0 +1,222 @@
+//! Turn jobs: the durable queue. Two rules are indexes: a session has one running turn, and one queued.
+
+use polyclaw_domain::backlog::Load;
+use polyclaw_domain::id::{AgentId, MessageId, NodeId, TraceId, TurnId};
+use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Usage;
+use polyclaw_domain::time::Millis;
+
+use crate::error::{Error, Result};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+mod claim;
+mod end;
+
+pub use claim::{Claim, Claimer, claim, orphans, renew, take_over};
+pub use end::{End, end, release};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Turn,
+    /// Fold old history into a summary; nothing is said.
+    Compact,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Compact => "compact",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Turn, Self::Compact].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    pub turn: TurnId,
+    pub session: SessionKey,
+    pub agent: AgentId,
+    pub kind: Kind,
+    pub lane: Lane,
+    pub priority: Priority,
+    /// Waits for the running turn of its session.
+    pub held: bool,
+    pub inputs: usize,
+    /// A person's message is among the inputs: the running turn gives way to it.
+    pub steers: bool,
+    pub hop: u32,
+    pub trace: TraceId,
+    pub queued_at: Millis,
+}
+
+pub fn insert(tx: &mut Tx<'_>, job: &NewJob) -> Result<()> {
+    const SQL: &str = "INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held,
+          was_held, inputs, steers, hop, trace_id, queued_at)
+        VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $7, $8, $9, $10, $11, $12)";
+    let priority = job.priority as i64;
+    tx.execute(
+        SQL,
+        params![
+            &job.turn,
+            &job.session,
+            &job.agent,
+            job.kind.as_str(),
+            job.lane.as_str(),
+            priority,
+            job.held,
+            job.inputs,
+            job.steers,
+            job.hop,
+            &job.trace,
+            job.queued_at,
+        ],
+    )
+    .map(drop)
+}
+
+/// Adds one more input to a turn that has not started.
+pub fn join(tx: &mut Tx<'_>, turn: &TurnId, steers: bool, priority: Priority) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET inputs = inputs + 1,
+          steers = CASE WHEN $2 = 1 THEN 1 ELSE steers END,
+          priority = CASE WHEN $3 < priority THEN $3 ELSE priority END
+        WHERE turn_id = $1 AND state = 'queued'";
+    match tx.execute(SQL, params![turn, steers, priority as i64])? {
+        1 => Ok(()),
+        _ => Err(Error::Other(format!("turn {turn} is no longer queued"))),
+    }
+}
+
+/// What goes on in a session. Take its row first.
+pub fn load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Load> {
+    const ACTIVE: &str = "SELECT turn_id, state, inputs FROM jobs
+        WHERE session_key = $1 AND state IN ('queued', 'running')";
+    const BACKLOG: &str = "SELECT COUNT(*) FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
+    let mut load = Load::default();
+    for (turn, state, inputs) in
+        tx.query(ACTIVE, params![session], |row| Ok((row.text(0)?, row.text(1)?, row.count(2)?)))?
+    {
+        if state == "running" {
+            load.running = Some(TurnId::new(turn));
+        } else {
+            load.queued = Some(TurnId::new(turn));
+            load.waiting += inputs;
+        }
+    }
+    load.waiting += tx.query_one(BACKLOG, params![session], |row| row.count(0))?.unwrap_or(0);
+    Ok(load)
+}
+
+/// A newer message of a person waits for the running turn to give way.
+pub fn is_steered(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
+    const SQL: &str = "SELECT steers FROM jobs WHERE session_key = $1 AND state = 'queued'";
+    Ok(tx.query_one(SQL, params![session], |row| row.flag(0))?.unwrap_or(false))
+}
+
+/// Asks a session's turns to end: the queued one at once, the running one at its next look.
+pub fn cancel(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Vec<TurnId>> {
+    const QUEUED: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
+        WHERE session_key = $1 AND state = 'queued' RETURNING turn_id";
+    const RUNNING: &str = "UPDATE jobs SET cancel = 1
+        WHERE session_key = $1 AND state = 'running' RETURNING turn_id";
+    let mut turns = tx.query(QUEUED, params![session, now], |row| row.text(0))?;
+    turns.extend(tx.query(RUNNING, params![session], |row| row.text(0))?);
+    Ok(turns.into_iter().map(TurnId::new).collect())
+}
+
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub turn: TurnId,
+    pub session: SessionKey,
+    pub agent: AgentId,
+    pub lane: Lane,
+    pub state: JobState,
+    pub attempt: u32,
+    pub hop: u32,
+    pub trace: TraceId,
+    pub cancel: bool,
+    pub model: Option<String>,
+    pub usage: Usage,
+    pub reply: Option<MessageId>,
+    pub continued_by: Option<TurnId>,
+    pub error_code: Option<String>,
+    pub error: Option<String>,
+    pub node: Option<NodeId>,
+    pub queued_at: Millis,
+    pub started_at: Option<Millis>,
+    pub ended_at: Option<Millis>,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT turn_id, session_key, agent_id, lane, state, attempt, hop, trace_id, cancel, model,
+             input_tokens, output_tokens, cached_tokens, reply_id, continued_by, error_code, error, node,
+             queued_at, started_at, ended_at FROM jobs ",
+            $rest
+        )
+    };
+}
+
+pub fn get(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<Job>> {
+    tx.query_one(select!("WHERE turn_id = $1"), params![turn], read)
+}
+
+/// The turn that answers for `turn`: itself, or the one that took up the task it was steered away from.
+pub fn answering(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<Job>> {
+    let mut job = get(tx, turn)?;
+    while let Some(next) = job.as_ref().and_then(|job| job.continued_by.clone()) {
+        job = get(tx, &next)?;
+    }
+    Ok(job)
+}
+
+pub fn list(
+    tx: &mut Tx<'_>,
+    session: Option<&SessionKey>,
+    state: Option<JobState>,
+    limit: usize,
+) -> Result<Vec<Job>> {
+    const SQL: &str = select!(
+        "WHERE (CAST($1 AS TEXT) IS NULL OR session_key = $1) AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+         ORDER BY seq DESC LIMIT $3"
+    );
+    tx.query(SQL, params![session, state.map(JobState::as_str), limit], read)
+}
+
+/// How many turns are queued and running, for the health page.
+pub fn counts(tx: &mut Tx<'_>) -> Result<Vec<(String, i64)>> {
+    const SQL: &str =
+        "SELECT state, COUNT(*) FROM jobs WHERE state IN ('queued', 'running') GROUP BY state ORDER BY state";
+    tx.query(SQL, &[], |row| Ok((row.text(0)?, row.int(1)?)))
+}
+
+fn read(row: &Row<'_>) -> Result<Job> {
+    let tokens = |at| -> Result<Option<u64>> { Ok(row.opt_int(at)?.and_then(|n| u64::try_from(n).ok())) };
+    Ok(Job {
+        turn: TurnId::new(row.text(0)?),
+        session: row.key(1)?,
+        agent: row.agent(2)?,
+        lane: row.parsed(3, Lane::parse)?,
+        state: row.parsed(4, JobState::parse)?,
+        attempt: row.small(5)?,
+        hop: row.small(6)?,
+        trace: TraceId::new(row.text(7)?),
+        cancel: row.flag(8)?,
+        model: row.opt_text(9)?,
+        usage: Usage { input_tokens: tokens(10)?, output_tokens: tokens(11)?, cached_tokens: tokens(12)? },
+        reply: row.opt_text(13)?.map(MessageId::new),
+        continued_by: row.opt_text(14)?.map(TurnId::new),
+        error_code: row.opt_text(15)?,
+        error: row.opt_text(16)?,
+        node: row.opt_text(17)?.map(NodeId::new),
+        queued_at: row.time(18)?,
+        started_at: row.opt_time(19)?,
+        ended_at: row.opt_time(20)?,
+    })
+}

@@ -1,0 +1,144 @@
+//! Claiming, leasing and taking over. A lease names its node and its attempt, so a node that was away too
+//! long can no longer write for a turn another has taken over.
+
+use polyclaw_domain::id::{AgentId, NodeId, TraceId, TurnId};
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::jobs::Kind;
+use crate::tx::{Row, Tx};
+use crate::{params, sessions};
+
+/// A job that has waited this long counts as the most urgent, whatever it is.
+const AGED_MS: i64 = 30_000;
+
+/// The right to run one turn, until the lease ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub turn: TurnId,
+    pub session: SessionKey,
+    pub agent: AgentId,
+    pub kind: Kind,
+    pub lane: Lane,
+    pub node: NodeId,
+    pub attempt: u32,
+    /// The inputs waited behind another turn and must move behind what it stored.
+    pub was_held: bool,
+    pub inputs: usize,
+    pub hop: u32,
+    pub trace: TraceId,
+}
+
+/// Who claims, and until when it may keep silent.
+#[derive(Clone, Debug)]
+pub struct Claimer {
+    pub node: NodeId,
+    pub now: Millis,
+    pub lease_ms: i64,
+    /// The agent served last in this lane: among equals it waits.
+    pub last: Option<AgentId>,
+}
+
+/// Starts the next job of a lane: fewest running turns of its agent first, then priority, then ticket.
+pub fn claim(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<Claim>> {
+    let Some(agent) = next_agent(tx, lane, claimer)? else { return Ok(None) };
+    for (seq, session) in heads(tx, lane, &agent)? {
+        if sessions::try_lock(tx, &session)?
+            && let Some(claim) = start(tx, seq, claimer)?
+        {
+            return Ok(Some(claim));
+        }
+    }
+    Ok(None)
+}
+
+/// Walks the ready agents of a lane by skipping from one to the next in the index, not by reading every job.
+pub(crate) const NEXT_AGENT: &str = "WITH RECURSIVE ready (agent_id) AS (
+      SELECT MIN(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0
+      UNION ALL
+      SELECT (SELECT MIN(j.agent_id) FROM jobs j
+              WHERE j.lane = $1 AND j.state = 'queued' AND j.held = 0 AND j.agent_id > ready.agent_id)
+      FROM ready WHERE ready.agent_id IS NOT NULL
+    ), heads AS (
+      SELECT ready.agent_id,
+        (SELECT j.seq FROM jobs j WHERE j.lane = $1 AND j.state = 'queued' AND j.held = 0
+           AND j.agent_id = ready.agent_id ORDER BY j.priority, j.seq LIMIT 1) AS seq,
+        (SELECT COUNT(*) FROM jobs r WHERE r.lane = $1 AND r.state = 'running'
+           AND r.agent_id = ready.agent_id) AS running
+      FROM ready WHERE ready.agent_id IS NOT NULL
+    )
+    SELECT heads.agent_id FROM heads JOIN jobs ON jobs.seq = heads.seq
+    ORDER BY heads.running, CASE WHEN jobs.queued_at < $2 THEN 0 ELSE jobs.priority END,
+      CASE WHEN heads.agent_id = $3 THEN 1 ELSE 0 END, jobs.seq
+    LIMIT 1";
+
+fn next_agent(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<AgentId>> {
+    let last = claimer.last.as_ref().map_or("", AgentId::as_str);
+    let aged = claimer.now.minus(AGED_MS);
+    tx.query_one(NEXT_AGENT, params![lane.as_str(), aged, last], |row| row.agent(0))
+}
+
+fn heads(tx: &mut Tx<'_>, lane: Lane, agent: &AgentId) -> Result<Vec<(i64, SessionKey)>> {
+    const SQL: &str = "SELECT seq, session_key FROM jobs
+        WHERE lane = $1 AND agent_id = $2 AND state = 'queued' AND held = 0 ORDER BY priority, seq LIMIT 8";
+    tx.query(SQL, params![lane.as_str(), agent], |row| Ok((row.int(0)?, row.key(1)?)))
+}
+
+fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> {
+    const SQL: &str = "UPDATE jobs SET state = 'running', node = $2, lease_until = $3, attempt = attempt + 1,
+          started_at = $4
+        WHERE seq = $1 AND state = 'queued' AND held = 0
+        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, hop, trace_id";
+    let now = tx.lease_clock(claimer.now)?;
+    tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), claimer.now], read)
+}
+
+/// Keeps a claim. `false`: it is no longer ours.
+pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Result<bool> {
+    const SQL: &str = "UPDATE jobs SET lease_until = $4
+        WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
+    let until = tx.lease_clock(now)?.plus(lease_ms);
+    Ok(tx.execute(SQL, params![&claim.turn, &claim.node, claim.attempt, until])? == 1)
+}
+
+/// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one.
+pub fn orphans(
+    tx: &mut Tx<'_>,
+    node: &NodeId,
+    family: &str,
+    now: Millis,
+) -> Result<Vec<(TurnId, SessionKey)>> {
+    const SQL: &str = "SELECT turn_id, session_key FROM jobs
+        WHERE state = 'running' AND node <> $1 AND (lease_until < $2 OR node LIKE $3) ORDER BY seq LIMIT 64";
+    let now = tx.lease_clock(now)?;
+    let earlier = format!("{family}/%");
+    tx.query(SQL, params![node, now, &earlier], |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
+}
+
+/// Takes an orphan over; `None` if somebody else was faster.
+pub fn take_over(tx: &mut Tx<'_>, turn: &TurnId, claimer: &Claimer, family: &str) -> Result<Option<Claim>> {
+    const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1
+        WHERE turn_id = $1 AND state = 'running' AND node <> $2 AND (lease_until < $4 OR node LIKE $5)
+        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, hop, trace_id";
+    let now = tx.lease_clock(claimer.now)?;
+    let earlier = format!("{family}/%");
+    tx.query_one(SQL, params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier], read)
+}
+
+fn read(row: &Row<'_>) -> Result<Claim> {
+    Ok(Claim {
+        turn: TurnId::new(row.text(0)?),
+        session: row.key(1)?,
+        agent: row.agent(2)?,
+        kind: row.parsed(3, Kind::parse)?,
+        lane: row.parsed(4, Lane::parse)?,
+        node: NodeId::new(row.text(5)?),
+        attempt: row.small(6)?,
+        was_held: row.flag(7)?,
+        inputs: row.count(8)?,
+        hop: row.small(9)?,
+        trace: TraceId::new(row.text(10)?),
+    })
+}

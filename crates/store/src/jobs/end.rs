@@ -1,0 +1,54 @@
+//! The end of a turn, and what its session does next.
+
+use polyclaw_domain::id::MessageId;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Usage;
+use polyclaw_domain::time::Millis;
+
+use crate::error::{Error, Result};
+use crate::jobs::Claim;
+use crate::params;
+use crate::tx::Tx;
+
+#[derive(Clone, Debug)]
+pub struct End {
+    pub state: JobState,
+    pub model: Option<String>,
+    pub usage: Usage,
+    pub reply: Option<MessageId>,
+    pub error_code: Option<&'static str>,
+    pub error: Option<String>,
+}
+
+/// Ends a claimed turn. Fails if the claim has been taken over: then nothing of this transaction stands.
+pub fn end(tx: &mut Tx<'_>, claim: &Claim, end: &End, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET state = $4, model = $5, input_tokens = $6, output_tokens = $7,
+          cached_tokens = $8, reply_id = $9, error_code = $10, error = $11, ended_at = $12, lease_until = NULL
+        WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
+    let tokens = |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok());
+    let changed = tx.execute(
+        SQL,
+        params![
+            &claim.turn,
+            &claim.node,
+            claim.attempt,
+            end.state.as_str(),
+            end.model.as_ref(),
+            tokens(end.usage.input_tokens),
+            tokens(end.usage.output_tokens),
+            tokens(end.usage.cached_tokens),
+            end.reply.as_ref(),
+            end.error_code,
+            end.error.as_ref(),
+            now,
+        ],
+    )?;
+    if changed == 1 { Ok(()) } else { Err(Error::Conflict(format!("turn {} was taken over", claim.turn))) }
+}
+
+/// Lets the turn that waited for this one start. `false`: none waited.
+pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
+    const SQL: &str = "UPDATE jobs SET held = 0 WHERE session_key = $1 AND state = 'queued' AND held = 1";
+    Ok(tx.execute(SQL, params![session])? > 0)
+}

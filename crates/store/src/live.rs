@@ -1,0 +1,5 @@
+//! What other nodes say through the database: LISTEN/NOTIFY on PostgreSQL, nothing on SQLite.
+
+/// A wake-up from another node. Losing one costs time, never a message: loops also look by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signal(pub String);

@@ -1,0 +1,185 @@
+//! Messages: what was said, in ticket order. A message that waits has the turn that will take it up; it gets
+//! its final ticket when that turn starts, so a transcript never shows it between a call and its result.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::{MessageId, SessionId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::prompt::Line;
+use polyclaw_domain::time::Millis;
+
+use crate::error::{Error, Result};
+use crate::tx::{Row, Tx};
+use crate::{params, sessions};
+
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub id: MessageId,
+    pub session: SessionKey,
+    pub session_id: SessionId,
+    pub ticket: i64,
+    pub role: Role,
+    pub text: String,
+    pub parts: Vec<Part>,
+    pub origin: Origin,
+    pub channel: String,
+    pub deliver: bool,
+    pub address: Option<Address>,
+    pub meta: Option<serde_json::Value>,
+    pub idempotency_key: Option<String>,
+    pub turn: TurnId,
+    pub created_at: Millis,
+}
+
+pub fn insert(tx: &mut Tx<'_>, message: &Message) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO messages (id, session_key, session_id, ticket, role, text, parts_json, origin,
+          channel, deliver, address_json, meta_json, idempotency_key, turn_id, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    let parts = if message.parts.is_empty() { None } else { Some(to_json(&message.parts)?) };
+    let address = message.address.as_ref().map(to_json).transpose()?;
+    let meta = message.meta.as_ref().map(to_json).transpose()?;
+    tx.execute(
+        SQL,
+        params![
+            &message.id,
+            &message.session,
+            &message.session_id,
+            message.ticket,
+            message.role.as_str(),
+            &message.text,
+            parts.as_ref(),
+            message.origin.to_string().as_str(),
+            &message.channel,
+            message.deliver,
+            address.as_ref(),
+            meta.as_ref(),
+            message.idempotency_key.as_ref(),
+            &message.turn,
+            message.created_at,
+        ],
+    )
+    .map(drop)
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, session_key, session_id, ticket, role, text, parts_json, origin, channel, deliver,
+             address_json, meta_json, idempotency_key, turn_id, created_at FROM messages ",
+            $rest
+        )
+    };
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &MessageId) -> Result<Option<Message>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], read)
+}
+
+pub fn by_key(tx: &mut Tx<'_>, session: &SessionKey, key: &str) -> Result<Option<(MessageId, TurnId)>> {
+    const SQL: &str = "SELECT id, turn_id FROM messages WHERE session_key = $1 AND idempotency_key = $2";
+    tx.query_one(SQL, params![session, key], |row| {
+        Ok((MessageId::new(row.text(0)?), TurnId::new(row.text(1)?)))
+    })
+}
+
+/// Everything one turn has stored: its inputs, then its steps.
+pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Message>> {
+    tx.query(select!("WHERE turn_id = $1 ORDER BY ticket"), params![turn], read)
+}
+
+/// Moves a waiting turn's inputs behind everything stored meanwhile, keeping their order.
+pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis) -> Result<()> {
+    const IDS: &str = "SELECT id FROM messages WHERE turn_id = $1 ORDER BY ticket";
+    const MOVE: &str = "UPDATE messages SET ticket = $2 WHERE id = $1";
+    let ids = tx.query(IDS, params![turn], |row| row.text(0))?;
+    let first = sessions::take_tickets(tx, session, ids.len(), now)?.unwrap_or_default();
+    for (ticket, id) in (first..).zip(&ids) {
+        tx.execute(MOVE, params![id, ticket])?;
+    }
+    Ok(())
+}
+
+/// What a prompt is made of: everything taken up after `after`, without what still waits for `queued`.
+pub fn history(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    after: i64,
+    queued: Option<&TurnId>,
+) -> Result<Vec<Line>> {
+    const SQL: &str = "SELECT ticket, role, origin, text, parts_json FROM messages
+        WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 ORDER BY ticket";
+    let queued = queued.map_or("", TurnId::as_str);
+    tx.query(SQL, params![session, after, queued], |row| {
+        Ok(Line {
+            ticket: row.int(0)?,
+            role: row.parsed(1, Role::parse)?,
+            origin: row.parsed(2, Origin::parse)?,
+            text: row.text(3)?,
+            parts: read_parts(row, 4)?,
+        })
+    })
+}
+
+/// A page of the transcript of one session id, without what still waits.
+pub fn page(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    id: &SessionId,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<Message>> {
+    const SQL: &str = select!(
+        "WHERE session_key = $1 AND ticket > $2 AND session_id = $3
+           AND turn_id NOT IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
+         ORDER BY ticket LIMIT $4"
+    );
+    tx.query(SQL, params![session, after, id, limit], read)
+}
+
+/// Inputs of the turn that has not started yet.
+pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Message>> {
+    const SQL: &str = select!(
+        "WHERE turn_id IN (SELECT j.turn_id FROM jobs j WHERE j.session_key = $1 AND j.state = 'queued')
+         ORDER BY ticket"
+    );
+    tx.query(SQL, params![session], read)
+}
+
+/// The ticket of the newest stored message, 0 where there is none.
+pub fn last_ticket(tx: &mut Tx<'_>, session: &SessionKey) -> Result<i64> {
+    const SQL: &str = "SELECT COALESCE(MAX(ticket), 0) FROM messages WHERE session_key = $1";
+    Ok(tx.query_one(SQL, params![session], |row| row.int(0))?.unwrap_or(0))
+}
+
+fn read(row: &Row<'_>) -> Result<Message> {
+    Ok(Message {
+        id: MessageId::new(row.text(0)?),
+        session: row.key(1)?,
+        session_id: SessionId::new(row.text(2)?),
+        ticket: row.int(3)?,
+        role: row.parsed(4, Role::parse)?,
+        text: row.text(5)?,
+        parts: read_parts(row, 6)?,
+        origin: row.parsed(7, Origin::parse)?,
+        channel: row.text(8)?,
+        deliver: row.flag(9)?,
+        address: row.opt_text(10)?.map(|json| from_json(&json)).transpose()?,
+        meta: row.opt_text(11)?.map(|json| from_json(&json)).transpose()?,
+        idempotency_key: row.opt_text(12)?,
+        turn: TurnId::new(row.text(13)?),
+        created_at: row.time(14)?,
+    })
+}
+
+fn read_parts(row: &Row<'_>, at: usize) -> Result<Vec<Part>> {
+    row.opt_text(at)?.map_or(Ok(Vec::new()), |json| from_json(&json))
+}
+
+pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::Other(e.to_string()))
+}
+
+pub(crate) fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|e| Error::Corrupt(e.to_string()))
+}

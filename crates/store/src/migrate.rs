@@ -1,0 +1,94 @@
+//! Forward-only migrations. A newer schema is refused; an older one is migrated after a copy is kept.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::error::{Error, Result};
+
+const SQLITE: &[&str] = &[include_str!("../migrations/sqlite/0001.sql")];
+const POSTGRES: &[&str] = &[include_str!("../migrations/postgres/0001.sql")];
+
+pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>) -> Result<()> {
+    sqlite_to(connection, path, SQLITE)
+}
+
+fn sqlite_to(connection: &Connection, path: Option<&Path>, migrations: &[&str]) -> Result<()> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let known = check(found, migrations)?;
+    if found == known {
+        return Ok(());
+    }
+    if let Some(path) = path.filter(|_| found > 0) {
+        keep_copy(connection, path, found)?;
+    }
+    for (version, sql) in (1..).zip(migrations).skip(usize::try_from(found).unwrap_or(0)) {
+        connection
+            .execute_batch(&format!("BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {version};\nCOMMIT;"))?;
+    }
+    Ok(())
+}
+
+fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<()> {
+    let copy = path.with_extension(format!("v{version}.db"));
+    if copy.exists() {
+        return Ok(());
+    }
+    tracing::info!(copy = %copy.display(), "keeping a copy of the database before migrating it");
+    let partial = path.with_extension("copying");
+    let _ = std::fs::remove_file(&partial);
+    connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()])?;
+    std::fs::rename(&partial, &copy).map_err(|e| Error::Other(format!("the copy could not be kept: {e}")))
+}
+
+pub(crate) fn postgres(client: &mut postgres::Client) -> Result<()> {
+    let mut tx = client.transaction()?;
+    // Two nodes that start together migrate one after the other.
+    tx.batch_execute(
+        "SELECT pg_advisory_xact_lock(7018881);
+         CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL);",
+    )?;
+    let found: i64 = tx.query_one("SELECT COALESCE(MAX(version), 0) FROM schema_version", &[])?.try_get(0)?;
+    check(found, POSTGRES)?;
+    for (version, sql) in (1_i64..).zip(POSTGRES).skip(usize::try_from(found).unwrap_or(0)) {
+        tx.batch_execute(sql)?;
+        tx.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version])?;
+    }
+    Ok(tx.commit()?)
+}
+
+fn check(found: i64, migrations: &[&str]) -> Result<i64> {
+    let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
+    if found > known { Err(Error::NewerSchema { found, known }) } else { Ok(known) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_database_is_copied_then_migrated_and_a_newer_one_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sessions.db");
+        let connection = Connection::open(&path).unwrap();
+        let first = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (7);";
+        sqlite_to(&connection, Some(&path), &[first]).unwrap();
+        assert!(!dir.path().join("sessions.v0.db").exists(), "a new database has nothing worth a copy");
+        sqlite_to(&connection, Some(&path), &[first, "CREATE TABLE b (y INTEGER) STRICT;"]).unwrap();
+        let copy = Connection::open(dir.path().join("sessions.v1.db")).unwrap();
+        assert_eq!(copy.query_row("SELECT x FROM a", [], |r| r.get::<_, i64>(0)).unwrap(), 7);
+        assert!(copy.prepare("SELECT y FROM b").is_err());
+        let refused = sqlite_to(&connection, Some(&path), &[first]);
+        assert!(matches!(refused, Err(Error::NewerSchema { found: 2, known: 1 })));
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_version_as_it_was() {
+        let connection = Connection::open_in_memory().unwrap();
+        let good = "CREATE TABLE a (x INTEGER) STRICT;";
+        assert!(sqlite_to(&connection, None, &[good, "CREATE TABLE a (x INTEGER);"]).is_err());
+        connection.execute_batch("ROLLBACK").unwrap();
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |r| r.get(0)).unwrap();
+        assert_eq!(version, 1);
+    }
+}

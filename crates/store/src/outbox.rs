@@ -1,0 +1,153 @@
+//! The outbox: durable messages on their way to a channel.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::OutboxState;
+use polyclaw_domain::id::{NodeId, OutboxId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    pub id: OutboxId,
+    /// Names this visible part for ever.
+    pub part_key: String,
+    pub session: SessionKey,
+    pub turn: TurnId,
+    pub part: usize,
+    pub address: Address,
+    pub text: String,
+    pub state: OutboxState,
+    pub attempts: u32,
+    pub expires_at: Millis,
+    pub platform_id: Option<String>,
+    pub error: Option<String>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+pub fn push(tx: &mut Tx<'_>, parcel: &Parcel) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO outbox (id, part_key, session_key, turn_id, part, channel, address_json, text,
+          state, next_at, expires_at, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $9, $9)";
+    tx.execute(
+        SQL,
+        params![
+            &parcel.id,
+            &parcel.part_key,
+            &parcel.session,
+            &parcel.turn,
+            parcel.part,
+            &parcel.address.channel,
+            &to_json(&parcel.address)?,
+            &parcel.text,
+            parcel.created_at,
+            parcel.expires_at,
+        ],
+    )
+    .map(drop)
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT o.id, o.part_key, o.session_key, o.turn_id, o.part, o.address_json, o.text, o.state,
+             o.attempts, o.expires_at, o.platform_id, o.error, o.created_at, o.updated_at FROM outbox o ",
+            $rest
+        )
+    };
+}
+
+/// The next parts to send. A session's parts leave in order: a later one waits for the earlier ones.
+pub fn due(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Parcel>> {
+    const SQL: &str = select!(
+        "WHERE o.state = 'pending' AND o.next_at <= $1
+           AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.session_key = o.session_key
+             AND e.state IN ('pending', 'sending') AND e.id < o.id)
+         ORDER BY o.next_at LIMIT $2"
+    );
+    tx.query(SQL, params![now, limit], read)
+}
+
+/// When the next part falls due, for the loop to sleep until then.
+pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Millis>> {
+    const SQL: &str = "SELECT MIN(next_at) FROM outbox WHERE state = 'pending'";
+    Ok(tx.query_one(SQL, &[], |row| row.opt_time(0))?.flatten())
+}
+
+/// Marks a part as being sent; `false` if another node has it.
+pub fn begin(tx: &mut Tx<'_>, id: &OutboxId, node: &NodeId, now: Millis, lease_ms: i64) -> Result<bool> {
+    const SQL: &str =
+        "UPDATE outbox SET state = 'sending', node = $2, lease_until = $3, attempts = attempts + 1,
+        updated_at = $4 WHERE id = $1 AND state = 'pending'";
+    let until = tx.lease_clock(now)?.plus(lease_ms);
+    Ok(tx.execute(SQL, params![id, node, until, now])? == 1)
+}
+
+/// What became of a part. `next_at` only matters for `pending`.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub state: OutboxState,
+    pub platform_id: Option<String>,
+    pub error: Option<String>,
+    pub next_at: Millis,
+}
+
+pub fn settle(tx: &mut Tx<'_>, id: &OutboxId, outcome: &Outcome, now: Millis) -> Result<bool> {
+    const SQL: &str =
+        "UPDATE outbox SET state = $2, platform_id = $3, error = $4, next_at = $5, updated_at = $6,
+        node = NULL, lease_until = NULL WHERE id = $1";
+    let params = params![
+        id,
+        outcome.state.as_str(),
+        outcome.platform_id.as_ref(),
+        outcome.error.as_ref(),
+        outcome.next_at,
+        now
+    ];
+    Ok(tx.execute(SQL, params)? == 1)
+}
+
+/// Parts whose sender died while sending: nobody knows whether they arrived.
+pub fn orphans(tx: &mut Tx<'_>, node: &NodeId, family: &str, now: Millis) -> Result<Vec<Parcel>> {
+    const SQL: &str = select!(
+        "WHERE o.state = 'sending' AND o.node <> $1 AND (o.lease_until < $2 OR o.node LIKE $3) ORDER BY o.id"
+    );
+    let now = tx.lease_clock(now)?;
+    let earlier = format!("{family}/%");
+    tx.query(SQL, params![node, now, &earlier], read)
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &OutboxId) -> Result<Option<Parcel>> {
+    tx.query_one(select!("WHERE o.id = $1"), params![id], read)
+}
+
+pub fn list(tx: &mut Tx<'_>, state: Option<OutboxState>, after: &str, limit: usize) -> Result<Vec<Parcel>> {
+    const SQL: &str =
+        select!("WHERE (CAST($1 AS TEXT) IS NULL OR o.state = $1) AND o.id > $2 ORDER BY o.id LIMIT $3");
+    tx.query(SQL, params![state.map(OutboxState::as_str), after, limit], read)
+}
+
+fn read(row: &Row<'_>) -> Result<Parcel> {
+    Ok(Parcel {
+        id: OutboxId::new(row.text(0)?),
+        part_key: row.text(1)?,
+        session: row.key(2)?,
+        turn: TurnId::new(row.text(3)?),
+        part: row.count(4)?,
+        address: from_json(&row.text(5)?)?,
+        text: row.text(6)?,
+        state: row.parsed(7, OutboxState::parse)?,
+        attempts: row.small(8)?,
+        expires_at: row.time(9)?,
+        platform_id: row.opt_text(10)?,
+        error: row.opt_text(11)?,
+        created_at: row.time(12)?,
+        updated_at: row.time(13)?,
+    })
+}

@@ -1,0 +1,189 @@
+//! Sessions. Every transaction that changes what goes on in a session takes its row first, so that on
+//! PostgreSQL two of them never interleave.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::{AgentId, SessionId};
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::time::Millis;
+
+use crate::error::{Error, Result};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
+             deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
+             channel, account, peer, thread, status, title, created_at, updated_at FROM sessions ",
+            $rest
+        )
+    };
+}
+
+pub fn get(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<Session>> {
+    tx.query_one(select!("WHERE session_key = $1"), params![key], read)
+}
+
+/// Stores the session unless its key is taken; returns what is stored.
+pub fn ensure(tx: &mut Tx<'_>, session: &Session) -> Result<Session> {
+    if let Some(found) = get(tx, &session.key)? {
+        return Ok(found);
+    }
+    insert(tx, session)?;
+    get(tx, &session.key)?.ok_or_else(|| Error::Other("a session just stored is not there".into()))
+}
+
+fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
+    const SQL: &str = "INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id,
+          deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
+          channel, account, peer, thread, status, title, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+        ON CONFLICT (session_key) DO NOTHING";
+    let address = session.address.as_ref();
+    tx.execute(
+        SQL,
+        params![
+            &session.key,
+            &session.id,
+            &session.agent,
+            &session.active_agent,
+            session.delivers,
+            session.sends,
+            session.owner.as_ref(),
+            session.lane.as_str(),
+            session.spawn_depth,
+            session.delegation_depth,
+            address.map(|a| &a.channel),
+            address.map(|a| &a.account),
+            address.map(|a| &a.peer),
+            address.and_then(|a| a.thread.as_ref()),
+            session.status.as_str(),
+            session.title.as_ref(),
+            session.created_at,
+            session.updated_at,
+        ],
+    )
+    .map(drop)
+}
+
+/// Takes the session's row for this transaction and hands out `count` tickets; returns the first.
+pub fn take_tickets(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Result<Option<i64>> {
+    const SQL: &str = "UPDATE sessions SET next_ticket = next_ticket + $2, updated_at = $3
+        WHERE session_key = $1 RETURNING next_ticket - $2";
+    tx.query_one(SQL, params![key, count, now], |row| row.int(0))
+}
+
+/// Takes the session's row unless another transaction has it. On SQLite there is no other.
+pub fn try_lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
+    const SQL: &str = "SELECT session_id FROM sessions WHERE session_key = $1 /* skip locked */";
+    Ok(tx.query_one(SQL, params![key], |row| row.text(0))?.is_some())
+}
+
+/// What history starts from: the summary of everything up to a ticket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compaction {
+    pub summary: Option<String>,
+    pub through: i64,
+}
+
+pub fn compaction(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Compaction> {
+    const SQL: &str = "SELECT summary, compacted_ticket FROM sessions WHERE session_key = $1";
+    let read = |row: &Row<'_>| Ok(Compaction { summary: row.opt_text(0)?, through: row.int(1)? });
+    Ok(tx.query_one(SQL, params![key], read)?.unwrap_or_default())
+}
+
+pub fn set_compaction(tx: &mut Tx<'_>, key: &SessionKey, compaction: &Compaction) -> Result<()> {
+    const SQL: &str = "UPDATE sessions SET summary = $2, compacted_ticket = $3 WHERE session_key = $1";
+    tx.execute(SQL, params![key, compaction.summary.as_ref(), compaction.through]).map(drop)
+}
+
+/// `/new`: another session id under the same key; the old transcript stays under the old id.
+pub fn renew(tx: &mut Tx<'_>, key: &SessionKey, id: &SessionId, now: Millis) -> Result<bool> {
+    const SQL: &str =
+        "UPDATE sessions SET session_id = $2, summary = NULL, compacted_ticket = next_ticket - 1,
+        updated_at = $3 WHERE session_key = $1";
+    Ok(tx.execute(SQL, params![key, id, now])? > 0)
+}
+
+pub fn set_agent(tx: &mut Tx<'_>, key: &SessionKey, agent: &AgentId, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE sessions SET active_agent_id = $2, updated_at = $3 WHERE session_key = $1";
+    Ok(tx.execute(SQL, params![key, agent, now])? > 0)
+}
+
+/// `None` goes back to the agent's own model.
+pub fn set_model(tx: &mut Tx<'_>, key: &SessionKey, model: Option<&ModelRef>, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE sessions SET provider_override = $2, model_override = $3, updated_at = $4
+        WHERE session_key = $1";
+    let (provider, name) = (model.map(|m| &m.provider), model.map(|m| &m.model));
+    Ok(tx.execute(SQL, params![key, provider, name, now])? > 0)
+}
+
+/// Deletes a session with its messages, jobs and backlog. Its deliveries and events stay as the record.
+pub fn delete(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
+    Ok(tx.execute("DELETE FROM sessions WHERE session_key = $1", params![key])? > 0)
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub agent: Option<AgentId>,
+    pub status: Option<Status>,
+    pub owner: Option<SessionKey>,
+    /// Keys after this one.
+    pub after: Option<String>,
+    pub limit: usize,
+}
+
+pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Session>> {
+    const SQL: &str = select!(
+        "WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1)
+           AND (CAST($2 AS TEXT) IS NULL OR status = $2)
+           AND (CAST($3 AS TEXT) IS NULL OR owner_session_key = $3)
+           AND session_key > $4 ORDER BY session_key LIMIT $5"
+    );
+    let after = filter.after.as_deref().unwrap_or("");
+    let status = filter.status.map(Status::as_str);
+    tx.query(SQL, params![filter.agent.as_ref(), status, filter.owner.as_ref(), after, filter.limit], read)
+}
+
+pub fn count(tx: &mut Tx<'_>) -> Result<i64> {
+    Ok(tx.query_one("SELECT COUNT(*) FROM sessions", &[], |row| row.int(0))?.unwrap_or(0))
+}
+
+fn read(row: &Row<'_>) -> Result<Session> {
+    let model_override = match (row.opt_text(4)?, row.opt_text(5)?) {
+        (Some(provider), Some(model)) => Some(ModelRef { provider, model }),
+        _ => None,
+    };
+    Ok(Session {
+        key: row.key(0)?,
+        id: SessionId::new(row.text(1)?),
+        agent: row.agent(2)?,
+        active_agent: row.agent(3)?,
+        model_override,
+        delivers: row.flag(6)?,
+        sends: row.flag(7)?,
+        owner: row.opt_parsed(8, |text| SessionKey::parse(text).ok())?,
+        lane: row.parsed(9, Lane::parse)?,
+        spawn_depth: row.small(10)?,
+        delegation_depth: row.small(11)?,
+        address: read_address(row)?,
+        status: row.parsed(16, Status::parse)?,
+        title: row.opt_text(17)?,
+        created_at: row.time(18)?,
+        updated_at: row.time(19)?,
+    })
+}
+
+fn read_address(row: &Row<'_>) -> Result<Option<Address>> {
+    let Some(channel) = row.opt_text(12)? else { return Ok(None) };
+    Ok(Some(Address {
+        channel,
+        account: row.opt_text(13)?.unwrap_or_default(),
+        peer: row.opt_text(14)?.unwrap_or_default(),
+        thread: row.opt_text(15)?,
+    }))
+}

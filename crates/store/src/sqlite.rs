@@ -1,0 +1,239 @@
+//! SQLite: one writer thread that commits what has gathered as a group, and readers that never wait for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::oneshot;
+
+use crate::error::{Error, Result};
+use crate::migrate;
+use crate::tx::Tx;
+
+/// Transactions committed together at the most: bounds how long the first of a group waits for the last.
+const GROUP: usize = 256;
+const READERS: usize = 2;
+
+pub(crate) struct Sqlite {
+    path: PathBuf,
+    writer: mpsc::Sender<Box<dyn Work>>,
+    readers: mpsc::Sender<Query>,
+}
+
+type Query = Box<dyn FnOnce(&Connection) + Send>;
+
+/// One caller's transaction: run inside a group, answered after the group's commit.
+trait Work: Send {
+    fn run(&mut self, connection: &Connection) -> Result<()>;
+    fn answer(self: Box<Self>, committed: Result<()>);
+}
+
+struct Call<T, F> {
+    body: F,
+    value: Option<T>,
+    caller: oneshot::Sender<Result<T>>,
+}
+
+impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T> + Send> Work for Call<T, F> {
+    fn run(&mut self, connection: &Connection) -> Result<()> {
+        self.value = Some((self.body)(&mut Tx::sqlite(connection))?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<()>) {
+        let Self { value, caller, .. } = *self;
+        // A caller that went away does not undo what it asked for.
+        let _ = caller.send(committed.and_then(|()| value.ok_or(Error::Closed)));
+    }
+}
+
+impl Sqlite {
+    pub fn open(path: &Path) -> Result<Self> {
+        check_version(rusqlite::version(), rusqlite::version_number())?;
+        let connection = Connection::open(path)?;
+        configure(&connection)?;
+        migrate::sqlite(&connection, Some(path))?;
+        let (writer, work) = mpsc::channel();
+        spawn("store-writer", move || write_groups(&connection, &work))?;
+        let (readers, queue) = mpsc::channel();
+        let queue = Arc::new(Mutex::new(queue));
+        for _ in 0..READERS {
+            let connection = open_reader(path)?;
+            let queue = Arc::clone(&queue);
+            spawn("store-reader", move || read_queue(&connection, &queue))?;
+        }
+        Ok(Self { path: path.to_owned(), writer, readers })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub async fn write<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        let (caller, answer) = oneshot::channel();
+        self.writer.send(Box::new(Call { body, value: None, caller })).map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+
+    pub async fn read<T, F>(&self, mut body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        let (caller, answer) = oneshot::channel();
+        let work = Box::new(move |connection: &Connection| {
+            let _ = caller.send(snapshot(connection, &mut body));
+        });
+        self.readers.send(work).map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(body);
+    thread.map(drop).map_err(|e| Error::Other(format!("no thread for {name}: {e}")))
+}
+
+fn write_groups(connection: &Connection, work: &mpsc::Receiver<Box<dyn Work>>) {
+    let mut next = None;
+    while let Some(first) = next.take().or_else(|| work.recv().ok()) {
+        let mut group = vec![first];
+        while group.len() < GROUP
+            && let Ok(more) = work.try_recv()
+        {
+            group.push(more);
+        }
+        commit_group(connection, group);
+        next = work.try_recv().ok();
+    }
+}
+
+fn commit_group(connection: &Connection, group: Vec<Box<dyn Work>>) {
+    if let Err(error) = run_sql(connection, "BEGIN IMMEDIATE") {
+        return answer_all(group, &Err(error));
+    }
+    let mut done: Vec<Box<dyn Work>> = Vec::with_capacity(group.len());
+    let mut waiting = group.into_iter();
+    while let Some(mut work) = waiting.next() {
+        match run_one(connection, &mut *work) {
+            Ok(()) => done.push(work),
+            // A full disk makes SQLite drop the whole transaction: nobody in this group is committed.
+            Err(error) if connection.is_autocommit() => {
+                work.answer(Err(error.clone()));
+                answer_all(done, &Err(error));
+                return commit_rest(connection, waiting.collect());
+            }
+            Err(error) => work.answer(Err(error)),
+        }
+    }
+    let committed = run_sql(connection, "COMMIT");
+    if committed.is_err() && !connection.is_autocommit() {
+        let _ = run_sql(connection, "ROLLBACK");
+    }
+    answer_all(done, &committed);
+}
+
+fn commit_rest(connection: &Connection, rest: Vec<Box<dyn Work>>) {
+    if !rest.is_empty() {
+        commit_group(connection, rest);
+    }
+}
+
+fn run_one(connection: &Connection, work: &mut dyn Work) -> Result<()> {
+    run_sql(connection, "SAVEPOINT one")?;
+    let outcome = work.run(connection);
+    if outcome.is_err() && !connection.is_autocommit() {
+        run_sql(connection, "ROLLBACK TO one")?;
+    }
+    if !connection.is_autocommit() {
+        run_sql(connection, "RELEASE one")?;
+    }
+    outcome
+}
+
+fn answer_all(group: Vec<Box<dyn Work>>, committed: &Result<()>) {
+    for work in group {
+        work.answer(committed.clone());
+    }
+}
+
+fn run_sql(connection: &Connection, sql: &str) -> Result<()> {
+    connection.prepare_cached(sql)?.raw_execute()?;
+    Ok(())
+}
+
+fn read_queue(connection: &Connection, queue: &Mutex<mpsc::Receiver<Query>>) {
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(work) = next else { return };
+        work(connection);
+    }
+}
+
+fn snapshot<T>(connection: &Connection, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+    run_sql(connection, "BEGIN")?;
+    let value = body(&mut Tx::sqlite(connection));
+    run_sql(connection, "COMMIT")?;
+    value
+}
+
+fn open_reader(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1024;")?;
+    Ok(connection)
+}
+
+fn configure(connection: &Connection) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(128);
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
+         PRAGMA busy_timeout = 5000; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;
+         PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 2000;",
+    )?;
+    Ok(())
+}
+
+/// 3.51.3 mends a defect that can lose WAL content; 3.52.0 was withdrawn.
+fn check_version(text: &str, number: i32) -> Result<()> {
+    if number >= 3_051_003 && number != 3_052_000 { Ok(()) } else { Err(Error::BadSqlite(text.to_owned())) }
+}
+
+/// The same statements without threads, for runs that must be repeatable from a seed.
+pub(crate) struct Inline(Mutex<Connection>);
+
+impl Inline {
+    pub fn open() -> Result<Self> {
+        let connection = Connection::open_in_memory()?;
+        configure(&connection)?;
+        migrate::sqlite(&connection, None)?;
+        Ok(Self(Mutex::new(connection)))
+    }
+
+    pub fn write<T>(&self, mut body: impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+        let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        run_sql(&connection, "BEGIN IMMEDIATE")?;
+        let value = body(&mut Tx::sqlite(&connection));
+        run_sql(&connection, if value.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defective_versions_of_sqlite_are_refused() {
+        let refused = |number| check_version("x", number).is_err();
+        assert!(refused(3_051_002) && refused(3_052_000) && refused(3_046_001));
+        assert!(!refused(3_051_003) && !refused(3_053_000));
+        assert!(check_version(rusqlite::version(), rusqlite::version_number()).is_ok());
+    }
+}

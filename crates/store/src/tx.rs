@@ -1,0 +1,335 @@
+//! One transaction on either engine. Parameters are written `$1`, `$2`: PostgreSQL's way, which SQLite reads
+//! as names. `/* skip locked */` is a comment to SQLite and `FOR UPDATE SKIP LOCKED` to PostgreSQL.
+
+use std::collections::HashMap;
+
+use polyclaw_domain::id::{AgentId, ApprovalId, MessageId, NodeId, OutboxId, SessionId, TraceId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
+
+use crate::error::{Error, Result};
+
+pub struct Tx<'a>(Engine<'a>);
+
+enum Engine<'a> {
+    Sqlite(&'a rusqlite::Connection),
+    Postgres { tx: postgres::Transaction<'a>, statements: &'a mut Statements },
+}
+
+/// Prepared statements of one PostgreSQL connection, by the address of their text.
+#[derive(Default)]
+pub(crate) struct Statements(HashMap<&'static str, postgres::Statement>);
+
+#[derive(Clone, Copy, Debug)]
+pub enum Param<'a> {
+    Null,
+    Int(i64),
+    Text(&'a str),
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn sqlite(connection: &'a rusqlite::Connection) -> Self {
+        Self(Engine::Sqlite(connection))
+    }
+
+    pub(crate) fn postgres(tx: postgres::Transaction<'a>, statements: &'a mut Statements) -> Self {
+        Self(Engine::Postgres { tx, statements })
+    }
+
+    pub(crate) fn commit_postgres(self) -> Result<()> {
+        match self.0 {
+            Engine::Postgres { tx, .. } => Ok(tx.commit()?),
+            Engine::Sqlite(_) => Ok(()),
+        }
+    }
+
+    /// Runs a statement and returns how many rows it changed.
+    pub fn execute(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<usize> {
+        match &mut self.0 {
+            Engine::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
+                Ok(statement.raw_execute()?)
+            }
+            Engine::Postgres { tx, statements } => {
+                let statement = statements.get(tx, sql)?;
+                let rows = tx.execute(&statement, &refs(params))?;
+                usize::try_from(rows).map_err(|_| Error::Other("row count out of range".into()))
+            }
+        }
+    }
+
+    pub fn query<T>(
+        &mut self,
+        sql: &'static str,
+        params: &[Param<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut out = Vec::new();
+        match &mut self.0 {
+            Engine::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
+                let mut rows = statement.raw_query();
+                while let Some(row) = rows.next()? {
+                    out.push(read(&Row(Source::Sqlite(row)))?);
+                }
+            }
+            Engine::Postgres { tx, statements } => {
+                let statement = statements.get(tx, sql)?;
+                for row in tx.query(&statement, &refs(params))? {
+                    out.push(read(&Row(Source::Postgres(&row)))?);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    pub fn query_one<T>(
+        &mut self,
+        sql: &'static str,
+        params: &[Param<'_>],
+        read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        Ok(self.query(sql, params, read)?.into_iter().next())
+    }
+
+    /// Wakes the other nodes when this transaction commits. On SQLite there are none.
+    pub fn notify(&mut self, payload: &str) -> Result<()> {
+        const NOTIFY: &str = "SELECT pg_notify('polyclaw', $1)";
+        match self.0 {
+            Engine::Sqlite(_) => Ok(()),
+            Engine::Postgres { .. } => self.query(NOTIFY, &[payload.into()], |_| Ok(())).map(drop),
+        }
+    }
+
+    /// The clock leases are measured by: the database's where several nodes share it, else the caller's.
+    pub fn lease_clock(&mut self, now: Millis) -> Result<Millis> {
+        const NOW: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+        match self.0 {
+            Engine::Sqlite(_) => Ok(now),
+            Engine::Postgres { .. } => Ok(self.query_one(NOW, &[], |row| row.time(0))?.unwrap_or(now)),
+        }
+    }
+
+    /// The query plan as the engine tells it, for the tests of hot queries.
+    pub fn explain(&mut self, sql: &str) -> Result<String> {
+        match &mut self.0 {
+            Engine::Sqlite(connection) => {
+                let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+                let mut rows = statement.raw_query();
+                let mut plan = String::new();
+                while let Some(row) = rows.next()? {
+                    plan.push_str(&row.get::<_, String>(3)?);
+                    plan.push('\n');
+                }
+                Ok(plan)
+            }
+            Engine::Postgres { tx, .. } => {
+                let rows = tx.simple_query(&format!("EXPLAIN {}", for_postgres(sql)))?;
+                let lines = rows.iter().filter_map(|row| match row {
+                    postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                    _ => None,
+                });
+                Ok(lines.collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+}
+
+impl Statements {
+    fn get(&mut self, tx: &mut postgres::Transaction<'_>, sql: &'static str) -> Result<postgres::Statement> {
+        if let Some(statement) = self.0.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = tx.prepare(&for_postgres(sql))?;
+        self.0.insert(sql, statement.clone());
+        Ok(statement)
+    }
+}
+
+fn for_postgres(sql: &str) -> String {
+    sql.replace("/* skip locked */", "FOR UPDATE SKIP LOCKED")
+}
+
+/// `$3` is a name to SQLite, numbered by first appearance: each is bound by the number in its name.
+fn bind(statement: &mut rusqlite::CachedStatement<'_>, params: &[Param<'_>]) -> Result<()> {
+    for index in 1..=statement.parameter_count() {
+        let number = statement.parameter_name(index).and_then(|name| name[1..].parse::<usize>().ok());
+        let param =
+            number.and_then(|n| params.get(n - 1)).ok_or_else(|| Error::Other("unbound parameter".into()))?;
+        match param {
+            Param::Null => statement.raw_bind_parameter(index, rusqlite::types::Null)?,
+            Param::Int(value) => statement.raw_bind_parameter(index, value)?,
+            Param::Text(value) => statement.raw_bind_parameter(index, value)?,
+        }
+    }
+    Ok(())
+}
+
+fn refs<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    params.iter().map(|param| param as &(dyn ToSql + Sync)).collect()
+}
+
+impl ToSql for Param<'_> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(value) => value.to_sql(ty, out),
+            // PostgreSQL text cannot hold NUL; SQLite's can. The character carries nothing a person wrote.
+            Self::Text(value) if value.contains('\0') => value.replace('\0', "\u{fffd}").to_sql(ty, out),
+            Self::Text(value) => value.to_sql(ty, out),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        <i64 as ToSql>::accepts(ty) || <&str as ToSql>::accepts(ty)
+    }
+
+    to_sql_checked!();
+}
+
+/// One row of an answer, read by position.
+pub struct Row<'a>(Source<'a>);
+
+enum Source<'a> {
+    Sqlite(&'a rusqlite::Row<'a>),
+    Postgres(&'a postgres::Row),
+}
+
+impl Row<'_> {
+    pub fn text(&self, at: usize) -> Result<String> {
+        self.opt_text(at)?.ok_or_else(|| Error::Corrupt(format!("column {at} is null")))
+    }
+
+    pub fn opt_text(&self, at: usize) -> Result<Option<String>> {
+        match self.0 {
+            Source::Sqlite(row) => Ok(row.get(at)?),
+            Source::Postgres(row) => Ok(row.try_get(at)?),
+        }
+    }
+
+    pub fn int(&self, at: usize) -> Result<i64> {
+        self.opt_int(at)?.ok_or_else(|| Error::Corrupt(format!("column {at} is null")))
+    }
+
+    pub fn opt_int(&self, at: usize) -> Result<Option<i64>> {
+        match self.0 {
+            Source::Sqlite(row) => Ok(row.get(at)?),
+            Source::Postgres(row) => Ok(row.try_get(at)?),
+        }
+    }
+
+    pub fn flag(&self, at: usize) -> Result<bool> {
+        Ok(self.int(at)? != 0)
+    }
+
+    pub fn count(&self, at: usize) -> Result<usize> {
+        usize::try_from(self.int(at)?).map_err(|_| Error::Corrupt(format!("column {at} is negative")))
+    }
+
+    pub fn small(&self, at: usize) -> Result<u32> {
+        u32::try_from(self.int(at)?).map_err(|_| Error::Corrupt(format!("column {at} is out of range")))
+    }
+
+    pub fn time(&self, at: usize) -> Result<Millis> {
+        Ok(Millis(self.int(at)?))
+    }
+
+    pub fn opt_time(&self, at: usize) -> Result<Option<Millis>> {
+        Ok(self.opt_int(at)?.map(Millis))
+    }
+
+    pub fn key(&self, at: usize) -> Result<SessionKey> {
+        self.parsed(at, |text| SessionKey::parse(text).ok())
+    }
+
+    pub fn agent(&self, at: usize) -> Result<AgentId> {
+        self.parsed(at, |text| AgentId::parse(text).ok())
+    }
+
+    /// Reads a word through the type that knows it.
+    pub fn parsed<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let text = self.text(at)?;
+        parse(&text).ok_or_else(|| Error::Corrupt(format!("column {at} holds '{text}'")))
+    }
+
+    pub fn opt_parsed<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
+        let Some(text) = self.opt_text(at)? else { return Ok(None) };
+        parse(&text).map(Some).ok_or_else(|| Error::Corrupt(format!("column {at} holds '{text}'")))
+    }
+}
+
+impl<'a> From<&'a str> for Param<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl<'a> From<&'a String> for Param<'a> {
+    fn from(value: &'a String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<i64> for Param<'_> {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<u32> for Param<'_> {
+    fn from(value: u32) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+
+impl From<usize> for Param<'_> {
+    fn from(value: usize) -> Self {
+        Self::Int(i64::try_from(value).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<bool> for Param<'_> {
+    fn from(value: bool) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+
+impl From<Millis> for Param<'_> {
+    fn from(value: Millis) -> Self {
+        Self::Int(value.0)
+    }
+}
+
+impl<'a, T> From<Option<T>> for Param<'a>
+where
+    Param<'a>: From<T>,
+{
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Self::from)
+    }
+}
+
+macro_rules! param_of_ids {
+    ($($name:ty),*) => {$(
+        impl<'a> From<&'a $name> for Param<'a> {
+            fn from(value: &'a $name) -> Self {
+                Self::Text(value.as_str())
+            }
+        }
+    )*};
+}
+
+param_of_ids!(AgentId, ApprovalId, MessageId, NodeId, OutboxId, SessionId, SessionKey, TraceId, TurnId);
+
+/// `params![a, b]`: each by reference or by value, as its type allows.
+#[macro_export]
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$($crate::Param::from($value)),*] };
+}
