@@ -12,7 +12,7 @@ pub const MAX_WAITING: usize = 50;
 pub struct Load {
     pub running: Option<TurnId>,
     pub queued: Option<TurnId>,
-    /// Inputs and backlog rows not yet taken up.
+    /// Inputs and interrupted tasks not yet taken up.
     pub waiting: usize,
 }
 
@@ -47,35 +47,21 @@ pub struct ResumeToken {
     pub steers: u32,
 }
 
-/// An item a session must still take up.
+/// An interrupted task, with what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
-    Resume { token: ResumeToken, task: String },
-    Announce { line: String },
-}
-
-impl Item {
-    pub fn is_resume(&self) -> bool {
-        matches!(self, Self::Resume { .. })
-    }
+pub struct Interrupted {
+    pub token: ResumeToken,
+    pub task: String,
 }
 
 /// The single user message that drains the backlog.
-pub fn render(items: &[Item]) -> String {
+pub fn render(tasks: &[Interrupted]) -> String {
     let mut text = String::from("[Backlog]");
-    for item in items {
-        match item {
-            Item::Resume { task, .. } => {
-                text.push_str(
-                    "\nContinue this interrupted task from the tool results already above, then answer it: ",
-                );
-                text.push_str(&excerpt(task));
-            }
-            Item::Announce { line } => {
-                text.push('\n');
-                text.push_str(line);
-            }
-        }
+    for interrupted in tasks {
+        text.push_str(
+            "\nContinue this interrupted task from the tool results already above, then answer it: ",
+        );
+        text.push_str(&excerpt(&interrupted.task));
     }
     text
 }
@@ -108,13 +94,12 @@ mod tests {
 
     #[test]
     fn everything_waiting_is_drained_into_one_message() {
-        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: TurnId::new("t"), steers: 1 };
-        let items = [
-            Item::Resume { token, task: "count the files".into() },
-            Item::Announce { line: "[@agent:Ops#ops] finish".into() },
-        ];
-        let text = render(&items);
-        assert!(text.starts_with("[Backlog]\n"));
-        assert!(text.contains("count the files") && text.ends_with("[@agent:Ops#ops] finish"));
+        let task = |id: &str, task: &str| Interrupted {
+            token: ResumeToken { message_id: MessageId::new(id), turn_id: TurnId::new("t"), steers: 1 },
+            task: task.to_owned(),
+        };
+        let text = render(&[task("a", "count the files"), task("b", "name the largest")]);
+        assert!(text.starts_with("[Backlog]\n") && text.matches("[Backlog]").count() == 1);
+        assert!(text.contains("count the files") && text.ends_with("name the largest"));
     }
 }

@@ -8,6 +8,9 @@ use crate::port::Pending;
 /// Messages between sessions. It has no adapter, so nothing on it can leave.
 pub const INTERNAL: &str = "internal";
 
+/// Conversations people read where they are kept: nothing is sent, the stored reply is the delivery.
+pub const PULLED: [&str; 3] = ["api", "cli", "web"];
+
 /// Where a message came from and where its reply goes: one value, taken whole from one inbound event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Address {
@@ -16,6 +19,12 @@ pub struct Address {
     pub peer: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+}
+
+impl Address {
+    pub fn is_pulled(&self) -> bool {
+        PULLED.contains(&self.channel.as_str())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

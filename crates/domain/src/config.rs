@@ -1,10 +1,10 @@
 //! The config of one instance: its types (whose doc comments are the reference for users), how a file is
 //! read into them, and the JSON Schema made from them.
 //!
-//! Reading goes one way: text → a tree that knows its lines ([`document`]) → the tree checked against the
-//! schema, key by key ([`shape`]) → the typed [`Config`] → the rules between values (each section's `check`).
+//! Reading goes one way: text → a tree that knows its lines (`document`) → the tree checked against the
+//! schema, key by key (`shape`) → the typed [`Config`] → the rules between values (each section's `check`).
 //! The schema that editors get is therefore the one that decides. A new section is a file with a type, a
-//! field in [`Config`] and a line in [`Config::check`].
+//! field in [`Config`] and a line in `Config::check`.
 
 mod agents;
 mod channels;
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use agents::{Agent, AgentDefaults, Agents, ToolRules};
+pub use agents::{Agent, AgentDefaults, Agents};
 pub use channels::{Channels, Webhook};
 pub use delivery::Delivery;
 pub use expand::{Lookup, Source};

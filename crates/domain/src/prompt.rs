@@ -2,6 +2,7 @@
 
 use crate::message::{Origin, Part, Role, calls};
 use crate::provider::PromptMessage;
+use crate::tool::ToolCall;
 
 /// One stored message of a transcript, in ticket order.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +19,31 @@ pub fn render(summary: Option<&str>, lines: &[Line], nonce: &str) -> Vec<PromptM
     let summary = summary.map(|text| {
         PromptMessage::User(frame("system", nonce, &format!("Summary of the conversation so far:\n{text}")))
     });
-    summary.into_iter().chain(lines.iter().map(|line| message(line, nonce))).collect()
+    let mut messages: Vec<PromptMessage> = summary.into_iter().collect();
+    let mut open: Vec<ToolCall> = Vec::new();
+    for line in lines.iter().filter(|line| !is_silent(line)) {
+        let shown = message(line, nonce);
+        if let PromptMessage::ToolResult { call_id, .. } = &shown {
+            open.retain(|call| call.id != *call_id);
+        } else {
+            messages.extend(open.drain(..).map(unanswered));
+            open.extend(calls(&line.parts).cloned());
+        }
+        messages.push(shown);
+    }
+    messages.extend(open.into_iter().map(unanswered));
+    messages
+}
+
+/// A call whose caller never brought its result: models refuse a call without one.
+fn unanswered(call: ToolCall) -> PromptMessage {
+    let content = "No result was given.".to_owned();
+    PromptMessage::ToolResult { call_id: call.id, name: call.name, content, is_error: true }
+}
+
+/// An agent that chose to say nothing left an empty line; models refuse empty messages.
+fn is_silent(line: &Line) -> bool {
+    line.role == Role::Assistant && line.text.is_empty() && line.parts.is_empty()
 }
 
 fn message(line: &Line, nonce: &str) -> PromptMessage {
@@ -124,7 +149,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tool::ToolCall;
 
     fn line(role: Role, text: &str) -> Line {
         Line { ticket: 0, role, origin: Origin::User, text: text.into(), parts: vec![] }
@@ -148,6 +172,17 @@ mod tests {
         let PromptMessage::User(framed) = &shown[1] else { panic!() };
         assert_eq!(framed.matches("n0nce").count(), 2, "the frame cannot be closed from inside: {framed}");
         assert!(framed.contains("origin=\"hook\""));
+    }
+
+    #[test]
+    fn a_call_without_a_result_is_paired_where_it_stands() {
+        let shown = render(None, &[line(Role::User, "a"), called("1"), line(Role::User, "b")], "n");
+        assert!(
+            matches!(&shown[2], PromptMessage::ToolResult { call_id, is_error: true, .. } if call_id == "1")
+        );
+        assert_eq!(shown.len(), 4);
+        let paired = render(None, &[called("1"), result("1")], "n");
+        assert_eq!(paired.len(), 2);
     }
 
     #[test]

@@ -1,1 +1,25 @@
+//! The one-way flow: `ingress` accepts, `worker` claims, `turn` drives, `delivery` sends. A stage calls only
+//! the next; nothing calls back.
 
+mod approval;
+pub mod command;
+mod compact;
+mod core;
+pub mod delivery;
+mod error;
+pub mod hub;
+pub mod ingress;
+mod prompt;
+pub mod session;
+mod settings;
+mod tasks;
+mod turn;
+mod wait;
+mod worker;
+
+pub use crate::core::{Engine, Ports};
+pub use approval::decide;
+pub use error::{Action, Error, Result};
+pub use settings::Settings;
+pub use tasks::{Task, TaskState};
+pub use wait::Answer;

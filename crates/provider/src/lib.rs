@@ -1,1 +1,21 @@
+//! Asks models. Many providers behind one port: streaming, tool calls, usage, error classes, fallbacks.
+//!
+//! [`Models`] is the port's implementation; [`detect`] finds something to answer with on a fresh machine.
 
+mod answer;
+mod calls;
+mod catalog;
+mod cooldown;
+pub mod detect;
+mod endpoint;
+mod error;
+mod fault;
+mod http;
+mod models;
+mod prompt;
+mod settings;
+mod wire;
+
+pub use error::Error;
+pub use models::Models;
+pub use settings::{ApiKey, Kind, ProviderSettings, Settings};

@@ -1,6 +1,6 @@
-//! Backlog rows: resume tokens and announces a session must still take up.
+//! Backlog rows: tasks a newer message interrupted, which their session must still take up.
 
-use polyclaw_domain::backlog::{Item, ResumeToken};
+use polyclaw_domain::backlog::{Interrupted, ResumeToken};
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -10,43 +10,21 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 /// Puts an interrupted task into the backlog.
-pub fn push_resume(tx: &mut Tx<'_>, session: &SessionKey, token: &ResumeToken, now: Millis) -> Result<()> {
-    push(tx, session, "resume", token, now)
-}
-
-/// Puts a message that arrived from another session into the backlog; it never steers.
-pub fn push_announce(
-    tx: &mut Tx<'_>,
-    session: &SessionKey,
-    message: &MessageId,
-    turn: &TurnId,
-    now: Millis,
-) -> Result<()> {
-    let token = ResumeToken { message_id: message.clone(), turn_id: turn.clone(), steers: 0 };
-    push(tx, session, "announce", &token, now)
-}
-
-fn push(
-    tx: &mut Tx<'_>,
-    session: &SessionKey,
-    kind: &'static str,
-    token: &ResumeToken,
-    now: Millis,
-) -> Result<()> {
-    const SQL: &str = "INSERT INTO backlog (session_key, kind, message_id, turn_id, steers, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6)";
-    tx.execute(SQL, params![session, kind, &token.message_id, &token.turn_id, token.steers, now]).map(drop)
+pub fn push(tx: &mut Tx<'_>, session: &SessionKey, token: &ResumeToken, now: Millis) -> Result<()> {
+    const SQL: &str = "INSERT INTO backlog (session_key, message_id, turn_id, steers, created_at)
+        VALUES ($1, $2, $3, $4, $5)";
+    tx.execute(SQL, params![session, &token.message_id, &token.turn_id, token.steers, now]).map(drop)
 }
 
 #[derive(Clone, Debug)]
 pub struct Waiting {
     pub seq: i64,
-    pub item: Item,
+    pub task: Interrupted,
     pub created_at: Millis,
 }
 
 pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Waiting>> {
-    const SQL: &str = "SELECT b.seq, b.kind, b.message_id, b.turn_id, b.steers, m.text, b.created_at
+    const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steers, m.text, b.created_at
         FROM backlog b JOIN messages m ON m.id = b.message_id
         WHERE b.session_key = $1 AND b.taken_by IS NULL ORDER BY b.seq";
     tx.query(SQL, params![session], read)
@@ -62,35 +40,31 @@ pub fn take(tx: &mut Tx<'_>, waiting: &Waiting, turn: &TurnId) -> Result<()> {
     const TAKE: &str = "UPDATE backlog SET taken_by = $2 WHERE seq = $1";
     const LINK: &str = "UPDATE jobs SET continued_by = $2 WHERE turn_id = $1 AND state = 'steered'";
     tx.execute(TAKE, params![waiting.seq, turn])?;
-    if let Item::Resume { token, .. } = &waiting.item {
-        tx.execute(LINK, params![&token.turn_id, turn])?;
-    }
-    Ok(())
+    tx.execute(LINK, params![&waiting.task.token.turn_id, turn]).map(drop)
 }
 
 /// What a turn took up when it started; a restart finds it again.
 pub fn taken_by(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Waiting>> {
-    const SQL: &str = "SELECT b.seq, b.kind, b.message_id, b.turn_id, b.steers, m.text, b.created_at
+    const SQL: &str = "SELECT b.seq, b.message_id, b.turn_id, b.steers, m.text, b.created_at
         FROM backlog b JOIN messages m ON m.id = b.message_id WHERE b.taken_by = $1 ORDER BY b.seq";
     tx.query(SQL, params![turn], read)
 }
 
-/// Drops what waits, when a person stops the session or starts it anew.
-pub fn clear(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
-    const SQL: &str = "DELETE FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
-    tx.execute(SQL, params![session])
+/// Gives up what waits, when a person stops the session or starts it anew; the turns end as cancelled.
+pub fn cancel(tx: &mut Tx<'_>, session: &SessionKey) -> Result<usize> {
+    const TURNS: &str = "UPDATE jobs SET state = 'cancelled', error_code = 'stopped' WHERE state = 'steered'
+        AND turn_id IN (SELECT b.turn_id FROM backlog b WHERE b.session_key = $1 AND b.taken_by IS NULL)";
+    const ROWS: &str = "DELETE FROM backlog WHERE session_key = $1 AND taken_by IS NULL";
+    tx.execute(TURNS, params![session])?;
+    tx.execute(ROWS, params![session])
 }
 
 fn read(row: &Row<'_>) -> Result<Waiting> {
-    let item = if row.text(1)? == "resume" {
-        let token = ResumeToken {
-            message_id: MessageId::new(row.text(2)?),
-            turn_id: TurnId::new(row.text(3)?),
-            steers: row.small(4)?,
-        };
-        Item::Resume { token, task: row.text(5)? }
-    } else {
-        Item::Announce { line: row.text(5)? }
+    let token = ResumeToken {
+        message_id: MessageId::new(row.text(1)?),
+        turn_id: TurnId::new(row.text(2)?),
+        steers: row.small(3)?,
     };
-    Ok(Waiting { seq: row.int(0)?, item, created_at: row.time(6)? })
+    let task = Interrupted { token, task: row.text(4)? };
+    Ok(Waiting { seq: row.int(0)?, task, created_at: row.time(5)? })
 }

@@ -53,7 +53,7 @@ impl From<rusqlite::Error> for Error {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full(text),
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly(text),
-            Some(ErrorCode::ConstraintViolation) => Self::Conflict(text),
+            Some(ErrorCode::ConstraintViolation) if is_unique(&error) => Self::Conflict(text),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt(text),
             Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
                 Self::Unavailable { message: text, in_doubt: false }
@@ -63,13 +63,26 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
+/// Of the constraints only a unique one means "already there"; the others are faults, as on PostgreSQL.
+fn is_unique(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{
+        SQLITE_CONSTRAINT_PRIMARYKEY as PRIMARY, SQLITE_CONSTRAINT_ROWID as ROWID,
+        SQLITE_CONSTRAINT_UNIQUE as UNIQUE,
+    };
+    error.sqlite_error().is_some_and(|error| matches!(error.extended_code, PRIMARY | ROWID | UNIQUE))
+}
+
 impl From<postgres::Error> for Error {
     fn from(error: postgres::Error) -> Self {
         use postgres::error::SqlState;
         let Some(db) = error.as_db_error() else {
             let cause =
                 error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-            return Self::Unavailable { message: cause, in_doubt: false };
+            return if is_connection(&error) {
+                Self::Unavailable { message: cause, in_doubt: false }
+            } else {
+                Self::Other(cause)
+            };
         };
         let text = format!("{} ({})", db.message(), db.code().code());
         match db.code() {
@@ -85,4 +98,10 @@ impl From<postgres::Error> for Error {
             _ => Self::Other(text),
         }
     }
+}
+
+/// The server was not reached or the connection broke, as opposed to a value that fits no column.
+fn is_connection(error: &postgres::Error) -> bool {
+    let io = error.source().is_some_and(|source| source.is::<std::io::Error>());
+    io || error.is_closed()
 }

@@ -14,8 +14,8 @@ use crate::tx::{Row, Tx};
 mod claim;
 mod end;
 
-pub use claim::{Claim, Claimer, claim, orphans, renew, take_over};
-pub use end::{End, end, release};
+pub use claim::{Claim, Claimer, claim, holds, orphans, renew, take_over};
+pub use end::{End, end, hand_back, release};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -81,12 +81,14 @@ pub fn insert(tx: &mut Tx<'_>, job: &NewJob) -> Result<()> {
 }
 
 /// Adds one more input to a turn that has not started.
-pub fn join(tx: &mut Tx<'_>, turn: &TurnId, steers: bool, priority: Priority) -> Result<()> {
+pub fn join(tx: &mut Tx<'_>, turn: &TurnId, steers: bool, lane: Lane, priority: Priority) -> Result<()> {
+    // A person's message takes the turn into its own lane.
     const SQL: &str = "UPDATE jobs SET inputs = inputs + 1,
           steers = CASE WHEN $2 = 1 THEN 1 ELSE steers END,
-          priority = CASE WHEN $3 < priority THEN $3 ELSE priority END
+          lane = CASE WHEN $2 = 1 THEN $3 ELSE lane END,
+          priority = CASE WHEN $4 < priority THEN $4 ELSE priority END
         WHERE turn_id = $1 AND state = 'queued'";
-    match tx.execute(SQL, params![turn, steers, priority as i64])? {
+    match tx.execute(SQL, params![turn, steers, lane.as_str(), priority as i64])? {
         1 => Ok(()),
         _ => Err(Error::Other(format!("turn {turn} is no longer queued"))),
     }
@@ -118,15 +120,24 @@ pub fn is_steered(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
     Ok(tx.query_one(SQL, params![session], |row| row.flag(0))?.unwrap_or(false))
 }
 
-/// Asks a session's turns to end: the queued one at once, the running one at its next look.
-pub fn cancel(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Vec<TurnId>> {
-    const QUEUED: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
-        WHERE session_key = $1 AND state = 'queued' RETURNING turn_id";
+/// Asks the running turn to end at its next look; with none running, cancels the queued one.
+pub fn cancel(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
     const RUNNING: &str = "UPDATE jobs SET cancel = 1
         WHERE session_key = $1 AND state = 'running' RETURNING turn_id";
-    let mut turns = tx.query(QUEUED, params![session, now], |row| row.text(0))?;
-    turns.extend(tx.query(RUNNING, params![session], |row| row.text(0))?);
-    Ok(turns.into_iter().map(TurnId::new).collect())
+    const QUEUED: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
+        WHERE session_key = $1 AND state = 'queued' RETURNING turn_id";
+    let turn = match tx.query_one(RUNNING, params![session], |row| row.text(0))? {
+        Some(turn) => Some(turn),
+        None => tx.query_one(QUEUED, params![session, now], |row| row.text(0))?,
+    };
+    Ok(turn.map(TurnId::new))
+}
+
+/// A person asked this turn to end.
+pub fn is_cancelled(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
+    Ok(tx
+        .query_one("SELECT cancel FROM jobs WHERE turn_id = $1", params![turn], |row| row.flag(0))?
+        .unwrap_or(true))
 }
 
 #[derive(Clone, Debug)]

@@ -113,13 +113,15 @@ pub fn settle(tx: &mut Tx<'_>, id: &OutboxId, outcome: &Outcome, now: Millis) ->
     Ok(tx.execute(SQL, params)? == 1)
 }
 
-/// Parts whose sender died while sending: nobody knows whether they arrived.
+/// Parts whose sender died while sending: nobody knows whether they arrived. Their rows are taken for this
+/// transaction, so that a sender that was only slow can not settle one in between.
 pub fn orphans(tx: &mut Tx<'_>, node: &NodeId, family: &str, now: Millis) -> Result<Vec<Parcel>> {
     const SQL: &str = select!(
-        "WHERE o.state = 'sending' AND o.node <> $1 AND (o.lease_until < $2 OR o.node LIKE $3) ORDER BY o.id"
+        "WHERE o.state = 'sending' AND o.node <> $1
+           AND (o.lease_until < $2 OR substr(o.node, 1, length($3)) = $3) ORDER BY o.id /* skip locked */"
     );
     let now = tx.lease_clock(now)?;
-    let earlier = format!("{family}/%");
+    let earlier = format!("{family}/");
     tx.query(SQL, params![node, now, &earlier], read)
 }
 

@@ -102,7 +102,7 @@ impl Connection {
         }
         let Some((client, statements)) = self.live.as_mut() else { return Err(Error::Closed) };
         let mut tx = Tx::postgres(client.transaction()?, statements);
-        let value = body(&mut tx)?;
+        let value = tx.run(body)?;
         tx.commit_postgres().map_err(|error| match error {
             // The commit was sent: it may have happened.
             Error::Unavailable { message, .. } => Error::Unavailable { message, in_doubt: true },

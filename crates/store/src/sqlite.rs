@@ -37,7 +37,7 @@ struct Call<T, F> {
 
 impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T> + Send> Work for Call<T, F> {
     fn run(&mut self, connection: &Connection) -> Result<()> {
-        self.value = Some((self.body)(&mut Tx::sqlite(connection))?);
+        self.value = Some(Tx::sqlite(connection).run(&mut self.body)?);
         Ok(())
     }
 
@@ -177,7 +177,7 @@ fn read_queue(connection: &Connection, queue: &Mutex<mpsc::Receiver<Query>>) {
 
 fn snapshot<T>(connection: &Connection, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
     run_sql(connection, "BEGIN")?;
-    let value = body(&mut Tx::sqlite(connection));
+    let value = Tx::sqlite(connection).run(body);
     run_sql(connection, "COMMIT")?;
     value
 }
@@ -219,7 +219,7 @@ impl Inline {
     pub fn write<T>(&self, mut body: impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
         let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         run_sql(&connection, "BEGIN IMMEDIATE")?;
-        let value = body(&mut Tx::sqlite(&connection));
+        let value = Tx::sqlite(&connection).run(&mut body);
         run_sql(&connection, if value.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
         value
     }

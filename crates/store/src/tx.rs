@@ -10,14 +10,20 @@ use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
 use crate::error::{Error, Result};
 
-pub struct Tx<'a>(Engine<'a>);
+/// A statement that fails fails its transaction, even if the closure goes on: PostgreSQL would turn the commit
+/// into a silent rollback, SQLite would keep the rest.
+pub struct Tx<'a> {
+    engine: Engine<'a>,
+    failed: Option<Error>,
+    plans: Option<Vec<String>>,
+}
 
 enum Engine<'a> {
     Sqlite(&'a rusqlite::Connection),
     Postgres { tx: postgres::Transaction<'a>, statements: &'a mut Statements },
 }
 
-/// Prepared statements of one PostgreSQL connection, by the address of their text.
+/// Prepared statements of one PostgreSQL connection, by their text.
 #[derive(Default)]
 pub(crate) struct Statements(HashMap<&'static str, postgres::Statement>);
 
@@ -30,15 +36,21 @@ pub enum Param<'a> {
 
 impl<'a> Tx<'a> {
     pub(crate) fn sqlite(connection: &'a rusqlite::Connection) -> Self {
-        Self(Engine::Sqlite(connection))
+        Self { engine: Engine::Sqlite(connection), failed: None, plans: None }
     }
 
     pub(crate) fn postgres(tx: postgres::Transaction<'a>, statements: &'a mut Statements) -> Self {
-        Self(Engine::Postgres { tx, statements })
+        Self { engine: Engine::Postgres { tx, statements }, failed: None, plans: None }
+    }
+
+    /// Runs the closure of a caller; `Err` means that nothing of it may be committed.
+    pub(crate) fn run<T>(&mut self, body: &mut impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+        let value = body(self)?;
+        self.failed.take().map_or(Ok(value), Err)
     }
 
     pub(crate) fn commit_postgres(self) -> Result<()> {
-        match self.0 {
+        match self.engine {
             Engine::Postgres { tx, .. } => Ok(tx.commit()?),
             Engine::Sqlite(_) => Ok(()),
         }
@@ -46,44 +58,20 @@ impl<'a> Tx<'a> {
 
     /// Runs a statement and returns how many rows it changed.
     pub fn execute(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<usize> {
-        match &mut self.0 {
-            Engine::Sqlite(connection) => {
-                let mut statement = connection.prepare_cached(sql)?;
-                bind(&mut statement, params)?;
-                Ok(statement.raw_execute()?)
-            }
-            Engine::Postgres { tx, statements } => {
-                let statement = statements.get(tx, sql)?;
-                let rows = tx.execute(&statement, &refs(params))?;
-                usize::try_from(rows).map_err(|_| Error::Other("row count out of range".into()))
-            }
-        }
+        self.note_plan(sql, params)?;
+        let changed = self.engine.execute(sql, params);
+        self.watch(changed)
     }
 
     pub fn query<T>(
         &mut self,
         sql: &'static str,
         params: &[Param<'_>],
-        mut read: impl FnMut(&Row<'_>) -> Result<T>,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let mut out = Vec::new();
-        match &mut self.0 {
-            Engine::Sqlite(connection) => {
-                let mut statement = connection.prepare_cached(sql)?;
-                bind(&mut statement, params)?;
-                let mut rows = statement.raw_query();
-                while let Some(row) = rows.next()? {
-                    out.push(read(&Row(Source::Sqlite(row)))?);
-                }
-            }
-            Engine::Postgres { tx, statements } => {
-                let statement = statements.get(tx, sql)?;
-                for row in tx.query(&statement, &refs(params))? {
-                    out.push(read(&Row(Source::Postgres(&row)))?);
-                }
-            }
-        }
-        Ok(out)
+        self.note_plan(sql, params)?;
+        let rows = self.engine.query(sql, params, read);
+        self.watch(rows)
     }
 
     pub fn query_one<T>(
@@ -95,10 +83,17 @@ impl<'a> Tx<'a> {
         Ok(self.query(sql, params, read)?.into_iter().next())
     }
 
+    fn watch<T>(&mut self, answer: Result<T>) -> Result<T> {
+        if let Err(error) = &answer {
+            self.failed.get_or_insert_with(|| error.clone());
+        }
+        answer
+    }
+
     /// Wakes the other nodes when this transaction commits. On SQLite there are none.
     pub fn notify(&mut self, payload: &str) -> Result<()> {
         const NOTIFY: &str = "SELECT pg_notify('polyclaw', $1)";
-        match self.0 {
+        match self.engine {
             Engine::Sqlite(_) => Ok(()),
             Engine::Postgres { .. } => self.query(NOTIFY, &[payload.into()], |_| Ok(())).map(drop),
         }
@@ -107,16 +102,73 @@ impl<'a> Tx<'a> {
     /// The clock leases are measured by: the database's where several nodes share it, else the caller's.
     pub fn lease_clock(&mut self, now: Millis) -> Result<Millis> {
         const NOW: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
-        match self.0 {
+        match self.engine {
             Engine::Sqlite(_) => Ok(now),
             Engine::Postgres { .. } => Ok(self.query_one(NOW, &[], |row| row.time(0))?.unwrap_or(now)),
         }
     }
 
-    /// The query plan as the engine tells it, for the tests of hot queries.
-    pub fn explain(&mut self, sql: &str) -> Result<String> {
-        match &mut self.0 {
-            Engine::Sqlite(connection) => {
+    /// Runs `body` and returns the plan of each statement it ran, for the tests of hot queries.
+    pub fn explained(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<Vec<String>> {
+        self.plans = Some(Vec::new());
+        let outcome = body(self);
+        let plans = self.plans.take().unwrap_or_default();
+        outcome.map(|()| plans)
+    }
+
+    fn note_plan(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        if let Some(plans) = &mut self.plans {
+            plans.push(self.engine.plan(sql, params.len())?);
+        }
+        Ok(())
+    }
+}
+
+impl Engine<'_> {
+    fn execute(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<usize> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
+                Ok(statement.raw_execute()?)
+            }
+            Self::Postgres { tx, statements } => {
+                let statement = statements.get(tx, sql)?;
+                let rows = tx.execute(&statement, &refs(params))?;
+                usize::try_from(rows).map_err(|_| Error::Other("row count out of range".into()))
+            }
+        }
+    }
+
+    fn query<T>(
+        &mut self,
+        sql: &'static str,
+        params: &[Param<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut out = Vec::new();
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
+                let mut rows = statement.raw_query();
+                while let Some(row) = rows.next()? {
+                    out.push(read(&Row(Source::Sqlite(row)))?);
+                }
+            }
+            Self::Postgres { tx, statements } => {
+                let statement = statements.get(tx, sql)?;
+                for row in tx.query(&statement, &refs(params))? {
+                    out.push(read(&Row(Source::Postgres(&row)))?);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn plan(&mut self, sql: &str, params: usize) -> Result<String> {
+        match self {
+            Self::Sqlite(connection) => {
                 let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
                 let mut rows = statement.raw_query();
                 let mut plan = String::new();
@@ -126,10 +178,20 @@ impl<'a> Tx<'a> {
                 }
                 Ok(plan)
             }
-            Engine::Postgres { tx, .. } => {
-                let rows = tx.simple_query(&format!("EXPLAIN {}", for_postgres(sql)))?;
+            // The plan made for any value at all: the one a statement settles on when it is run often.
+            Self::Postgres { tx, .. } => {
+                let values = if params == 0 {
+                    String::new()
+                } else {
+                    format!("({})", vec!["NULL"; params].join(", "))
+                };
+                let rows = tx.simple_query(&format!(
+                    "SET LOCAL plan_cache_mode = force_generic_plan; PREPARE explained AS {};
+                     EXPLAIN EXECUTE explained{values}; DEALLOCATE explained",
+                    for_postgres(sql)
+                ))?;
                 let lines = rows.iter().filter_map(|row| match row {
-                    postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                    postgres::SimpleQueryMessage::Row(row) => row.get(0),
                     _ => None,
                 });
                 Ok(lines.collect::<Vec<_>>().join("\n"))
@@ -180,7 +242,13 @@ impl ToSql for Param<'_> {
     ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match self {
             Self::Null => Ok(IsNull::Yes),
-            Self::Int(value) => value.to_sql(ty, out),
+            // Beside a bare number, as in `$2 = 1`, PostgreSQL expects its small integer.
+            Self::Int(value) if *ty == Type::INT4 => i32::try_from(*value)?.to_sql(ty, out),
+            Self::Int(value) if *ty == Type::INT8 => value.to_sql(ty, out),
+            Self::Int(_) => Err(format!("a number was given where {ty} is expected").into()),
+            Self::Text(_) if !<&str as ToSql>::accepts(ty) => {
+                Err(format!("text was given where {ty} is expected").into())
+            }
             // PostgreSQL text cannot hold NUL; SQLite's can. The character carries nothing a person wrote.
             Self::Text(value) if value.contains('\0') => value.replace('\0', "\u{fffd}").to_sql(ty, out),
             Self::Text(value) => value.to_sql(ty, out),
@@ -188,7 +256,7 @@ impl ToSql for Param<'_> {
     }
 
     fn accepts(ty: &Type) -> bool {
-        <i64 as ToSql>::accepts(ty) || <&str as ToSql>::accepts(ty)
+        matches!(*ty, Type::INT4 | Type::INT8) || <&str as ToSql>::accepts(ty)
     }
 
     to_sql_checked!();

@@ -78,6 +78,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn pieces_decode_like_the_whole(text in any::<String>(), size in 1usize..5) {
             let mut decoder = Decoder::default();

@@ -1,7 +1,6 @@
 //! `[agents]`: who answers, and with what.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::name;
 use super::providers::{Provider, check_model};
 use super::report::Report;
+use crate::agent::{AgentSpec, Defaults, Policy, ToolPolicy};
 use crate::id::AgentId;
 use crate::provider::ModelRef;
 
@@ -77,41 +77,15 @@ pub struct Agent {
     #[schemars(range(min = 0.0, max = 2.0))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Which tools it may use, by name.
     #[serde(default)]
-    pub tools: ToolRules,
-    /// The folder in which it reads and writes files. Below the instance's home if left out.
+    pub tools: ToolPolicy,
+    /// The folder in which it reads and writes files: absolute, or below the instance's workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<PathBuf>,
-}
-
-/// Which tools an agent may use. Deny wins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ToolRules {
-    /// The tools to allow, by name. Empty means every tool the instance has.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<String>,
-    /// The tools to refuse, by name, even if allowed above.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub deny: Vec<String>,
+    pub workspace: Option<String>,
 }
 
 impl Agent {
-    pub fn new(id: AgentId) -> Self {
-        Self {
-            id,
-            name: None,
-            description: None,
-            default: false,
-            model: None,
-            fallbacks: None,
-            system_prompt: None,
-            temperature: None,
-            tools: ToolRules::default(),
-            workspace: None,
-        }
-    }
-
     fn shown_name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())
     }
@@ -124,31 +98,47 @@ impl Agents {
         self.default.clone().or_else(|| marked.map(|agent| agent.id.clone())).unwrap_or_else(AgentId::main)
     }
 
-    /// Every agent there is, with what it leaves out filled in. Never empty.
-    pub fn resolved(&self) -> Vec<Agent> {
-        let default = self.default_id();
-        let listed = if self.list.is_empty() { vec![Agent::new(AgentId::main())] } else { self.list.clone() };
-        listed.into_iter().map(|agent| self.filled(agent, &default)).collect()
+    /// Every agent there is, with what it leaves out taken from the defaults. Never empty.
+    pub fn specs(&self) -> Vec<AgentSpec> {
+        if self.list.is_empty() {
+            return vec![AgentSpec { defaults: self.shared(), ..AgentSpec::named(AgentId::main()) }];
+        }
+        self.list.iter().map(|agent| self.spec(agent)).collect()
     }
 
-    fn filled(&self, agent: Agent, default: &AgentId) -> Agent {
-        let shared = &self.defaults;
-        Agent {
-            name: Some(agent.shown_name().to_owned()),
-            default: agent.id == *default,
-            model: agent.model.or_else(|| shared.model.clone()),
-            fallbacks: agent.fallbacks.or_else(|| Some(shared.fallbacks.clone())),
-            system_prompt: agent.system_prompt.or_else(|| shared.system_prompt.clone()),
-            temperature: agent.temperature.or(shared.temperature),
-            ..agent
+    fn spec(&self, agent: &Agent) -> AgentSpec {
+        let shared = self.shared();
+        AgentSpec {
+            agent_id: agent.id.clone(),
+            name: agent.shown_name().to_owned(),
+            description: agent.description.clone().unwrap_or_default(),
+            defaults: Defaults {
+                model: agent.model.clone().or(shared.model),
+                fallbacks: agent.fallbacks.clone().unwrap_or(shared.fallbacks),
+                temperature: agent.temperature.or(shared.temperature),
+                max_tokens: shared.max_tokens,
+                system_prompt: agent.system_prompt.clone().or(shared.system_prompt),
+            },
+            policy: Policy { tools: agent.tools.clone() },
+            workspace: agent.workspace.clone(),
         }
+    }
+
+    fn shared(&self) -> Defaults {
+        let AgentDefaults { model, fallbacks, system_prompt, temperature, max_tokens } =
+            self.defaults.clone();
+        Defaults { model, fallbacks, temperature, max_tokens, system_prompt }
     }
 
     /// A rule elsewhere names an agent: it must be one of ours.
     pub(super) fn check_named(&self, id: &AgentId, path: &str, report: &mut Report) {
-        let agents = self.resolved();
-        if agents.iter().all(|agent| agent.id != *id) && report.is_sound("agents") {
-            let ids: Vec<&str> = agents.iter().map(|agent| agent.id.as_str()).collect();
+        let main = AgentId::main();
+        let mut ids: Vec<&AgentId> = self.list.iter().map(|agent| &agent.id).collect();
+        if ids.is_empty() {
+            ids.push(&main);
+        }
+        if !ids.contains(&id) && report.is_sound("agents") {
+            let ids: Vec<&str> = ids.into_iter().map(AgentId::as_str).collect();
             report.error(path, format!("there is no agent \"{id}\""), name::suggest(id.as_str(), &ids));
         }
     }

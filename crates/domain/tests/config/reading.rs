@@ -1,5 +1,6 @@
 //! What a config means once it is read.
 
+use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::config::{self, Auth, Config, ProviderKind};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::ModelRef;
@@ -109,6 +110,7 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
         model = "p/one"
         fallbacks = ["p/two"]
         temperature = 0.5
+        max_tokens = 100
         [[agents.list]]
         id = "plain"
         default = true
@@ -117,29 +119,32 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
         name = "Own"
         model = "p/three"
         fallbacks = []
+        temperature = 0.9
+        tools = { deny = ["shell"] }
         "#,
     )
     .unwrap();
-    let agents = config.agents.resolved();
+    let specs = config.agents.specs();
     let model = |name: &str| ModelRef::parse(name).unwrap();
-    assert_eq!(agents[0].name.as_deref(), Some("plain"));
-    assert_eq!(agents[0].model, Some(model("p/one")));
-    assert_eq!(agents[0].fallbacks, Some(vec![model("p/two")]));
-    assert_eq!((agents[1].name.as_deref(), agents[1].temperature), (Some("Own"), Some(0.5)));
+    let (plain, own) = (&specs[0], &specs[1]);
+    assert_eq!((plain.name.as_str(), own.name.as_str()), ("plain", "Own"));
     assert_eq!(
-        (agents[1].model.clone(), agents[1].fallbacks.clone()),
-        (Some(model("p/three")), Some(vec![]))
+        (&plain.defaults.model, &own.defaults.model),
+        (&Some(model("p/one")), &Some(model("p/three")))
     );
-    assert_eq!((agents[0].default, agents[1].default), (true, false));
+    assert_eq!((&plain.defaults.fallbacks, &own.defaults.fallbacks), (&vec![model("p/two")], &vec![]));
+    assert_eq!((plain.defaults.temperature, own.defaults.temperature), (Some(0.5), Some(0.9)));
+    assert_eq!((plain.defaults.max_tokens, own.defaults.max_tokens), (Some(100), Some(100)));
+    assert!(plain.policy.tools.allows("shell") && !own.policy.tools.allows("shell"));
+    assert_eq!(config.agents.default_id(), plain.agent_id);
 }
 
 #[test]
 fn a_home_that_names_no_agent_has_main() {
-    let agents = Config::default().agents;
-    assert_eq!(agents.default_id(), AgentId::main());
-    let resolved = agents.resolved();
-    assert_eq!(resolved.len(), 1);
-    assert!(resolved[0].default && resolved[0].id == AgentId::main());
+    assert_eq!(Config::default().agents.default_id(), AgentId::main());
+    assert_eq!(Config::default().agents.specs(), [AgentSpec::named(AgentId::main())]);
+    let specs = toml("[agents.defaults]\nmodel = \"p/one\"").unwrap().agents.specs();
+    assert_eq!(specs[0].defaults.model, Some(ModelRef::parse("p/one").unwrap()));
 }
 
 #[test]

@@ -109,7 +109,6 @@ CREATE TABLE intents (
 CREATE TABLE backlog (
   seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   session_key TEXT COLLATE "C" NOT NULL REFERENCES sessions (session_key) ON DELETE CASCADE,
-  kind TEXT NOT NULL CHECK (kind IN ('resume', 'announce')),
   message_id TEXT NOT NULL,
   turn_id TEXT COLLATE "C" NOT NULL,
   steers BIGINT NOT NULL,

@@ -109,7 +109,6 @@ CREATE TABLE intents (
 CREATE TABLE backlog (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   session_key TEXT NOT NULL REFERENCES sessions (session_key) ON DELETE CASCADE,
-  kind TEXT NOT NULL CHECK (kind IN ('resume', 'announce')),
   message_id TEXT NOT NULL,
   turn_id TEXT NOT NULL,
   steers INTEGER NOT NULL,

@@ -27,6 +27,8 @@ pub struct Claim {
     /// The inputs waited behind another turn and must move behind what it stored.
     pub was_held: bool,
     pub inputs: usize,
+    /// A person's message is among the inputs: interrupted tasks wait for a later turn.
+    pub has_person: bool,
     pub hop: u32,
     pub trace: TraceId,
 }
@@ -90,7 +92,7 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
     const SQL: &str = "UPDATE jobs SET state = 'running', node = $2, lease_until = $3, attempt = attempt + 1,
           started_at = $4
         WHERE seq = $1 AND state = 'queued' AND held = 0
-        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, hop, trace_id";
+        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop, trace_id";
     let now = tx.lease_clock(claimer.now)?;
     tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), claimer.now], read)
 }
@@ -103,6 +105,13 @@ pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Resu
     Ok(tx.execute(SQL, params![&claim.turn, &claim.node, claim.attempt, until])? == 1)
 }
 
+/// Whether this node still holds the claim: every step a turn stores asks first.
+pub fn holds(tx: &mut Tx<'_>, claim: &Claim) -> Result<bool> {
+    const SQL: &str = "SELECT attempt FROM jobs
+        WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
+    Ok(tx.query_one(SQL, params![&claim.turn, &claim.node, claim.attempt], |row| row.int(0))?.is_some())
+}
+
 /// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one.
 pub fn orphans(
     tx: &mut Tx<'_>,
@@ -111,19 +120,21 @@ pub fn orphans(
     now: Millis,
 ) -> Result<Vec<(TurnId, SessionKey)>> {
     const SQL: &str = "SELECT turn_id, session_key FROM jobs
-        WHERE state = 'running' AND node <> $1 AND (lease_until < $2 OR node LIKE $3) ORDER BY seq LIMIT 64";
+        WHERE state = 'running' AND node <> $1 AND (lease_until < $2 OR substr(node, 1, length($3)) = $3)
+        ORDER BY seq LIMIT 64";
     let now = tx.lease_clock(now)?;
-    let earlier = format!("{family}/%");
+    let earlier = format!("{family}/");
     tx.query(SQL, params![node, now, &earlier], |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
 }
 
 /// Takes an orphan over; `None` if somebody else was faster.
 pub fn take_over(tx: &mut Tx<'_>, turn: &TurnId, claimer: &Claimer, family: &str) -> Result<Option<Claim>> {
     const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1
-        WHERE turn_id = $1 AND state = 'running' AND node <> $2 AND (lease_until < $4 OR node LIKE $5)
-        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, hop, trace_id";
+        WHERE turn_id = $1 AND state = 'running' AND node <> $2
+          AND (lease_until < $4 OR substr(node, 1, length($5)) = $5)
+        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop, trace_id";
     let now = tx.lease_clock(claimer.now)?;
-    let earlier = format!("{family}/%");
+    let earlier = format!("{family}/");
     tx.query_one(SQL, params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier], read)
 }
 
@@ -138,7 +149,8 @@ fn read(row: &Row<'_>) -> Result<Claim> {
         attempt: row.small(6)?,
         was_held: row.flag(7)?,
         inputs: row.count(8)?,
-        hop: row.small(9)?,
-        trace: TraceId::new(row.text(10)?),
+        has_person: row.flag(9)?,
+        hop: row.small(10)?,
+        trace: TraceId::new(row.text(11)?),
     })
 }

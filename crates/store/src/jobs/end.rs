@@ -52,3 +52,10 @@ pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
     const SQL: &str = "UPDATE jobs SET held = 0 WHERE session_key = $1 AND state = 'queued' AND held = 1";
     Ok(tx.execute(SQL, params![session])? > 0)
 }
+
+/// Gives a claim back at a boundary: the next node to look goes on from the stored steps. Not a failed attempt.
+pub fn hand_back(tx: &mut Tx<'_>, claim: &Claim) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET lease_until = 0, attempt = attempt - 1, node = 'handed-back'
+        WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
+    tx.execute(SQL, params![&claim.turn, &claim.node, claim.attempt]).map(drop)
+}

@@ -1,0 +1,138 @@
+//! Approvals: a turn asks a person and waits. The question is a row: it survives a restart and runs once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::approval::{ApprovalState, Decision, EXPIRY_MS};
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::ApprovalId;
+use polyclaw_domain::tool::{ToolCall, ToolOutcome};
+use polyclaw_store::approvals::{self, Approval};
+use polyclaw_store::jobs;
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::hub::FrameKind;
+use crate::turn::{Driven, Halt, lost};
+use crate::worker::Running;
+
+/// Asks about one call. `None`: go ahead. Otherwise the result the model gets instead.
+pub(crate) async fn ask(
+    engine: &Engine,
+    running: &Arc<Running>,
+    call: &ToolCall,
+) -> Driven<Option<ToolOutcome>> {
+    let claim = &running.claim;
+    let question = Approval {
+        id: ApprovalId::new(engine.next_id()),
+        session: claim.session.clone(),
+        turn: claim.turn.clone(),
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        arguments: call.arguments.clone(),
+        state: ApprovalState::Pending,
+        reason: None,
+        expires_at: engine.now().plus(EXPIRY_MS),
+        created_at: engine.now(),
+    };
+    let asked = lost(engine.persist(move |tx| approvals::ask(tx, &question)).await)?;
+    let mut watch = engine.hub.watch(&claim.session);
+    if asked.state == ApprovalState::Pending {
+        engine.hub.publish(
+            &claim.session,
+            FrameKind::ApprovalAsked {
+                approval_id: asked.id.clone(),
+                turn_id: claim.turn.clone(),
+                tool: asked.tool.clone(),
+                arguments: asked.arguments.clone(),
+            },
+        );
+    }
+    loop {
+        running.pulse(engine.now());
+        if let Some(answer) = look(engine, running, &asked).await? {
+            return Ok(answer);
+        }
+        // Woken by the decision or by another message; the second bounds a wake-up that never comes.
+        tokio::select! {
+            _ = watch.recv() => {}
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        }
+    }
+}
+
+type Verdict = Option<Option<ToolOutcome>>;
+
+async fn look(engine: &Engine, running: &Running, asked: &Approval) -> Driven<Verdict> {
+    let (id, session, now) = (asked.id.clone(), running.claim.session.clone(), engine.now());
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+        Ok((approvals::get(tx, &id)?, jobs::is_steered(tx, &session)?))
+    };
+    let (found, steered) = engine.db().read(read).await.map_err(|e| Halt::Lost(e.into()))?;
+    let state = found.as_ref().map_or(ApprovalState::Denied, |approval| approval.state);
+    let reason = found.and_then(|approval| approval.reason).unwrap_or_default();
+    Ok(match state {
+        ApprovalState::Approved => Some(None),
+        ApprovalState::Denied => {
+            Some(Some(ToolOutcome::error(format!("The user did not allow this. {reason}"))))
+        }
+        ApprovalState::Expired => Some(Some(ToolOutcome::error("Nobody answered in time; it was not run."))),
+        ApprovalState::Pending if steered => {
+            expire(engine, &asked.id).await?;
+            Some(Some(ToolOutcome::error(
+                "The user wrote something else instead of answering; it was not run.",
+            )))
+        }
+        ApprovalState::Pending if asked.expires_at <= now => {
+            expire(engine, &asked.id).await?;
+            None
+        }
+        ApprovalState::Pending => None,
+    })
+}
+
+async fn expire(engine: &Engine, id: &ApprovalId) -> Driven<()> {
+    let (id, now) = (id.clone(), engine.now());
+    let write =
+        move |tx: &mut polyclaw_store::Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, None, now);
+    lost(engine.persist(write).await).map(drop)
+}
+
+/// A person's answer. Answered once: a second one, or one that comes too late, is refused.
+pub async fn decide(
+    engine: &Engine,
+    id: &ApprovalId,
+    decision: Decision,
+    reason: Option<String>,
+) -> Result<Approval> {
+    let state = match decision {
+        Decision::Approve => ApprovalState::Approved,
+        Decision::Deny => ApprovalState::Denied,
+    };
+    let (wanted, now) = (id.clone(), engine.now());
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let decided = approvals::decide(tx, &wanted, state, reason.as_deref(), now)?;
+        Ok((decided, approvals::get(tx, &wanted)?))
+    };
+    let (decided, found) = engine.db().write(write).await?;
+    let approval = found.ok_or_else(|| Error::UnknownApproval(id.to_string()))?;
+    if !decided {
+        return Err(Error::NotNow(format!("this question is already {}", approval.state.as_str())));
+    }
+    engine.record(decided_event(&approval)).await;
+    let kind = FrameKind::ApprovalDecided { approval_id: id.clone(), state: state.as_str() };
+    engine.hub.publish(&approval.session, kind);
+    Ok(approval)
+}
+
+fn decided_event(approval: &Approval) -> Event {
+    Event {
+        kind: EventKind::ApprovalDecided,
+        session: Some(approval.session.clone()),
+        turn: Some(approval.turn.clone()),
+        agent: None,
+        trace: None,
+        data: json!({ "tool": approval.tool, "state": approval.state.as_str() }),
+    }
+}

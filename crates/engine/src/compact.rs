@@ -1,0 +1,76 @@
+//! Compaction: old history becomes a summary before the context is full. Tool pairs are never split.
+
+use std::sync::Arc;
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::prompt::{self, SUMMARY_SYSTEM};
+use polyclaw_domain::provider::{Delta, Prompt, PromptMessage};
+use polyclaw_store::sessions::Compaction;
+use polyclaw_store::{Tx, events, sessions, usage};
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::prompt::Context;
+use crate::turn::{Driven, Halt, event, lost};
+use crate::worker::Running;
+
+impl Context {
+    /// Four fifths of the window are used: time to fold, so that the answer still has room.
+    pub fn is_too_long(&self, engine: &Engine) -> bool {
+        let Some(model) = self.candidates.first() else { return false };
+        let window = engine.settings().context_window(model);
+        let lines: usize = self.lines.iter().map(prompt::estimate_tokens).sum();
+        let summary = self.compaction.summary.as_deref().map_or(0, prompt::text_tokens);
+        (lines + summary) * 5 > window * 4
+    }
+
+    /// Folds what does not fit into a third of the window. `false`: there was nothing to fold.
+    pub async fn compact(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
+        let Some(model) = self.candidates.first() else { return Ok(false) };
+        let manual = running.claim.kind == polyclaw_store::jobs::Kind::Compact;
+        let keep = if manual { 0 } else { engine.settings().context_window(model) / 3 };
+        let at = prompt::cut(&self.lines, keep);
+        if at == 0 {
+            return Ok(false);
+        }
+        let request = prompt::summary_request(self.compaction.summary.as_deref(), &self.lines[..at]);
+        let ask = Prompt {
+            system: SUMMARY_SYSTEM.to_owned(),
+            messages: vec![PromptMessage::User(request)],
+            ..Prompt::default()
+        };
+        let sink = |_: Delta| running.pulse(engine.now());
+        let reply = engine.provider().stream(&self.candidates, &ask, &sink).await.map_err(Halt::from)?;
+        self.usage = self.usage.plus(reply.usage);
+        let compaction = Compaction { summary: Some(reply.text.clone()), through: self.lines[at - 1].ticket };
+        self.store_compaction(engine, running, &compaction, (&reply.model.to_string(), reply.usage)).await?;
+        self.lines.drain(..at);
+        self.compaction = compaction;
+        Ok(true)
+    }
+
+    async fn store_compaction(
+        &self,
+        engine: &Engine,
+        running: &Running,
+        compaction: &Compaction,
+        (model, spent): (&str, polyclaw_domain::provider::Usage),
+    ) -> Driven<()> {
+        let (claim, compaction, now, model) =
+            (running.claim.clone(), compaction.clone(), engine.now(), model.to_owned());
+        let write = move |tx: &mut Tx<'_>| {
+            sessions::set_compaction(tx, &claim.session, &compaction)?;
+            let call = usage::Call {
+                session: &claim.session,
+                turn: &claim.turn,
+                agent: &claim.agent,
+                model: &model,
+                usage: spent,
+            };
+            usage::record(tx, &call, now)?;
+            let data = json!({ "through_ticket": compaction.through });
+            events::record(tx, &event(&claim, EventKind::SessionCompacted, data), now)
+        };
+        lost(engine.persist(write).await)
+    }
+}

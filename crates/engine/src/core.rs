@@ -1,0 +1,147 @@
+//! The engine: its ports, its settings and the little it keeps in memory. Everything it must not lose is in
+//! the database.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use polyclaw_domain::channel::Channel;
+use polyclaw_domain::fault::{Faults, KillPoint};
+use polyclaw_domain::id::{NodeId, TurnId};
+use polyclaw_domain::port::{Clock, Ids};
+use polyclaw_domain::provider::Provider;
+use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::Toolbox;
+use polyclaw_store::{Db, Tx};
+use tokio::sync::Notify;
+
+use crate::error::{Error, Result};
+use crate::hub::Hub;
+use crate::settings::Settings;
+use crate::tasks::TaskBoard;
+use crate::worker::Running;
+
+/// What the engine needs from the world.
+pub struct Ports {
+    pub db: Db,
+    pub provider: Arc<dyn Provider>,
+    pub tools: Arc<dyn Toolbox>,
+    pub channels: HashMap<String, Arc<dyn Channel>>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub faults: Arc<dyn Faults>,
+}
+
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+pub struct Inner {
+    pub(crate) ports: Ports,
+    settings: RwLock<Arc<Settings>>,
+    /// This node across restarts; a lease of an earlier life is taken over at once.
+    pub(crate) family: String,
+    pub(crate) node: NodeId,
+    pub hub: Hub,
+    pub(crate) jobs_wake: Notify,
+    pub(crate) outbox_wake: Notify,
+    pub(crate) running: Mutex<HashMap<TurnId, Arc<Running>>>,
+    draining: AtomicBool,
+    pub(crate) tasks: TaskBoard,
+}
+
+impl std::ops::Deref for Engine {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Engine {
+    /// `family` names this node across restarts, its home for example.
+    pub fn new(ports: Ports, settings: Settings, family: &str) -> Self {
+        let node = NodeId::new(format!("{family}/{}", ports.ids.next()));
+        Self(Arc::new(Inner {
+            ports,
+            settings: RwLock::new(Arc::new(settings)),
+            family: family.to_owned(),
+            node,
+            hub: Hub::default(),
+            jobs_wake: Notify::new(),
+            outbox_wake: Notify::new(),
+            running: Mutex::default(),
+            draining: AtomicBool::new(false),
+            tasks: TaskBoard::default(),
+        }))
+    }
+}
+
+impl Inner {
+    pub fn db(&self) -> &Db {
+        &self.ports.db
+    }
+
+    pub fn now(&self) -> Millis {
+        self.ports.clock.now()
+    }
+
+    pub(crate) fn next_id(&self) -> String {
+        self.ports.ids.next()
+    }
+
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes effect at the next turn.
+    pub fn reload(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    pub fn provider(&self) -> &dyn Provider {
+        &*self.ports.provider
+    }
+
+    pub fn tools(&self) -> &dyn Toolbox {
+        &*self.ports.tools
+    }
+
+    pub fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    pub(crate) async fn reach(&self, point: KillPoint) {
+        self.ports.faults.reach(point).await;
+    }
+
+    /// Stop accepting and claiming; running turns give their claim back at the next boundary.
+    pub fn start_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.jobs_wake.notify_one();
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Writes what must not be given up: a full disk or a database that is away is waited for.
+    pub(crate) async fn persist<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Tx<'_>) -> polyclaw_store::Result<T> + Send + Sync + 'static,
+    {
+        let body = Arc::new(body);
+        let mut pause_ms = 200;
+        loop {
+            let attempt = Arc::clone(&body);
+            match self.ports.db.write(move |tx| attempt(tx)).await {
+                Err(error) if error.is_transient() && !self.is_draining() => {
+                    tracing::error!(%error, pause_ms, "the database refuses a step of a turn, trying again");
+                    tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
+                    pause_ms = (pause_ms * 2).min(5_000);
+                }
+                answer => return answer.map_err(Error::from),
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The outbox loop. A row says `sending` before a message goes out; a crash there becomes `unknown`, and only a
+//! channel that recognises a repeat is asked again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_domain::delivery::{OutboxState, Outgoing, retry_pause_ms};
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::OutboxId;
+use polyclaw_store::outbox::{self, Outcome, Parcel};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::worker::orphan_family;
+
+/// Parts under way at once; parts of one session always go one after the other.
+const PARALLEL: usize = 16;
+/// A send that has no answer after this long is unknown.
+const SEND_MS: u64 = 30_000;
+
+pub(crate) async fn deliver(engine: &Engine) -> Result<()> {
+    recover(engine, true).await?;
+    let mut sends = JoinSet::new();
+    loop {
+        if engine.is_draining() {
+            while sends.join_next().await.is_some() {}
+            return Ok(());
+        }
+        let room = PARALLEL - sends.len();
+        for parcel in due(engine, room).await? {
+            let engine = engine.clone();
+            sends.spawn(async move { send(&engine, parcel).await });
+        }
+        let pause = until_due(engine).await?;
+        tokio::select! {
+            () = engine.outbox_wake.notified() => {}
+            Some(_) = sends.join_next(), if !sends.is_empty() => {}
+            () = tokio::time::sleep(pause) => {
+                if engine.db().is_shared() {
+                    recover(engine, false).await?;
+                }
+            }
+        }
+    }
+}
+
+async fn due(engine: &Engine, room: usize) -> Result<Vec<Parcel>> {
+    if room == 0 {
+        return Ok(Vec::new());
+    }
+    let (node, now) = (engine.node.clone(), engine.now());
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let mut begun = Vec::new();
+        for parcel in outbox::due(tx, now, room)? {
+            let lease_ms = i64::try_from(SEND_MS).unwrap_or(i64::MAX) * 2;
+            if outbox::begin(tx, &parcel.id, &node, now, lease_ms)? {
+                begun.push(parcel);
+            }
+        }
+        Ok(begun)
+    };
+    // Nothing pending: do not trouble the writer.
+    let pending = engine.db().read(outbox::next_due).await?;
+    if pending.is_none_or(|at| at > now) {
+        return Ok(Vec::new());
+    }
+    Ok(engine.db().write(write).await?)
+}
+
+async fn until_due(engine: &Engine) -> Result<Duration> {
+    const LONGEST_MS: i64 = 10_000;
+    let now = engine.now();
+    let next = engine.db().read(outbox::next_due).await?;
+    let millis = next.map_or(LONGEST_MS, |at| at.since(now)).clamp(50, LONGEST_MS);
+    Ok(Duration::from_millis(millis.unsigned_abs()))
+}
+
+async fn send(engine: &Engine, parcel: Parcel) {
+    engine.reach(KillPoint::OutboxSending).await;
+    let sent = attempt(engine, &parcel).await;
+    engine.reach(KillPoint::OutboxAccepted).await;
+    let (outcome, event) = settle(engine, &parcel, sent);
+    let (id, now) = (parcel.id.clone(), engine.now());
+    let stored = engine.persist(move |tx| outbox::settle(tx, &id, &outcome, now)).await;
+    if let Err(error) = stored {
+        tracing::error!(%error, outbox.id = %parcel.id, "what became of a message could not be stored");
+    }
+    engine.reach(KillPoint::OutboxRecorded).await;
+    if let Some(event) = event {
+        engine.record(event).await;
+    }
+    engine.outbox_wake.notify_one();
+}
+
+async fn attempt(engine: &Engine, parcel: &Parcel) -> Sent {
+    let Some(channel) = channel(engine, parcel) else {
+        return Sent::Rejected { reason: format!("channel '{}' is not configured", parcel.address.channel) };
+    };
+    let outgoing = match Outgoing::stored(parcel.address.clone(), parcel.text.clone()) {
+        Ok(outgoing) => outgoing,
+        Err(kept) => return Sent::Rejected { reason: format!("the gate keeps it: {}", kept.as_str()) },
+    };
+    let sending = channel.send(&parcel.part_key, &outgoing);
+    match tokio::time::timeout(Duration::from_millis(SEND_MS), sending).await {
+        Ok(sent) => sent,
+        Err(_) => Sent::Unknown { reason: "no answer from the platform".to_owned() },
+    }
+}
+
+fn channel(engine: &Engine, parcel: &Parcel) -> Option<Arc<dyn Channel>> {
+    engine.ports.channels.get(&parcel.address.channel).cloned()
+}
+
+fn can_repeat(engine: &Engine, parcel: &Parcel) -> bool {
+    channel(engine, parcel).is_some_and(|c| c.capabilities(&parcel.address.account).idempotent_send)
+}
+
+/// What a send means for its row.
+fn settle(engine: &Engine, parcel: &Parcel, sent: Sent) -> (Outcome, Option<Event>) {
+    let now = engine.now();
+    let outcome = |state, error: Option<String>| Outcome { state, platform_id: None, error, next_at: now };
+    match sent {
+        Sent::Accepted { platform_id } => (Outcome { platform_id, ..outcome(OutboxState::Sent, None) }, None),
+        Sent::Rejected { reason } => failed(parcel, outcome(OutboxState::Failed, Some(reason))),
+        Sent::Unknown { reason } if !can_repeat(engine, parcel) => {
+            unknown(parcel, outcome(OutboxState::Unknown, Some(reason)))
+        }
+        Sent::Unknown { reason } => retry(parcel, outcome(OutboxState::Pending, Some(reason)), None),
+        Sent::Retry { reason, after_ms } => {
+            retry(parcel, outcome(OutboxState::Pending, Some(reason)), after_ms)
+        }
+    }
+}
+
+fn retry(parcel: &Parcel, outcome: Outcome, after_ms: Option<u64>) -> (Outcome, Option<Event>) {
+    let Some(pause) = retry_pause_ms(parcel.attempts + 1) else {
+        return failed(parcel, Outcome { state: OutboxState::Failed, ..outcome });
+    };
+    let asked = after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
+    let next_at = outcome.next_at.plus(pause.max(asked));
+    if next_at > parcel.expires_at {
+        return failed(parcel, Outcome { state: OutboxState::Failed, ..outcome });
+    }
+    (Outcome { next_at, ..outcome }, None)
+}
+
+fn failed(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<Event>) {
+    let event = event(parcel, EventKind::DeliveryFailed, outcome.error.as_deref());
+    (outcome, Some(event))
+}
+
+fn unknown(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<Event>) {
+    let event = event(parcel, EventKind::DeliveryUnknown, outcome.error.as_deref());
+    (outcome, Some(event))
+}
+
+fn event(parcel: &Parcel, kind: EventKind, reason: Option<&str>) -> Event {
+    Event {
+        kind,
+        session: Some(parcel.session.clone()),
+        turn: Some(parcel.turn.clone()),
+        agent: None,
+        trace: None,
+        data: json!({ "outbox_id": parcel.id.as_str(), "channel": parcel.address.channel, "reason": reason }),
+    }
+}
+
+/// After a crash: what was being sent is unknown, and what is too old is not sent by itself.
+async fn recover(engine: &Engine, starting: bool) -> Result<()> {
+    let (node, family, now) = (engine.node.clone(), orphan_family(engine), engine.now());
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| outbox::orphans(tx, &node, &family, now);
+    for parcel in engine.db().read(read).await? {
+        let reason = "the process ended while sending";
+        let sent = Sent::Unknown { reason: reason.to_owned() };
+        let (outcome, event) = if now > parcel.expires_at {
+            unknown(
+                &parcel,
+                Outcome {
+                    state: OutboxState::Unknown,
+                    platform_id: None,
+                    error: Some(reason.to_owned()),
+                    next_at: now,
+                },
+            )
+        } else {
+            settle(engine, &parcel, sent)
+        };
+        store_recovery(engine, &parcel.id, outcome, event).await?;
+    }
+    if starting {
+        expire(engine).await?;
+    }
+    Ok(())
+}
+
+async fn expire(engine: &Engine) -> Result<()> {
+    let now = engine.now();
+    let read =
+        move |tx: &mut polyclaw_store::Tx<'_>| outbox::list(tx, Some(OutboxState::Pending), "", 10_000);
+    for parcel in engine.db().read(read).await?.iter().filter(|parcel| parcel.expires_at < now) {
+        let error = Some("too old to be sent by itself after a restart".to_owned());
+        let (outcome, event) =
+            failed(parcel, Outcome { state: OutboxState::Failed, platform_id: None, error, next_at: now });
+        store_recovery(engine, &parcel.id, outcome, event).await?;
+    }
+    Ok(())
+}
+
+async fn store_recovery(
+    engine: &Engine,
+    id: &OutboxId,
+    outcome: Outcome,
+    event: Option<Event>,
+) -> Result<()> {
+    let (id, now) = (id.clone(), engine.now());
+    engine.db().write(move |tx| outbox::settle(tx, &id, &outcome, now)).await?;
+    if let Some(event) = event {
+        engine.record(event).await;
+    }
+    Ok(())
+}
+
+impl Engine {
+    /// A person sends a held message again, knowing it may arrive twice.
+    pub async fn resend(&self, id: &OutboxId) -> Result<Parcel> {
+        self.reopen(id, OutboxState::Pending, "resent by a person").await
+    }
+
+    /// A person gives a held message up.
+    pub async fn dismiss(&self, id: &OutboxId) -> Result<Parcel> {
+        self.reopen(id, OutboxState::Failed, "dismissed by a person").await
+    }
+
+    async fn reopen(&self, id: &OutboxId, state: OutboxState, why: &str) -> Result<Parcel> {
+        let (wanted, now, why) = (id.clone(), self.now(), why.to_owned());
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            let Some(parcel) = outbox::get(tx, &wanted)? else { return Ok(None) };
+            let held = matches!(parcel.state, OutboxState::Unknown | OutboxState::Failed);
+            if held {
+                let outcome = Outcome { state, platform_id: None, error: Some(why.clone()), next_at: now };
+                outbox::settle(tx, &wanted, &outcome, now)?;
+            }
+            Ok(Some((held, parcel)))
+        };
+        let found = self.db().write(write).await?.ok_or_else(|| Error::UnknownOutbox(id.to_string()))?;
+        if !found.0 {
+            let state = found.1.state.as_str();
+            return Err(Error::NotNow(format!("it is {state}: only unknown and failed messages are held")));
+        }
+        self.outbox_wake.notify_one();
+        Ok(Parcel { state, ..found.1 })
+    }
+}

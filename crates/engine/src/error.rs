@@ -1,0 +1,85 @@
+use polyclaw_domain::relay::Refusal;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no agent '{0}'")]
+    UnknownAgent(String),
+    #[error("no session '{0}'")]
+    UnknownSession(String),
+    #[error("no turn '{0}'")]
+    UnknownTurn(String),
+    #[error("no approval '{0}'")]
+    UnknownApproval(String),
+    #[error("no outbox entry '{0}'")]
+    UnknownOutbox(String),
+    #[error("the message is empty")]
+    EmptyMessage,
+    #[error("the message has {0} characters; at most {1} are taken")]
+    TooLong(usize, usize),
+    #[error("{0} messages already wait in this session: nothing more is taken until one is answered")]
+    BacklogFull(usize),
+    #[error("{0}")]
+    Relay(#[from] Refusal),
+    #[error("{0}")]
+    NotNow(String),
+    #[error("shutting down: nothing new is accepted")]
+    Draining,
+    #[error(transparent)]
+    Store(#[from] polyclaw_store::Error),
+}
+
+/// What whoever called should do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Reject,
+    NotFound,
+    Conflict,
+    Retry,
+    Alarm,
+}
+
+impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownAgent(_) => "unknown_agent",
+            Self::UnknownSession(_) => "unknown_session",
+            Self::UnknownTurn(_) => "unknown_turn",
+            Self::UnknownApproval(_) => "unknown_approval",
+            Self::UnknownOutbox(_) => "unknown_outbox",
+            Self::EmptyMessage => "empty_message",
+            Self::TooLong(..) => "message_too_long",
+            Self::BacklogFull(_) => "backlog_full",
+            Self::Relay(refusal) => refusal.code(),
+            Self::NotNow(_) => "not_now",
+            Self::Draining => "shutting_down",
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    pub fn action(&self) -> Action {
+        match self {
+            Self::UnknownAgent(_) | Self::UnknownSession(_) | Self::UnknownTurn(_) => Action::NotFound,
+            Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
+            Self::EmptyMessage | Self::TooLong(..) | Self::Relay(_) => Action::Reject,
+            Self::NotNow(_) => Action::Conflict,
+            Self::BacklogFull(_) | Self::Draining => Action::Retry,
+            Self::Store(error) if error.is_transient() => Action::Retry,
+            Self::Store(_) => Action::Alarm,
+        }
+    }
+
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
+            Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
+            Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),
+            Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
+            Self::Store(polyclaw_store::Error::ReadOnly(_)) => {
+                Some("check the owner and mode of the home folder")
+            }
+            _ => None,
+        }
+    }
+}

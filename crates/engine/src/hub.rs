@@ -1,0 +1,204 @@
+//! Live frames: tokens, tool events and state changes, numbered, kept for a while and handed to whoever
+//! watches a session. Losing the hub loses nothing: all that counts is in the database.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use polyclaw_domain::id::{ApprovalId, MessageId, TurnId};
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Usage;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Frames kept for replay, over all sessions.
+const KEPT: usize = 8192;
+/// Frames a reader may be behind before it is told so and let go.
+const BEHIND: usize = 1024;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Frame {
+    pub seq: u64,
+    pub session_key: SessionKey,
+    #[serde(flatten)]
+    pub kind: FrameKind,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event")]
+pub enum FrameKind {
+    #[serde(rename = "message.accepted")]
+    Accepted { message_id: MessageId, turn_id: TurnId, text: String, waiting: bool },
+    /// `resumes`: interrupted turns this one answers for.
+    #[serde(rename = "turn.started")]
+    Started { turn_id: TurnId, agent_id: String, resumes: Vec<TurnId> },
+    #[serde(rename = "turn.delta")]
+    Delta { turn_id: TurnId, text: String },
+    #[serde(rename = "turn.reasoning")]
+    Reasoning { turn_id: TurnId, text: String },
+    /// A fallback model starts over; deltas since the last step no longer count.
+    #[serde(rename = "turn.restarted")]
+    Restarted { turn_id: TurnId },
+    #[serde(rename = "tool.started")]
+    ToolStarted { turn_id: TurnId, call_id: String, name: String, arguments: Value },
+    #[serde(rename = "tool.output")]
+    ToolOutput { turn_id: TurnId, call_id: String, text: String },
+    #[serde(rename = "tool.ended")]
+    ToolEnded { turn_id: TurnId, call_id: String, name: String, is_error: bool, text: String },
+    #[serde(rename = "approval.asked")]
+    ApprovalAsked { approval_id: ApprovalId, turn_id: TurnId, tool: String, arguments: Value },
+    #[serde(rename = "approval.decided")]
+    ApprovalDecided { approval_id: ApprovalId, state: &'static str },
+    #[serde(rename = "turn.ended")]
+    Ended {
+        turn_id: TurnId,
+        state: JobState,
+        message_id: Option<MessageId>,
+        text: Option<String>,
+        model: Option<String>,
+        usage: Usage,
+        error_code: Option<String>,
+    },
+    /// Another node did something in this session: look at the database.
+    #[serde(rename = "session.changed")]
+    Changed,
+}
+
+#[derive(Default)]
+pub struct Hub(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    seq: u64,
+    kept: VecDeque<Arc<Frame>>,
+    watchers: HashMap<SessionKey, Vec<mpsc::Sender<Arc<Frame>>>>,
+}
+
+/// A reader's end. `None` from `recv` means it fell too far behind, or the hub is gone.
+pub struct Watch {
+    frames: mpsc::Receiver<Arc<Frame>>,
+}
+
+impl Watch {
+    pub async fn recv(&mut self) -> Option<Arc<Frame>> {
+        self.frames.recv().await
+    }
+}
+
+/// What a reader gets that asks for frames after a number.
+pub enum Replay {
+    From(Vec<Arc<Frame>>),
+    /// Some of them are no longer kept: read the transcript instead.
+    TooOld,
+}
+
+impl Hub {
+    pub fn publish(&self, session: &SessionKey, kind: FrameKind) {
+        let mut state = self.lock();
+        state.seq += 1;
+        let frame = Arc::new(Frame { seq: state.seq, session_key: session.clone(), kind });
+        if state.kept.len() == KEPT {
+            state.kept.pop_front();
+        }
+        state.kept.push_back(Arc::clone(&frame));
+        if let Some(watchers) = state.watchers.get_mut(session) {
+            watchers.retain(|watcher| watcher.try_send(Arc::clone(&frame)).is_ok());
+            if watchers.is_empty() {
+                state.watchers.remove(session);
+            }
+        }
+    }
+
+    /// Frames of one session from now on.
+    pub fn watch(&self, session: &SessionKey) -> Watch {
+        let (sender, frames) = mpsc::channel(BEHIND);
+        self.lock().watchers.entry(session.clone()).or_default().push(sender);
+        Watch { frames }
+    }
+
+    /// Frames of one session after `seq`, then those to come, with no gap between.
+    pub fn watch_after(&self, session: &SessionKey, seq: u64) -> (Replay, Watch) {
+        let (sender, frames) = mpsc::channel(BEHIND);
+        let mut state = self.lock();
+        let replay = replay(&state, session, seq);
+        state.watchers.entry(session.clone()).or_default().push(sender);
+        (replay, Watch { frames })
+    }
+
+    pub fn seq(&self) -> u64 {
+        self.lock().seq
+    }
+
+    /// Drops the places of readers that have gone, so that idle sessions hold none.
+    pub fn sweep(&self) {
+        self.lock().watchers.retain(|_, watchers| {
+            watchers.retain(|watcher| !watcher.is_closed());
+            !watchers.is_empty()
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn replay(state: &State, session: &SessionKey, seq: u64) -> Replay {
+    let oldest = state.kept.front().map_or(state.seq + 1, |frame| frame.seq);
+    if seq > state.seq || seq + 1 < oldest {
+        return Replay::TooOld;
+    }
+    let after = state.kept.iter().filter(|frame| frame.seq > seq && frame.session_key == *session);
+    Replay::From(after.cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::id::AgentId;
+
+    use super::*;
+
+    fn key(name: &str) -> SessionKey {
+        SessionKey::direct(&AgentId::main(), "web", name)
+    }
+
+    #[test]
+    fn a_reader_gets_its_session_only_and_can_ask_again_from_a_number() {
+        let hub = Hub::default();
+        let mut watch = hub.watch(&key("a"));
+        hub.publish(&key("a"), FrameKind::Changed);
+        hub.publish(&key("b"), FrameKind::Changed);
+        hub.publish(&key("a"), FrameKind::Changed);
+        assert_eq!(watch.frames.try_recv().unwrap().seq, 1);
+        assert_eq!(watch.frames.try_recv().unwrap().seq, 3);
+        let (Replay::From(frames), _) = hub.watch_after(&key("a"), 1) else { panic!() };
+        assert_eq!(frames.iter().map(|f| f.seq).collect::<Vec<_>>(), [3]);
+        assert!(matches!(hub.watch_after(&key("a"), 99).0, Replay::TooOld), "a number of another life");
+    }
+
+    #[test]
+    fn a_reader_too_far_behind_is_let_go() {
+        let hub = Hub::default();
+        let mut watch = hub.watch(&key("a"));
+        for _ in 0..=BEHIND {
+            hub.publish(&key("a"), FrameKind::Changed);
+        }
+        let mut got = 0;
+        while watch.frames.try_recv().is_ok() {
+            got += 1;
+        }
+        assert_eq!(got, BEHIND);
+        assert!(matches!(watch.frames.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
+        assert!(hub.lock().watchers.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_longer_kept_is_said() {
+        let hub = Hub::default();
+        for _ in 0..KEPT + 10 {
+            hub.publish(&key("a"), FrameKind::Changed);
+        }
+        assert!(matches!(hub.watch_after(&key("a"), 5).0, Replay::TooOld));
+        assert!(matches!(hub.watch_after(&key("a"), 10).0, Replay::From(_)));
+    }
+}

@@ -1,0 +1,385 @@
+//! Ingress: makes an inbound message durable. When `accept` returns, a crash loses nothing.
+
+use polyclaw_domain::backlog::{Admission, MAX_WAITING, admit};
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::{AgentId, MessageId, SessionId, TraceId, TurnId};
+use polyclaw_domain::job::{Lane, Priority};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::relay::{self, Relay};
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::jobs::{Kind, NewJob};
+use polyclaw_store::messages::Message;
+use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions};
+use serde_json::{Value, json};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::hub::FrameKind;
+
+/// Longest text of one message.
+pub const MAX_CHARS: usize = 1_000_000;
+
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    pub session: SessionKey,
+    /// Whose session it is, if it is new.
+    pub agent: AgentId,
+    pub text: String,
+    pub parts: Vec<Part>,
+    pub origin: Origin,
+    /// Where the reply goes.
+    pub address: Address,
+    pub deliver: bool,
+    /// The platform's own id, for platforms that deliver twice.
+    pub platform_id: Option<String>,
+    /// The sender's own key, for senders that ask twice.
+    pub idempotency_key: Option<String>,
+    pub priority: Priority,
+    /// Set by the runtime when another session sends.
+    pub relayed: Option<Relayed>,
+    pub meta: Option<Value>,
+    /// Results of tools the caller runs itself: the turn goes on from them.
+    pub tool_results: Vec<ToolResult>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Relayed {
+    pub from: SessionKey,
+    pub hop: u32,
+    pub trace: TraceId,
+}
+
+#[derive(Clone, Debug)]
+pub struct ToolResult {
+    pub call_id: String,
+    pub name: String,
+    pub content: String,
+}
+
+impl Inbound {
+    /// What a person typed in a conversation of their own.
+    pub fn from_person(
+        session: SessionKey,
+        agent: AgentId,
+        address: Address,
+        text: impl Into<String>,
+    ) -> Self {
+        Self {
+            session,
+            agent,
+            text: text.into(),
+            parts: Vec::new(),
+            origin: Origin::User,
+            address,
+            deliver: true,
+            platform_id: None,
+            idempotency_key: None,
+            priority: Priority::Direct,
+            relayed: None,
+            meta: None,
+            tool_results: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub message_id: MessageId,
+    pub session_key: SessionKey,
+    pub turn_id: TurnId,
+    /// The same message was accepted before; this is what it became.
+    pub duplicate: bool,
+    /// A turn is running: this one is taken up at its next boundary or its end.
+    pub waiting: bool,
+}
+
+/// Everything a transaction must not make up itself, so that it can be run again.
+#[derive(Clone)]
+struct Fresh {
+    message: MessageId,
+    turn: TurnId,
+    session: SessionId,
+    trace: TraceId,
+    now: Millis,
+}
+
+/// Why a transaction stored nothing.
+enum Refused {
+    UnknownAgent,
+    Full,
+    Relay(relay::Refusal),
+}
+
+type Verdict = std::result::Result<Accepted, Refused>;
+
+impl Engine {
+    pub async fn accept(&self, inbound: Inbound) -> Result<Accepted> {
+        self.check(&inbound)?;
+        self.reach(KillPoint::IngressBefore).await;
+        let mut verdict = self.store_inbound(&inbound).await;
+        if matches!(verdict, Err(polyclaw_store::Error::Conflict(_))) {
+            // Another copy of the same message was committed first: now it is found.
+            verdict = self.store_inbound(&inbound).await;
+        }
+        match verdict? {
+            Ok(accepted) => {
+                self.reach(KillPoint::IngressCommitted).await;
+                self.announce_accepted(&accepted, inbound);
+                Ok(accepted)
+            }
+            Err(refused) => Err(self.refuse(&inbound, refused).await),
+        }
+    }
+
+    fn check(&self, inbound: &Inbound) -> Result<()> {
+        let chars = inbound.text.chars().count();
+        if self.is_draining() {
+            return Err(Error::Draining);
+        }
+        if inbound.text.trim().is_empty() && inbound.parts.is_empty() && inbound.tool_results.is_empty() {
+            return Err(Error::EmptyMessage);
+        }
+        if chars > MAX_CHARS {
+            return Err(Error::TooLong(chars, MAX_CHARS));
+        }
+        Ok(())
+    }
+
+    async fn store_inbound(&self, inbound: &Inbound) -> polyclaw_store::Result<Verdict> {
+        let fresh = Fresh {
+            message: MessageId::new(self.next_id()),
+            turn: TurnId::new(self.next_id()),
+            session: SessionId::new(self.next_id()),
+            trace: inbound
+                .relayed
+                .as_ref()
+                .map_or_else(|| TraceId::new(self.next_id()), |relayed| relayed.trace.clone()),
+            now: self.now(),
+        };
+        let inbound = inbound.clone();
+        let budget = self.settings().automatic_budget;
+        self.db().write(move |tx| store(tx, &inbound, &fresh, budget)).await
+    }
+
+    fn announce_accepted(&self, accepted: &Accepted, inbound: Inbound) {
+        if accepted.duplicate {
+            return;
+        }
+        let kind = FrameKind::Accepted {
+            message_id: accepted.message_id.clone(),
+            turn_id: accepted.turn_id.clone(),
+            text: inbound.text,
+            waiting: accepted.waiting,
+        };
+        self.hub.publish(&accepted.session_key, kind);
+        if !accepted.waiting {
+            self.jobs_wake.notify_one();
+        }
+    }
+
+    async fn refuse(&self, inbound: &Inbound, refused: Refused) -> Error {
+        let error = match refused {
+            Refused::UnknownAgent => Error::UnknownAgent(inbound.agent.to_string()),
+            Refused::Full => Error::BacklogFull(MAX_WAITING),
+            Refused::Relay(refusal) => Error::Relay(refusal),
+        };
+        let event = Event {
+            kind: EventKind::MessageRefused,
+            session: Some(inbound.session.clone()),
+            turn: None,
+            agent: Some(inbound.agent.clone()),
+            trace: inbound.relayed.as_ref().map(|relayed| relayed.trace.clone()),
+            data: json!({ "code": error.code(), "origin": inbound.origin.to_string() }),
+        };
+        self.record(event).await;
+        error
+    }
+}
+
+fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, budget: u32) -> polyclaw_store::Result<Verdict> {
+    if let Some(earlier) = find_duplicate(tx, inbound)? {
+        return Ok(Ok(earlier));
+    }
+    if let Some(relayed) = &inbound.relayed {
+        let automatic_turns = ingress::automatic_turns(tx, &relayed.trace)?;
+        let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
+        if let Err(refusal) = relay::check(&sent, &inbound.session, budget) {
+            return Ok(Err(Refused::Relay(refusal)));
+        }
+        ingress::count_automatic_turn(tx, &relayed.trace, fresh.now)?;
+    }
+    let Some(session) = open_session(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
+    let count = inbound.tool_results.len() + usize::from(has_message(inbound));
+    let ticket = sessions::take_tickets(tx, &session.key, count, fresh.now)?.unwrap_or(1);
+    let load = jobs::load(tx, &session.key)?;
+    let person = inbound.origin.is_person();
+    let (turn, waiting) = match admit(&load) {
+        Admission::Full => return Ok(Err(Refused::Full)),
+        Admission::Join(turn) => {
+            jobs::join(tx, &turn, person, session.lane, inbound.priority)?;
+            (turn, load.running.is_some())
+        }
+        Admission::Run => (queue(tx, inbound, &session, fresh, false)?, false),
+        Admission::Hold => (queue(tx, inbound, &session, fresh, true)?, true),
+    };
+    insert_messages(tx, inbound, &session, fresh, (&turn, ticket))?;
+    if let Some(platform_id) = &inbound.platform_id {
+        ingress::remember(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
+    }
+    if waiting {
+        events::record(tx, &waiting_event(inbound, &turn, load.waiting + 1), fresh.now)?;
+    } else {
+        tx.notify("jobs")?;
+    }
+    Ok(Ok(Accepted {
+        message_id: fresh.message.clone(),
+        session_key: session.key,
+        turn_id: turn,
+        duplicate: false,
+        waiting,
+    }))
+}
+
+fn has_message(inbound: &Inbound) -> bool {
+    inbound.tool_results.is_empty() || !inbound.text.trim().is_empty() || !inbound.parts.is_empty()
+}
+
+fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<Option<Accepted>> {
+    let by_platform = match &inbound.platform_id {
+        Some(id) => ingress::find(tx, &inbound.address, id)?,
+        None => None,
+    };
+    let by_key = match &inbound.idempotency_key {
+        Some(key) => messages::by_key(tx, &inbound.session, key)?.map(|(id, _)| id),
+        None => None,
+    };
+    let Some(id) = by_platform.or(by_key) else { return Ok(None) };
+    Ok(messages::get(tx, &id)?.map(|message| Accepted {
+        message_id: message.id,
+        session_key: message.session,
+        turn_id: message.turn,
+        duplicate: true,
+        waiting: false,
+    }))
+}
+
+fn open_session(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    fresh: &Fresh,
+) -> polyclaw_store::Result<Option<Session>> {
+    if let Some(session) = sessions::get(tx, &inbound.session)? {
+        return Ok(Some(session));
+    }
+    if agents::get(tx, &inbound.agent)?.is_none() {
+        return Ok(None);
+    }
+    let title = inbound.text.lines().next().unwrap_or_default().chars().take(60).collect::<String>();
+    let session = Session {
+        key: inbound.session.clone(),
+        id: fresh.session.clone(),
+        agent: inbound.agent.clone(),
+        active_agent: inbound.agent.clone(),
+        model_override: None,
+        delivers: true,
+        sends: true,
+        owner: None,
+        lane: Lane::Main,
+        spawn_depth: 0,
+        delegation_depth: 0,
+        address: Some(inbound.address.clone()),
+        status: Status::Active,
+        title: Some(title).filter(|title| !title.is_empty()),
+        created_at: fresh.now,
+        updated_at: fresh.now,
+    };
+    sessions::ensure(tx, &session).map(Some)
+}
+
+fn queue(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    session: &Session,
+    fresh: &Fresh,
+    held: bool,
+) -> polyclaw_store::Result<TurnId> {
+    let person = inbound.origin.is_person();
+    let job = NewJob {
+        turn: fresh.turn.clone(),
+        session: session.key.clone(),
+        agent: session.active_agent.clone(),
+        kind: Kind::Turn,
+        lane: if inbound.relayed.is_some() { Lane::InternalAnnounce } else { session.lane },
+        priority: inbound.priority,
+        held,
+        inputs: 1,
+        steers: person,
+        hop: inbound.relayed.as_ref().map_or(0, |relayed| relayed.hop),
+        trace: fresh.trace.clone(),
+        queued_at: fresh.now,
+    };
+    jobs::insert(tx, &job)?;
+    Ok(job.turn)
+}
+
+fn insert_messages(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    session: &Session,
+    fresh: &Fresh,
+    (turn, ticket): (&TurnId, i64),
+) -> polyclaw_store::Result<()> {
+    let base = Message {
+        id: fresh.message.clone(),
+        session: session.key.clone(),
+        session_id: session.id.clone(),
+        ticket,
+        role: Role::User,
+        text: inbound.text.clone(),
+        parts: inbound.parts.clone(),
+        origin: inbound.origin.clone(),
+        channel: inbound.address.channel.clone(),
+        deliver: inbound.deliver,
+        address: Some(inbound.address.clone()),
+        meta: inbound.meta.clone(),
+        idempotency_key: inbound.idempotency_key.clone(),
+        turn: turn.clone(),
+        created_at: fresh.now,
+    };
+    let mut ticket = ticket;
+    for (n, result) in inbound.tool_results.iter().enumerate() {
+        let part =
+            Part::ToolResult { call_id: result.call_id.clone(), name: result.name.clone(), is_error: false };
+        let first = n == 0 && !has_message(inbound);
+        let message = Message {
+            id: if first { fresh.message.clone() } else { MessageId::new(format!("{}-{n}", fresh.message)) },
+            ticket,
+            role: Role::Tool,
+            text: result.content.clone(),
+            parts: vec![part],
+            idempotency_key: base.idempotency_key.clone().filter(|_| first),
+            ..base.clone()
+        };
+        messages::insert(tx, &message)?;
+        ticket += 1;
+    }
+    if has_message(inbound) {
+        messages::insert(tx, &Message { ticket, ..base })?;
+    }
+    Ok(())
+}
+
+fn waiting_event(inbound: &Inbound, turn: &TurnId, waiting: usize) -> Event {
+    Event {
+        kind: EventKind::MessageWaiting,
+        session: Some(inbound.session.clone()),
+        turn: Some(turn.clone()),
+        agent: Some(inbound.agent.clone()),
+        trace: None,
+        data: json!({ "waiting": waiting, "steers": inbound.origin.is_person() }),
+    }
+}

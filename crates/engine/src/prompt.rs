@@ -1,0 +1,258 @@
+//! What a turn knows: its session, its agent, its transcript, and the prompt made of them. Loaded in one read.
+
+use std::path::PathBuf;
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::backlog::ResumeToken;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::message::{Part, Role, calls};
+use polyclaw_domain::prompt::{self, Line};
+use polyclaw_domain::provider::{ModelRef, Prompt, Reply, Usage};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::tool::{Consent, Effect, Risk, ToolOutcome, ToolScope, ToolSpec};
+use polyclaw_domain::turn::Step;
+use polyclaw_store::backlog::Waiting;
+use polyclaw_store::jobs::Claim;
+use polyclaw_store::messages::Message;
+use polyclaw_store::sessions::Compaction;
+use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
+
+use crate::core::Engine;
+use crate::settings::Settings;
+use crate::turn::{Driven, Halt};
+
+pub(crate) struct Context {
+    pub session: Session,
+    pub spec: AgentSpec,
+    pub candidates: Vec<ModelRef>,
+    pub scope: ToolScope,
+    pub tools: Vec<ToolSpec>,
+    /// Tools the caller of this turn runs itself.
+    pub client_tools: Vec<ToolSpec>,
+    pub compaction: Compaction,
+    pub lines: Vec<Line>,
+    /// This turn's own rows: inputs, then steps.
+    pub stored: Vec<Message>,
+    pub steered: bool,
+    pub usage: Usage,
+    pub model_used: Option<String>,
+    /// The newest model call; its usage is stored with the turn's end.
+    pub last_call: Option<(String, Usage)>,
+    taken: Vec<Waiting>,
+    /// The messages that began the tasks this turn resumes.
+    begun: Vec<Message>,
+    nonce: String,
+    system: String,
+}
+
+struct Rows {
+    session: Session,
+    spec: Option<AgentSpec>,
+    compaction: Compaction,
+    lines: Vec<Line>,
+    stored: Vec<Message>,
+    taken: Vec<Waiting>,
+    begun: Vec<Message>,
+    steered: bool,
+}
+
+impl Context {
+    pub async fn load(engine: &Engine, claim: &Claim) -> Driven<Self> {
+        let wanted = claim.clone();
+        let rows = engine.db().read(move |tx| read(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
+        let Some(rows) = rows else {
+            return Err(Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string())));
+        };
+        let Some(spec) = rows.spec else {
+            let sentence = format!("The agent '{}' no longer exists.", claim.agent);
+            return Err(Halt::Failed { code: "unknown_agent", sentence });
+        };
+        let settings = engine.settings();
+        let scope = scope(&settings, claim, &spec, &rows.stored, &rows.begun);
+        let tools =
+            engine.tools().list(&scope).into_iter().filter(|tool| spec.policy.tools.allows(&tool.name));
+        let client_tools = client_tools(&rows.stored);
+        let nonce = engine.ports.ids.nonce();
+        Ok(Self {
+            candidates: candidates(&settings, &rows.session, &spec),
+            tools: tools.collect(),
+            client_tools,
+            system: system_prompt(&spec, &nonce),
+            session: rows.session,
+            spec,
+            scope,
+            compaction: rows.compaction,
+            lines: rows.lines,
+            stored: rows.stored,
+            steered: rows.steered,
+            usage: Usage::ZERO,
+            model_used: None,
+            last_call: None,
+            taken: rows.taken,
+            begun: rows.begun,
+            nonce,
+        })
+    }
+
+    /// The stored steps, as the machine takes them.
+    pub fn steps(&self) -> Vec<Step> {
+        self.stored.iter().filter_map(step).collect()
+    }
+
+    pub fn resumes(&self) -> Vec<TurnId> {
+        self.taken.iter().map(|row| row.task.token.turn_id.clone()).collect()
+    }
+
+    /// What goes into the backlog when this turn gives way: its own task and those it had taken up.
+    pub fn tokens(&self, turn: &TurnId) -> Vec<ResumeToken> {
+        let again = self.taken.iter().map(|row| ResumeToken {
+            message_id: row.task.token.message_id.clone(),
+            turn_id: turn.clone(),
+            steers: row.task.token.steers + 1,
+        });
+        let own = self.inputs().next().map(|message| ResumeToken {
+            message_id: message.id.clone(),
+            turn_id: turn.clone(),
+            steers: 1,
+        });
+        again.chain(own).collect()
+    }
+
+    /// Messages that drive this turn; the `[Backlog]` line is not one of them.
+    fn inputs(&self) -> impl Iterator<Item = &Message> {
+        self.stored.iter().filter(|message| message.role == Role::User && message.address.is_some())
+    }
+
+    /// Every conversation that waits for this turn, each address whole and once.
+    pub fn addresses(&self) -> Vec<(Address, bool)> {
+        let mut addresses: Vec<(Address, bool)> = Vec::new();
+        let client = self.stored.iter().filter(|m| m.role == Role::Tool && m.address.is_some());
+        for message in self.begun.iter().chain(self.inputs()).chain(client) {
+            let Some(address) = &message.address else { continue };
+            match addresses.iter_mut().find(|(known, _)| known == address) {
+                Some((_, wanted)) => *wanted |= message.deliver,
+                None => addresses.push((address.clone(), message.deliver)),
+            }
+        }
+        addresses
+    }
+
+    pub fn prompt(&self) -> Prompt {
+        Prompt {
+            system: self.system.clone(),
+            messages: prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.nonce),
+            tools: self.tools.iter().chain(&self.client_tools).cloned().collect(),
+            temperature: self.spec.defaults.temperature,
+            max_tokens: self.spec.defaults.max_tokens,
+        }
+    }
+
+    pub fn push(&mut self, step: Message) {
+        self.lines.push(Line {
+            ticket: step.ticket,
+            role: step.role,
+            origin: step.origin.clone(),
+            text: step.text.clone(),
+            parts: step.parts.clone(),
+        });
+        self.stored.push(step);
+    }
+
+    pub fn spend(&mut self, reply: &Reply) {
+        self.usage = self.usage.plus(reply.usage);
+        self.model_used = Some(reply.model.to_string());
+        self.last_call = Some((reply.model.to_string(), reply.usage));
+    }
+}
+
+fn read(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
+    let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(None) };
+    let spec = agents::get(tx, &claim.agent)?.map(|stored| stored.spec);
+    let compaction = sessions::compaction(tx, &claim.session)?;
+    let queued = jobs::load(tx, &claim.session)?.queued;
+    let lines = messages::history(tx, &claim.session, compaction.through, queued.as_ref())?;
+    let stored = messages::of_turn(tx, &claim.turn)?;
+    let taken = backlog::taken_by(tx, &claim.turn)?;
+    let mut begun = Vec::new();
+    for row in &taken {
+        begun.extend(messages::get(tx, &row.task.token.message_id)?);
+    }
+    let steered = jobs::is_steered(tx, &claim.session)?;
+    Ok(Some(Rows { session, spec, compaction, lines, stored, taken, begun, steered }))
+}
+
+fn step(message: &Message) -> Option<Step> {
+    match message.role {
+        Role::User => None,
+        Role::Assistant => {
+            let calls: Vec<_> = calls(&message.parts).cloned().collect();
+            (!calls.is_empty()).then_some(Step::Called(calls))
+        }
+        Role::Tool => message.parts.iter().find_map(|part| match part {
+            Part::ToolResult { call_id, is_error, .. } => Some(Step::Resulted {
+                call_id: call_id.clone(),
+                outcome: ToolOutcome { content: message.text.clone(), is_error: *is_error },
+            }),
+            _ => None,
+        }),
+    }
+}
+
+/// A model a person picked is used alone: it is never silently replaced.
+fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<ModelRef> {
+    if let Some(model) = &session.model_override {
+        return vec![model.clone()];
+    }
+    let first = spec.defaults.model.clone().or_else(|| settings.default_model.clone());
+    first.into_iter().chain(spec.defaults.fallbacks.iter().cloned()).collect()
+}
+
+fn scope(
+    settings: &Settings,
+    claim: &Claim,
+    spec: &AgentSpec,
+    stored: &[Message],
+    begun: &[Message],
+) -> ToolScope {
+    let asked_by: Vec<&Message> = stored.iter().chain(begun).filter(|m| m.address.is_some()).collect();
+    let can_ask = !asked_by.is_empty() && asked_by.iter().all(|message| message.channel == "cli");
+    let folder = spec.workspace.as_ref().map_or_else(PathBuf::new, PathBuf::from);
+    ToolScope {
+        agent: claim.agent.clone(),
+        session: claim.session.clone(),
+        workspace: settings.workspace.join(folder),
+        can_ask,
+    }
+}
+
+fn system_prompt(spec: &AgentSpec, nonce: &str) -> String {
+    let own = spec.defaults.system_prompt.clone().unwrap_or_else(|| {
+        format!(
+            "You are {}, an assistant. Answer helpfully and briefly. Use tools when they help.",
+            spec.name
+        )
+    });
+    format!("{own}\n\n{}", prompt::frame_rule(nonce))
+}
+
+fn client_tools(stored: &[Message]) -> Vec<ToolSpec> {
+    let listed = stored
+        .iter()
+        .rev()
+        .find_map(|message| message.meta.as_ref()?.get("client_tools")?.as_array().cloned());
+    let spec = |tool: serde_json::Value| {
+        Some(ToolSpec {
+            name: tool.get("name")?.as_str()?.to_owned(),
+            description: tool.get("description").and_then(|d| d.as_str()).unwrap_or_default().to_owned(),
+            parameters: tool
+                .get("parameters")
+                .cloned()
+                .unwrap_or_else(|| serde_json::json!({ "type": "object" })),
+            effect: Effect::Effect,
+            risk: Risk::Low,
+            consent: Consent::NotNeeded,
+        })
+    };
+    listed.unwrap_or_default().into_iter().filter_map(spec).collect()
+}

@@ -1,0 +1,57 @@
+//! What the config says, in the engine's words.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::turn::Limits;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub slots: HashMap<Lane, usize>,
+    pub limits: Limits,
+    /// Without a token, tool output or child event for this long a turn is stopped.
+    pub stall_ms: u64,
+    pub turn_ms: u64,
+    pub attempts: u32,
+    pub lease_ms: i64,
+    pub automatic_budget: u32,
+    pub delivery_ttl_ms: i64,
+    /// Agents' files are below this folder.
+    pub workspace: PathBuf,
+    pub default_agent: AgentId,
+    /// Used by agents that name no model of their own.
+    pub default_model: Option<ModelRef>,
+    /// What to say when there is no model at all.
+    pub no_model_hint: String,
+    pub context_windows: HashMap<ModelRef, usize>,
+    pub default_context_window: usize,
+}
+
+impl Settings {
+    pub fn defaults(workspace: PathBuf) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            slots: Lane::ALL.into_iter().map(|lane| (lane, lane.default_slots(cores))).collect(),
+            limits: Limits { rounds: 50, repeats: 4 },
+            stall_ms: 120_000,
+            turn_ms: 30 * 60_000,
+            attempts: 3,
+            lease_ms: 30_000,
+            automatic_budget: 20,
+            delivery_ttl_ms: 15 * 60_000,
+            workspace,
+            default_agent: AgentId::main(),
+            default_model: None,
+            no_model_hint: "No model is configured.".to_owned(),
+            context_windows: HashMap::new(),
+            default_context_window: 128_000,
+        }
+    }
+
+    pub fn context_window(&self, model: &ModelRef) -> usize {
+        self.context_windows.get(model).copied().unwrap_or(self.default_context_window)
+    }
+}

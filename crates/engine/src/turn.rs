@@ -1,0 +1,314 @@
+//! Drives one turn: performs the machine's effects and stores a step between them. Everything a restart needs
+//! is in those steps, so going on after a crash is this same function.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use polyclaw_domain::backlog;
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::{MessageId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::{Origin, Part, Role, calls};
+use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::{ToolCall, ToolOutcome};
+use polyclaw_domain::turn::{Effect, Event as Step, Stop, Turn};
+use polyclaw_store::jobs::Claim;
+use polyclaw_store::messages::Message;
+use polyclaw_store::{Tx, backlog as rows, events, jobs, messages, sessions};
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::hub::FrameKind;
+use crate::prompt::Context;
+use crate::worker::Running;
+
+mod end;
+mod model;
+mod tool;
+
+/// How a turn ended early.
+pub(crate) enum Halt {
+    /// The claim is no longer ours, or the database gave up: whoever holds it next goes on.
+    Lost(Error),
+    /// The user is told this sentence.
+    Failed {
+        code: &'static str,
+        sentence: String,
+    },
+    Cancelled,
+    /// The engine drains: the claim is given back.
+    HandedBack,
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl From<ProviderError> for Halt {
+    fn from(error: ProviderError) -> Self {
+        let code = match error.class {
+            ErrorClass::NotConfigured => "no_model",
+            _ => "provider_failed",
+        };
+        Self::Failed { code, sentence: format!("I could not get an answer from the model ({error}).") }
+    }
+}
+
+pub(crate) type Driven<T> = std::result::Result<T, Halt>;
+
+/// Starts a turn in the transaction that claims it: moves its inputs behind what was stored while they waited,
+/// and drains interrupted tasks unless a person's message goes first.
+pub(crate) fn open(tx: &mut Tx<'_>, claim: &Claim, now: Millis) -> polyclaw_store::Result<()> {
+    if claim.was_held && claim.inputs > 0 {
+        messages::retake(tx, &claim.session, &claim.turn, now)?;
+    }
+    if claim.has_person {
+        return Ok(());
+    }
+    let waiting = rows::waiting(tx, &claim.session)?;
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let tasks: Vec<_> = waiting.iter().map(|row| row.task.clone()).collect();
+    insert_backlog(tx, claim, &backlog::render(&tasks), now)?;
+    for row in &waiting {
+        rows::take(tx, row, &claim.turn)?;
+    }
+    events::record(tx, &event(claim, EventKind::BacklogDrained, json!({ "tasks": tasks.len() })), now)
+}
+
+fn insert_backlog(tx: &mut Tx<'_>, claim: &Claim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
+    let ticket = sessions::take_tickets(tx, &claim.session, 1, now)?.unwrap_or_default();
+    let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(()) };
+    messages::insert(
+        tx,
+        &Message {
+            // Derived, so that a transaction that is run again makes the same row.
+            id: MessageId::new(format!("{}-backlog", claim.turn)),
+            session: claim.session.clone(),
+            session_id: session.id,
+            ticket,
+            role: Role::User,
+            text: text.to_owned(),
+            parts: Vec::new(),
+            origin: Origin::System,
+            channel: polyclaw_domain::channel::INTERNAL.to_owned(),
+            deliver: false,
+            address: None,
+            meta: None,
+            idempotency_key: None,
+            turn: claim.turn.clone(),
+            created_at: now,
+        },
+    )
+}
+
+pub(crate) fn event(claim: &Claim, kind: EventKind, data: serde_json::Value) -> Event {
+    Event {
+        kind,
+        session: Some(claim.session.clone()),
+        turn: Some(claim.turn.clone()),
+        agent: Some(claim.agent.clone()),
+        trace: Some(claim.trace.clone()),
+        data,
+    }
+}
+
+/// Runs a claimed turn to its end, whatever that is.
+#[tracing::instrument(name = "turn", skip_all, fields(
+    turn.id = %running.claim.turn, session.key = %running.claim.session,
+    agent.id = %running.claim.agent, trace.id = %running.claim.trace))]
+pub(crate) async fn drive(engine: &Engine, running: &Arc<Running>) {
+    let halt = match watched(engine, running).await {
+        Ok(()) => return,
+        Err(halt) => halt,
+    };
+    if let Err(error) = end::halt(engine, running, halt).await {
+        tracing::warn!(%error, "the end of a turn could not be stored; its lease will be taken over");
+    }
+}
+
+/// The turn under its watchdogs: a person's stop, silence, and the whole turn's limit.
+async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
+    let settings = engine.settings();
+    if running.claim.attempt > settings.attempts {
+        return Err(Halt::Failed {
+            code: "too_many_attempts",
+            sentence: format!("I gave up after {} attempts that were all cut off.", settings.attempts),
+        });
+    }
+    tokio::select! {
+        biased;
+        () = cancelled(running) => Err(Halt::Cancelled),
+        done = run(engine, running) => done,
+        () = stalled(engine, running, settings.stall_ms) => Err(Halt::Failed {
+            code: "stalled",
+            sentence: format!("I stopped because nothing happened for {} seconds.", settings.stall_ms / 1000),
+        }),
+        () = tokio::time::sleep(Duration::from_millis(settings.turn_ms)) => Err(Halt::Failed {
+            code: "turn_timeout",
+            sentence: format!("I stopped after {} minutes without finishing.", settings.turn_ms / 60_000),
+        }),
+    }
+}
+
+async fn cancelled(running: &Running) {
+    while !running.cancelled.load(Ordering::Relaxed) {
+        running.cancel.notified().await;
+    }
+}
+
+async fn stalled(engine: &Engine, running: &Running, stall_ms: u64) {
+    let limit = i64::try_from(stall_ms).unwrap_or(i64::MAX);
+    loop {
+        let left = limit - running.silent_ms(engine.now());
+        if left <= 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
+    }
+}
+
+async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
+    let claim = &running.claim;
+    let mut context = Context::load(engine, claim).await?;
+    engine.hub.publish(
+        &claim.session,
+        FrameKind::Started {
+            turn_id: claim.turn.clone(),
+            agent_id: claim.agent.to_string(),
+            resumes: context.resumes(),
+        },
+    );
+    if claim.kind == jobs::Kind::Compact {
+        context.compact(engine, running).await?;
+        return end::finish(engine, running, &context, String::new()).await;
+    }
+    let mut machine = Turn::restore(engine.settings().limits, context.steps());
+    let mut effect = machine.step(Step::Began { steered: context.steered });
+    loop {
+        running.pulse(engine.now());
+        effect = match effect {
+            Effect::CallModel => {
+                let reply = model::ask(engine, running, &mut context, &machine).await?;
+                if model::is_for_client(&context, &reply) {
+                    return end::hand_to_client(engine, running, &context, &reply).await;
+                }
+                machine.step(Step::Replied { text: reply.text, calls: reply.calls })
+            }
+            Effect::RunTool(call) => {
+                let (outcome, steered) = tool::run(engine, running, &mut context, &call).await?;
+                if engine.is_draining() {
+                    return Err(Halt::HandedBack);
+                }
+                machine.step(Step::Resulted { call_id: call.id, outcome, steered })
+            }
+            Effect::Yield { skipped } => return end::give_way(engine, running, &context, &skipped).await,
+            Effect::Finish { text } => return end::finish(engine, running, &context, text).await,
+            Effect::Stop { reason, skipped } => {
+                return end::stop(engine, running, &context, &reason, &skipped).await;
+            }
+        };
+    }
+}
+
+/// A stored step of this turn.
+pub(crate) fn step_message(context: &Context, claim: &Claim, id: MessageId, now: Millis) -> Message {
+    Message {
+        id,
+        session: claim.session.clone(),
+        session_id: context.session.id.clone(),
+        ticket: 0,
+        role: Role::Assistant,
+        text: String::new(),
+        parts: Vec::new(),
+        origin: Origin::Agent(claim.agent.clone()),
+        channel: polyclaw_domain::channel::INTERNAL.to_owned(),
+        deliver: false,
+        address: None,
+        meta: None,
+        idempotency_key: None,
+        turn: claim.turn.clone(),
+        created_at: now,
+    }
+}
+
+/// The one result of a call. Synthetic ones say so, and every call stays paired.
+pub(crate) fn result_message(
+    context: &Context,
+    claim: &Claim,
+    call: &ToolCall,
+    outcome: &ToolOutcome,
+    (id, now): (MessageId, Millis),
+) -> Message {
+    let part =
+        Part::ToolResult { call_id: call.id.clone(), name: call.name.clone(), is_error: outcome.is_error };
+    Message {
+        role: Role::Tool,
+        text: outcome.content.clone(),
+        parts: vec![part],
+        ..step_message(context, claim, id, now)
+    }
+}
+
+/// Stores steps in ticket order, if the claim still holds.
+pub(crate) fn append(tx: &mut Tx<'_>, claim: &Claim, steps: &mut [Message]) -> polyclaw_store::Result<()> {
+    let Some(last) = steps.last() else { return Ok(()) };
+    let first = sessions::take_tickets(tx, &claim.session, steps.len(), last.created_at)?.unwrap_or_default();
+    for (ticket, step) in (first..).zip(steps) {
+        step.ticket = ticket;
+        messages::insert(tx, step)?;
+    }
+    Ok(())
+}
+
+/// Calls of the last stored step that have no result yet.
+pub(crate) fn open_calls(stored: &[Message]) -> Vec<ToolCall> {
+    let Some(at) = stored.iter().rposition(|m| m.role == Role::Assistant && calls(&m.parts).next().is_some())
+    else {
+        return Vec::new();
+    };
+    let answered: Vec<&str> = stored[at..]
+        .iter()
+        .flat_map(|message| &message.parts)
+        .filter_map(|part| match part {
+            Part::ToolResult { call_id, .. } => Some(call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    calls(&stored[at].parts).filter(|call| !answered.contains(&call.id.as_str())).cloned().collect()
+}
+
+impl Engine {
+    /// Stores an event and writes its log line.
+    pub(crate) async fn record(&self, event: Event) {
+        tracing::info!(
+            kind = event.kind.as_str(),
+            session.key = event.session.as_ref().map(SessionKey::as_str),
+            turn.id = event.turn.as_ref().map(TurnId::as_str),
+            data = %event.data,
+            "event"
+        );
+        let now = self.now();
+        if let Err(error) = self.db().write(move |tx| events::record(tx, &event, now)).await {
+            tracing::warn!(%error, "an event could not be stored");
+        }
+    }
+}
+
+/// Why a turn stopped itself, as the machine says it.
+pub(crate) fn stop_code(stop: &Stop) -> &'static str {
+    match stop {
+        Stop::TooManyRounds(_) => "too_many_rounds",
+        Stop::Loop { .. } => "loop_detected",
+    }
+}
+
+pub(crate) fn lost<T>(result: Result<T>) -> Driven<T> {
+    result.map_err(Halt::Lost)
+}

@@ -1,0 +1,330 @@
+//! The end of a turn: one transaction with the final text, the usage, the outbox and what comes next.
+
+use std::sync::Arc;
+
+use polyclaw_domain::backlog::ResumeToken;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::{self, OutboxState, Outgoing, Policy};
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::{MessageId, OutboxId, TurnId};
+use polyclaw_domain::job::{JobState, Priority};
+use polyclaw_domain::provider::Reply;
+use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::{ToolCall, ToolOutcome};
+use polyclaw_domain::turn::Stop;
+use polyclaw_store::jobs::{Claim, End, Kind, NewJob};
+use polyclaw_store::messages::Message;
+use polyclaw_store::outbox::{self, Parcel};
+use polyclaw_store::{Tx, backlog, events, jobs, sessions, usage};
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::hub::FrameKind;
+use crate::prompt::Context;
+use crate::turn::{Driven, Halt, append, event, lost, open_calls, result_message, step_message, stop_code};
+use crate::worker::Running;
+
+/// What the last transaction of a turn stores. Made before it runs, so that it can be run again.
+#[derive(Clone)]
+struct Last {
+    claim: Claim,
+    steps: Vec<Message>,
+    end: End,
+    parcels: Vec<Parcel>,
+    events: Vec<polyclaw_domain::event::Event>,
+    tokens: Vec<ResumeToken>,
+    /// The final model call, which no step has recorded.
+    final_call: Option<(String, polyclaw_domain::provider::Usage)>,
+    next_turn: TurnId,
+    now: Millis,
+}
+
+pub(super) async fn finish(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &Context,
+    text: String,
+) -> Driven<()> {
+    let mut last = last(engine, running, context, JobState::Done);
+    if running.claim.kind == Kind::Turn {
+        say(engine, context, &mut last, text, None);
+    }
+    last.final_call = context.last_call.clone();
+    engine.reach(KillPoint::FinishBefore).await;
+    lost(commit(engine, last).await)
+}
+
+/// Ends the turn with calls its caller runs itself; their results start the next turn.
+pub(super) async fn hand_to_client(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &Context,
+    reply: &Reply,
+) -> Driven<()> {
+    let mut last = last(engine, running, context, JobState::Done);
+    let ours =
+        reply.calls.iter().filter(|call| !context.client_tools.iter().any(|tool| tool.name == call.name));
+    skip(
+        engine,
+        context,
+        &mut last,
+        ours,
+        "Not run: the caller's own tools go first. Ask again if still needed.",
+    );
+    last.end.reply = context.stored.last().map(|message| message.id.clone());
+    lost(commit(engine, last).await)
+}
+
+/// Ends the turn for a newer message. The task stays in the backlog and goes on from its stored results.
+pub(super) async fn give_way(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &Context,
+    skipped: &[ToolCall],
+) -> Driven<()> {
+    let mut last = last(engine, running, context, JobState::Steered);
+    skip(engine, context, &mut last, skipped.iter(), "Skipped: a newer message of the user goes first.");
+    last.tokens = context.tokens(&running.claim.turn);
+    let data = json!({ "skipped_calls": skipped.len(), "tasks": last.tokens.len() });
+    last.events.push(event(&running.claim, EventKind::TurnSteered, data));
+    lost(commit(engine, last).await)?;
+    engine.reach(KillPoint::Steered).await;
+    Ok(())
+}
+
+/// Ends a turn that went round in circles.
+pub(super) async fn stop(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &Context,
+    reason: &Stop,
+    skipped: &[ToolCall],
+) -> Driven<()> {
+    let mut last = last(engine, running, context, JobState::Failed);
+    skip(engine, context, &mut last, skipped.iter(), "Skipped: the turn was stopped.");
+    fail(engine, context, &mut last, stop_code(reason), reason.sentence());
+    lost(commit(engine, last).await)
+}
+
+/// Ends a turn that could not go on.
+pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) -> Result<()> {
+    let (state, code, sentence) = match halt {
+        Halt::Lost(error) => return Err(error),
+        Halt::HandedBack => {
+            let claim = running.claim.clone();
+            return Ok(engine.db().write(move |tx| jobs::hand_back(tx, &claim)).await?);
+        }
+        Halt::Cancelled => (JobState::Cancelled, "stopped", "Stopped.".to_owned()),
+        Halt::Failed { code, sentence } => (JobState::Failed, code, sentence),
+    };
+    let context = match Context::load(engine, &running.claim).await {
+        Ok(context) => context,
+        Err(Halt::Lost(error)) => return Err(error),
+        Err(_) => return Err(Error::UnknownSession(running.claim.session.to_string())),
+    };
+    let mut last = last(engine, running, &context, state);
+    skip(engine, &context, &mut last, open_calls(&context.stored).iter(), "Not run: the turn ended before.");
+    fail(engine, &context, &mut last, code, sentence);
+    commit(engine, last).await
+}
+
+fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) -> Last {
+    Last {
+        claim: running.claim.clone(),
+        steps: Vec::new(),
+        end: End {
+            state,
+            model: context.model_used.clone(),
+            usage: context.usage,
+            reply: None,
+            error_code: None,
+            error: None,
+        },
+        parcels: Vec::new(),
+        events: Vec::new(),
+        tokens: Vec::new(),
+        final_call: None,
+        next_turn: TurnId::new(engine.next_id()),
+        now: engine.now(),
+    }
+}
+
+fn skip<'a>(
+    engine: &Engine,
+    context: &Context,
+    last: &mut Last,
+    skipped: impl Iterator<Item = &'a ToolCall>,
+    why: &str,
+) {
+    let outcome = ToolOutcome::error(why);
+    for call in skipped {
+        let id = MessageId::new(engine.next_id());
+        last.steps.push(result_message(context, &last.claim, call, &outcome, (id, last.now)));
+    }
+}
+
+fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str, sentence: String) {
+    let kind =
+        if last.end.state == JobState::Cancelled { EventKind::TurnCancelled } else { EventKind::TurnFailed };
+    last.events.push(event(&last.claim, kind, json!({ "code": code })));
+    last.end.error_code = Some(code);
+    last.end.error = Some(sentence.clone());
+    if last.claim.kind == Kind::Turn {
+        say(engine, context, last, sentence, Some(code));
+    }
+}
+
+/// The turn's visible reply: stored, and put into the outbox for every conversation that asked.
+fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error: Option<&'static str>) {
+    let mut step = step_message(context, &last.claim, MessageId::new(engine.next_id()), last.now);
+    let silent = delivery::is_silence(&text);
+    step.meta = match error {
+        Some(code) => Some(json!({ "error": code })),
+        None => silent.then(|| json!({ "silent": true })),
+    };
+    last.end.reply = Some(step.id.clone());
+    for (address, wanted) in context.addresses() {
+        step.channel.clone_from(&address.channel);
+        step.deliver |= wanted && !silent;
+        let policy = Policy {
+            wanted,
+            session_delivers: context.session.delivers,
+            session_sends: context.session.sends,
+        };
+        pass_gate(engine, last, address, policy, &text);
+    }
+    step.text = if silent { String::new() } else { text };
+    last.steps.push(step);
+}
+
+fn pass_gate(engine: &Engine, last: &mut Last, address: Address, policy: Policy, text: &str) {
+    let pulled = address.is_pulled();
+    match delivery::gate(Some(address.clone()), policy, text.to_owned()) {
+        Ok(_) if pulled => {}
+        Ok(outgoing) => {
+            let data = json!({ "channel": address.channel });
+            last.events.push(event(&last.claim, EventKind::DeliveryQueued, data));
+            pack(engine, last, outgoing);
+        }
+        Err(kept) => {
+            let data = json!({ "kept": kept.as_str(), "channel": address.channel });
+            last.events.push(event(&last.claim, EventKind::GateKept, data));
+        }
+    }
+}
+
+fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing) {
+    let channel = engine.ports.channels.get(&outgoing.address().channel);
+    let max_chars = channel.map_or(usize::MAX, |c| c.capabilities(&outgoing.address().account).max_chars);
+    let expires_at = last.now.plus(engine.settings().delivery_ttl_ms);
+    let first = last.parcels.len();
+    for (n, part) in outgoing.split(max_chars).into_iter().enumerate() {
+        last.parcels.push(Parcel {
+            id: OutboxId::new(engine.next_id()),
+            part_key: format!("{}-{}", last.claim.turn, first + n),
+            session: last.claim.session.clone(),
+            turn: last.claim.turn.clone(),
+            part: first + n,
+            address: part.address().clone(),
+            text: part.text().to_owned(),
+            state: OutboxState::Pending,
+            attempts: 0,
+            expires_at,
+            platform_id: None,
+            error: None,
+            created_at: last.now,
+            updated_at: last.now,
+        });
+    }
+}
+
+async fn commit(engine: &Engine, last: Last) -> Result<()> {
+    let stored = last.clone();
+    let committed = engine.persist(move |tx| store(tx, &stored)).await;
+    if let Err(Error::Store(polyclaw_store::Error::Conflict(reason))) = &committed {
+        tracing::info!(%reason, "the end of this turn is somebody else's now");
+    }
+    committed?;
+    if last.end.state != JobState::Steered {
+        engine.reach(KillPoint::FinishCommitted).await;
+    }
+    publish_end(engine, &last);
+    Ok(())
+}
+
+/// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
+fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
+    sessions::take_tickets(tx, &last.claim.session, 0, last.now)?;
+    jobs::end(tx, &last.claim, &last.end, last.now)?;
+    append(tx, &last.claim, &mut last.steps.clone())?;
+    if let Some((model, spent)) = &last.final_call {
+        let claim = &last.claim;
+        let call = usage::Call {
+            session: &claim.session,
+            turn: &claim.turn,
+            agent: &claim.agent,
+            model,
+            usage: *spent,
+        };
+        usage::record(tx, &call, last.now)?;
+    }
+    for parcel in &last.parcels {
+        outbox::push(tx, parcel)?;
+    }
+    for event in &last.events {
+        events::record(tx, event, last.now)?;
+    }
+    for token in &last.tokens {
+        backlog::push(tx, &last.claim.session, token, last.now)?;
+    }
+    if !jobs::release(tx, &last.claim.session)? {
+        queue_resume(tx, &last.claim, &last.next_turn, last.now)?;
+    }
+    tx.notify("jobs")?;
+    tx.notify(&format!("session {}", last.claim.session))
+}
+
+/// With nobody waiting, an interrupted task gets the next turn.
+fn queue_resume(tx: &mut Tx<'_>, claim: &Claim, turn: &TurnId, now: Millis) -> polyclaw_store::Result<()> {
+    if !backlog::any_waiting(tx, &claim.session)? {
+        return Ok(());
+    }
+    let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(()) };
+    let job = NewJob {
+        turn: turn.clone(),
+        session: claim.session.clone(),
+        agent: session.active_agent,
+        kind: Kind::Turn,
+        lane: session.lane,
+        priority: Priority::Direct,
+        held: false,
+        inputs: 0,
+        steers: false,
+        hop: claim.hop,
+        trace: claim.trace.clone(),
+        queued_at: now,
+    };
+    jobs::insert(tx, &job)
+}
+
+fn publish_end(engine: &Engine, last: &Last) {
+    let reply = last.steps.iter().rev().find(|step| Some(&step.id) == last.end.reply.as_ref());
+    engine.hub.publish(
+        &last.claim.session,
+        FrameKind::Ended {
+            turn_id: last.claim.turn.clone(),
+            state: last.end.state,
+            message_id: last.end.reply.clone(),
+            text: reply.map(|step| step.text.clone()),
+            model: last.end.model.clone(),
+            usage: last.end.usage,
+            error_code: last.end.error_code.map(str::to_owned),
+        },
+    );
+    if !last.parcels.is_empty() {
+        engine.outbox_wake.notify_one();
+    }
+    engine.jobs_wake.notify_one();
+}

@@ -1,0 +1,115 @@
+//! Asking the model: stream to whoever watches, store what it asked for.
+
+use std::sync::Arc;
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::MessageId;
+use polyclaw_domain::message::Part;
+use polyclaw_domain::provider::{Delta, ErrorClass, ProviderError, Reply};
+use polyclaw_domain::turn::Turn;
+use polyclaw_store::jobs::{self, Claim};
+use polyclaw_store::{Tx, usage};
+
+use crate::core::Engine;
+use crate::hub::FrameKind;
+use crate::prompt::Context;
+use crate::turn::{Driven, Halt, append, lost, step_message};
+use crate::worker::Running;
+
+/// One model call. A reply with tool calls is stored as a step before this returns; a final one by the end.
+pub(super) async fn ask(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &mut Context,
+    machine: &Turn,
+) -> Driven<Reply> {
+    if context.candidates.is_empty() {
+        return Err(Halt::Failed { code: "no_model", sentence: engine.settings().no_model_hint.clone() });
+    }
+    if context.is_too_long(engine) {
+        context.compact(engine, running).await?;
+    }
+    let mut reply = match stream(engine, running, context).await {
+        Err(error)
+            if error.class == ErrorClass::ContextTooLong && context.compact(engine, running).await? =>
+        {
+            stream(engine, running, context).await?
+        }
+        answer => answer?,
+    };
+    engine.reach(KillPoint::ReplyReceived).await;
+    machine.name_calls(&mut reply.calls);
+    context.spend(&reply);
+    if reply.calls.is_empty() {
+        return accept_final(reply);
+    }
+    store_step(engine, &running.claim, context, &reply).await?;
+    engine.reach(KillPoint::StepStored).await;
+    Ok(reply)
+}
+
+fn accept_final(reply: Reply) -> Driven<Reply> {
+    if reply.text.trim().is_empty() {
+        let sentence = format!("The model {} returned an empty answer.", reply.model);
+        return Err(Halt::Failed { code: "empty_reply", sentence });
+    }
+    Ok(reply)
+}
+
+async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> Result<Reply, ProviderError> {
+    let prompt = context.prompt();
+    engine.reach(KillPoint::PromptBuilt).await;
+    let claim = &running.claim;
+    let sink = |delta: Delta| {
+        running.pulse(engine.now());
+        let turn_id = claim.turn.clone();
+        let kind = match delta {
+            Delta::Text(text) => FrameKind::Delta { turn_id, text },
+            Delta::Reasoning(text) => FrameKind::Reasoning { turn_id, text },
+            Delta::Restart => FrameKind::Restarted { turn_id },
+        };
+        engine.hub.publish(&claim.session, kind);
+    };
+    let asked = engine.provider().stream(&context.candidates, &prompt, &sink);
+    let reply = asked.await;
+    if let Err(error) = &reply {
+        tracing::warn!(class = error.class.as_str(), model = %error.model, "no model answered: {}", error.message);
+    }
+    reply
+}
+
+async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply: &Reply) -> Driven<()> {
+    let now = engine.now();
+    let mut step = step_message(context, claim, MessageId::new(engine.next_id()), now);
+    step.text.clone_from(&reply.text);
+    step.parts = reply.calls.iter().cloned().map(Part::ToolCall).collect();
+    let (owned, stored, model, spent) = (claim.clone(), step.clone(), reply.model.to_string(), reply.usage);
+    let write = move |tx: &mut Tx<'_>| {
+        check_claim(tx, &owned)?;
+        append(tx, &owned, &mut [stored.clone()])?;
+        let call = usage::Call {
+            session: &owned.session,
+            turn: &owned.turn,
+            agent: &owned.agent,
+            model: &model,
+            usage: spent,
+        };
+        usage::record(tx, &call, now)
+    };
+    lost(engine.persist(write).await)?;
+    context.push(step);
+    Ok(())
+}
+
+/// A node that lost its claim must not write another line into the transcript.
+pub(super) fn check_claim(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<()> {
+    match jobs::holds(tx, claim)? {
+        true => Ok(()),
+        false => Err(polyclaw_store::Error::Conflict(format!("turn {} was taken over", claim.turn))),
+    }
+}
+
+/// The caller runs some of these tools itself: the turn ends and its results start the next.
+pub(super) fn is_for_client(context: &Context, reply: &Reply) -> bool {
+    reply.calls.iter().any(|call| context.client_tools.iter().any(|tool| tool.name == call.name))
+}

@@ -1,0 +1,125 @@
+//! Running one tool: consent, intent, run, result. A row says so before anything happens.
+
+use std::sync::Arc;
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::MessageId;
+use polyclaw_domain::tool::{Consent, Effect, ToolCall, ToolOutcome};
+use polyclaw_store::intents::{self, Begun};
+use polyclaw_store::{Tx, jobs};
+use serde_json::json;
+
+use crate::approval;
+use crate::core::Engine;
+use crate::hub::FrameKind;
+use crate::prompt::Context;
+use crate::turn::model::check_claim;
+use crate::turn::{Driven, append, event, lost, result_message};
+use crate::worker::Running;
+
+/// Runs a call and stores its result. Says whether a newer message of a person waits.
+pub(super) async fn run(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &mut Context,
+    call: &ToolCall,
+) -> Driven<(ToolOutcome, bool)> {
+    let claim = &running.claim;
+    let (effect, refused) = match context.tools.iter().find(|tool| tool.name == call.name) {
+        None => (Effect::Pure, Some(ToolOutcome::error(format!("There is no tool '{}' here.", call.name)))),
+        Some(tool) if tool.consent == Consent::AskPerson => {
+            (tool.effect, approval::ask(engine, running, call).await?)
+        }
+        Some(tool) => (tool.effect, None),
+    };
+    let (outcome, begun) = match refused {
+        Some(outcome) => (outcome, None),
+        None => {
+            let begun = begin(engine, running, call, effect).await?;
+            (perform(engine, running, context, call, begun).await, Some(begun))
+        }
+    };
+    engine.hub.publish(
+        &claim.session,
+        FrameKind::ToolEnded {
+            turn_id: claim.turn.clone(),
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            is_error: outcome.is_error,
+            text: outcome.content.chars().take(4_000).collect(),
+        },
+    );
+    let steered = store_result(engine, running, context, call, (&outcome, begun)).await?;
+    engine.reach(KillPoint::ResultStored).await;
+    Ok((outcome, steered))
+}
+
+async fn begin(engine: &Engine, running: &Running, call: &ToolCall, effect: Effect) -> Driven<Begun> {
+    let (claim, call, now) = (running.claim.clone(), call.clone(), engine.now());
+    let write = move |tx: &mut Tx<'_>| {
+        check_claim(tx, &claim)?;
+        intents::begin(tx, &claim.turn, &call, effect, now)
+    };
+    let begun = lost(engine.persist(write).await)?;
+    engine.reach(KillPoint::IntentStored).await;
+    Ok(begun)
+}
+
+async fn perform(
+    engine: &Engine,
+    running: &Running,
+    context: &Context,
+    call: &ToolCall,
+    begun: Begun,
+) -> ToolOutcome {
+    let claim = &running.claim;
+    if begun == Begun::Unknown {
+        engine.record(event(claim, EventKind::TurnTakenOver, json!({ "unknown_outcome": call.name }))).await;
+        return ToolOutcome::error(
+            "The process ended while this call was running. Whether it took effect is unknown; it was not run \
+             again. Check before repeating it.",
+        );
+    }
+    engine.hub.publish(
+        &claim.session,
+        FrameKind::ToolStarted {
+            turn_id: claim.turn.clone(),
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+        },
+    );
+    let progress = |text: &str| {
+        running.pulse(engine.now());
+        let (turn_id, call_id) = (claim.turn.clone(), call.id.clone());
+        engine.hub.publish(&claim.session, FrameKind::ToolOutput { turn_id, call_id, text: text.to_owned() });
+    };
+    let outcome = engine.tools().run(&context.scope, &claim.turn, call, &progress).await;
+    engine.reach(KillPoint::ToolRan).await;
+    outcome
+}
+
+async fn store_result(
+    engine: &Engine,
+    running: &Running,
+    context: &mut Context,
+    call: &ToolCall,
+    (outcome, begun): (&ToolOutcome, Option<Begun>),
+) -> Driven<bool> {
+    let now = engine.now();
+    let step =
+        result_message(context, &running.claim, call, outcome, (MessageId::new(engine.next_id()), now));
+    let (claim, call_id, stored) = (running.claim.clone(), call.id.clone(), step.clone());
+    let write = move |tx: &mut Tx<'_>| {
+        check_claim(tx, &claim)?;
+        append(tx, &claim, &mut [stored.clone()])?;
+        if let Some(begun) = begun {
+            intents::close(tx, &claim.turn, &call_id, begun, now)?;
+        }
+        jobs::is_steered(tx, &claim.session)
+    };
+    let steered = lost(engine.persist(write).await)?;
+    context.push(step);
+    Ok(steered)
+}

@@ -1,0 +1,93 @@
+//! Waiting for the answer to a turn, across steering and restarts of the task.
+
+use std::time::Duration;
+
+use polyclaw_domain::id::{MessageId, TurnId};
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Usage;
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_store::{jobs, messages};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::hub::{FrameKind, Watch};
+
+/// The answer of a finished turn.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub turn: TurnId,
+    pub state: JobState,
+    pub message_id: Option<MessageId>,
+    pub text: String,
+    /// Calls the caller runs itself.
+    pub calls: Vec<ToolCall>,
+    pub model: Option<String>,
+    pub usage: Usage,
+    pub error_code: Option<String>,
+}
+
+impl Engine {
+    /// The answer to a turn, or `None` if it is not there in time.
+    pub async fn wait(&self, session: &SessionKey, turn: &TurnId, limit: Duration) -> Result<Option<Answer>> {
+        let watch = self.hub.watch(session);
+        self.wait_with(watch, session, turn, limit).await
+    }
+
+    /// The same with a watch begun before the message was accepted: its end is then never missed.
+    pub async fn wait_with(
+        &self,
+        mut watch: Watch,
+        session: &SessionKey,
+        turn: &TurnId,
+        limit: Duration,
+    ) -> Result<Option<Answer>> {
+        let deadline = tokio::time::Instant::now() + limit;
+        if let Some(answer) = self.answer(turn).await? {
+            return Ok(Some(answer));
+        }
+        loop {
+            match tokio::time::timeout_at(deadline, watch.recv()).await {
+                Err(_) => return Ok(None),
+                Ok(Some(frame)) if !matches!(frame.kind, FrameKind::Ended { .. } | FrameKind::Changed) => {
+                    continue;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => watch = self.hub.watch(session),
+            }
+            if let Some(answer) = self.answer(turn).await? {
+                return Ok(Some(answer));
+            }
+        }
+    }
+
+    /// The answer if the turn, or the one that took its task up, has ended.
+    pub async fn answer(&self, turn: &TurnId) -> Result<Option<Answer>> {
+        let wanted = turn.clone();
+        let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+            let Some(job) = jobs::answering(tx, &wanted)? else { return Ok(None) };
+            let reply = match &job.reply {
+                Some(id) => messages::get(tx, id)?,
+                None => None,
+            };
+            Ok(Some((job, reply)))
+        };
+        let Some((job, reply)) = self.db().read(read).await? else {
+            return Err(Error::UnknownTurn(turn.to_string()));
+        };
+        if !job.state.is_terminal() || job.state == JobState::Steered {
+            return Ok(None);
+        }
+        let calls = reply.iter().flat_map(|message| polyclaw_domain::message::calls(&message.parts)).cloned();
+        Ok(Some(Answer {
+            turn: job.turn,
+            state: job.state,
+            message_id: job.reply,
+            calls: calls.collect(),
+            text: reply.map(|message| message.text).unwrap_or_default(),
+            model: job.model,
+            usage: job.usage,
+            error_code: job.error_code,
+        }))
+    }
+}

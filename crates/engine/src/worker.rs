@@ -1,0 +1,250 @@
+//! The loops around turns: claim and drive, renew leases, take over what a dead node left.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::jobs::{self, Claim, Claimer};
+use polyclaw_store::{events, ingress};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::core::Engine;
+use crate::error::Result;
+use crate::hub::FrameKind;
+use crate::turn;
+
+/// A turn this node is driving.
+pub(crate) struct Running {
+    pub claim: Claim,
+    pub cancelled: AtomicBool,
+    pub cancel: Notify,
+    /// When it last did something: a token, tool output, a stored step.
+    progress: AtomicI64,
+}
+
+impl Running {
+    fn new(claim: Claim, now: Millis) -> Arc<Self> {
+        Arc::new(Self {
+            claim,
+            cancelled: AtomicBool::new(false),
+            cancel: Notify::new(),
+            progress: AtomicI64::new(now.0),
+        })
+    }
+
+    pub fn pulse(&self, now: Millis) {
+        self.progress.store(now.0, Ordering::Relaxed);
+    }
+
+    pub fn silent_ms(&self, now: Millis) -> i64 {
+        now.since(Millis(self.progress.load(Ordering::Relaxed)))
+    }
+
+    pub fn stop(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.cancel.notify_one();
+    }
+}
+
+/// Which lanes have room, and who was served last in each.
+struct Lanes {
+    used: HashMap<Lane, usize>,
+    last: HashMap<Lane, AgentId>,
+}
+
+pub(crate) async fn work(engine: &Engine) -> Result<()> {
+    let mut lanes = Lanes { used: HashMap::new(), last: HashMap::new() };
+    let mut turns: JoinSet<Lane> = JoinSet::new();
+    take_over(engine, &mut lanes, &mut turns).await?;
+    loop {
+        if engine.is_draining() {
+            while turns.join_next().await.is_some() {}
+            return Ok(());
+        }
+        for lane in Lane::ALL {
+            fill(engine, lane, &mut lanes, &mut turns).await?;
+        }
+        tokio::select! {
+            () = engine.jobs_wake.notified() => {}
+            Some(ended) = turns.join_next() => lanes.free(ended),
+            () = tokio::time::sleep(Duration::from_secs(1)), if engine.db().is_shared() => {
+                take_over(engine, &mut lanes, &mut turns).await?;
+            }
+        }
+        while let Some(ended) = turns.try_join_next() {
+            lanes.free(ended);
+        }
+    }
+}
+
+impl Lanes {
+    fn free(&mut self, ended: std::result::Result<Lane, tokio::task::JoinError>) {
+        match ended {
+            Ok(lane) => *self.used.entry(lane).or_insert(1) -= 1,
+            Err(error) => tracing::error!(%error, "a turn's task ended abnormally"),
+        }
+    }
+}
+
+/// Claims jobs of one lane until it is full or has none ready.
+async fn fill(engine: &Engine, lane: Lane, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
+    let slots = engine.settings().slots.get(&lane).copied().unwrap_or(1);
+    loop {
+        let free = slots.saturating_sub(lanes.used.get(&lane).copied().unwrap_or(0));
+        if free == 0 || engine.is_draining() {
+            return Ok(());
+        }
+        let claims = claim(engine, lane, lanes.last.get(&lane).cloned(), free).await?;
+        let got = claims.len();
+        for claim in claims {
+            lanes.last.insert(lane, claim.agent.clone());
+            start(engine, claim, lanes, turns);
+        }
+        if got < free {
+            return Ok(());
+        }
+    }
+}
+
+/// Claims up to `free` jobs and opens their turns, in one transaction.
+async fn claim(engine: &Engine, lane: Lane, last: Option<AgentId>, free: usize) -> Result<Vec<Claim>> {
+    let claimer = claimer(engine, last);
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let mut claimer = claimer.clone();
+        let mut claims = Vec::new();
+        while claims.len() < free {
+            let Some(claim) = jobs::claim(tx, lane, &claimer)? else { break };
+            turn::open(tx, &claim, claimer.now)?;
+            claimer.last = Some(claim.agent.clone());
+            claims.push(claim);
+        }
+        Ok(claims)
+    };
+    Ok(engine.db().write(write).await?)
+}
+
+fn claimer(engine: &Engine, last: Option<AgentId>) -> Claimer {
+    Claimer { node: engine.node.clone(), now: engine.now(), lease_ms: engine.settings().lease_ms, last }
+}
+
+fn start(engine: &Engine, claim: Claim, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) {
+    *lanes.used.entry(claim.lane).or_default() += 1;
+    let running = Running::new(claim, engine.now());
+    engine
+        .running
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(running.claim.turn.clone(), Arc::clone(&running));
+    let engine = engine.clone();
+    turns.spawn(async move {
+        engine.reach(KillPoint::TurnClaimed).await;
+        turn::drive(&engine, &running).await;
+        engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
+        running.claim.lane
+    });
+}
+
+/// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
+async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
+    let claimer = claimer(engine, None);
+    let family = orphan_family(engine);
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let mut taken = Vec::new();
+        for (turn, _) in jobs::orphans(tx, &claimer.node, &family, claimer.now)? {
+            if let Some(claim) = jobs::take_over(tx, &turn, &claimer, &family)? {
+                events::record(tx, &taken_over(&claim), claimer.now)?;
+                taken.push(claim);
+            }
+        }
+        Ok(taken)
+    };
+    for claim in engine.db().write(write).await? {
+        tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
+            "going on with a turn its node left behind");
+        start(engine, claim, lanes, turns);
+    }
+    Ok(())
+}
+
+/// A SQLite file has one process at a time: whatever runs there and is not ours belongs to nobody.
+pub(crate) fn orphan_family(engine: &Engine) -> String {
+    if engine.db().is_shared() { engine.family.clone() } else { "%".to_owned() }
+}
+
+fn taken_over(claim: &Claim) -> Event {
+    Event {
+        kind: EventKind::TurnTakenOver,
+        session: Some(claim.session.clone()),
+        turn: Some(claim.turn.clone()),
+        agent: Some(claim.agent.clone()),
+        trace: Some(claim.trace.clone()),
+        data: json!({ "attempt": claim.attempt }),
+    }
+}
+
+/// Renews the leases of turns that are alive. One that stalls is ended by its own watchdog before its lease is.
+pub(crate) async fn keep(engine: &Engine) -> Result<()> {
+    while !engine.is_draining() {
+        let settings = engine.settings();
+        tokio::time::sleep(Duration::from_millis(settings.lease_ms.unsigned_abs() / 3)).await;
+        let running: Vec<_> =
+            engine.running.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        if running.is_empty() {
+            continue;
+        }
+        let claims: Vec<Claim> = running.iter().map(|running| running.claim.clone()).collect();
+        let (now, lease_ms) = (engine.now(), settings.lease_ms);
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            let mut stopped = Vec::new();
+            for claim in &claims {
+                if !jobs::renew(tx, claim, now, lease_ms)? || jobs::is_cancelled(tx, &claim.turn)? {
+                    stopped.push(claim.turn.clone());
+                }
+            }
+            Ok(stopped)
+        };
+        let stopped = engine.db().write(write).await?;
+        running
+            .iter()
+            .filter(|running| stopped.contains(&running.claim.turn))
+            .for_each(|running| running.stop());
+    }
+    Ok(())
+}
+
+/// Hears other nodes: new jobs, changed sessions.
+pub(crate) async fn listen(engine: &Engine) -> Result<()> {
+    let Some(mut signals) = engine.db().signals() else { return Ok(()) };
+    while let Some(signal) = signals.recv().await {
+        match signal.0.split_once(' ') {
+            Some(("session", key)) => {
+                if let Ok(key) = SessionKey::parse(key) {
+                    engine.hub.publish(&key, FrameKind::Changed);
+                }
+            }
+            _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
+            _ => engine.jobs_wake.notify_one(),
+        }
+    }
+    Ok(())
+}
+
+/// Forgets old platform ids and the places of readers that have gone.
+pub(crate) async fn sweep(engine: &Engine) -> Result<()> {
+    while !engine.is_draining() {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        engine.hub.sweep();
+        let now = engine.now();
+        engine.db().write(move |tx| ingress::forget_old(tx, now)).await?;
+    }
+    Ok(())
+}

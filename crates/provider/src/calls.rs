@@ -1,0 +1,193 @@
+//! Puts tool calls together from the pieces they are streamed in.
+
+use std::collections::HashSet;
+
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::tool::ToolCall;
+use serde_json::{Map, Value};
+
+use crate::fault::Fault;
+use crate::wire::Pieces;
+
+pub(crate) struct Calls {
+    pieces: Pieces,
+    open: Vec<Open>,
+}
+
+struct Open {
+    id: String,
+    name: String,
+    arguments: Arguments,
+}
+
+enum Arguments {
+    Text(String),
+    Value(Value),
+}
+
+impl Calls {
+    pub fn new(pieces: Pieces) -> Self {
+        Self { pieces, open: Vec::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub fn add(&mut self, piece: genai::chat::ToolCall) {
+        let arguments = match piece.fn_arguments {
+            Value::String(text) => Arguments::Text(text),
+            value => Arguments::Value(value),
+        };
+        let piece = Open { id: piece.call_id, name: piece.fn_name, arguments };
+        match self.continued(&piece) {
+            Some(at) if self.pieces == Pieces::Snapshots => self.open[at].arguments = piece.arguments,
+            Some(at) => self.open[at].extend(piece),
+            None => self.open.push(piece),
+        }
+    }
+
+    /// The call a piece belongs to. A piece without an id comes as `call_<index>`, which counts the calls as
+    /// they began; servers that count from elsewhere send one call after the other, so the last is meant.
+    fn continued(&self, piece: &Open) -> Option<usize> {
+        if self.pieces == Pieces::Whole {
+            return None;
+        }
+        let same_id = self.open.iter().rposition(|open| open.id == piece.id);
+        if same_id.is_some() || !piece.name.is_empty() {
+            return same_id;
+        }
+        let index = piece.id.strip_prefix("call_").and_then(|index| index.parse().ok());
+        index.filter(|index: &usize| *index < self.open.len()).or_else(|| self.open.len().checked_sub(1))
+    }
+
+    /// The finished calls. `truncated` explains a call that breaks off: it is dropped, not an error.
+    pub fn finish(self, truncated: bool) -> Result<Vec<ToolCall>, Fault> {
+        let mut calls = Vec::with_capacity(self.open.len());
+        for open in self.open {
+            match open.arguments.parse() {
+                Some(arguments) if !open.name.is_empty() => {
+                    calls.push(ToolCall { id: open.id, name: open.name, arguments });
+                }
+                _ if truncated => {}
+                _ => return Err(Fault::malformed("the arguments of a tool call are not a JSON object")),
+            }
+        }
+        Ok(calls)
+    }
+}
+
+impl Open {
+    fn extend(&mut self, piece: Self) {
+        match (&mut self.arguments, piece.arguments) {
+            (Arguments::Text(so_far), Arguments::Text(more)) => so_far.push_str(&more),
+            (arguments, piece) => *arguments = piece,
+        }
+        if self.name.is_empty() {
+            self.name = piece.name;
+        }
+    }
+}
+
+impl Arguments {
+    /// Servers write "no arguments" as nothing, as `null` or as `{}`.
+    fn parse(self) -> Option<Value> {
+        let value = match self {
+            Self::Text(text) if text.trim().is_empty() => Value::Null,
+            Self::Text(text) => serde_json::from_str(&text).ok()?,
+            Self::Value(value) => value,
+        };
+        match value {
+            Value::Null => Some(Value::Object(Map::new())),
+            Value::Object(_) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Some servers give no ids, or the same in every round. Results are paired by id, so each gets its own.
+pub(crate) fn make_ids_unique(calls: &mut [ToolCall], prompt: &Prompt) {
+    let mut used: HashSet<String> = used_ids(prompt).map(ToOwned::to_owned).collect();
+    for call in calls {
+        if call.id.is_empty() || used.contains(&call.id) {
+            let stem = if call.id.is_empty() { "call_" } else { &call.id };
+            // Digits, because the library reads Gemini's calls by the form `call#name#number`.
+            let free = (1..).map(|n| format!("{stem}{n}")).find(|id| !used.contains(id));
+            call.id = free.unwrap_or_default();
+        }
+        used.insert(call.id.clone());
+    }
+}
+
+fn used_ids(prompt: &Prompt) -> impl Iterator<Item = &str> {
+    let calls = prompt.messages.iter().filter_map(|message| match message {
+        PromptMessage::Assistant { calls, .. } => Some(calls),
+        _ => None,
+    });
+    calls.flatten().map(|call| call.id.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assembled(pieces: Pieces, parts: &[(&str, &str, &str)]) -> Result<Vec<ToolCall>, Fault> {
+        let mut calls = Calls::new(pieces);
+        for (id, name, arguments) in parts {
+            calls.add(genai::chat::ToolCall {
+                call_id: (*id).into(),
+                fn_name: (*name).into(),
+                fn_arguments: Value::String((*arguments).into()),
+                thought_signatures: None,
+            });
+        }
+        calls.finish(false)
+    }
+
+    fn summary(calls: &[ToolCall]) -> Vec<String> {
+        calls.iter().map(|call| format!("{} {} {}", call.id, call.name, call.arguments)).collect()
+    }
+
+    #[test]
+    fn fragments_that_interleave_reach_their_calls() {
+        let parts =
+            [("a", "f", "{\"x\""), ("b", "g", "{\"y\""), ("call_0", "", ":1}"), ("call_1", "", ":2}")];
+        let calls = assembled(Pieces::Fragments, &parts).unwrap();
+        assert_eq!(summary(&calls), ["a f {\"x\":1}", "b g {\"y\":2}"]);
+    }
+
+    #[test]
+    fn indexes_that_do_not_start_at_zero_make_no_extra_calls() {
+        let parts = [("a", "f", "{"), ("call_1", "", "}"), ("b", "g", "{"), ("call_4294967295", "", "}")];
+        let calls = assembled(Pieces::Fragments, &parts).unwrap();
+        assert_eq!(summary(&calls), ["a f {}", "b g {}"]);
+    }
+
+    #[test]
+    fn snapshots_replace_and_whole_calls_never_merge() {
+        let parts = [("a", "f", ""), ("a", "f", "{\"x\""), ("a", "f", "{\"x\":1}")];
+        assert_eq!(summary(&assembled(Pieces::Snapshots, &parts).unwrap()), ["a f {\"x\":1}"]);
+        let parts = [("call#f#0", "f", "{}"), ("call#f#0", "f", "{}")];
+        assert_eq!(assembled(Pieces::Whole, &parts).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn no_arguments_are_an_empty_object_and_broken_ones_an_error() {
+        for nothing in ["", " ", "null", "{}"] {
+            assert_eq!(summary(&assembled(Pieces::Fragments, &[("a", "f", nothing)]).unwrap()), ["a f {}"]);
+        }
+        for broken in ["{", "[1]", "\"x\"", "{} {}"] {
+            assert!(assembled(Pieces::Fragments, &[("a", "f", broken)]).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn ids_that_were_used_before_are_replaced() {
+        let call = |id: &str| ToolCall { id: id.into(), name: "f".into(), arguments: Value::Null };
+        let earlier = PromptMessage::Assistant { text: String::new(), calls: vec![call("call_0")] };
+        let prompt = Prompt { messages: vec![earlier], ..Prompt::default() };
+        let mut calls = [call("call_0"), call(""), call("x"), call("x")];
+        make_ids_unique(&mut calls, &prompt);
+        assert_eq!(calls.map(|call| call.id), ["call_01", "call_1", "x", "x1"]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Which models to leave alone for a while, and how long.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use polyclaw_domain::provider::ErrorClass;
+use polyclaw_domain::time::Millis;
+
+const SECOND: i64 = 1000;
+
+/// A provider that asks for a longer rest than this is asked again anyway.
+const LONGEST: i64 = 3600 * SECOND;
+
+#[derive(Default)]
+pub(crate) struct Cooldowns(Mutex<HashMap<(usize, String), Millis>>);
+
+impl Cooldowns {
+    pub fn start(&self, credential: usize, model: &str, now: Millis, rest: i64) {
+        let mut resting = self.lock();
+        resting.retain(|_, until| *until > now);
+        resting.insert((credential, model.to_owned()), now.plus(rest));
+    }
+
+    pub fn clear(&self, credential: usize, model: &str) {
+        let mut resting = self.lock();
+        // The usual case is an empty map, and that needs no key.
+        if !resting.is_empty() {
+            resting.remove(&(credential, model.to_owned()));
+        }
+    }
+
+    pub fn is_cooling(&self, credential: usize, model: &str, now: Millis) -> bool {
+        let resting = self.lock();
+        !resting.is_empty() && resting.get(&(credential, model.to_owned())).is_some_and(|until| *until > now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(usize, String), Millis>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long a failure keeps a model out, in milliseconds; `None` for failures that say nothing about the next call.
+pub(crate) fn rest(class: ErrorClass, retry_after_ms: Option<u64>) -> Option<i64> {
+    let usual = match class {
+        ErrorClass::RateLimit => 30 * SECOND,
+        ErrorClass::Overload => 10 * SECOND,
+        ErrorClass::Quota | ErrorClass::Auth => 60 * SECOND,
+        _ => return None,
+    };
+    let asked = retry_after_ms.map(|ms| i64::try_from(ms).unwrap_or(LONGEST));
+    Some(asked.unwrap_or(usual).min(LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_ends_by_itself_and_concerns_one_model_of_one_credential() {
+        let cooldowns = Cooldowns::default();
+        cooldowns.start(0, "m", Millis(1000), 500);
+        assert!(cooldowns.is_cooling(0, "m", Millis(1499)));
+        assert!(!cooldowns.is_cooling(0, "m", Millis(1500)));
+        assert!(!cooldowns.is_cooling(1, "m", Millis(1000)) && !cooldowns.is_cooling(0, "n", Millis(1000)));
+    }
+
+    #[test]
+    fn only_failures_that_will_repeat_need_a_rest() {
+        assert_eq!(rest(ErrorClass::RateLimit, Some(2000)), Some(2000));
+        assert_eq!(rest(ErrorClass::RateLimit, None), Some(30_000));
+        assert_eq!(rest(ErrorClass::RateLimit, Some(u64::MAX)), Some(LONGEST));
+        assert_eq!(rest(ErrorClass::Unreachable, Some(2000)), None);
+        assert_eq!(rest(ErrorClass::BadRequest, None), None);
+    }
+}

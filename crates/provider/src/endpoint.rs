@@ -1,0 +1,162 @@
+//! One configured provider, ready to be called.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use genai::adapter::AdapterKind;
+use genai::resolver::AuthData;
+use genai::{Client, Headers, ModelIden, ServiceTarget};
+use reqwest::Url;
+
+use crate::error::Error;
+use crate::settings::{ApiKey, Kind, ProviderSettings};
+use crate::{http, wire};
+
+pub(crate) struct Endpoint {
+    pub name: String,
+    pub kind: Kind,
+    pub models: Vec<String>,
+    pub first_token_timeout: Option<Duration>,
+    pub client: Client,
+    pub http: reqwest::Client,
+    pub base: Url,
+    pub key: Option<ApiKey>,
+    /// Equal for entries that would be limited together: the same address and key.
+    pub credential: usize,
+    target: genai::resolver::Endpoint,
+    auth: AuthData,
+    has_own_url: bool,
+}
+
+/// The clients, built when the first provider needs them: reading the certificate store takes time.
+#[derive(Default)]
+pub(crate) struct Clients {
+    remote: Option<(reqwest::Client, Client)>,
+    local: Option<(reqwest::Client, Client)>,
+}
+
+impl Clients {
+    fn for_url(&mut self, url: &Url) -> Result<(reqwest::Client, Client), Error> {
+        let is_local = is_loopback(url);
+        let slot = if is_local { &mut self.local } else { &mut self.remote };
+        if let Some(clients) = slot {
+            return Ok(clients.clone());
+        }
+        let http = if is_local { http::local() } else { http::remote() }?;
+        let client = Client::builder().with_reqwest(http.clone()).build();
+        let client = client.map_err(|error| Error::Client(error.to_string()))?;
+        Ok(slot.insert((http, client)).clone())
+    }
+}
+
+impl Endpoint {
+    pub fn new(settings: ProviderSettings, clients: &mut Clients) -> Result<Self, Error> {
+        let base = base_url(&settings)?;
+        let (http, client) = clients.for_url(&base)?;
+        Ok(Self {
+            target: genai::resolver::Endpoint::from_owned(base.as_str()),
+            auth: auth(&settings, &base),
+            has_own_url: settings.base_url.is_none(),
+            name: settings.name,
+            kind: settings.kind,
+            models: settings.models,
+            first_token_timeout: settings.first_token_timeout,
+            key: settings.api_key,
+            credential: 0,
+            client,
+            http,
+            base,
+        })
+    }
+
+    pub fn target(&self, model: &str) -> ServiceTarget {
+        let model = ModelIden::new(wire::adapter(self.kind), wire::model_name(model));
+        ServiceTarget { endpoint: self.target.clone(), auth: self.auth.clone(), model }
+    }
+
+    /// At its own address a provider wants a key; at another one it is up to whoever listens there.
+    pub fn lacks_key(&self) -> bool {
+        self.key.is_none() && self.has_own_url && !self.kind.key_is_optional()
+    }
+
+    pub fn shares_limits_with(&self, other: &Self) -> bool {
+        self.base == other.base && self.key == other.key
+    }
+
+    /// Whether the server itself can say which models it has.
+    pub fn lists_models(&self) -> bool {
+        self.kind.key_is_optional() || is_loopback(&self.base)
+    }
+}
+
+/// Without a key the library would still send `Authorization: Bearer`, which some servers refuse. Giving it the
+/// whole request's address and headers sends none.
+fn auth(settings: &ProviderSettings, base: &Url) -> AuthData {
+    match &settings.api_key {
+        Some(key) => AuthData::Key(key.expose().to_owned()),
+        None if matches!(wire::adapter(settings.kind), AdapterKind::Anthropic | AdapterKind::Gemini) => {
+            AuthData::Key(String::new())
+        }
+        None => {
+            AuthData::RequestOverride { url: format!("{base}chat/completions"), headers: Headers::default() }
+        }
+    }
+}
+
+/// People write base URLs with and without the final slash, and often without the version.
+fn base_url(settings: &ProviderSettings) -> Result<Url, Error> {
+    let given = settings.base_url.as_deref().or_else(|| settings.kind.own_url());
+    let given = given.ok_or_else(|| Error::NoBaseUrl { provider: settings.name.clone() })?;
+    let bad = || Error::BaseUrl { provider: settings.name.clone(), url: given.to_owned() };
+    let mut url = Url::parse(given.trim()).map_err(|_| bad())?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(bad());
+    }
+    let path = match url.path().trim_end_matches('/') {
+        "" if settings.kind == Kind::Gemini => "/v1beta/".to_owned(),
+        "" => "/v1/".to_owned(),
+        path => format!("{path}/"),
+    };
+    url.set_path(&path);
+    Ok(url)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base(kind: Kind, url: &str) -> String {
+        base_url(&ProviderSettings::new("p", kind).base_url(url)).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_base_url_gets_what_people_leave_out() {
+        assert_eq!(base(Kind::OpenAiCompatible, "http://localhost:8080"), "http://localhost:8080/v1/");
+        assert_eq!(base(Kind::OpenAiCompatible, "http://h/api/v3"), "http://h/api/v3/");
+        assert_eq!(base(Kind::Anthropic, "https://proxy/v1/"), "https://proxy/v1/");
+        assert_eq!(base(Kind::Gemini, "https://proxy"), "https://proxy/v1beta/");
+    }
+
+    #[test]
+    fn a_base_url_that_is_none_is_refused() {
+        for url in ["", "localhost:8080", "ftp://h/", "http://"] {
+            let settings = ProviderSettings::new("p", Kind::OpenAi).base_url(url);
+            assert_eq!(base_url(&settings).unwrap_err().code(), "provider_base_url", "{url}");
+        }
+        let settings = ProviderSettings::new("p", Kind::OpenAiCompatible);
+        assert_eq!(base_url(&settings).unwrap_err().code(), "provider_no_base_url");
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for url in ["http://localhost/", "http://127.0.0.1:1/", "http://[::1]:1/"] {
+            assert!(is_loopback(&Url::parse(url).unwrap()), "{url}");
+        }
+        assert!(!is_loopback(&Url::parse("http://localhost.example/").unwrap()));
+    }
+}

@@ -1,0 +1,27 @@
+//! What can be wrong with the settings. What goes wrong in a call is `polyclaw_domain::provider::ProviderError`.
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("provider '{provider}': base_url '{url}' is not an http or https URL")]
+    BaseUrl { provider: String, url: String },
+    #[error("provider '{provider}': kind openai_compatible needs a base_url")]
+    NoBaseUrl { provider: String },
+    #[error("provider '{0}' is defined twice")]
+    Duplicate(String),
+    #[error("provider kind '{0}' is not known")]
+    Kind(String),
+    #[error("the HTTP client could not be built: {0}")]
+    Client(String),
+}
+
+impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BaseUrl { .. } => "provider_base_url",
+            Self::NoBaseUrl { .. } => "provider_no_base_url",
+            Self::Duplicate(_) => "provider_duplicate",
+            Self::Kind(_) => "provider_kind",
+            Self::Client(_) => "provider_client",
+        }
+    }
+}

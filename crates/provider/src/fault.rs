@@ -1,0 +1,163 @@
+//! Why a call failed: the class decides what happens next, the message is for a person.
+
+mod detail;
+
+use std::error::Error as _;
+
+use genai::Error;
+use polyclaw_domain::provider::{ErrorClass, ModelRef, ProviderError};
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use self::detail::Detail;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub class: ErrorClass,
+    pub message: String,
+    pub retry_after_ms: Option<u64>,
+}
+
+impl Fault {
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), retry_after_ms: None }
+    }
+
+    pub fn malformed(message: &str) -> Self {
+        Self::new(ErrorClass::Malformed, message)
+    }
+
+    /// Messages quote only what the provider says about a wrong request, and even there a key may be repeated.
+    pub fn into_error(self, model: &ModelRef, key: Option<&str>) -> ProviderError {
+        let message = match key {
+            Some(key) if !key.is_empty() => self.message.replace(key, "[key]"),
+            _ => self.message,
+        };
+        ProviderError {
+            class: self.class,
+            model: model.to_string(),
+            message,
+            retry_after_ms: self.retry_after_ms,
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::WebStream { error, .. } => from_transport(error.as_ref()),
+            Error::HttpError { status, body, headers, .. } => from_status(status.as_u16(), &body, &headers),
+            Error::ChatResponse { body, .. } => from_event(&body),
+            Error::StreamParse { .. }
+            | Error::InvalidJsonResponseElement { .. }
+            | Error::NoChatResponse { .. }
+            | Error::JsonValueExt(_)
+            | Error::SerdeJson(_)
+            | Error::ChatResponseGeneration { .. } => Self::malformed("the answer could not be read"),
+            Error::RequiresApiKey { .. } | Error::NoAuthData { .. } | Error::NoAuthResolver { .. } => {
+                Self::new(ErrorClass::Auth, "no API key")
+            }
+            // What is left are requests the library will not make; its texts may hold the request.
+            _ => Self::new(ErrorClass::BadRequest, "the request can not be put in this provider's format"),
+        }
+    }
+}
+
+fn from_transport(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Fault {
+    if let Some(Error::HttpError { status, body, headers, .. }) = error.downcast_ref::<Error>() {
+        return from_status(status.as_u16(), body, headers);
+    }
+    match error.downcast_ref::<reqwest::Error>() {
+        Some(error) if error.is_connect() => Fault::new(ErrorClass::Unreachable, cannot_connect(error)),
+        Some(error) if error.is_timeout() => Fault::new(ErrorClass::Timeout, "no answer in time"),
+        Some(error) if error.is_builder() => {
+            Fault::new(ErrorClass::BadRequest, "the base URL or the API key can not be put in a request")
+        }
+        Some(_) => Fault::new(ErrorClass::Unreachable, "the connection broke"),
+        None => Fault::malformed("the answer is not text"),
+    }
+}
+
+fn cannot_connect(error: &reqwest::Error) -> String {
+    let place = error.url().and_then(|url| {
+        let port = url.port_or_known_default()?;
+        Some(format!("{}:{port}", url.host_str()?))
+    });
+    let place = place.unwrap_or_else(|| "the server".to_owned());
+    // The innermost cause is the operating system's word: refused, not found, certificate.
+    let mut cause = error.source();
+    while let Some(inner) = cause.and_then(|cause| cause.source()) {
+        cause = Some(inner);
+    }
+    match cause {
+        Some(cause) => format!("cannot connect to {place}: {}", detail::shorten(&cause.to_string())),
+        None => format!("cannot connect to {place}"),
+    }
+}
+
+fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Fault {
+    let detail = Detail::read(body);
+    let class = match status {
+        402 => ErrorClass::Quota,
+        _ if detail.is_out_of_credit() => ErrorClass::Quota,
+        401 | 403 => ErrorClass::Auth,
+        429 => ErrorClass::RateLimit,
+        404 => ErrorClass::NotConfigured,
+        408 | 504 | 524 => ErrorClass::Timeout,
+        413 => ErrorClass::ContextTooLong,
+        // Local servers report a long prompt as a failure of their own.
+        400 | 422 | 500 if detail.is_context_too_long() => ErrorClass::ContextTooLong,
+        400 if detail.is_bad_key() => ErrorClass::Auth,
+        500.. => ErrorClass::Overload,
+        400.. => ErrorClass::BadRequest,
+        _ => ErrorClass::Malformed,
+    };
+    let message = describe(class, &detail, &format!("HTTP {status}"));
+    Fault { class, message, retry_after_ms: retry_after(headers).or_else(|| detail.retry_after()) }
+}
+
+/// An error that arrives inside a stream that began well.
+fn from_event(body: &Value) -> Fault {
+    let detail = Detail::of(body);
+    let class = if detail.is_out_of_credit() {
+        ErrorClass::Quota
+    } else if detail.is_context_too_long() {
+        ErrorClass::ContextTooLong
+    } else {
+        detail.class().unwrap_or(ErrorClass::Overload)
+    };
+    Fault {
+        class,
+        message: describe(class, &detail, "while streaming"),
+        retry_after_ms: detail.retry_after(),
+    }
+}
+
+fn describe(class: ErrorClass, detail: &Detail, place: &str) -> String {
+    let words = match class {
+        ErrorClass::Auth => "the provider refused the API key",
+        ErrorClass::Quota => "the provider account has no credit or quota left",
+        ErrorClass::RateLimit => "too many requests, the provider asks to slow down",
+        ErrorClass::Overload => "the provider is overloaded or failing",
+        ErrorClass::Timeout => "the provider gave up waiting for the model",
+        ErrorClass::ContextTooLong => "the conversation is too long for this model",
+        ErrorClass::NotConfigured => "the provider does not know this model or address",
+        ErrorClass::BadRequest => "the provider refused the request",
+        ErrorClass::Unreachable | ErrorClass::Malformed => "the answer could not be read",
+    };
+    match (class, detail.message()) {
+        (ErrorClass::BadRequest | ErrorClass::NotConfigured, Some(said)) => {
+            format!("{words} ({place}): {said}")
+        }
+        _ => format!("{words} ({place})"),
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let header = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let ms = header("retry-after-ms").or_else(|| header("retry-after").map(|seconds| seconds * 1000.0))?;
+    (ms.is_finite() && ms >= 0.0).then_some(ms as u64)
+}
+
+#[cfg(test)]
+mod tests;

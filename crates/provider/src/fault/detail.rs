@@ -1,0 +1,122 @@
+//! What a provider writes in the body of an error. Every provider has its own words for the same few things.
+
+use polyclaw_domain::provider::ErrorClass;
+use serde_json::Value;
+
+/// Enough for one sentence, not enough for a prompt that was sent back.
+const LONGEST: usize = 200;
+
+#[derive(Debug, Default)]
+pub(super) struct Detail {
+    message: String,
+    /// Type, code and status, lower case, with spaces between.
+    labels: String,
+    retry_after_ms: Option<u64>,
+}
+
+impl Detail {
+    pub fn read(body: &str) -> Self {
+        serde_json::from_str(body).map(|body: Value| Self::of(&body)).unwrap_or_default()
+    }
+
+    pub fn of(body: &Value) -> Self {
+        // Gemini wraps its errors in a list, most others in `error`.
+        let body = body.get(0).unwrap_or(body);
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => String::new(),
+        };
+        let message = error.as_str().map(str::to_owned).unwrap_or_else(|| text(&error["message"]));
+        let labels = ["type", "code", "status"].map(|key| text(&error[key])).join(" ").to_lowercase();
+        Self { message, labels, retry_after_ms: retry_delay(error) }
+    }
+
+    pub fn message(&self) -> Option<String> {
+        (!self.message.trim().is_empty()).then(|| shorten(&self.message))
+    }
+
+    pub fn retry_after(&self) -> Option<u64> {
+        self.retry_after_ms
+    }
+
+    pub fn is_out_of_credit(&self) -> bool {
+        self.says(
+            &["insufficient_quota", "billing", "insufficient_balance", "insufficient_credits"],
+            &["credit balance", "insufficient balance", "insufficient credits", "more credits"],
+        )
+    }
+
+    pub fn is_context_too_long(&self) -> bool {
+        self.says(
+            &["context_length", "exceed_context", "context_window"],
+            &[
+                "context length",
+                "context window",
+                "context size",
+                "prompt is too long",
+                "input is too long",
+                "input token count",
+                "reduce the length",
+                "too many tokens",
+            ],
+        )
+    }
+
+    pub fn is_bad_key(&self) -> bool {
+        self.says(&["invalid_api_key", "authentication"], &["api key not valid", "invalid api key"])
+    }
+
+    /// The class its labels name, for errors that come without a status.
+    pub fn class(&self) -> Option<ErrorClass> {
+        let named = |labels: &[&str]| self.says(labels, &[]);
+        if named(&["rate_limit", "429", "resource_exhausted"]) {
+            Some(ErrorClass::RateLimit)
+        } else if named(&[
+            "overloaded",
+            "server_error",
+            "api_error",
+            "unavailable",
+            "500",
+            "502",
+            "503",
+            "529",
+        ]) {
+            Some(ErrorClass::Overload)
+        } else if named(&["authentication", "permission", "invalid_api_key", "401", "403"]) {
+            Some(ErrorClass::Auth)
+        } else if named(&["timeout", "408", "504"]) {
+            Some(ErrorClass::Timeout)
+        } else if named(&["not_found", "404"]) {
+            Some(ErrorClass::NotConfigured)
+        } else if named(&["invalid_request", "invalid_argument", "400", "422"]) {
+            Some(ErrorClass::BadRequest)
+        } else {
+            None
+        }
+    }
+
+    fn says(&self, labels: &[&str], words: &[&str]) -> bool {
+        let message = self.message.to_lowercase();
+        labels.iter().any(|label| self.labels.contains(label))
+            || words.iter().any(|word| message.contains(word))
+    }
+}
+
+/// Gemini writes its Retry-After into the body: `{"retryDelay": "37s"}`.
+fn retry_delay(error: &Value) -> Option<u64> {
+    let details = error["details"].as_array()?;
+    let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;
+    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
+    (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1000.0) as u64)
+}
+
+/// One line of bounded length.
+pub(super) fn shorten(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

@@ -1,0 +1,169 @@
+//! The port: asks the candidates in order until one answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use polyclaw_domain::port::{Clock, Pending};
+use polyclaw_domain::provider::{
+    Delta, ErrorClass, ModelInfo, ModelRef, Prompt, Provider, ProviderError, Reply, Sink,
+};
+use tracing::instrument::WithSubscriber;
+use tracing::{Dispatch, warn};
+
+use crate::answer::Reading;
+use crate::catalog::Catalog;
+use crate::cooldown::{self, Cooldowns};
+use crate::endpoint::{Clients, Endpoint};
+use crate::error::Error;
+use crate::fault::Fault;
+use crate::settings::{ApiKey, Settings};
+use crate::{calls, prompt, wire};
+
+pub struct Models {
+    endpoints: HashMap<String, Endpoint>,
+    /// As configured, for lists.
+    names: Vec<String>,
+    cooldowns: Cooldowns,
+    catalog: Catalog,
+    clock: Arc<dyn Clock>,
+}
+
+impl Models {
+    pub fn new(settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let mut clients = Clients::default();
+        let mut endpoints: HashMap<String, Endpoint> = HashMap::new();
+        let mut names = Vec::new();
+        for (index, provider) in settings.providers.into_iter().enumerate() {
+            let mut endpoint = Endpoint::new(provider, &mut clients)?;
+            let twin = endpoints.values().find(|other| other.shares_limits_with(&endpoint));
+            endpoint.credential = twin.map_or(index, |twin| twin.credential);
+            let name = endpoint.name.clone();
+            names.push(name.clone());
+            if endpoints.insert(name.clone(), endpoint).is_some() {
+                return Err(Error::Duplicate(name));
+            }
+        }
+        Ok(Self { endpoints, names, cooldowns: Cooldowns::default(), catalog: Catalog::default(), clock })
+    }
+
+    async fn first_answer(
+        &self,
+        candidates: &[ModelRef],
+        prompt: &Prompt,
+        sink: Sink<'_>,
+    ) -> Result<Reply, ProviderError> {
+        let streamed = AtomicBool::new(false);
+        let watched = |delta| {
+            streamed.store(true, Ordering::Relaxed);
+            sink(delta);
+        };
+        let mut failed: Vec<ProviderError> = Vec::new();
+        for model in self.in_order(candidates) {
+            if streamed.swap(false, Ordering::Relaxed) {
+                sink(Delta::Restart);
+            }
+            match self.ask(model, prompt, &watched).await {
+                Ok(reply) => return Ok(reply),
+                Err(fault) => {
+                    let error = self.note(model, fault);
+                    let try_next = error.class.try_next();
+                    failed.push(error);
+                    if !try_next {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(summary(failed))
+    }
+
+    /// Each candidate once. One that is cooling is left out while there is another; with none left the first is
+    /// asked all the same, because an old refusal is no answer.
+    fn in_order<'a>(&self, candidates: &'a [ModelRef]) -> Vec<&'a ModelRef> {
+        let mut order: Vec<&ModelRef> = Vec::with_capacity(candidates.len());
+        for model in candidates {
+            if !order.contains(&model) && !self.is_cooling(model) {
+                order.push(model);
+            }
+        }
+        if order.is_empty() { candidates.first().into_iter().collect() } else { order }
+    }
+
+    fn is_cooling(&self, model: &ModelRef) -> bool {
+        self.endpoints.get(&model.provider).is_some_and(|endpoint| {
+            self.cooldowns.is_cooling(endpoint.credential, &model.model, self.clock.now())
+        })
+    }
+
+    async fn ask(&self, model: &ModelRef, prompt: &Prompt, sink: Sink<'_>) -> Result<Reply, Fault> {
+        let endpoint = self.endpoints.get(&model.provider).ok_or_else(|| {
+            Fault::new(ErrorClass::NotConfigured, format!("no provider '{}' is configured", model.provider))
+        })?;
+        if endpoint.lacks_key() {
+            let message = format!("no API key is configured for provider '{}'", endpoint.name);
+            return Err(Fault::new(ErrorClass::Auth, message));
+        }
+        let request = prompt::request(prompt, endpoint.kind);
+        let options = prompt::options(prompt, endpoint.kind);
+        let call = endpoint.client.exec_chat_stream(endpoint.target(&model.model), request, Some(&options));
+        let stream = call.with_subscriber(Dispatch::none()).await?.stream;
+        let pieces = wire::pieces(endpoint.kind);
+        let reading = Reading { pieces, first_token_timeout: endpoint.first_token_timeout, sink };
+        let mut answer = reading.read(stream).await?;
+        calls::make_ids_unique(&mut answer.calls, prompt);
+        self.cooldowns.clear(endpoint.credential, &model.model);
+        Ok(Reply {
+            text: answer.text,
+            calls: answer.calls,
+            usage: answer.usage,
+            model: model.clone(),
+            truncated: answer.truncated,
+        })
+    }
+
+    fn note(&self, model: &ModelRef, fault: Fault) -> ProviderError {
+        let endpoint = self.endpoints.get(&model.provider);
+        if let (Some(endpoint), Some(rest)) = (endpoint, cooldown::rest(fault.class, fault.retry_after_ms)) {
+            self.cooldowns.start(endpoint.credential, &model.model, self.clock.now(), rest);
+        }
+        warn!(model = %model, class = fault.class.as_str(), "a model did not answer");
+        let key = endpoint.and_then(|endpoint| endpoint.key.as_ref());
+        fault.into_error(model, key.map(ApiKey::expose))
+    }
+}
+
+/// The last failure speaks, and names those before it.
+fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
+    let Some(mut last) = failed.pop() else {
+        return ProviderError {
+            class: ErrorClass::NotConfigured,
+            model: "none".to_owned(),
+            message: "no model is configured".to_owned(),
+            retry_after_ms: None,
+        };
+    };
+    if !failed.is_empty() {
+        let earlier: Vec<_> =
+            failed.iter().map(|error| format!("{} {}", error.model, error.class.as_str())).collect();
+        last.message = format!("{} (before: {})", last.message, earlier.join(", "));
+    }
+    last
+}
+
+impl Provider for Models {
+    fn stream<'a>(
+        &'a self,
+        candidates: &'a [ModelRef],
+        prompt: &'a Prompt,
+        sink: Sink<'a>,
+    ) -> Pending<'a, Result<Reply, ProviderError>> {
+        Box::pin(self.first_answer(candidates, prompt, sink))
+    }
+
+    fn models(&self) -> Pending<'_, Vec<ModelInfo>> {
+        let endpoints = self.names.iter().filter_map(|name| self.endpoints.get(name)).collect();
+        let is_cooling = |model: &ModelRef| self.is_cooling(model);
+        Box::pin(async move { self.catalog.list(endpoints, self.clock.now(), &is_cooling).await })
+    }
+}

@@ -1,0 +1,98 @@
+//! A prompt in the words of the library that puts it on the wire.
+
+use genai::chat::{
+    CacheControl, ChatMessage, ChatOptions, ChatRequest, ContentPart, MessageContent, Tool, ToolCall,
+    ToolResponse,
+};
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::tool::ToolSpec;
+use serde_json::json;
+
+use crate::settings::Kind;
+use crate::wire;
+
+pub(crate) fn request(prompt: &Prompt, kind: Kind) -> ChatRequest {
+    let mut request = ChatRequest::new(messages(&prompt.messages, kind));
+    if !prompt.system.is_empty() {
+        request = request.with_system(prompt.system.as_str());
+    }
+    if !prompt.tools.is_empty() {
+        request = request.with_tools(prompt.tools.iter().map(tool));
+    }
+    request
+}
+
+pub(crate) fn options(prompt: &Prompt, kind: Kind) -> ChatOptions {
+    ChatOptions {
+        temperature: prompt.temperature,
+        max_tokens: prompt.max_tokens,
+        capture_usage: Some(true),
+        reasoning_effort: wire::reasoning_effort(kind),
+        // Anthropic caches only what is marked; the others do it by themselves.
+        cache_control: (kind == Kind::Anthropic).then_some(CacheControl::Ephemeral),
+        ..ChatOptions::default()
+    }
+}
+
+/// The results of one round go into one message: Anthropic wants them together, and the OpenAI shape takes them
+/// apart again.
+fn messages(messages: &[PromptMessage], kind: Kind) -> Vec<ChatMessage> {
+    let mut mapped = Vec::with_capacity(messages.len());
+    let mut results = Vec::new();
+    for message in messages {
+        if let PromptMessage::ToolResult { call_id, name, content, is_error } = message {
+            results.push(if *is_error && kind == Kind::Anthropic {
+                failed_result(call_id, content)
+            } else {
+                ToolResponse::new(call_id, content).with_fn_name(name).into()
+            });
+            continue;
+        }
+        flush(&mut results, &mut mapped);
+        match message {
+            PromptMessage::User(text) => mapped.push(ChatMessage::user(text.as_str())),
+            PromptMessage::Assistant { text, calls } => {
+                let parts = assistant(text, calls);
+                // An answer without content is not accepted back.
+                if !parts.is_empty() {
+                    mapped.push(ChatMessage::assistant(MessageContent::from_parts(parts)));
+                }
+            }
+            PromptMessage::ToolResult { .. } => {}
+        }
+    }
+    flush(&mut results, &mut mapped);
+    mapped
+}
+
+fn flush(results: &mut Vec<ContentPart>, mapped: &mut Vec<ChatMessage>) {
+    if !results.is_empty() {
+        mapped.push(ChatMessage::tool(MessageContent::from_parts(std::mem::take(results))));
+    }
+}
+
+fn assistant(text: &str, calls: &[polyclaw_domain::tool::ToolCall]) -> Vec<ContentPart> {
+    let text = (!text.is_empty()).then(|| ContentPart::from_text(text));
+    let calls = calls.iter().map(|call| {
+        ContentPart::ToolCall(ToolCall {
+            call_id: call.id.clone(),
+            fn_name: call.name.clone(),
+            fn_arguments: call.arguments.clone(),
+            thought_signatures: None,
+        })
+    });
+    text.into_iter().chain(calls).collect()
+}
+
+/// The library has no word for a failed result, but passes foreign parts through.
+fn failed_result(call_id: &str, content: &str) -> ContentPart {
+    let block =
+        json!({ "type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": true });
+    ContentPart::from_custom(block, None)
+}
+
+fn tool(spec: &ToolSpec) -> Tool {
+    Tool::new(spec.name.as_str())
+        .with_description(spec.description.as_str())
+        .with_schema(spec.parameters.clone())
+}

@@ -1,0 +1,167 @@
+//! Which providers there are, as plain values: reading files and resolving secrets is the caller's part.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::Error;
+
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub providers: Vec<ProviderSettings>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ProviderSettings {
+    /// The part of a model reference before the slash.
+    pub name: String,
+    pub kind: Kind,
+    /// `None` is the provider's own address.
+    pub base_url: Option<String>,
+    pub api_key: Option<ApiKey>,
+    /// Shown in lists. Empty, and a server that can say what it has is asked.
+    pub models: Vec<String>,
+    /// How long a model may be silent before the next candidate is tried; `None` leaves it to the caller.
+    pub first_token_timeout: Option<Duration>,
+}
+
+impl ProviderSettings {
+    pub fn new(name: impl Into<String>, kind: Kind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            base_url: None,
+            api_key: None,
+            models: Vec::new(),
+            first_token_timeout: None,
+        }
+    }
+
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.api_key = Some(ApiKey::new(key));
+        self
+    }
+
+    pub fn models<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.models = names.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+/// A key that does not show itself in logs or errors.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    OpenAi,
+    Anthropic,
+    Gemini,
+    Ollama,
+    OpenRouter,
+    Groq,
+    DeepSeek,
+    Xai,
+    Mistral,
+    /// Anything that speaks OpenAI's chat completions; the key is optional.
+    OpenAiCompatible,
+}
+
+impl Kind {
+    pub const ALL: [Self; 10] = [
+        Self::OpenAi,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Ollama,
+        Self::OpenRouter,
+        Self::Groq,
+        Self::DeepSeek,
+        Self::Xai,
+        Self::Mistral,
+        Self::OpenAiCompatible,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+            Self::OpenRouter => "openrouter",
+            Self::Groq => "groq",
+            Self::DeepSeek => "deepseek",
+            Self::Xai => "xai",
+            Self::Mistral => "mistral",
+            Self::OpenAiCompatible => "openai_compatible",
+        }
+    }
+
+    /// Where the provider itself listens.
+    pub(crate) fn own_url(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi => Some("https://api.openai.com/v1/"),
+            Self::Anthropic => Some("https://api.anthropic.com/v1/"),
+            Self::Gemini => Some("https://generativelanguage.googleapis.com/v1beta/"),
+            Self::Ollama => Some("http://127.0.0.1:11434/v1/"),
+            Self::OpenRouter => Some("https://openrouter.ai/api/v1/"),
+            Self::Groq => Some("https://api.groq.com/openai/v1/"),
+            Self::DeepSeek => Some("https://api.deepseek.com/v1/"),
+            Self::Xai => Some("https://api.x.ai/v1/"),
+            Self::Mistral => Some("https://api.mistral.ai/v1/"),
+            Self::OpenAiCompatible => None,
+        }
+    }
+
+    pub(crate) fn key_is_optional(self) -> bool {
+        matches!(self, Self::Ollama | Self::OpenAiCompatible)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or_else(|| Error::Kind(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_does_not_show_in_debug_output() {
+        let settings = ProviderSettings::new("openai", Kind::OpenAi).api_key("sk-secret");
+        assert!(!format!("{settings:?}").contains("sk-secret"));
+    }
+
+    #[test]
+    fn every_kind_is_read_by_its_name() {
+        for kind in Kind::ALL {
+            assert_eq!(kind.as_str().parse::<Kind>().unwrap(), kind);
+        }
+        assert_eq!("clippy".parse::<Kind>().unwrap_err().code(), "provider_kind");
+    }
+}

@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+use polyclaw_domain::provider::Provider;
+use polyclaw_testkit::model_server::Script;
+
+use crate::fixture::{Bench, SHAPES, refs, user};
+
+/// Starts a call, waits until the server has it, and drops it.
+async fn drop_after_arrival(bench: &Bench, model: &str) {
+    let (candidates, prompt) = (refs(&[model]), user("hi"));
+    let sink = |_| {};
+    let seen = bench.server.request_count();
+    let call = bench.models.stream(&candidates, &prompt, &sink);
+    tokio::select! {
+        reply = call => panic!("a hanging server answered: {reply:?}"),
+        _ = bench.server.wait_for_requests(seen + 1) => {}
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_call_closes_its_connection() {
+    let bench = Bench::new();
+    for (done, model) in SHAPES.into_iter().enumerate() {
+        bench.server.push(Script::new().hang());
+        drop_after_arrival(&bench, model).await;
+        bench.server.wait_for_abandoned(2 * done + 1).await;
+        bench.server.push(Script::reply("one").hang());
+        drop_after_arrival(&bench, model).await;
+        bench.server.wait_for_abandoned(2 * done + 2).await;
+    }
+}
+
+#[tokio::test]
+async fn a_hanging_call_does_not_hold_up_another() {
+    let bench = Bench::new();
+    bench.server.push(Script::reply("one").hang());
+    let (candidates, prompt) = (refs(&["openai/a"]), user("hi"));
+    let sink = |_| {};
+    let hanging = bench.models.stream(&candidates, &prompt, &sink);
+    let other = async {
+        bench.server.wait_for_requests(1).await;
+        bench.ask("openai/b", &user("hello")).await.unwrap().text
+    };
+    tokio::select! {
+        reply = hanging => panic!("a hanging server answered: {reply:?}"),
+        text = tokio::time::timeout(Duration::from_secs(5), other) => assert_eq!(text.unwrap(), "echo: hello"),
+    }
+}

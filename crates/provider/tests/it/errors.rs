@@ -1,0 +1,108 @@
+use polyclaw_domain::provider::ErrorClass::{self, *};
+use polyclaw_provider::{Error, Kind, Models, ProviderSettings, Settings};
+use polyclaw_testkit::model_server::Script;
+use serde_json::{Value, json};
+
+use crate::fixture::{Bench, KEY, ManualClock, SHAPES, user};
+
+fn said(message: &str) -> Value {
+    json!({ "error": { "message": message, "type": "invalid_request_error" } })
+}
+
+#[tokio::test]
+async fn each_status_has_its_class() {
+    let bench = Bench::new();
+    let cases: [(u16, Value, ErrorClass); 13] = [
+        (400, said("bad"), BadRequest),
+        (400, said("This model's maximum context length is 8192 tokens."), ContextTooLong),
+        (400, said("prompt is too long: 9 tokens > 8 maximum"), ContextTooLong),
+        (401, said("no"), Auth),
+        (402, json!({}), Quota),
+        (403, json!("<html>forbidden</html>"), Auth),
+        (404, said("no such model"), NotConfigured),
+        (429, json!({ "error": { "code": "insufficient_quota" } }), Quota),
+        (429, said("slow down"), RateLimit),
+        (500, json!("boom"), Overload),
+        (502, json!(""), Overload),
+        (503, json!({}), Overload),
+        (529, json!({ "error": { "type": "overloaded_error" } }), Overload),
+    ];
+    for model in SHAPES {
+        for (status, body, expected) in &cases {
+            let class = bench.class(model, Script::error(*status, body.clone())).await;
+            assert_eq!(class, *expected, "{model} {status} {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_carries_the_wait_the_server_asked_for() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        let error = bench.says(model, Script::error(429, json!({})).retry_after(7)).await.unwrap_err();
+        assert_eq!((error.class, error.retry_after_ms), (RateLimit, Some(7000)));
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_middle_of_a_stream_keeps_its_class() {
+    let bench = Bench::new();
+    let openai = Script::reply("so f").raw("data: {\"error\":{\"code\":429,\"message\":\"slow\"}}\n\n");
+    assert_eq!(bench.class("openai/m", openai).await, RateLimit);
+    let anthropic = Script::reply("so f").raw(
+        "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n",
+    );
+    assert_eq!(bench.class("anthropic/m", anthropic).await, Overload);
+}
+
+#[tokio::test]
+async fn no_message_holds_the_key_or_more_than_a_line() {
+    let bench = Bench::new();
+    for status in [400, 401, 403, 404, 429, 500] {
+        let body = said(&format!("Key {KEY} is wrong\n{}", "blah ".repeat(500)));
+        let error = bench.says("openai/m", Script::error(status, body)).await.unwrap_err().to_string();
+        assert!(!error.contains(KEY) && !error.contains('\n') && error.len() < 300, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_listening_is_unreachable() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let bench = Bench::with(|_| {
+        vec![ProviderSettings::new("gone", Kind::OpenAiCompatible).base_url(format!("http://{free}"))]
+    });
+    let error = bench.ask("gone/m", &user("hi")).await.unwrap_err();
+    assert_eq!(error.class, Unreachable);
+    assert!(error.to_string().starts_with(&format!("gone/m: cannot connect to {free}")), "{error}");
+}
+
+#[tokio::test]
+async fn a_provider_nobody_configured_or_gave_a_key_is_not_called() {
+    let bench = Bench::with(|_| vec![ProviderSettings::new("openai", Kind::OpenAi)]);
+    let error = bench.ask("other/m", &user("hi")).await.unwrap_err();
+    assert_eq!((error.class, error.message.as_str()), (NotConfigured, "no provider 'other' is configured"));
+    assert_eq!(bench.ask("openai/m", &user("hi")).await.unwrap_err().class, Auth);
+    assert_eq!(bench.ask_all(&[], &user("hi")).await.0.unwrap_err().class, NotConfigured);
+}
+
+#[tokio::test]
+async fn a_server_that_needs_no_key_gets_none() {
+    let bench = Bench::with(|server| {
+        vec![
+            ProviderSettings::new("here", Kind::OpenAiCompatible).base_url(server.url()),
+            ProviderSettings::new("ollama", Kind::Ollama).base_url(server.root()),
+        ]
+    });
+    for model in ["here/m", "ollama/qwen3:8b"] {
+        assert_eq!(bench.ask(model, &user("hi")).await.unwrap().text, "echo: hi");
+        assert_eq!(bench.server.last_request().header("authorization"), None);
+    }
+}
+
+#[test]
+fn a_name_can_be_used_once() {
+    let provider = || ProviderSettings::new("a", Kind::Ollama);
+    let settings = Settings { providers: vec![provider(), provider()] };
+    let error = Models::new(settings, std::sync::Arc::new(ManualClock::default())).err().unwrap();
+    assert!(matches!(error, Error::Duplicate(name) if name == "a"));
+}

@@ -1,0 +1,135 @@
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::provider::{Delta, ErrorClass, ModelStatus, Provider};
+use polyclaw_provider::{Kind, ProviderSettings};
+use polyclaw_testkit::model_server::{Request, Script};
+use serde_json::json;
+
+use crate::fixture::{Bench, KEY, text, user};
+
+/// Model `bad` answers with the given error, every other one echoes.
+fn refuse_bad(bench: &Bench, status: u16, retry_after: Option<u32>) {
+    bench.server.answer(move |request: &Request| match (request.model(), retry_after) {
+        ("bad", Some(seconds)) => Script::error(status, json!({})).retry_after(seconds),
+        ("bad", None) => Script::error(status, json!({})),
+        _ => Script::reply("ok"),
+    });
+}
+
+fn asked(bench: &Bench) -> Vec<String> {
+    bench.server.requests().iter().map(|request| request.model().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_next_candidate_answers_at_once_and_is_named() {
+    let bench = Bench::new();
+    refuse_bad(&bench, 529, None);
+    let started = Instant::now();
+    let (reply, deltas) = bench.ask_all(&["anthropic/bad", "openai/good"], &user("hi")).await;
+    assert_eq!(reply.unwrap().model.to_string(), "openai/good");
+    assert_eq!(deltas, [text("ok")], "nothing was streamed before, so nothing starts over");
+    assert!(started.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn what_was_streamed_before_a_failure_is_taken_back() {
+    let bench = Bench::new();
+    for broken in
+        [Script::reply("half").wait(Duration::from_millis(5)).cut(), Script::reply("half").malformed_json()]
+    {
+        bench.server.push(broken);
+        bench.server.push(Script::reply("whole"));
+        let (reply, deltas) = bench.ask_all(&["openai/a", "anthropic/b"], &user("hi")).await;
+        assert_eq!(reply.unwrap().text, "whole");
+        assert_eq!(deltas, [text("half"), Delta::Restart, text("whole")]);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_wrong_in_itself_is_not_sent_to_others() {
+    let bench = Bench::new();
+    refuse_bad(&bench, 400, None);
+    let (reply, _) = bench.ask_all(&["openai/bad", "openai/good"], &user("hi")).await;
+    assert_eq!(reply.unwrap_err().class, ErrorClass::BadRequest);
+    assert_eq!(asked(&bench), ["bad"]);
+}
+
+#[tokio::test]
+async fn each_candidate_is_tried_once_and_the_error_names_all() {
+    let bench = Bench::new();
+    bench.server.answer(|_| Script::error(503, json!({})));
+    let candidates = ["openai/a", "openai/b", "openai/a", "anthropic/c"];
+    let error = bench.ask_all(&candidates, &user("hi")).await.0.unwrap_err();
+    assert_eq!(asked(&bench), ["a", "b", "c"]);
+    assert_eq!((error.class, error.model.as_str()), (ErrorClass::Overload, "anthropic/c"));
+    assert!(error.message.ends_with("(before: openai/a overload, openai/b overload)"), "{error}");
+}
+
+#[tokio::test]
+async fn a_cooling_model_is_skipped_until_its_time_is_over() {
+    for (status, retry_after, rest) in
+        [(429, Some(7), 7_000), (429, None, 30_000), (503, None, 10_000), (401, None, 60_000)]
+    {
+        let bench = Bench::new();
+        refuse_bad(&bench, status, retry_after);
+        let ask = async || bench.ask_all(&["openai/bad", "openai/good"], &user("hi")).await.0.unwrap();
+        ask().await;
+        ask().await;
+        bench.clock.advance(rest - 1);
+        ask().await;
+        assert_eq!(asked(&bench), ["bad", "good", "good", "good"], "{status}");
+        bench.clock.advance(1);
+        ask().await;
+        assert_eq!(asked(&bench)[4..], ["bad", "good"], "{status}");
+    }
+}
+
+#[tokio::test]
+async fn when_all_are_cooling_the_first_is_tried_anyway() {
+    let bench = Bench::new();
+    bench.server.push(Script::error(429, json!({})));
+    bench.server.push(Script::error(429, json!({})));
+    let candidates = ["openai/a", "openai/b"];
+    assert!(bench.ask_all(&candidates, &user("hi")).await.0.is_err());
+    let reply = bench.ask_all(&candidates, &user("hi")).await.0.unwrap();
+    assert_eq!(reply.model.model, "a");
+    bench.ask_all(&["openai/b", "openai/a"], &user("hi")).await.0.unwrap();
+    assert_eq!(asked(&bench), ["a", "b", "a", "a"], "an answer ends the cooldown");
+}
+
+#[tokio::test]
+async fn a_failure_that_says_nothing_about_the_next_call_cools_nothing() {
+    let bench = Bench::new();
+    bench.server.push(Script::empty());
+    let candidates = ["openai/a", "openai/b"];
+    assert_eq!(bench.ask_all(&candidates, &user("hi")).await.0.unwrap().model.model, "b");
+    assert_eq!(bench.ask_all(&candidates, &user("hi")).await.0.unwrap().model.model, "a");
+}
+
+#[tokio::test]
+async fn entries_with_the_same_key_and_address_cool_together() {
+    let bench = Bench::with(|server| {
+        let provider =
+            |name: &str| ProviderSettings::new(name, Kind::OpenAi).base_url(server.url()).models(["bad"]);
+        vec![provider("one").api_key(KEY), provider("two").api_key(KEY), provider("three").api_key("other")]
+    });
+    refuse_bad(&bench, 429, None);
+    assert!(bench.ask("one/bad", &user("hi")).await.is_err());
+    let status: Vec<_> = bench.models.models().await.into_iter().map(|info| info.status).collect();
+    assert_eq!(status, [ModelStatus::Cooling, ModelStatus::Cooling, ModelStatus::Ready]);
+}
+
+#[tokio::test]
+async fn a_model_that_stays_silent_too_long_makes_room_for_the_next() {
+    let bench = Bench::with(|server| {
+        let mut slow = ProviderSettings::new("slow", Kind::OpenAiCompatible).base_url(server.url());
+        slow.first_token_timeout = Some(Duration::from_millis(50));
+        vec![slow, ProviderSettings::new("here", Kind::OpenAiCompatible).base_url(server.url())]
+    });
+    bench.server.push(Script::new().hang());
+    let reply = bench.ask_all(&["slow/a", "here/b"], &user("hi")).await.0.unwrap();
+    assert_eq!(reply.model.to_string(), "here/b");
+    bench.server.wait_for_abandoned(1).await;
+    bench.server.push(Script::reply("first").wait(Duration::from_millis(150)).text(" second"));
+    assert_eq!(bench.ask("slow/a", &user("hi")).await.unwrap().text, "first second");
+}

@@ -1,0 +1,96 @@
+//! A provider wired to a scripted server, a clock that stands still, and a sink that remembers.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use polyclaw_domain::port::Clock;
+use polyclaw_domain::provider::{
+    Delta, ErrorClass, ModelRef, Prompt, PromptMessage, Provider, ProviderError, Reply,
+};
+use polyclaw_domain::time::Millis;
+use polyclaw_provider::{Kind, Models, ProviderSettings, Settings};
+use polyclaw_testkit::model_server::{ModelServer, Script};
+
+pub const KEY: &str = "sk-test-0123456789";
+
+/// Both wire shapes, for tests that must hold on each.
+pub const SHAPES: [&str; 2] = ["openai/m", "anthropic/m"];
+
+#[derive(Default)]
+pub struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    pub fn advance(&self, millis: i64) {
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Millis {
+        Millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+pub struct Bench {
+    pub server: ModelServer,
+    pub clock: Arc<ManualClock>,
+    pub models: Models,
+}
+
+impl Bench {
+    /// Providers `openai` and `anthropic`, both on one scripted server.
+    pub fn new() -> Self {
+        Self::with(|server| {
+            vec![
+                ProviderSettings::new("openai", Kind::OpenAi).base_url(server.url()).api_key(KEY),
+                ProviderSettings::new("anthropic", Kind::Anthropic).base_url(server.url()).api_key(KEY),
+            ]
+        })
+    }
+
+    pub fn with(providers: impl FnOnce(&ModelServer) -> Vec<ProviderSettings>) -> Self {
+        let server = ModelServer::start();
+        let clock = Arc::new(ManualClock::default());
+        let settings = Settings { providers: providers(&server) };
+        let models = Models::new(settings, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+        Self { server, clock, models }
+    }
+
+    pub async fn ask(&self, model: &str, prompt: &Prompt) -> Result<Reply, ProviderError> {
+        self.ask_all(&[model], prompt).await.0
+    }
+
+    pub async fn says(&self, model: &str, script: Script) -> Result<Reply, ProviderError> {
+        self.server.push(script);
+        self.ask(model, &user("hi")).await
+    }
+
+    /// The result and everything that was streamed on the way to it.
+    pub async fn ask_all(
+        &self,
+        models: &[&str],
+        prompt: &Prompt,
+    ) -> (Result<Reply, ProviderError>, Vec<Delta>) {
+        let candidates = refs(models);
+        let deltas = Mutex::new(Vec::new());
+        let sink = |delta| deltas.lock().unwrap().push(delta);
+        let result = self.models.stream(&candidates, prompt, &sink).await;
+        (result, deltas.into_inner().unwrap())
+    }
+
+    pub async fn class(&self, model: &str, script: Script) -> ErrorClass {
+        self.says(model, script).await.unwrap_err().class
+    }
+}
+
+pub fn refs(models: &[&str]) -> Vec<ModelRef> {
+    models.iter().map(|model| ModelRef::parse(model).unwrap()).collect()
+}
+
+pub fn user(text: &str) -> Prompt {
+    Prompt { messages: vec![PromptMessage::User(text.to_owned())], ..Prompt::default() }
+}
+
+pub fn text(text: &str) -> Delta {
+    Delta::Text(text.to_owned())
+}

@@ -1,0 +1,15 @@
+//! The provider against a model server on the wire: real HTTP over loopback.
+#![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
+
+mod broken;
+mod cancel;
+mod detect;
+mod errors;
+mod fallback;
+mod fixture;
+mod listing;
+mod quiet;
+mod reuse;
+mod streaming;
+mod tools;
+mod tmp;

@@ -1,0 +1,47 @@
+use std::time::{Duration, Instant};
+
+use polyclaw_testkit::model_server::{Gate, Script};
+
+use crate::fixture::{Bench, SHAPES, user};
+
+#[tokio::test]
+async fn calls_in_a_row_share_one_connection() {
+    let bench = Bench::new();
+    for n in 0..20 {
+        let pause = Duration::from_millis(1);
+        bench.server.push(Script::new().chunks("a b c", 3, pause));
+        bench.ask(SHAPES[n % 2], &user("hi")).await.unwrap();
+        // The end of the answer's last chunk travels apart from its last event.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(bench.server.connection_count(), 1);
+}
+
+/// The last event is read before the HTTP answer has ended: the reply does not wait for that end, and the
+/// connection is not lost to it.
+#[tokio::test]
+async fn an_answer_that_ends_late_neither_delays_the_reply_nor_costs_the_connection() {
+    let bench = Bench::new();
+    let gate = Gate::new();
+    let done = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let script = Script::new().raw(done).gate(&gate).unfinished();
+    assert_eq!(bench.says("openai/m", script).await.unwrap().text, "a");
+    gate.open();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    bench.ask("openai/m", &user("hi")).await.unwrap();
+    assert_eq!(bench.server.connection_count(), 1);
+}
+
+/// Not a benchmark, but a call that builds a client or a TLS configuration would take far longer.
+#[tokio::test]
+async fn a_call_costs_little() {
+    let bench = Bench::new();
+    bench.ask("openai/m", &user("warm up")).await.unwrap();
+    let started = Instant::now();
+    for _ in 0..200 {
+        bench.ask("openai/m", &user("hi")).await.unwrap();
+    }
+    let each = started.elapsed() / 200;
+    println!("{each:?} per call");
+    assert!(each < Duration::from_millis(20), "{each:?} per call");
+}

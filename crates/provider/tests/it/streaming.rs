@@ -1,0 +1,98 @@
+use std::sync::Mutex;
+use std::time::Duration;
+
+use polyclaw_domain::provider::{Delta, Prompt, Provider, Usage};
+use polyclaw_testkit::model_server::{Gate, Script};
+use tokio::sync::mpsc;
+
+use crate::fixture::{Bench, KEY, SHAPES, refs, text, user};
+
+#[tokio::test]
+async fn text_and_reasoning_arrive_as_they_were_sent() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        bench.server.push(Script::new().reasoning("hmm").chunks("Hello, wörld", 3, Duration::ZERO));
+        let (reply, deltas) = bench.ask_all(&[model], &user("hi")).await;
+        let reply = reply.unwrap();
+        assert_eq!(reply.text, "Hello, wörld");
+        assert_eq!(reply.model.to_string(), model);
+        assert!(!reply.truncated && reply.calls.is_empty());
+        let expected = [Delta::Reasoning("hmm".into()), text("Hell"), text("o, w"), text("örld")];
+        assert_eq!(deltas, expected, "{model}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_token_is_passed_on_while_the_rest_is_still_held_back() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        let gate = Gate::new();
+        bench.server.push(Script::new().text("first").gate(&gate).text(" second"));
+        let (sender, mut seen) = mpsc::unbounded_channel();
+        let (candidates, prompt) = (refs(&[model]), user("hi"));
+        let sink = move |delta| sender.send(delta).unwrap();
+        let answer = bench.models.stream(&candidates, &prompt, &sink);
+        let watch = async {
+            assert_eq!(seen.recv().await, Some(text("first")));
+            gate.open();
+            assert_eq!(seen.recv().await, Some(text(" second")));
+        };
+        let (reply, ()) = tokio::join!(answer, watch);
+        assert_eq!(reply.unwrap().text, "first second");
+    }
+}
+
+#[tokio::test]
+async fn usage_is_what_the_provider_said_and_unknown_otherwise() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        let known = bench.says(model, Script::reply("a").usage(120, 7)).await.unwrap().usage;
+        assert_eq!((known.input_tokens, known.output_tokens), (Some(120), Some(7)), "{model}");
+        let unknown = bench.says(model, Script::reply("a").no_usage()).await.unwrap().usage;
+        assert_eq!(unknown, Usage::default(), "{model}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ran_out_of_room_says_so() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        assert!(bench.says(model, Script::reply("a").truncated()).await.unwrap().truncated, "{model}");
+    }
+}
+
+#[tokio::test]
+async fn the_request_carries_key_system_limits_and_name_as_given() {
+    let bench = Bench::new();
+    let prompt =
+        Prompt { system: "Be brief.".into(), temperature: Some(0.5), max_tokens: Some(99), ..user("hi") };
+    bench.ask("openai/some-model-medium", &prompt).await.unwrap();
+    let request = bench.server.last_request();
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    assert_eq!((request.model(), request.streams()), ("some-model-medium", true));
+    assert_eq!((request.system(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
+    assert_eq!((&request.body["temperature"], &request.body["max_tokens"]), (&0.5.into(), &99.into()));
+    assert!(request.body.get("reasoning_effort").is_none() && request.body.get("tools").is_none());
+
+    bench.ask("anthropic/claude-haiku-4-5", &prompt).await.unwrap();
+    let request = bench.server.last_request();
+    assert_eq!((request.header("x-api-key"), request.model()), (Some(KEY), "claude-haiku-4-5"));
+    assert_eq!((request.system(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
+    assert_eq!(request.body["max_tokens"], 99);
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_do_not_mix() {
+    let bench = Bench::new();
+    let seen = Mutex::new(0);
+    let ask = |n: usize| {
+        let (bench, seen) = (&bench, &seen);
+        async move {
+            let reply = bench.ask(SHAPES[n % 2], &user(&format!("number {n}"))).await.unwrap();
+            assert_eq!(reply.text, format!("echo: number {n}"));
+            *seen.lock().unwrap() += 1;
+        }
+    };
+    futures_util::future::join_all((0..50).map(ask)).await;
+    assert_eq!(*seen.lock().unwrap(), 50);
+}

@@ -1,0 +1,163 @@
+use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage};
+use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolSpec};
+use polyclaw_testkit::model_server::Script;
+use serde_json::{Value, json};
+
+use crate::fixture::{Bench, SHAPES, user};
+
+fn call(id: &str, name: &str, arguments: Value) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), arguments }
+}
+
+fn result(id: &str, name: &str, content: &str, is_error: bool) -> PromptMessage {
+    PromptMessage::ToolResult { call_id: id.into(), name: name.into(), content: content.into(), is_error }
+}
+
+fn spec(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: format!("Does {name}."),
+        parameters: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
+        effect: Effect::Pure,
+        risk: Risk::Low,
+        consent: Consent::NotNeeded,
+    }
+}
+
+/// A turn in its second round: two calls were made, one of them failed.
+fn second_round() -> Prompt {
+    let calls = vec![call("c1", "read", json!({ "path": "a" })), call("c2", "list", json!({}))];
+    Prompt {
+        messages: vec![
+            PromptMessage::User("look".into()),
+            PromptMessage::Assistant { text: "I look.".into(), calls },
+            result("c1", "read", "alpha", false),
+            result("c2", "list", "no such folder", true),
+        ],
+        tools: vec![spec("read"), spec("list")],
+        ..Prompt::default()
+    }
+}
+
+#[tokio::test]
+async fn calls_are_put_together_with_their_arguments() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        let script = Script::reply("Let me see.")
+            .call("c1", "read", json!({ "path": "ü/b", "deep": { "n": [1, 2] } }))
+            .call("c2", "list", json!({}));
+        let reply = bench.says(model, script).await.unwrap();
+        assert_eq!(reply.text, "Let me see.");
+        let expected = [
+            call("c1", "read", json!({ "path": "ü/b", "deep": { "n": [1, 2] } })),
+            call("c2", "list", json!({})),
+        ];
+        assert_eq!(reply.calls, expected, "{model}");
+    }
+}
+
+#[tokio::test]
+async fn several_calls_and_results_go_back_in_the_openai_shape() {
+    let bench = Bench::new();
+    bench.ask("openai/m", &second_round()).await.unwrap();
+    let request = bench.server.last_request();
+    let messages = request.messages();
+    assert_eq!(messages.len(), 4);
+    assert_eq!((&messages[1]["role"], &messages[1]["content"]), (&json!("assistant"), &json!("I look.")));
+    assert_eq!(
+        messages[1]["tool_calls"],
+        json!([
+            { "type": "function", "id": "c1", "function": { "name": "read", "arguments": "{\"path\":\"a\"}" } },
+            { "type": "function", "id": "c2", "function": { "name": "list", "arguments": "{}" } },
+        ])
+    );
+    assert_eq!(messages[2], json!({ "role": "tool", "content": "alpha", "tool_call_id": "c1" }));
+    assert_eq!(messages[3], json!({ "role": "tool", "content": "no such folder", "tool_call_id": "c2" }));
+    assert_eq!(request.tool_names(), ["read", "list"]);
+    assert_eq!(request.body["tools"][0]["function"]["parameters"], spec("read").parameters);
+}
+
+#[tokio::test]
+async fn several_calls_and_results_go_back_in_the_anthropic_shape() {
+    let bench = Bench::new();
+    bench.ask("anthropic/m", &second_round()).await.unwrap();
+    let request = bench.server.last_request();
+    let messages = request.messages();
+    assert_eq!(messages.len(), 3, "both results stand in one message");
+    assert_eq!(
+        messages[1]["content"],
+        json!([
+            { "type": "text", "text": "I look." },
+            { "type": "tool_use", "id": "c1", "name": "read", "input": { "path": "a" } },
+            { "type": "tool_use", "id": "c2", "name": "list", "input": {} },
+        ])
+    );
+    assert_eq!(messages[2]["role"], "user");
+    assert_eq!(
+        messages[2]["content"],
+        json!([
+            { "type": "tool_result", "content": "alpha", "tool_use_id": "c1" },
+            { "type": "tool_result", "tool_use_id": "c2", "content": "no such folder", "is_error": true },
+        ])
+    );
+    assert_eq!(request.tool_names(), ["read", "list"]);
+    assert_eq!(request.body["tools"][0]["input_schema"], spec("read").parameters);
+}
+
+#[tokio::test]
+async fn arguments_that_are_not_an_object_are_malformed() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        for arguments in ["{\"path\": ", "[1]", "\"text\""] {
+            let class = bench.class(model, Script::new().raw_call("c1", "read", arguments)).await;
+            assert_eq!(class, ErrorClass::Malformed, "{model} {arguments}");
+        }
+        let reply = bench.says(model, Script::new().raw_call("c1", "read", "")).await.unwrap();
+        assert_eq!(reply.calls, [call("c1", "read", json!({}))], "{model}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_cut_off_for_lack_of_room_is_dropped_and_the_reply_says_truncated() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        let script = Script::reply("I").raw_call("c1", "read", "{\"path\": \"a").truncated();
+        let reply = bench.says(model, script).await.unwrap();
+        assert!(reply.truncated && reply.calls.is_empty(), "{model}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_used_in_an_earlier_round_is_not_used_again() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        bench.server.push(Script::new().call("c1", "read", json!({})).call("c1x", "read", json!({})));
+        let reply = bench.ask(model, &second_round()).await.unwrap();
+        let ids: Vec<_> = reply.calls.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids, ["c11", "c1x"], "{model}");
+    }
+}
+
+/// Servers that number their calls from elsewhere, or absurdly: neither extra calls nor memory without end.
+#[tokio::test]
+async fn a_wild_call_index_makes_one_call() {
+    let bench = Bench::new();
+    for index in [1_u32, 7, u32::MAX] {
+        let piece =
+            |delta: Value| format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }));
+        let script = Script::new()
+            .raw(piece(json!({ "tool_calls": [{ "index": index, "id": "c1", "function": { "name": "f", "arguments": "{\"a\"" } }] })))
+            .raw(piece(json!({ "tool_calls": [{ "index": index, "function": { "arguments": ":1}" } }] })));
+        let reply = bench.says("openai/m", script).await.unwrap();
+        assert_eq!(reply.calls, [call("c1", "f", json!({ "a": 1 }))]);
+    }
+}
+
+#[tokio::test]
+async fn an_announced_call_that_does_not_come_is_malformed() {
+    let bench = Bench::new();
+    let announced = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
+    let script = Script::new().raw(format!("data: {announced}\n\ndata: [DONE]\n\n")).unfinished();
+    assert_eq!(bench.class("openai/m", script).await, ErrorClass::Malformed);
+    assert!(bench.ask("openai/m", &user("hi")).await.is_ok());
+}

@@ -1,0 +1,151 @@
+//! A model server on the wire that answers from a script: OpenAI's `/v1/chat/completions` and `/v1/models`,
+//! Anthropic's `/v1/messages`, and Ollama's `/api/tags`.
+//!
+//! It runs on a thread and a runtime of its own. A test that pauses time, blocks its runtime or drops it does
+//! not disturb the server, and stopping the server takes every connection with it.
+
+mod anthropic;
+mod openai;
+mod reply;
+mod request;
+mod script;
+mod serve;
+mod state;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+pub use request::{Request, Shape};
+pub use script::{Gate, Script};
+use state::State;
+
+/// Longer than any healthy wait, shorter than a test run someone sits through.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs until dropped.
+pub struct ModelServer {
+    address: SocketAddr,
+    state: Arc<State>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ModelServer {
+    /// Listens on a free loopback port. Until told otherwise it answers `echo: <last user text>`.
+    ///
+    /// # Panics
+    /// When no loopback port can be had: no test can go on without one.
+    pub fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+        listener.set_nonblocking(true).expect("a listener that does not block");
+        let address = listener.local_addr().expect("a bound address");
+        let state = Arc::new(State::default());
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn({
+            let state = Arc::clone(&state);
+            move || run(listener, state, stopped)
+        });
+        Self { address, state, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `http://127.0.0.1:port`, without a path.
+    pub fn root(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The base URL of both shapes: `http://127.0.0.1:port/v1`.
+    pub fn url(&self) -> String {
+        format!("{}/v1", self.root())
+    }
+
+    /// Answers the next request that has no script yet. Scripts are used in order, each once.
+    pub fn push(&self, script: Script) {
+        self.state.push(script);
+    }
+
+    /// Answers every request for which no pushed script is left.
+    pub fn answer(&self, choose: impl Fn(&Request) -> Script + Send + Sync + 'static) {
+        self.state.answer(Arc::new(choose));
+    }
+
+    /// What `/v1/models` and `/api/tags` list.
+    pub fn set_models<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
+        self.state.set_models(names.into_iter().map(str::to_owned).collect());
+    }
+
+    /// The requests so far, oldest first; the last 10,000 are kept.
+    pub fn requests(&self) -> Vec<Arc<Request>> {
+        self.state.requests()
+    }
+
+    /// # Panics
+    /// When there was no request.
+    pub fn last_request(&self) -> Arc<Request> {
+        self.requests().pop().expect("at least one request")
+    }
+
+    pub fn request_count(&self) -> usize {
+        *self.state.arrived.borrow()
+    }
+
+    /// Answers whose client went away before their end.
+    pub fn abandoned_count(&self) -> usize {
+        *self.state.abandoned.borrow()
+    }
+
+    /// Connections accepted so far: one, when the client keeps it alive.
+    pub fn connection_count(&self) -> usize {
+        *self.state.connections.borrow()
+    }
+
+    /// # Panics
+    /// When they do not arrive within 10 seconds.
+    pub async fn wait_for_requests(&self, count: usize) -> Vec<Arc<Request>> {
+        let mut arrived = self.state.arrived.subscribe();
+        let wait = tokio::time::timeout(PATIENCE, arrived.wait_for(|seen| *seen >= count));
+        assert!(wait.await.is_ok(), "expected {count} requests, saw {}", self.request_count());
+        self.requests()
+    }
+
+    /// # Panics
+    /// When fewer clients went away within 10 seconds.
+    pub async fn wait_for_abandoned(&self, count: usize) {
+        let mut abandoned = self.state.abandoned.subscribe();
+        let wait = tokio::time::timeout(PATIENCE, abandoned.wait_for(|seen| *seen >= count));
+        assert!(wait.await.is_ok(), "expected {count} abandoned answers, saw {}", self.abandoned_count());
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server thread has been printed already; a second one here would hide the test's.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
+fn run(listener: std::net::TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async move {
+        let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
+        tokio::select! {
+            () = serve::serve(listener, state) => {}
+            _ = stopped => {}
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! What a client asked, as it stood on the wire.
+
+use std::time::Instant;
+
+use axum::http::HeaderMap;
+use serde_json::Value;
+
+/// Whose wire format a request is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    OpenAi,
+    Anthropic,
+}
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub shape: Shape,
+    /// `null` when the body was not JSON.
+    pub body: Value,
+    pub headers: HeaderMap,
+    pub arrived: Instant,
+}
+
+impl Request {
+    pub fn model(&self) -> &str {
+        self.body["model"].as_str().unwrap_or_default()
+    }
+
+    pub fn streams(&self) -> bool {
+        self.body["stream"].as_bool().unwrap_or(false)
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    pub fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The system prompt, wherever the shape keeps it; empty when there is none.
+    pub fn system(&self) -> String {
+        match self.shape {
+            Shape::Anthropic => text(&self.body["system"]),
+            Shape::OpenAi => self.last_text("system").unwrap_or_default(),
+        }
+    }
+
+    /// What the user last wrote; tool results do not count.
+    pub fn last_user_text(&self) -> String {
+        self.last_text("user").unwrap_or_default()
+    }
+
+    /// The tool results of the last round, as (call id, content).
+    pub fn tool_results(&self) -> Vec<(String, String)> {
+        let mut results: Vec<_> =
+            self.messages().iter().rev().map_while(|message| results_of(message, self.shape)).collect();
+        results.reverse();
+        results.concat()
+    }
+
+    pub fn tool_names(&self) -> Vec<&str> {
+        let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        tools
+            .iter()
+            .filter_map(|tool| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()))
+            .collect()
+    }
+
+    fn last_text(&self, role: &str) -> Option<String> {
+        let of_role = self.messages().iter().rev().filter(|message| message["role"] == role);
+        of_role.map(|message| text(&message["content"])).find(|text| !text.is_empty())
+    }
+}
+
+/// The results a message carries, or `None` when it is not one that carries results.
+fn results_of(message: &Value, shape: Shape) -> Option<Vec<(String, String)>> {
+    let pair = |id: &Value, content: &Value| (id.as_str().unwrap_or_default().to_owned(), text(content));
+    match shape {
+        Shape::OpenAi => {
+            (message["role"] == "tool").then(|| vec![pair(&message["tool_call_id"], &message["content"])])
+        }
+        Shape::Anthropic => {
+            let blocks = message["content"].as_array()?.iter();
+            let results: Vec<_> = blocks
+                .filter(|block| block["type"] == "tool_result")
+                .map(|block| pair(&block["tool_use_id"], &block["content"]))
+                .collect();
+            (!results.is_empty()).then_some(results)
+        }
+    }
+}
+
+/// Content is a string, or a list of blocks of which only the texts count.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,223 @@
+//! What the server does with one request, step by step.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// Holds an answer back until the test opens it. Clones are the same gate; once open it stays open.
+#[derive(Clone, Debug)]
+pub struct Gate(watch::Sender<bool>);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self(watch::Sender::new(false))
+    }
+}
+
+impl Gate {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(super) async fn passed(&self) {
+        // The sender lives in `self`, so the wait can not fail before the gate is open.
+        let _ = self.0.subscribe().wait_for(|open| *open).await;
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub id: String,
+    pub name: String,
+    /// As written on the wire, so that it can be wrong.
+    pub arguments: String,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Text(String),
+    Reasoning(String),
+    Call(Call),
+    Wait(Duration),
+    Gate(Gate),
+    Hang,
+    /// Closes the connection in the middle of the answer.
+    Cut,
+    Raw(String),
+}
+
+impl Step {
+    /// Whether this step only holds the answer back.
+    pub fn pauses(&self) -> bool {
+        matches!(self, Self::Wait(_) | Self::Gate(_) | Self::Hang)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finish {
+    Done,
+    Truncated,
+    /// The answer ends cleanly on the wire, but no marker says that it is complete.
+    Missing,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    pub status: u16,
+    pub body: String,
+    pub retry_after: Option<String>,
+}
+
+/// One answer. Pauses before the first output come before the response head: nothing is sent until they end.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub(super) steps: Vec<Step>,
+    pub(super) usage: Option<(u64, u64)>,
+    pub(super) finish: Finish,
+    pub(super) refusal: Option<Refusal>,
+    pub(super) empty: bool,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self { steps: Vec::new(), usage: Some((10, 5)), finish: Finish::Done, refusal: None, empty: false }
+    }
+}
+
+impl Script {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Answers with one piece of text.
+    pub fn reply(text: impl Into<String>) -> Self {
+        Self::new().text(text)
+    }
+
+    /// Answers with an HTTP error; a JSON string becomes a plain text body.
+    pub fn error(status: u16, body: Value) -> Self {
+        let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+        Self { refusal: Some(Refusal { status, body, retry_after: None }), ..Self::default() }
+    }
+
+    /// Answers 200 with no body at all.
+    pub fn empty() -> Self {
+        Self { empty: true, ..Self::default() }
+    }
+
+    /// For `error`: the `Retry-After` header.
+    pub fn retry_after(mut self, value: impl ToString) -> Self {
+        if let Some(refusal) = &mut self.refusal {
+            refusal.retry_after = Some(value.to_string());
+        }
+        self
+    }
+
+    pub fn text(self, text: impl Into<String>) -> Self {
+        self.step(Step::Text(text.into()))
+    }
+
+    /// The text in `count` pieces of about the same length, with a pause between them.
+    pub fn chunks(mut self, text: &str, count: usize, pause: Duration) -> Self {
+        let letters: Vec<char> = text.chars().collect();
+        let size = letters.len().div_ceil(count.max(1)).max(1);
+        for (index, piece) in letters.chunks(size).enumerate() {
+            if index > 0 && !pause.is_zero() {
+                self = self.wait(pause);
+            }
+            self = self.text(piece.iter().collect::<String>());
+        }
+        self
+    }
+
+    pub fn reasoning(self, text: impl Into<String>) -> Self {
+        self.step(Step::Reasoning(text.into()))
+    }
+
+    pub fn call(self, id: &str, name: &str, arguments: Value) -> Self {
+        self.raw_call(id, name, &arguments.to_string())
+    }
+
+    /// A call whose arguments are written as they are, well formed or not.
+    pub fn raw_call(self, id: &str, name: &str, arguments: &str) -> Self {
+        self.step(Step::Call(Call { id: id.into(), name: name.into(), arguments: arguments.into() }))
+    }
+
+    pub fn wait(self, pause: Duration) -> Self {
+        self.step(Step::Wait(pause))
+    }
+
+    pub fn gate(self, gate: &Gate) -> Self {
+        self.step(Step::Gate(gate.clone()))
+    }
+
+    pub fn hang(self) -> Self {
+        self.step(Step::Hang)
+    }
+
+    pub fn cut(self) -> Self {
+        self.step(Step::Cut)
+    }
+
+    /// Bytes put into a stream as they are.
+    pub fn raw(self, bytes: impl Into<String>) -> Self {
+        self.step(Step::Raw(bytes.into()))
+    }
+
+    /// A well-formed event whose data is not JSON.
+    pub fn malformed_json(self) -> Self {
+        self.raw("event: content_block_delta\ndata: {\"choices\":[{\"delta\":{\"content\":\"hal\n\n")
+    }
+
+    /// Something that is not an event stream.
+    pub fn malformed_sse(self) -> Self {
+        self.raw("<html><body>Bad gateway</body></html>\n\n")
+    }
+
+    pub fn usage(mut self, input: u64, output: u64) -> Self {
+        self.usage = Some((input, output));
+        self
+    }
+
+    /// No usage object at all.
+    pub fn no_usage(mut self) -> Self {
+        self.usage = None;
+        self
+    }
+
+    /// The model ran out of room.
+    pub fn truncated(mut self) -> Self {
+        self.finish = Finish::Truncated;
+        self
+    }
+
+    /// Ends without a finish reason or end marker.
+    pub fn unfinished(mut self) -> Self {
+        self.finish = Finish::Missing;
+        self
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Call(_)))
+    }
+
+    /// The text of all steps, for answers that are not streamed.
+    pub(super) fn whole_text(&self) -> String {
+        let text = |step: &Step| if let Step::Text(text) = step { text.clone() } else { String::new() };
+        self.steps.iter().map(text).collect()
+    }
+
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.steps.iter().filter_map(|step| if let Step::Call(call) = step { Some(call) } else { None })
+    }
+}

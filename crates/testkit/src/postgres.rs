@@ -1,0 +1,194 @@
+//! A PostgreSQL of one's own: a cluster in a temporary folder on a free loopback port, from the binaries of the
+//! Debian package, gone when the process that started it is gone, however it ended.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Error};
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The address of a running server to use instead of a private one, so that the many processes of one test run
+/// share a cluster. `with_postgres` sets it.
+pub const SHARED: &str = "POLYCLAW_TEST_POSTGRES";
+
+/// Starts the server, says so, and stops it when its input closes: the kernel closes it even after SIGKILL.
+const KEEPER: &str = r#"
+dir=$1 bin=$2 port=$3 locale=$4
+shift 4
+exec 3>&1 >"$dir/log" 2>&1
+settings="-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200 \
+  -c shared_buffers=32MB -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c autovacuum=off"
+if "$@" "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 $locale --no-sync --no-instructions 3>&- &&
+   "$@" "$bin/pg_ctl" start -w -t 60 -D "$dir/data" -l "$dir/data/log" -o "$settings" 3>&-
+then echo ready >&3
+else cat "$dir/data/log"
+fi
+exec 3>&-
+read -r _
+[ -e "$dir/data/postmaster.pid" ] && "$@" "$bin/pg_ctl" stop -m immediate -D "$dir/data"
+rm -rf "$dir"
+"#;
+
+pub struct Cluster {
+    url: String,
+    bin: PathBuf,
+    keeper: Option<Child>,
+}
+
+impl Cluster {
+    /// The server named by `POLYCLAW_TEST_POSTGRES`, else a private one.
+    pub fn start() -> io::Result<Self> {
+        let bin = binaries()?;
+        if let Ok(url) = std::env::var(SHARED) {
+            return Ok(Self { url, bin, keeper: None });
+        }
+        let mut tried = Self::start_private(&bin);
+        // Another process may take the free port first.
+        while tried.as_ref().is_err_and(|error| error.to_string().contains("Address already in use")) {
+            tried = Self::start_private(&bin);
+        }
+        tried
+    }
+
+    fn start_private(bin: &Path) -> io::Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let dir = tempfile::Builder::new().prefix("polyclaw-postgres-").tempdir()?;
+        let user = run_as(dir.path())?;
+        let mut keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(dir.path())
+            .arg(bin)
+            .args([&port.to_string(), locale(bin)])
+            .args(user)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // A group of its own: what stops the tests (Ctrl-C, a time limit) must not stop the clean-up.
+            .process_group(0)
+            .spawn()?;
+        let dir = dir.keep();
+        let mut said = String::new();
+        if let Some(stdout) = keeper.stdout.take() {
+            BufReader::new(stdout).read_line(&mut said)?;
+        }
+        let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
+        let cluster = Self { url, bin: bin.to_owned(), keeper: Some(keeper) };
+        if said.trim() == "ready" {
+            return Ok(cluster);
+        }
+        let log = fs::read_to_string(dir.join("log")).unwrap_or_default();
+        Err(Error::other(format!("PostgreSQL did not start:\n{log}")))
+    }
+
+    /// One cluster per process; its keeper stops it when the process ends.
+    pub fn of_process() -> &'static Self {
+        static CLUSTER: LazyLock<Cluster> =
+            LazyLock::new(|| Cluster::start().unwrap_or_else(|error| panic!("{error}")));
+        &CLUSTER
+    }
+
+    /// The maintenance database.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Creates an empty database nobody else uses and returns its address.
+    pub fn fresh_database(&self) -> io::Result<String> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let name = format!("test_{}_{nanos}_{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        self.sql(&format!("CREATE DATABASE {name}"))?;
+        let (address, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        let (server, _) =
+            address.rsplit_once('/').ok_or_else(|| Error::other("the address names no database"))?;
+        Ok(if query.is_empty() { format!("{server}/{name}") } else { format!("{server}/{name}?{query}") })
+    }
+
+    fn sql(&self, statement: &str) -> io::Result<()> {
+        let psql = Command::new(self.bin.join("psql"))
+            .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement, &self.url])
+            .output()?;
+        if psql.status.success() {
+            return Ok(());
+        }
+        Err(Error::other(format!("{statement}: {}", String::from_utf8_lossy(&psql.stderr))))
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(mut keeper) = self.keeper.take() {
+            drop(keeper.stdin.take());
+            let _ = keeper.wait();
+        }
+    }
+}
+
+/// The newest version the package manager has installed.
+fn binaries() -> io::Result<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions
+        .map(|entry| entry.path().join("bin"))
+        .filter(|bin| bin.join("initdb").exists())
+        .max_by_key(|bin| version(bin));
+    newest.ok_or_else(|| {
+        Error::other("these tests need PostgreSQL and start their own: apt-get install postgresql")
+    })
+}
+
+fn version(bin: &Path) -> u32 {
+    let name = bin.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    name.and_then(|name| name.parse().ok()).unwrap_or(0)
+}
+
+/// A language's own sort order where it can be had, so that a query that forgets `COLLATE "C"` is noticed.
+fn locale(bin: &Path) -> &'static str {
+    if version(bin) >= 15 {
+        "--locale=C.UTF-8 --locale-provider=icu --icu-locale=en"
+    } else {
+        "--locale=C.UTF-8"
+    }
+}
+
+/// PostgreSQL refuses to run as root: then its own user gets the folder and runs it.
+fn run_as(dir: &Path) -> io::Result<Vec<String>> {
+    if fs::metadata(dir)?.uid() != 0 {
+        return Ok(Vec::new());
+    }
+    let id = |which| -> io::Result<u32> {
+        let said = Command::new("id").args([which, "postgres"]).output()?;
+        let text = String::from_utf8_lossy(&said.stdout);
+        text.trim().parse().map_err(|_| Error::other("there is no user 'postgres' to run the server as"))
+    };
+    let (user, group) = (id("-u")?, id("-g")?);
+    chown(dir, Some(user), Some(group))?;
+    let user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups", "--"];
+    Ok(user.map(str::to_owned).to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(cluster: &Cluster) -> bool {
+        cluster.sql("SELECT 1").is_ok()
+    }
+
+    #[test]
+    fn a_cluster_ends_with_its_owner() {
+        let bin = binaries().unwrap();
+        let cluster = Cluster::start_private(&bin).unwrap();
+        let database = cluster.fresh_database().unwrap();
+        assert_ne!(database, cluster.fresh_database().unwrap());
+        let elsewhere = Cluster { url: database, bin, keeper: None };
+        assert!(answers(&elsewhere));
+        drop(cluster);
+        assert!(!answers(&elsewhere));
+    }
+}

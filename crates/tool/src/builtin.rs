@@ -1,0 +1,129 @@
+//! The toolbox: one list of tools, and one rule that decides who sees and who may call each.
+
+use std::sync::Arc;
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::port::Pending;
+use polyclaw_domain::tool::{Consent, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+
+use crate::arguments::read;
+use crate::error::{Error, Result};
+use crate::http_fetch::{Web, is_public};
+use crate::workspace::Turnstile;
+use crate::{edit_file, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
+
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Lets `http_fetch` reach this machine and private networks.
+    pub allow_private: bool,
+    /// Names of tools that nobody gets.
+    pub disabled: Vec<String>,
+}
+
+/// The tools that come with Polyclaw.
+pub struct Builtin {
+    tools: Vec<Tool>,
+    turnstile: Arc<Turnstile>,
+    web: Web,
+}
+
+struct Tool {
+    kind: Kind,
+    spec: ToolSpec,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    ReadFile,
+    WriteFile,
+    EditFile,
+    ListDir,
+    SearchFiles,
+    Shell,
+    HttpFetch,
+}
+
+impl Kind {
+    const ALL: [Self; 7] = [
+        Self::ReadFile,
+        Self::WriteFile,
+        Self::EditFile,
+        Self::ListDir,
+        Self::SearchFiles,
+        Self::Shell,
+        Self::HttpFetch,
+    ];
+
+    fn spec(self) -> ToolSpec {
+        match self {
+            Self::ReadFile => read_file::spec(),
+            Self::WriteFile => write_file::spec(),
+            Self::EditFile => edit_file::spec(),
+            Self::ListDir => list_dir::spec(),
+            Self::SearchFiles => search_files::spec(),
+            Self::Shell => shell::spec(),
+            Self::HttpFetch => http_fetch::spec(),
+        }
+    }
+}
+
+impl Builtin {
+    pub fn new(settings: Settings) -> Self {
+        let tools = Kind::ALL.map(|kind| Tool { kind, spec: kind.spec() });
+        let is_enabled = |tool: &Tool| !settings.disabled.contains(&tool.spec.name);
+        let rule = if settings.allow_private { |_| true } else { is_public };
+        Self {
+            tools: tools.into_iter().filter(is_enabled).collect(),
+            turnstile: Arc::default(),
+            web: Web::new(rule),
+        }
+    }
+
+    /// The one filter. A tool that needs a person's word is not there where nobody can be asked.
+    fn open_to(&self, scope: &ToolScope) -> impl Iterator<Item = &Tool> {
+        let can_ask = scope.can_ask;
+        self.tools.iter().filter(move |tool| can_ask || tool.spec.consent != Consent::AskPerson)
+    }
+
+    async fn dispatch(
+        &self,
+        scope: &ToolScope,
+        call: &ToolCall,
+        progress: Progress<'_>,
+    ) -> Result<ToolOutcome> {
+        let found = self.open_to(scope).find(|tool| tool.spec.name == call.name);
+        let tool = found.ok_or_else(|| Error::UnknownTool(text::cut(&call.name, 80)))?;
+        let given = &call.arguments;
+        match tool.kind {
+            Kind::ReadFile => read_file::run(scope, read(given)?).await,
+            Kind::WriteFile => write_file::run(scope, read(given)?, &self.turnstile).await,
+            Kind::EditFile => edit_file::run(scope, read(given)?, &self.turnstile).await,
+            Kind::ListDir => list_dir::run(scope, read(given)?).await,
+            Kind::SearchFiles => search_files::run(scope, read(given)?).await,
+            Kind::Shell => shell::run(scope, read(given)?, progress).await,
+            Kind::HttpFetch => http_fetch::run(&self.web, read(given)?).await,
+        }
+    }
+}
+
+impl Toolbox for Builtin {
+    fn list(&self, scope: &ToolScope) -> Vec<ToolSpec> {
+        self.open_to(scope).map(|tool| tool.spec.clone()).collect()
+    }
+
+    fn run<'a>(
+        &'a self,
+        scope: &'a ToolScope,
+        turn: &'a TurnId,
+        call: &'a ToolCall,
+        progress: Progress<'a>,
+    ) -> Pending<'a, ToolOutcome> {
+        Box::pin(async move {
+            self.dispatch(scope, call, progress).await.unwrap_or_else(|error| {
+                let code = error.code();
+                tracing::debug!(turn.id = %turn, agent.id = %scope.agent, error.code = code, "tool call refused");
+                error.into()
+            })
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! `edit_file`: one exact piece of text replaced by another.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use polyclaw_domain::tool::{Effect, ToolOutcome, ToolScope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::error::{Error, Result};
+use crate::work;
+use crate::workspace::{self, Place, Turnstile};
+use crate::write_file::MOST_BYTES;
+
+pub const NAME: &str = "edit_file";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// The file, relative to the workspace.
+    path: String,
+    /// The text to replace, exactly as it is in the file, with enough around it to be found only once.
+    old_text: String,
+    /// What to put in its place.
+    new_text: String,
+    /// Replace every match instead of exactly one.
+    replace_all: Option<bool>,
+}
+
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        effect: Effect::Effect,
+        ..arguments::spec::<Arguments>(
+            NAME,
+            "Replaces a piece of text in a file. The old text must be in the file exactly once, \
+             unless replace_all is set.",
+        )
+    }
+}
+
+pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
+    let workspace = scope.workspace.clone();
+    let turnstile = Arc::clone(turnstile);
+    let report = work::blocking(move |_| {
+        let _turn = turnstile.pass();
+        let place = workspace::locate(&workspace, &arguments.path)?;
+        let (edited, count) = edit(&text_of(&place)?, &arguments)?;
+        place.replace(edited.as_bytes())?;
+        Ok(format!("edited {}: {count} replaced", place.shown()))
+    });
+    Ok(ToolOutcome::ok(report.await?))
+}
+
+fn text_of(place: &Place) -> Result<String> {
+    let (file, size) = place.open_file()?;
+    let limit = MOST_BYTES as u64;
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|source| place.failed(source))?;
+    if bytes.len() > MOST_BYTES {
+        return Err(Error::TooLarge { path: place.shown().to_owned(), size: size.max(limit + 1), limit });
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| Error::path(place.shown(), "is not UTF-8 text and can not be edited"))
+}
+
+/// The text after the edit and how many matches were replaced.
+fn edit(text: &str, arguments: &Arguments) -> Result<(String, usize)> {
+    let Arguments { old_text, new_text, .. } = arguments;
+    if old_text.is_empty() {
+        return Err(Error::Edit("old_text is empty; to write a whole file use write_file".to_owned()));
+    }
+    if old_text == new_text {
+        return Err(Error::Edit("old_text and new_text are the same: nothing to change".to_owned()));
+    }
+    let count = text.matches(old_text.as_str()).count();
+    match (count, arguments.replace_all.unwrap_or(false)) {
+        (0, _) => Err(Error::Edit(not_found(text, old_text))),
+        (1, _) | (_, true) => {
+            let grown =
+                (text.len() - count * old_text.len()).saturating_add(count.saturating_mul(new_text.len()));
+            if grown > MOST_BYTES {
+                let (size, limit) = (grown as u64, MOST_BYTES as u64);
+                return Err(Error::TooLarge { path: arguments.path.clone(), size, limit });
+            }
+            Ok((text.replace(old_text.as_str(), new_text), count))
+        }
+        (count, false) => Err(Error::Edit(format!(
+            "old_text is in the file {count} times; add text around it so that it is found once, \
+             or set replace_all"
+        ))),
+    }
+}
+
+fn not_found(text: &str, old_text: &str) -> String {
+    let hint = if text.contains("\r\n") && old_text.contains('\n') && !old_text.contains("\r\n") {
+        "the lines of this file end with \\r\\n"
+    } else {
+        "read the file again and copy the text exactly, with its white space"
+    };
+    format!("old_text is not in the file (0 matches); {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(
+        text: &str,
+        old: &str,
+        new: &str,
+        replace_all: Option<bool>,
+    ) -> std::result::Result<String, String> {
+        let (path, old_text, new_text) = ("f".to_owned(), old.to_owned(), new.to_owned());
+        let arguments = Arguments { path, old_text, new_text, replace_all };
+        edit(text, &arguments).map(|(text, _)| text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn exactly_one_match_is_replaced() {
+        assert_eq!(edited("one two", "two", "three", None).unwrap(), "one three");
+        assert!(edited("a a a", "a", "b", None).unwrap_err().contains("3 times"));
+        assert_eq!(edited("a a a", "a", "b", Some(true)).unwrap(), "b b b");
+    }
+
+    #[test]
+    fn what_can_not_be_replaced_says_why() {
+        assert!(edited("abc", "x", "y", None).unwrap_err().contains("0 matches"));
+        assert!(edited("abc", "x", "y", Some(true)).unwrap_err().contains("0 matches"));
+        assert!(edited("a\r\nb", "a\nb", "y", None).unwrap_err().contains("\\r\\n"));
+        assert!(edited("abc", "", "y", None).unwrap_err().contains("empty"));
+        assert!(edited("abc", "a", "a", None).unwrap_err().contains("same"));
+    }
+
+    #[test]
+    fn an_edit_can_not_grow_a_file_without_bound() {
+        let text = "a".repeat(1_000_000);
+        assert!(edited(&text, "a", &"b".repeat(1_000_000), Some(true)).unwrap_err().contains("limit"));
+    }
+}

@@ -1,0 +1,189 @@
+//! An open folder. Everything is opened relative to a handle, one name at a time, never through a link: what
+//! was checked is what is opened, even if someone puts a link in its place in between.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+
+/// More than anyone reads; a folder with millions of entries must not fill the memory.
+pub const MOST_ENTRIES: usize = 20_000;
+
+pub struct Folder(OwnedFd);
+
+pub struct Entry {
+    pub name: OsString,
+    pub kind: FileType,
+    pub size: u64,
+}
+
+pub struct Entries {
+    /// Sorted by name.
+    pub found: Vec<Entry>,
+    pub has_more: bool,
+}
+
+fn folder_flags() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+}
+
+impl Folder {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(rustix::fs::open(path, folder_flags(), Mode::empty())?))
+    }
+
+    pub fn child(&self, name: &OsStr) -> io::Result<Self> {
+        Ok(Self(rustix::fs::openat(&self.0, name, folder_flags(), Mode::empty())?))
+    }
+
+    /// The child folder, made if it is missing. A new name is durable when this returns.
+    pub fn child_or_new(&self, name: &OsStr) -> io::Result<Self> {
+        match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => self.sync()?,
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.child(name)
+    }
+
+    /// What has this name, if anything. A link is a link, not what it leads to.
+    pub fn stat(&self, name: &OsStr) -> io::Result<Option<Stat>> {
+        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens for reading without waiting: a named pipe that nobody writes to would block for ever.
+    pub fn file(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
+    }
+
+    pub fn entries(&self) -> io::Result<Entries> {
+        let mut found = Vec::new();
+        let mut has_more = false;
+        for entry in rustix::fs::Dir::read_from(&self.0)? {
+            let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
+            if name == "." || name == ".." {
+                continue;
+            }
+            if found.len() == MOST_ENTRIES {
+                has_more = true;
+                break;
+            }
+            // Gone since it was listed, or not ours to look at: not an entry.
+            if let Ok(Some(stat)) = self.stat(&name) {
+                found.push(Entry { name, kind: kind(&stat), size: size(&stat) });
+            }
+        }
+        found.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+        Ok(Entries { found, has_more })
+    }
+
+    /// Replaces or creates a file so that a reader, or a crash, sees all of the old or all of the new.
+    pub fn replace(&self, name: &OsStr, content: &[u8]) -> io::Result<()> {
+        let mode = self.stat(name)?.map(|stat| Mode::from_raw_mode(stat.st_mode));
+        let (temporary, mut file) = self.temporary()?;
+        let written = (|| {
+            if let Some(mode) = mode {
+                rustix::fs::fchmod(&file, mode)?;
+            }
+            file.write_all(content)?;
+            file.sync_all()?;
+            rustix::fs::renameat(&self.0, &temporary, &self.0, name)?;
+            self.sync()
+        })();
+        if written.is_err() {
+            rustix::fs::unlinkat(&self.0, &temporary, AtFlags::empty()).ok();
+        }
+        written
+    }
+
+    /// A new file under a name of its own: taken names, left by a crash or in use now, are passed over.
+    fn temporary(&self) -> io::Result<(String, File)> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let process = std::process::id();
+        for number in 0..10_000 {
+            let name = format!(".polyclaw-{process}-{number}.tmp");
+            match rustix::fs::openat(&self.0, name.as_str(), flags, Mode::from_raw_mode(0o666)) {
+                Ok(fd) => return Ok((name, File::from(fd))),
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::Error::other("too many temporary files were left behind"))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match rustix::fs::fsync(&self.0) {
+            // Some file systems can not sync a folder; there is nothing better to do on them.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+pub fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+pub fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+pub fn describe(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a folder",
+        FileType::Symlink => "a symbolic link that can not be followed",
+        FileType::Fifo => "a named pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "of an unknown kind",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn replacing_keeps_the_mode_and_leaves_no_temporary_file() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("run.sh");
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
+        let folder = Folder::open(home.path()).unwrap();
+        folder.replace(OsStr::new("run.sh"), b"new").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
+        assert_eq!(folder.entries().unwrap().found.len(), 1);
+    }
+
+    #[test]
+    fn a_temporary_file_left_by_a_crash_is_passed_over() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(home.path()).unwrap();
+        let (left, _) = folder.temporary().unwrap();
+        folder.replace(OsStr::new("a"), b"new").unwrap();
+        assert!(home.path().join(left).exists());
+        assert_eq!(std::fs::read(home.path().join("a")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_replace_that_fails_cleans_up() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("taken")).unwrap();
+        let folder = Folder::open(home.path()).unwrap();
+        assert!(folder.replace(OsStr::new("taken"), b"new").is_err());
+        assert_eq!(folder.entries().unwrap().found.len(), 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! `http_fetch`: one page from the public web, as text.
+
+mod address;
+mod client;
+mod page;
+mod target;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use polyclaw_domain::tool::{Risk, ToolOutcome, ToolSpec};
+use reqwest::Url;
+use reqwest::header::{HeaderMap, LOCATION};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::arguments;
+use crate::error::{Error, Result};
+
+pub use address::is_public;
+pub use client::Web;
+
+pub const NAME: &str = "http_fetch";
+const LONGEST: Duration = Duration::from_secs(30);
+const MOST_REDIRECTS: usize = 5;
+const MOST_BYTES: usize = 1024 * 1024;
+const USUAL_BYTES: usize = 256 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// An http or https address.
+    url: String,
+    /// GET if left out.
+    method: Option<Method>,
+    /// Request headers. They are not sent on when the page redirects to another site.
+    headers: Option<BTreeMap<String, String>>,
+    /// How much of the body to return at most, up to 1048576. 262144 if left out.
+    max_bytes: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Method {
+    Get,
+    Head,
+}
+
+/// Risk high: what a fetched page says is not to be trusted, and an address can carry data out.
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        risk: Risk::High,
+        ..arguments::spec::<Arguments>(
+            NAME,
+            "Fetches a web page or an API answer as text, following up to 5 redirects. Binary content is refused.",
+        )
+    }
+}
+
+pub async fn run(web: &Web, arguments: Arguments) -> Result<ToolOutcome> {
+    let fetched = timeout(LONGEST, fetch(web, arguments)).await;
+    fetched.unwrap_or(Err(Error::OutOfTime(LONGEST.as_secs())))
+}
+
+async fn fetch(web: &Web, arguments: Arguments) -> Result<ToolOutcome> {
+    let mut url = target::parse(&arguments.url)?;
+    let mut headers = target::headers(&arguments.headers.unwrap_or_default())?;
+    let method = match arguments.method {
+        Some(Method::Head) => reqwest::Method::HEAD,
+        Some(Method::Get) | None => reqwest::Method::GET,
+    };
+    for _ in 0..=MOST_REDIRECTS {
+        let response = web.send(&method, &url, &headers).await?;
+        match redirect(&response, &url)? {
+            None => {
+                let limit = arguments.max_bytes.unwrap_or(USUAL_BYTES).clamp(1, MOST_BYTES);
+                return page::read(response, &url, limit).await;
+            }
+            Some(next) => {
+                if next.origin() != url.origin() {
+                    headers = HeaderMap::new();
+                }
+                url = next;
+            }
+        }
+    }
+    Err(Error::Fetch(format!("more than {MOST_REDIRECTS} redirects")))
+}
+
+/// Where the answer sends us, if it does. The new address is checked like the first one.
+fn redirect(response: &reqwest::Response, from: &Url) -> Result<Option<Url>> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(location) = response.headers().get(LOCATION) else { return Ok(None) };
+    let refused = || Error::Fetch("it redirects to an address that can not be read".to_owned());
+    let location = location.to_str().map_err(|_| refused())?;
+    let next = from.join(location).map_err(|_| refused())?;
+    target::check(&next)?;
+    Ok(Some(next))
+}
+
+#[cfg(test)]
+mod tests;

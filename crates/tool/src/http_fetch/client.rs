@@ -1,0 +1,106 @@
+//! The connection. Names are resolved here, once, and only checked addresses reach the socket: there is no
+//! second look-up that could answer differently.
+
+use std::error::Error as _;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response, Url};
+
+use crate::error::{Error, Result};
+
+/// Says whether an address may be connected to.
+pub type Rule = fn(IpAddr) -> bool;
+
+pub struct Web {
+    rule: Rule,
+    /// Made at the first use: reading the certificates takes a while.
+    client: OnceLock<std::result::Result<Client, String>>,
+}
+
+impl Web {
+    pub fn new(rule: Rule) -> Self {
+        Self { rule, client: OnceLock::new() }
+    }
+
+    pub async fn send(&self, method: &Method, url: &Url, headers: &HeaderMap) -> Result<Response> {
+        self.check_literal(url)?;
+        let client = self.client.get_or_init(|| connect(self.rule).map_err(|error| explain(&error)));
+        let client = client.as_ref().map_err(|error| Error::Fetch(error.clone()))?;
+        let request = client.request(method.clone(), url.clone()).headers(headers.clone());
+        request.send().await.map_err(|error| refusal(&error).unwrap_or_else(|| Error::Fetch(explain(&error))))
+    }
+
+    /// An address written as numbers never reaches the resolver. The URL parser has already turned every
+    /// spelling (octal, hexadecimal, one number) into the usual one.
+    fn check_literal(&self, url: &Url) -> Result<()> {
+        let host = url.host_str().unwrap_or_default();
+        match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            Ok(address) if !(self.rule)(address) => Err(Error::Address(host.to_owned())),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn connect(rule: Rule) -> reqwest::Result<Client> {
+    Client::builder()
+        .user_agent(concat!("polyclaw/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Checked(rule))
+        .redirect(Policy::none())
+        .no_proxy()
+        .referer(false)
+        .no_gzip()
+        .no_brotli()
+        .no_deflate()
+        .no_zstd()
+        .connect_timeout(Duration::from_secs(10))
+        .pool_max_idle_per_host(1)
+        .pool_idle_timeout(Duration::from_secs(30))
+        .build()
+}
+
+struct Checked(Rule);
+
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' has no public address")]
+struct NotPublic(String);
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let rule = self.0;
+        Box::pin(async move {
+            let all: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let is_known = !all.is_empty();
+            let allowed: Vec<SocketAddr> = all.into_iter().filter(|address| rule(address.ip())).collect();
+            if is_known && allowed.is_empty() {
+                return Err(NotPublic(name.as_str().to_owned()).into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The resolver's refusal, from wherever the client has wrapped it.
+fn refusal(error: &reqwest::Error) -> Option<Error> {
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if let Some(NotPublic(name)) = inner.downcast_ref() {
+            return Some(Error::Address(name.clone()));
+        }
+        source = inner.source();
+    }
+    None
+}
+
+/// The innermost cause says what happened; the outer ones only that something did.
+pub fn explain(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,115 @@
+//! What may be asked for: addresses and headers, before anything is sent.
+
+use std::collections::BTreeMap;
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::error::{Error, Result};
+
+const LONGEST_URL: usize = 8 * 1024;
+const MOST_HEADERS: usize = 30;
+const LONGEST_HEADERS: usize = 8 * 1024;
+/// These steer the connection itself, or name another site than the one that was checked.
+const OURS: [&str; 9] = [
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+    "keep-alive",
+];
+
+pub fn parse(text: &str) -> Result<Url> {
+    if text.len() > LONGEST_URL {
+        return Err(Error::Arguments("the url is too long".to_owned()));
+    }
+    let url = Url::parse(text.trim())
+        .map_err(|error| Error::Arguments(format!("the url is not valid: {error}")))?;
+    check(&url)?;
+    Ok(url)
+}
+
+pub fn check(url: &Url) -> Result<()> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Error::Arguments(format!("only http and https are fetched, not {}", url.scheme())));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Error::Arguments("the url holds a user name or password; these are not sent".to_owned()));
+    }
+    if url.as_str().len() > LONGEST_URL || url.host_str().is_none_or(str::is_empty) {
+        return Err(Error::Arguments("the url is too long or names no host".to_owned()));
+    }
+    Ok(())
+}
+
+pub fn headers(given: &BTreeMap<String, String>) -> Result<HeaderMap> {
+    let size: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if given.len() > MOST_HEADERS || size > LONGEST_HEADERS {
+        return Err(Error::Arguments("there are too many headers, or they are too long".to_owned()));
+    }
+    given.iter().map(|(name, value)| header(name, value)).collect()
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+    // The value is not repeated in the message: it may be a secret.
+    let refused = |why: &str| Error::Arguments(format!("the header {name:?} {why}"));
+    let key = HeaderName::try_from(name).map_err(|_| refused("has a name that is not allowed"))?;
+    if OURS.contains(&key.as_str()) || key.as_str().starts_with("proxy-") {
+        return Err(refused("can not be set"));
+    }
+    let value = HeaderValue::try_from(value).map_err(|_| refused("has a value that is not allowed"))?;
+    Ok((key, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_web_addresses_are_accepted() {
+        for good in ["http://example.com", "https://example.com:8443/a?b#c", " https://example.com/ "] {
+            assert!(parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "example.com",
+            "/etc/passwd",
+            "file:///etc/passwd",
+            "ftp://example.com/",
+            "gopher://example.com/",
+            "data:text/plain,hi",
+            "javascript:alert(1)",
+            "http://",
+            "http://user@example.com/",
+            "http://user:secret@example.com/",
+            "http://:secret@example.com/",
+            &format!("http://example.com/{}", "a".repeat(LONGEST_URL)),
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn headers_that_steer_the_connection_or_split_it_are_refused() {
+        let one = |name: &str, value: &str| headers(&BTreeMap::from([(name.to_owned(), value.to_owned())]));
+        assert!(one("Accept", "text/html").is_ok());
+        for (name, value) in [
+            ("Host", "example.com"),
+            ("CONNECTION", "close"),
+            ("Proxy-Authorization", "x"),
+            ("Transfer-Encoding", "chunked"),
+            ("a b", "x"),
+            ("", "x"),
+            ("X-A", "a\r\nX-B: b"),
+            ("X-A", &"a".repeat(LONGEST_HEADERS)),
+        ] {
+            assert!(one(name, value).is_err(), "{name}");
+        }
+        let error = one("X-Key", "sec\nret").unwrap_err().to_string();
+        assert!(!error.contains("sec"), "{error}");
+    }
+}

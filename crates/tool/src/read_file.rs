@@ -1,0 +1,225 @@
+//! `read_file`: a text file, or a part of one, by lines.
+
+use std::io::{BufRead, BufReader};
+
+use polyclaw_domain::tool::{ToolOutcome, ToolScope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::error::{Error, Result};
+use crate::work::{self, Budget};
+use crate::workspace::{self, Place};
+
+pub const NAME: &str = "read_file";
+const MOST_TEXT: usize = 256 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// The file, relative to the workspace.
+    path: String,
+    /// The first line to read, counted from 1. From the start if left out.
+    offset_line: Option<u64>,
+    /// How many lines to read at most. As many as fit if left out.
+    limit_lines: Option<u64>,
+}
+
+pub fn spec() -> ToolSpec {
+    arguments::spec::<Arguments>(
+        NAME,
+        "Reads a text file. Long files come in parts of 256 KiB: a note at the end says how to go on.",
+    )
+}
+
+pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome> {
+    let workspace = scope.workspace.clone();
+    let text = work::blocking(move |budget| {
+        let place = workspace::locate(&workspace, &arguments.path)?;
+        let window = Window {
+            first: arguments.offset_line.unwrap_or(1).max(1),
+            lines: arguments.limit_lines.unwrap_or(u64::MAX).max(1),
+        };
+        read(&place, &window, budget)
+    });
+    Ok(ToolOutcome::ok(text.await?))
+}
+
+struct Window {
+    first: u64,
+    lines: u64,
+}
+
+/// One line, as far as it was kept.
+struct Line {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+fn read(place: &Place, window: &Window, budget: &Budget) -> Result<String> {
+    let (file, _) = place.open_file()?;
+    let mut lines = BufReader::with_capacity(64 * 1024, file);
+    let mut page = Page::default();
+    let mut number = 0;
+    while let Some(line) = next_line(&mut lines, budget).map_err(|error| error.at(place))? {
+        number += 1;
+        if number < window.first {
+            continue;
+        }
+        if number - window.first >= window.lines || !page.take(&line) {
+            page.note(format!("lines {} to {}; go on with offset_line {number}", window.first, number - 1));
+            return Ok(page.text);
+        }
+    }
+    if number == 0 {
+        page.note("the file is empty".to_owned());
+    } else if number < window.first {
+        return Err(Error::path(place.shown(), format!("has only {number} lines")));
+    }
+    Ok(page.finish())
+}
+
+enum Failure {
+    Read(std::io::Error),
+    Spent(Error),
+}
+
+impl Failure {
+    fn at(self, place: &Place) -> Error {
+        match self {
+            Self::Read(source) => place.failed(source),
+            Self::Spent(error) => error,
+        }
+    }
+}
+
+/// The next line with its end. Of an endless line only the start is kept: a file of zeros must not fill memory.
+fn next_line(from: &mut impl BufRead, budget: &Budget) -> std::result::Result<Option<Line>, Failure> {
+    let mut line = Line { bytes: Vec::new(), is_cut: false };
+    let mut seen = 0_usize;
+    loop {
+        budget.check().map_err(Failure::Spent)?;
+        let buffer = from.fill_buf().map_err(Failure::Read)?;
+        if buffer.is_empty() {
+            return Ok((seen > 0).then_some(line));
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let piece = &buffer[..end.unwrap_or(buffer.len())];
+        let room = MOST_TEXT.saturating_sub(line.bytes.len()).min(piece.len());
+        line.bytes.extend_from_slice(&piece[..room]);
+        line.is_cut |= room < piece.len();
+        seen += piece.len();
+        let used = piece.len();
+        from.consume(used);
+        if end.is_some() {
+            return Ok(Some(line));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+    is_lossy: bool,
+    has_cut_line: bool,
+}
+
+impl Page {
+    /// False if the line does not fit any more. The first line always fits, cut if it must be.
+    fn take(&mut self, line: &Line) -> bool {
+        let text = String::from_utf8_lossy(&line.bytes);
+        let is_first = self.text.is_empty();
+        if !is_first && self.text.len() + text.len() > MOST_TEXT {
+            return false;
+        }
+        let end = text.floor_char_boundary(MOST_TEXT);
+        self.has_cut_line |= line.is_cut || end < text.len();
+        self.is_lossy |= !line.is_cut && std::str::from_utf8(&line.bytes).is_err();
+        self.text.push_str(&text[..end]);
+        true
+    }
+
+    fn note(&mut self, note: String) {
+        let text = std::mem::take(self).finish();
+        self.text = text;
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        self.text.push_str(&format!("[{note}]"));
+    }
+
+    fn finish(mut self) -> String {
+        let notes = [
+            (self.has_cut_line, "\n[this line is longer than 256 KiB: the rest of it is not shown]\n"),
+            (self.is_lossy, "\n[not valid UTF-8: bytes that are no text are shown as \u{fffd}]\n"),
+        ];
+        for (_, note) in notes.iter().filter(|(applies, _)| *applies) {
+            self.text.push_str(note);
+        }
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(content: &[u8], first: u64, lines: u64) -> Result<String> {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("f"), content).unwrap();
+        let place = workspace::locate(home.path(), "f").unwrap();
+        read(&place, &Window { first, lines }, &Budget::ample())
+    }
+
+    #[test]
+    fn a_window_names_the_line_to_go_on_with() {
+        assert_eq!(page(b"a\nb\nc\n", 1, u64::MAX).unwrap(), "a\nb\nc\n");
+        assert_eq!(page(b"a\nb\nc\n", 2, 1).unwrap(), "b\n[lines 2 to 2; go on with offset_line 3]");
+        assert_eq!(page(b"a\nb\nc", 3, 5).unwrap(), "c");
+        assert_eq!(page(b"", 1, 5).unwrap(), "[the file is empty]");
+        assert!(page(b"a\nb\n", 4, 1).unwrap_err().to_string().contains("only 2 lines"));
+    }
+
+    #[test]
+    fn a_long_file_is_read_whole_by_following_the_notes() {
+        let content: String = (0..60_000).map(|n| format!("line {n}\n")).collect();
+        let (mut first, mut got) = (1, String::new());
+        loop {
+            let text = page(content.as_bytes(), first, u64::MAX).unwrap();
+            assert!(text.len() <= MOST_TEXT + 200);
+            let Some((part, rest)) = text.split_once("[lines ") else {
+                got.push_str(&text);
+                break;
+            };
+            got.push_str(part);
+            first = rest.rsplit(' ').next().unwrap().trim_end_matches(']').parse().unwrap();
+        }
+        assert!(got == content);
+    }
+
+    #[test]
+    fn one_huge_line_is_cut_and_says_so() {
+        let mut content = vec![b'x'; 3 * MOST_TEXT];
+        content.extend_from_slice(b"\nnext\n");
+        let text = page(&content, 1, u64::MAX).unwrap();
+        assert!(text.len() < MOST_TEXT + 300 && text.contains("the rest of it is not shown"));
+        assert!(text.ends_with("go on with offset_line 2]"), "{}", &text[text.len() - 80..]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_marked() {
+        let text = page(b"ok\n\xff\xfe\n", 1, u64::MAX).unwrap();
+        assert!(text.starts_with("ok\n\u{fffd}\u{fffd}\n") && text.contains("not valid UTF-8"));
+        let noise = page(&vec![0xff; 2 * MOST_TEXT], 1, u64::MAX).unwrap();
+        assert!(noise.len() < MOST_TEXT + 300);
+    }
+
+    #[test]
+    fn reading_stops_when_time_is_up() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("f"), "a").unwrap();
+        let place = workspace::locate(home.path(), "f").unwrap();
+        let outcome = read(&place, &Window { first: 1, lines: 1 }, &Budget::empty());
+        assert!(matches!(outcome, Err(Error::OutOfTime(_))));
+    }
+}

@@ -1,0 +1,92 @@
+//! File patterns: `*` and `?` within a name, `**` across folders, `{a,b}` for either.
+
+use regex::{Regex, RegexBuilder};
+
+use crate::error::{Error, Result};
+
+pub struct Glob {
+    regex: Regex,
+    /// A pattern without a slash is about the file name, wherever the file is.
+    only_name: bool,
+}
+
+impl Glob {
+    pub fn matches(&self, path: &str) -> bool {
+        let subject = if self.only_name { path.rsplit('/').next().unwrap_or(path) } else { path };
+        self.regex.is_match(subject)
+    }
+}
+
+pub fn compile(pattern: &str) -> Result<Glob> {
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    let refused = |why: &str| Error::Arguments(format!("the glob can not be used: {why}"));
+    if pattern.is_empty() || pattern.len() > 1000 {
+        return Err(refused("it is empty or too long"));
+    }
+    let source = translate(pattern).ok_or_else(|| refused("a '{' and its '}' do not pair"))?;
+    let regex = RegexBuilder::new(&source).size_limit(1 << 20).build();
+    let regex = regex.map_err(|_| refused("it is too complex"))?;
+    Ok(Glob { regex, only_name: !pattern.contains('/') })
+}
+
+/// The same pattern as a regular expression; `None` if its braces do not pair.
+fn translate(pattern: &str) -> Option<String> {
+    let mut out = String::from(r"(?s)\A");
+    let mut depth = 0_usize;
+    let mut rest = pattern.trim_start_matches('/').chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '*' if rest.next_if_eq(&'*').is_some() => {
+                // `**/` also stands for no folder at all.
+                out.push_str(if rest.next_if_eq(&'/').is_some() { "(?:.*/)?" } else { ".*" });
+            }
+            '*' => out.push_str("[^/]*"),
+            '?' => out.push_str("[^/]"),
+            '{' => {
+                depth += 1;
+                out.push_str("(?:");
+            }
+            '}' => {
+                depth = depth.checked_sub(1)?;
+                out.push(')');
+            }
+            ',' if depth > 0 => out.push('|'),
+            _ => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    out.push_str(r"\z");
+    (depth == 0).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_what_shells_match() {
+        for (pattern, path, expected) in [
+            ("*.rs", "main.rs", true),
+            ("*.rs", "src/deep/main.rs", true),
+            ("*.rs", "main.rs.bak", false),
+            ("src/*.rs", "src/main.rs", true),
+            ("./src/*.rs", "src/main.rs", true),
+            ("src/*.rs", "src/deep/main.rs", false),
+            ("src/**/*.rs", "src/main.rs", true),
+            ("src/**/*.rs", "src/a/b/main.rs", true),
+            ("**/test?.{ts,tsx}", "a/test1.tsx", true),
+            ("**/test?.{ts,tsx}", "a/test12.ts", false),
+            ("a+b(c).txt", "a+b(c).txt", true),
+            ("a.c", "abc", false),
+            ("src/**", "src/a/b", true),
+        ] {
+            assert_eq!(compile(pattern).unwrap().matches(path), expected, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn unusable_patterns_are_refused() {
+        for pattern in ["", "{a", "a}", "{a,{b}", &"x".repeat(2000)] {
+            assert!(compile(pattern).is_err(), "{pattern}");
+        }
+    }
+}

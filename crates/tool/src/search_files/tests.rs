@@ -1,0 +1,83 @@
+use std::fs;
+
+use super::*;
+
+fn home() -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join("src/.git")).unwrap();
+    fs::write(home.path().join("a.txt"), "one\r\ntwo\nfind me\n").unwrap();
+    fs::write(home.path().join("src/b.rs"), "fn find() {}\n").unwrap();
+    fs::write(home.path().join("src/.git/c"), "find\n").unwrap();
+    fs::write(home.path().join("binary"), b"find\0\n").unwrap();
+    std::os::unix::fs::symlink("/etc", home.path().join("link")).unwrap();
+    home
+}
+
+fn arguments(pattern: &str) -> Arguments {
+    Arguments { pattern: pattern.to_owned(), path: None, glob: None, limit: None }
+}
+
+fn found(home: &tempfile::TempDir, path: &str, arguments: &Arguments) -> String {
+    let place = workspace::locate(home.path(), path).unwrap();
+    search(&place, arguments, &Budget::ample()).unwrap()
+}
+
+#[test]
+fn matching_lines_come_in_order_without_git_and_binary_files() {
+    let home = home();
+    assert_eq!(found(&home, "", &arguments("find")), "a.txt:3: find me\nsrc/b.rs:1: fn find() {}\n");
+    assert_eq!(found(&home, "src", &arguments("f.nd")), "src/b.rs:1: fn find() {}\n");
+    assert_eq!(found(&home, "a.txt", &arguments("^t")), "a.txt:2: two\n");
+    assert_eq!(found(&home, "", &arguments("one$")), "a.txt:1: one\n");
+    assert_eq!(found(&home, "", &arguments("nothing")), "[no match]\n");
+}
+
+#[test]
+fn an_empty_match_does_not_count_the_end_of_the_file_as_a_line() {
+    let home = home();
+    assert_eq!(found(&home, "a.txt", &arguments("^")).lines().count(), 3);
+}
+
+#[test]
+fn a_glob_and_a_limit_narrow_the_search() {
+    let home = home();
+    let only_rust = Arguments { glob: Some("*.rs".to_owned()), ..arguments("find") };
+    assert_eq!(found(&home, "", &only_rust), "src/b.rs:1: fn find() {}\n");
+    let relative = Arguments { glob: Some("src/*".to_owned()), ..arguments("find") };
+    assert_eq!(found(&home, "", &relative), "src/b.rs:1: fn find() {}\n");
+    let one = Arguments { limit: Some(1), ..arguments("find") };
+    assert_eq!(found(&home, "", &one), "a.txt:3: find me\n[only the first 1 matches are shown]\n");
+}
+
+#[test]
+fn what_is_no_regular_expression_is_plain_text() {
+    let home = home();
+    let text = found(&home, "", &arguments("find("));
+    assert!(text.contains("src/b.rs:1") && text.contains("plain text"), "{text}");
+}
+
+#[test]
+fn a_pattern_that_would_fill_the_memory_is_refused() {
+    let home = home();
+    let place = workspace::locate(home.path(), "").unwrap();
+    let refused = search(&place, &arguments("((a{999}){999}){999}"), &Budget::ample());
+    assert!(matches!(refused, Err(Error::Arguments(_))), "{refused:?}");
+}
+
+#[test]
+fn output_is_bounded() {
+    let home = home();
+    fs::write(home.path().join("long"), "x".repeat(5000)).unwrap();
+    fs::write(home.path().join("many"), format!("{}\n", "y".repeat(390)).repeat(2000)).unwrap();
+    assert!(found(&home, "", &arguments("x{50}")).len() < 500);
+    let many = Arguments { limit: Some(usize::MAX), ..arguments("y") };
+    assert!(found(&home, "", &many).len() < MOST_TEXT + 1000);
+}
+
+#[test]
+fn a_search_out_of_time_says_so() {
+    let home = home();
+    let place = workspace::locate(home.path(), "").unwrap();
+    let text = search(&place, &arguments("find"), &Budget::empty()).unwrap();
+    assert!(text.contains("out of time"), "{text}");
+}

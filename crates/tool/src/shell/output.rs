@@ -1,0 +1,144 @@
+//! Output while it comes: its start and its end are kept, and it is passed on as progress.
+
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::tool::Progress;
+
+use crate::text::Decoder;
+
+/// Of the start and of the end, each; 256 KiB together.
+const KEPT: usize = 128 * 1024;
+/// After this much, progress only says that there is more.
+const MOST_SHOWN: usize = 256 * 1024;
+const BETWEEN_NOTES: Duration = Duration::from_secs(1);
+
+pub struct Output<'a> {
+    progress: Progress<'a>,
+    decoder: Decoder,
+    head: String,
+    /// Grows to twice what is kept before it is cut, so that cutting is rare.
+    tail: String,
+    /// Bytes between head and tail that are gone.
+    left_out: usize,
+    shown: usize,
+    noted: Option<Instant>,
+}
+
+impl<'a> Output<'a> {
+    pub fn new(progress: Progress<'a>) -> Self {
+        Self {
+            progress,
+            decoder: Decoder::default(),
+            head: String::new(),
+            tail: String::new(),
+            left_out: 0,
+            shown: 0,
+            noted: None,
+        }
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        let text = self.decoder.push(bytes);
+        self.show(&text);
+        self.keep(&text);
+    }
+
+    pub fn finish(mut self) -> String {
+        let rest = self.decoder.finish();
+        self.show(&rest);
+        self.keep(&rest);
+        self.cut_tail();
+        if self.left_out == 0 {
+            return self.head + &self.tail;
+        }
+        format!("{}\n[… {} bytes left out …]\n{}", self.head, self.left_out, self.tail)
+    }
+
+    fn keep(&mut self, text: &str) {
+        // Once something is in the tail nothing goes before it, even if a little room is left in the head.
+        let room = if self.tail.is_empty() { KEPT - self.head.len() } else { 0 };
+        let (start, rest) = text.split_at(text.floor_char_boundary(room));
+        self.head.push_str(start);
+        self.tail.push_str(rest);
+        if self.tail.len() > 2 * KEPT {
+            self.cut_tail();
+        }
+    }
+
+    fn cut_tail(&mut self) {
+        let gone = self.tail.ceil_char_boundary(self.tail.len().saturating_sub(KEPT));
+        self.tail.drain(..gone);
+        self.left_out += gone;
+    }
+
+    fn show(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if self.shown + text.len() <= MOST_SHOWN {
+            self.shown += text.len();
+            return (self.progress)(text);
+        }
+        // Still a sign of life, for whoever watches for silence.
+        if self.noted.is_none_or(|at| at.elapsed() >= BETWEEN_NOTES) {
+            self.noted = Some(Instant::now());
+            (self.progress)("[… more output …]\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kept(pieces: &[&[u8]]) -> (String, String) {
+        let shown = Mutex::new(String::new());
+        let progress = |text: &str| shown.lock().unwrap().push_str(text);
+        let mut output = Output::new(&progress);
+        for piece in pieces {
+            output.push(piece);
+        }
+        let text = output.finish();
+        (text, shown.into_inner().unwrap())
+    }
+
+    #[test]
+    fn short_output_is_whole() {
+        let (text, shown) = kept(&[b"h\xc3", b"\xa9llo", b"\xff"]);
+        assert_eq!(text, "héllo\u{fffd}");
+        assert_eq!(shown, text);
+    }
+
+    #[test]
+    fn long_output_keeps_start_and_end_and_says_what_is_gone() {
+        let lines: Vec<String> = (0..200_000).map(|n| format!("{n}\n")).collect();
+        let pieces: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
+        let (text, shown) = kept(&pieces);
+        assert!(text.starts_with("0\n1\n2\n") && text.ends_with("199999\n"));
+        let total: usize = lines.iter().map(String::len).sum();
+        assert!(text.contains(&format!("[… {} bytes left out …]", total - 2 * KEPT)));
+        assert!(shown.len() <= MOST_SHOWN + 100 && shown.contains("more output"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn nothing_is_lost_below_the_limit(pieces in prop::collection::vec("\\PC{0,200}", 0..20)) {
+            let bytes: Vec<&[u8]> = pieces.iter().map(String::as_bytes).collect();
+            let (text, shown) = kept(&bytes);
+            prop_assert_eq!(&text, &pieces.concat());
+            prop_assert_eq!(text, shown);
+        }
+
+        #[test]
+        fn any_bytes_stay_within_bounds(byte in any::<[u8; 5]>(), times in 1usize..200_000) {
+            let (text, _) = kept(&[&byte.repeat(times)]);
+            prop_assert!(text.len() <= 2 * KEPT + 100);
+        }
+    }
+}

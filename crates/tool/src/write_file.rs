@@ -1,0 +1,56 @@
+//! `write_file`: a whole file, all or nothing.
+
+use std::sync::Arc;
+
+use polyclaw_domain::tool::{Effect, ToolOutcome, ToolScope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::error::{Error, Result};
+use crate::work;
+use crate::workspace::{self, Turnstile};
+
+pub const NAME: &str = "write_file";
+pub const MOST_BYTES: usize = 10 * 1024 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// The file, relative to the workspace. Missing folders are made.
+    path: String,
+    /// The whole new content.
+    content: String,
+}
+
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        effect: Effect::Idempotent,
+        ..arguments::spec::<Arguments>(
+            NAME,
+            "Writes a file, replacing what was in it. To change a part of a file use edit_file.",
+        )
+    }
+}
+
+pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnstile>) -> Result<ToolOutcome> {
+    let workspace = scope.workspace.clone();
+    let turnstile = Arc::clone(turnstile);
+    let report = work::blocking(move |_| {
+        fits(&arguments.path, &arguments.content)?;
+        let _turn = turnstile.pass();
+        let place = workspace::locate(&workspace, &arguments.path)?;
+        let is_new = place.replace(arguments.content.as_bytes())?;
+        let did = if is_new { "created" } else { "replaced" };
+        Ok(format!("{did} {} ({} bytes)", place.shown(), arguments.content.len()))
+    });
+    Ok(ToolOutcome::ok(report.await?))
+}
+
+fn fits(path: &str, content: &str) -> Result<()> {
+    if content.len() <= MOST_BYTES {
+        return Ok(());
+    }
+    let (size, limit) = (content.len() as u64, MOST_BYTES as u64);
+    Err(Error::TooLarge { path: path.to_owned(), size, limit })
+}

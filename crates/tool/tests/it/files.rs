@@ -1,0 +1,161 @@
+//! Files: read, written, edited, listed and searched, below the workspace only.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::Bench;
+
+#[tokio::test]
+async fn a_file_is_written_read_edited_listed_and_found() {
+    let bench = Bench::new();
+    let report = bench.ok("write_file", json!({ "path": "a/b/c.txt", "content": "one\ntwo\n" })).await;
+    assert_eq!(report, "created a/b/c.txt (8 bytes)");
+    assert_eq!(bench.ok("read_file", json!({ "path": "a/b/c.txt" })).await, "one\ntwo\n");
+    let report =
+        bench.ok("edit_file", json!({ "path": "a/b/c.txt", "old_text": "two", "new_text": "three" })).await;
+    assert_eq!(report, "edited a/b/c.txt: 1 replaced");
+    assert_eq!(bench.text("a/b/c.txt"), "one\nthree\n");
+    let report = bench.ok("write_file", json!({ "path": "a/b/c.txt", "content": "one\nthree\n" })).await;
+    assert!(report.starts_with("replaced"));
+    assert_eq!(bench.ok("list_dir", json!(null)).await, "a/\n");
+    let listing = bench.ok("list_dir", json!({ "path": "a", "depth": 3 })).await;
+    assert_eq!(listing, "b/\nb/c.txt (10 bytes)\n");
+    let found = bench.ok("search_files", json!({ "pattern": "th.ee", "glob": "*.txt" })).await;
+    assert_eq!(found, "a/b/c.txt:2: three\n");
+}
+
+#[tokio::test]
+async fn a_path_inside_may_be_absolute() {
+    let bench = Bench::new();
+    let path = bench.path("x");
+    bench.ok("write_file", json!({ "path": path, "content": "x" })).await;
+    assert_eq!(bench.ok("read_file", json!({ "path": path })).await, "x");
+}
+
+#[tokio::test]
+async fn no_tool_reaches_outside_the_workspace() {
+    let bench = Bench::new();
+    symlink("../secret", bench.path("file_link")).unwrap();
+    symlink("..", bench.path("dir_link")).unwrap();
+    symlink("../made", bench.path("dangling")).unwrap();
+    fs::create_dir(bench.path("sub")).unwrap();
+    let absolute = bench.home.path().join("secret").to_string_lossy().into_owned();
+    let paths = [
+        "../secret",
+        "sub/../../secret",
+        "file_link",
+        "dir_link/secret",
+        "dir_link/ws/../secret",
+        "dir_link/made",
+        "dangling",
+        "/proc/self/environ",
+        "/etc/passwd",
+        "../made",
+        &absolute,
+    ];
+    for path in paths {
+        bench.refused("read_file", json!({ "path": path })).await;
+        bench.refused("write_file", json!({ "path": path, "content": "changed" })).await;
+        bench
+            .refused("edit_file", json!({ "path": path, "old_text": "secret", "new_text": "changed" }))
+            .await;
+        bench.refused("list_dir", json!({ "path": path })).await;
+        bench.refused("search_files", json!({ "path": path, "pattern": "secret" })).await;
+        bench.refused("shell", json!({ "command": "true", "cwd": path })).await;
+    }
+    for path in ["..", "dir_link", "/", "/proc/self"] {
+        bench.refused("list_dir", json!({ "path": path })).await;
+        bench.refused("search_files", json!({ "path": path, "pattern": "secret" })).await;
+        bench.refused("shell", json!({ "command": "true", "cwd": path })).await;
+    }
+    assert_eq!(bench.ok("search_files", json!({ "pattern": "secret" })).await, "[no match]\n");
+    assert_eq!(fs::read_to_string(bench.home.path().join("secret")).unwrap(), "secret");
+    assert!(!bench.home.path().join("made").exists());
+}
+
+#[tokio::test]
+async fn special_files_are_refused_at_once() {
+    let bench = Bench::new();
+    let made = std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap();
+    assert!(made.success());
+    let _socket = std::os::unix::net::UnixListener::bind(bench.path("socket")).unwrap();
+    let begun = Instant::now();
+    for (path, kind) in [("pipe", "a named pipe"), ("socket", "a socket"), (".", "a folder")] {
+        let edit = json!({ "path": path, "old_text": "a", "new_text": "b" });
+        assert!(bench.refused("read_file", json!({ "path": path })).await.contains(kind));
+        assert!(bench.refused("write_file", json!({ "path": path, "content": "x" })).await.contains(kind));
+        assert!(bench.refused("edit_file", edit).await.contains(kind));
+    }
+    assert_eq!(bench.ok("search_files", json!({ "pattern": "x" })).await, "[no match]\n");
+    bench.refused("search_files", json!({ "pattern": "x", "path": "pipe" })).await;
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn limits_hold_and_say_so() {
+    let bench = Bench::new();
+    let huge = "x".repeat(10 * 1024 * 1024 + 1);
+    let error = bench.refused("write_file", json!({ "path": "huge", "content": huge })).await;
+    assert!(error.contains("limit") && !bench.path("huge").exists());
+    fs::write(bench.path("huge"), &huge).unwrap();
+    let text = bench.ok("read_file", json!({ "path": "huge" })).await;
+    assert!(text.len() < 257 * 1024 && text.contains("not shown"));
+    let error = bench.refused("edit_file", json!({ "path": "huge", "old_text": "x", "new_text": "y" })).await;
+    assert!(error.contains("limit"));
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_text_is_shown_with_a_note_and_not_edited() {
+    let bench = Bench::new();
+    fs::write(bench.path("latin"), b"caf\xe9\n").unwrap();
+    assert!(bench.ok("read_file", json!({ "path": "latin" })).await.contains("not valid UTF-8"));
+    let edit = json!({ "path": "latin", "old_text": "caf", "new_text": "tea" });
+    assert!(bench.refused("edit_file", edit).await.contains("not UTF-8"));
+    assert_eq!(fs::read(bench.path("latin")).unwrap(), b"caf\xe9\n");
+}
+
+#[tokio::test]
+async fn edits_made_together_are_all_kept() {
+    let bench = Bench::new();
+    let names: Vec<String> = (10..40).map(|n| format!("<{n}>")).collect();
+    fs::write(bench.path("f"), names.concat()).unwrap();
+    let edits = names.iter().map(|name| {
+        let edit = json!({ "path": "f", "old_text": name, "new_text": "." });
+        bench.ok("edit_file", edit)
+    });
+    let mut waiting: Vec<_> = edits.map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        waiting.retain_mut(|edit| edit.as_mut().poll(context).is_pending());
+        if waiting.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    assert_eq!(bench.text("f"), ".".repeat(30));
+}
+
+#[tokio::test]
+async fn odd_paths_are_errors_not_panics() {
+    let bench = Bench::new();
+    for path in [
+        "",
+        ".",
+        "/",
+        "\0",
+        "a\0b",
+        "a/",
+        "//",
+        "\u{202e}",
+        "~",
+        "-",
+        "%2e%2e/x",
+        &"a".repeat(300),
+        &"a/".repeat(5000),
+    ] {
+        bench.refused("read_file", json!({ "path": path })).await;
+    }
+    let long = "n".repeat(255);
+    bench.ok("write_file", json!({ "path": long, "content": "the longest name there is" })).await;
+    assert_eq!(bench.text(&long), "the longest name there is");
+}

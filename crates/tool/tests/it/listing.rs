@@ -1,0 +1,126 @@
+//! What is listed can be called, what is not can not.
+
+use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec, Toolbox};
+use polyclaw_tool::Settings;
+use serde_json::json;
+
+use crate::Bench;
+
+fn names(specs: &[ToolSpec]) -> Vec<&str> {
+    specs.iter().map(|spec| spec.name.as_str()).collect()
+}
+
+#[test]
+fn each_tool_declares_what_it_may_do() {
+    let bench = Bench::new();
+    let listed = bench.tools.list(&bench.scope);
+    let declared: Vec<_> =
+        listed.iter().map(|spec| (spec.name.as_str(), spec.effect, spec.risk, spec.consent)).collect();
+    let expected = [
+        ("read_file", Effect::Pure, Risk::Low, Consent::NotNeeded),
+        ("write_file", Effect::Idempotent, Risk::Low, Consent::NotNeeded),
+        ("edit_file", Effect::Effect, Risk::Low, Consent::NotNeeded),
+        ("list_dir", Effect::Pure, Risk::Low, Consent::NotNeeded),
+        ("search_files", Effect::Pure, Risk::Low, Consent::NotNeeded),
+        ("shell", Effect::Effect, Risk::High, Consent::AskPerson),
+        ("http_fetch", Effect::Pure, Risk::High, Consent::NotNeeded),
+    ];
+    assert_eq!(declared, expected);
+}
+
+#[tokio::test]
+async fn a_hidden_tool_can_not_be_called() {
+    let mut bench = Bench::with(Settings { disabled: vec!["write_file".to_owned()], ..Settings::default() });
+    bench.scope.can_ask = false;
+    let listed = bench.tools.list(&bench.scope);
+    assert_eq!(names(&listed), ["read_file", "edit_file", "list_dir", "search_files", "http_fetch"]);
+    let unknown = [
+        ("shell", json!({ "command": "touch made" })),
+        ("write_file", json!({ "path": "made", "content": "" })),
+        ("no_such_tool", json!({})),
+        ("", json!({})),
+        (&"x".repeat(100_000), json!({})),
+    ];
+    for (name, arguments) in unknown {
+        let error = bench.refused(name, arguments).await;
+        assert!(error.contains("no tool") && error.len() < 500, "{error}");
+    }
+    assert!(!bench.path("made").exists());
+}
+
+#[tokio::test]
+async fn every_listed_tool_is_reached_and_names_bad_arguments() {
+    let bench = Bench::new();
+    for spec in bench.tools.list(&bench.scope) {
+        for arguments in [json!({ "no_such_field": 1 }), json!([1]), json!("text"), json!(7)] {
+            let error = bench.refused(&spec.name, arguments).await;
+            assert!(error.contains("arguments do not fit"), "{}: {error}", spec.name);
+        }
+    }
+    let error = bench.refused("read_file", json!({ "path": "a", "offset_line": -1 })).await;
+    assert!(error.contains("-1"), "{error}");
+    let error = bench.refused("write_file", json!({ "path": "a" })).await;
+    assert!(error.contains("content"), "{error}");
+    let error = bench.refused("read_file", json!({ "path": ["x".repeat(100_000)] })).await;
+    assert!(error.len() < 1000);
+}
+
+#[test]
+fn schemas_are_plain_objects_that_forbid_unknown_fields() {
+    let bench = Bench::new();
+    for spec in bench.tools.list(&bench.scope) {
+        let schema = &spec.parameters;
+        assert_eq!(schema["type"], "object", "{}", spec.name);
+        assert_eq!(schema["additionalProperties"], false, "{}", spec.name);
+        for (name, field) in schema["properties"].as_object().unwrap() {
+            assert!(field["description"].is_string(), "{}.{name}", spec.name);
+            assert!(field["type"].is_string(), "{}.{name}: {field}", spec.name);
+        }
+        let text = schema.to_string();
+        for word in ["$ref", "$schema", "null", "anyOf", "format"] {
+            assert!(!text.contains(&format!("\"{word}\"")), "{} holds {word}: {text}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn the_schema_of_http_fetch_reads_well() {
+    let bench = Bench::new();
+    let listed = bench.tools.list(&bench.scope);
+    let spec = listed.iter().find(|spec| spec.name == "http_fetch").unwrap();
+    insta::assert_json_snapshot!(spec.parameters, @r#"
+    {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {
+        "url": {
+          "type": "string",
+          "description": "An http or https address."
+        },
+        "method": {
+          "type": "string",
+          "enum": [
+            "GET",
+            "HEAD"
+          ],
+          "description": "GET if left out."
+        },
+        "headers": {
+          "type": "object",
+          "additionalProperties": {
+            "type": "string"
+          },
+          "description": "Request headers. They are not sent on when the page redirects to another site."
+        },
+        "max_bytes": {
+          "type": "integer",
+          "description": "How much of the body to return at most, up to 1048576. 262144 if left out.",
+          "minimum": 0
+        }
+      },
+      "required": [
+        "url"
+      ]
+    }
+    "#);
+}

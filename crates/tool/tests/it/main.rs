@@ -1,0 +1,70 @@
+//! The tools as the engine calls them: through the port.
+
+#![allow(clippy::unwrap_used)] // The whole binary is tests; clippy only knows the marked functions.
+
+mod files;
+mod http;
+mod listing;
+mod shell;
+mod site;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use polyclaw_domain::id::{AgentId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, Toolbox};
+use polyclaw_tool::{Builtin, Settings};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A home with a workspace in it, and something beside the workspace that must stay untouched.
+struct Bench {
+    home: TempDir,
+    tools: Builtin,
+    scope: ToolScope,
+    progress: Mutex<String>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("ws")).unwrap();
+        fs::write(home.path().join("secret"), "secret").unwrap();
+        let agent = AgentId::main();
+        let session = SessionKey::main(&agent);
+        let scope = ToolScope { agent, session, workspace: home.path().join("ws"), can_ask: true };
+        Self { home, tools: Builtin::new(settings), scope, progress: Mutex::default() }
+    }
+
+    fn path(&self, inside: &str) -> PathBuf {
+        self.scope.workspace.join(inside)
+    }
+
+    fn text(&self, inside: &str) -> String {
+        fs::read_to_string(self.path(inside)).unwrap()
+    }
+
+    async fn call(&self, name: &str, arguments: Value) -> ToolOutcome {
+        let call = ToolCall { id: "call-1".to_owned(), name: name.to_owned(), arguments };
+        let progress = |text: &str| self.progress.lock().unwrap().push_str(text);
+        self.tools.run(&self.scope, &TurnId::new("turn-1"), &call, &progress).await
+    }
+
+    async fn ok(&self, name: &str, arguments: Value) -> String {
+        let outcome = self.call(name, arguments).await;
+        assert!(!outcome.is_error, "{}", outcome.content);
+        outcome.content
+    }
+
+    async fn refused(&self, name: &str, arguments: Value) -> String {
+        let outcome = self.call(name, arguments).await;
+        assert!(outcome.is_error, "{}", outcome.content);
+        outcome.content
+    }
+}
