@@ -85,7 +85,8 @@ impl Inner {
         self.ports.clock.now()
     }
 
-    pub(crate) fn next_id(&self) -> String {
+    /// A fresh id that sorts after those made before it on this node.
+    pub fn next_id(&self) -> String {
         self.ports.ids.next()
     }
 
@@ -104,6 +105,13 @@ impl Inner {
 
     pub fn tools(&self) -> &dyn Toolbox {
         &*self.ports.tools
+    }
+
+    /// The channels this instance can send to, by name.
+    pub fn channels(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.ports.channels.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
     }
 
     pub fn node(&self) -> &NodeId {

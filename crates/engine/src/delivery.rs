@@ -9,13 +9,15 @@ use polyclaw_domain::delivery::{OutboxState, Outgoing, retry_pause_ms};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::OutboxId;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::events;
 use polyclaw_store::outbox::{self, Outcome, Parcel};
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::worker::orphan_family;
+use crate::worker::family;
 
 /// Parts under way at once; parts of one session always go one after the other.
 const PARALLEL: usize = 16;
@@ -171,57 +173,38 @@ fn event(parcel: &Parcel, kind: EventKind, reason: Option<&str>) -> Event {
 
 /// After a crash: what was being sent is unknown, and what is too old is not sent by itself.
 async fn recover(engine: &Engine, starting: bool) -> Result<()> {
-    let (node, family, now) = (engine.node.clone(), orphan_family(engine), engine.now());
-    let read = move |tx: &mut polyclaw_store::Tx<'_>| outbox::orphans(tx, &node, &family, now);
-    for parcel in engine.db().read(read).await? {
-        let reason = "the process ended while sending";
-        let sent = Sent::Unknown { reason: reason.to_owned() };
-        let (outcome, event) = if now > parcel.expires_at {
-            unknown(
-                &parcel,
-                Outcome {
-                    state: OutboxState::Unknown,
-                    platform_id: None,
-                    error: Some(reason.to_owned()),
-                    next_at: now,
-                },
-            )
-        } else {
-            settle(engine, &parcel, sent)
-        };
-        store_recovery(engine, &parcel.id, outcome, event).await?;
-    }
-    if starting {
-        expire(engine).await?;
-    }
-    Ok(())
+    let (owned, family, now) = (engine.clone(), family(engine), engine.now());
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        for parcel in outbox::orphans(tx, &owned.node, family.as_deref(), now)? {
+            let reason = "the process ended while sending".to_owned();
+            let settled = match now > parcel.expires_at {
+                true => unknown(&parcel, held(OutboxState::Unknown, reason, now)),
+                false => settle(&owned, &parcel, Sent::Unknown { reason }),
+            };
+            store_recovery(tx, &parcel.id, settled, now)?;
+        }
+        let pending = if starting { outbox::expired(tx, now)? } else { Vec::new() };
+        for parcel in pending {
+            let reason = "too old to be sent by itself after a restart".to_owned();
+            store_recovery(tx, &parcel.id, failed(&parcel, held(OutboxState::Failed, reason, now)), now)?;
+        }
+        Ok(())
+    };
+    Ok(engine.db().write(write).await?)
 }
 
-async fn expire(engine: &Engine) -> Result<()> {
-    let now = engine.now();
-    let read =
-        move |tx: &mut polyclaw_store::Tx<'_>| outbox::list(tx, Some(OutboxState::Pending), "", 10_000);
-    for parcel in engine.db().read(read).await?.iter().filter(|parcel| parcel.expires_at < now) {
-        let error = Some("too old to be sent by itself after a restart".to_owned());
-        let (outcome, event) =
-            failed(parcel, Outcome { state: OutboxState::Failed, platform_id: None, error, next_at: now });
-        store_recovery(engine, &parcel.id, outcome, event).await?;
-    }
-    Ok(())
+fn held(state: OutboxState, reason: String, now: Millis) -> Outcome {
+    Outcome { state, platform_id: None, error: Some(reason), next_at: now }
 }
 
-async fn store_recovery(
-    engine: &Engine,
+fn store_recovery(
+    tx: &mut polyclaw_store::Tx<'_>,
     id: &OutboxId,
-    outcome: Outcome,
-    event: Option<Event>,
-) -> Result<()> {
-    let (id, now) = (id.clone(), engine.now());
-    engine.db().write(move |tx| outbox::settle(tx, &id, &outcome, now)).await?;
-    if let Some(event) = event {
-        engine.record(event).await;
-    }
-    Ok(())
+    (outcome, event): (Outcome, Option<Event>),
+    now: Millis,
+) -> polyclaw_store::Result<()> {
+    outbox::settle(tx, id, &outcome, now)?;
+    event.map_or(Ok(()), |event| events::record(tx, &event, now))
 }
 
 impl Engine {

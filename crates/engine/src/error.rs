@@ -14,6 +14,12 @@ pub enum Error {
     UnknownApproval(String),
     #[error("no outbox entry '{0}'")]
     UnknownOutbox(String),
+    #[error("there is an agent '{0}' already")]
+    AgentExists(String),
+    #[error("the agent '{0}' belongs to the config file")]
+    AgentInConfig(String),
+    #[error("'{0}' is the default agent: it can not be removed")]
+    DefaultAgent(String),
     #[error("the message is empty")]
     EmptyMessage,
     #[error("the message has {0} characters; at most {1} are taken")]
@@ -48,6 +54,9 @@ impl Error {
             Self::UnknownTurn(_) => "unknown_turn",
             Self::UnknownApproval(_) => "unknown_approval",
             Self::UnknownOutbox(_) => "unknown_outbox",
+            Self::AgentExists(_) => "agent_exists",
+            Self::AgentInConfig(_) => "agent_in_config",
+            Self::DefaultAgent(_) => "default_agent",
             Self::EmptyMessage => "empty_message",
             Self::TooLong(..) => "message_too_long",
             Self::BacklogFull(_) => "backlog_full",
@@ -63,6 +72,7 @@ impl Error {
             Self::UnknownAgent(_) | Self::UnknownSession(_) | Self::UnknownTurn(_) => Action::NotFound,
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
             Self::EmptyMessage | Self::TooLong(..) | Self::Relay(_) => Action::Reject,
+            Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
             Self::Store(error) if error.is_transient() => Action::Retry,
@@ -74,6 +84,8 @@ impl Error {
         match self {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
             Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
+            Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
+            Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
             Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),
             Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
             Self::Store(polyclaw_store::Error::ReadOnly(_)) => {

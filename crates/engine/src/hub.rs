@@ -68,9 +68,43 @@ pub enum FrameKind {
 #[derive(Default)]
 pub struct Hub(Mutex<State>);
 
+/// What this node has seen since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub accepted: u64,
+    pub done: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub steered: u64,
+    /// Tokens of ended turns whose provider told them.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub watchers: usize,
+}
+
+impl Counters {
+    fn count(&mut self, kind: &FrameKind) {
+        match kind {
+            FrameKind::Accepted { .. } => self.accepted += 1,
+            FrameKind::Ended { state, usage, .. } => {
+                match state {
+                    JobState::Done => self.done += 1,
+                    JobState::Cancelled => self.cancelled += 1,
+                    JobState::Steered => self.steered += 1,
+                    _ => self.failed += 1,
+                }
+                self.input_tokens += usage.input_tokens.unwrap_or(0);
+                self.output_tokens += usage.output_tokens.unwrap_or(0);
+            }
+            _ => {}
+        }
+    }
+}
+
 #[derive(Default)]
 struct State {
     seq: u64,
+    counters: Counters,
     kept: VecDeque<Arc<Frame>>,
     watchers: HashMap<SessionKey, Vec<mpsc::Sender<Arc<Frame>>>>,
 }
@@ -97,6 +131,7 @@ impl Hub {
     pub fn publish(&self, session: &SessionKey, kind: FrameKind) {
         let mut state = self.lock();
         state.seq += 1;
+        state.counters.count(&kind);
         let frame = Arc::new(Frame { seq: state.seq, session_key: session.clone(), kind });
         if state.kept.len() == KEPT {
             state.kept.pop_front();
@@ -128,6 +163,12 @@ impl Hub {
 
     pub fn seq(&self) -> u64 {
         self.lock().seq
+    }
+
+    pub fn counters(&self) -> Counters {
+        let state = self.lock();
+        let watchers = state.watchers.values().map(Vec::len).sum();
+        Counters { watchers, ..state.counters }
     }
 
     /// Drops the places of readers that have gone, so that idle sessions hold none.

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
+use crate::import::title;
 
 /// Longest text of one message.
 pub const MAX_CHARS: usize = 1_000_000;
@@ -278,7 +279,6 @@ fn open_session(
     if agents::get(tx, &inbound.agent)?.is_none() {
         return Ok(None);
     }
-    let title = inbound.text.lines().next().unwrap_or_default().chars().take(60).collect::<String>();
     let session = Session {
         key: inbound.session.clone(),
         id: fresh.session.clone(),
@@ -293,7 +293,7 @@ fn open_session(
         delegation_depth: 0,
         address: Some(inbound.address.clone()),
         status: Status::Active,
-        title: Some(title).filter(|title| !title.is_empty()),
+        title: title(&inbound.text),
         created_at: fresh.now,
         updated_at: fresh.now,
     };
@@ -357,18 +357,17 @@ fn insert_messages(
         let first = n == 0 && !has_message(inbound);
         let message = Message {
             id: if first { fresh.message.clone() } else { MessageId::new(format!("{}-{n}", fresh.message)) },
-            ticket,
             role: Role::Tool,
             text: result.content.clone(),
             parts: vec![part],
             idempotency_key: base.idempotency_key.clone().filter(|_| first),
             ..base.clone()
         };
-        messages::insert(tx, &message)?;
+        messages::insert_at(tx, &message, ticket)?;
         ticket += 1;
     }
     if has_message(inbound) {
-        messages::insert(tx, &Message { ticket, ..base })?;
+        messages::insert_at(tx, &base, ticket)?;
     }
     Ok(())
 }

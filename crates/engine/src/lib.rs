@@ -1,6 +1,7 @@
 //! The one-way flow: `ingress` accepts, `worker` claims, `turn` drives, `delivery` sends. A stage calls only
 //! the next; nothing calls back.
 
+mod agent;
 mod approval;
 pub mod command;
 mod compact;
@@ -8,6 +9,7 @@ mod core;
 pub mod delivery;
 mod error;
 pub mod hub;
+mod import;
 pub mod ingress;
 mod prompt;
 pub mod session;
@@ -18,8 +20,10 @@ mod wait;
 mod worker;
 
 pub use crate::core::{Engine, Ports};
+pub use agent::Rule;
 pub use approval::decide;
 pub use error::{Action, Error, Result};
+pub use import::Past;
 pub use settings::Settings;
 pub use tasks::{Task, TaskState};
 pub use wait::Answer;

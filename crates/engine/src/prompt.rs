@@ -78,7 +78,7 @@ impl Context {
             candidates: candidates(&settings, &rows.session, &spec),
             tools: tools.collect(),
             client_tools,
-            system: system_prompt(&spec, &nonce),
+            system: system_prompt(&spec, instructions(&rows.stored), &nonce),
             session: rows.session,
             spec,
             scope,
@@ -104,14 +104,14 @@ impl Context {
         self.taken.iter().map(|row| row.task.token.turn_id.clone()).collect()
     }
 
-    /// What goes into the backlog when this turn gives way: its own task and those it had taken up.
+    /// What goes into the backlog when this turn gives way: every message it answers for and what it had taken up.
     pub fn tokens(&self, turn: &TurnId) -> Vec<ResumeToken> {
         let again = self.taken.iter().map(|row| ResumeToken {
             message_id: row.task.token.message_id.clone(),
             turn_id: turn.clone(),
             steers: row.task.token.steers + 1,
         });
-        let own = self.inputs().next().map(|message| ResumeToken {
+        let own = self.inputs().map(|message| ResumeToken {
             message_id: message.id.clone(),
             turn_id: turn.clone(),
             steers: 1,
@@ -226,14 +226,24 @@ fn scope(
     }
 }
 
-fn system_prompt(spec: &AgentSpec, nonce: &str) -> String {
+/// What the caller of an OpenAI-shaped endpoint wrote as its system message. It comes after the agent's own
+/// words, lasts for this turn and is never part of the history.
+fn instructions(stored: &[Message]) -> Option<&str> {
+    stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("instructions")?.as_str())
+}
+
+fn system_prompt(spec: &AgentSpec, caller: Option<&str>, nonce: &str) -> String {
     let own = spec.defaults.system_prompt.clone().unwrap_or_else(|| {
         format!(
             "You are {}, an assistant. Answer helpfully and briefly. Use tools when they help.",
             spec.name
         )
     });
-    format!("{own}\n\n{}", prompt::frame_rule(nonce))
+    let rule = prompt::frame_rule(nonce);
+    match caller {
+        Some(caller) => format!("{own}\n\n{rule}\n\nFor this conversation the caller adds:\n{caller}"),
+        None => format!("{own}\n\n{rule}"),
+    }
 }
 
 fn client_tools(stored: &[Message]) -> Vec<ToolSpec> {

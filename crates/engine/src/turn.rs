@@ -256,15 +256,14 @@ pub(crate) fn result_message(
     }
 }
 
-/// Stores steps in ticket order, if the claim still holds.
-pub(crate) fn append(tx: &mut Tx<'_>, claim: &Claim, steps: &mut [Message]) -> polyclaw_store::Result<()> {
-    let Some(last) = steps.last() else { return Ok(()) };
+/// Stores steps in ticket order and returns the first ticket.
+pub(crate) fn append(tx: &mut Tx<'_>, claim: &Claim, steps: &[Message]) -> polyclaw_store::Result<i64> {
+    let Some(last) = steps.last() else { return Ok(0) };
     let first = sessions::take_tickets(tx, &claim.session, steps.len(), last.created_at)?.unwrap_or_default();
     for (ticket, step) in (first..).zip(steps) {
-        step.ticket = ticket;
-        messages::insert(tx, step)?;
+        messages::insert_at(tx, step, ticket)?;
     }
-    Ok(())
+    Ok(first)
 }
 
 /// Calls of the last stored step that have no result yet.

@@ -27,6 +27,28 @@ pub struct Answer {
     pub error_code: Option<String>,
 }
 
+impl Answer {
+    /// The answer a turn's end carries whole: the database need not be asked. One with calls for its caller,
+    /// or of a task that goes on in another turn, is not.
+    pub fn told(kind: &FrameKind) -> Option<Self> {
+        let FrameKind::Ended { turn_id, state, message_id, text: Some(text), model, usage, error_code } =
+            kind
+        else {
+            return None;
+        };
+        (*state != JobState::Steered).then(|| Self {
+            turn: turn_id.clone(),
+            state: *state,
+            message_id: message_id.clone(),
+            text: text.clone(),
+            calls: Vec::new(),
+            model: model.clone(),
+            usage: *usage,
+            error_code: error_code.clone(),
+        })
+    }
+}
+
 impl Engine {
     /// The answer to a turn, or `None` if it is not there in time.
     pub async fn wait(&self, session: &SessionKey, turn: &TurnId, limit: Duration) -> Result<Option<Answer>> {
@@ -52,7 +74,10 @@ impl Engine {
                 Ok(Some(frame)) if !matches!(frame.kind, FrameKind::Ended { .. } | FrameKind::Changed) => {
                     continue;
                 }
-                Ok(Some(_)) => {}
+                Ok(Some(frame)) => match Answer::told(&frame.kind) {
+                    Some(answer) if answer.turn == *turn => return Ok(Some(answer)),
+                    _ => {}
+                },
                 Ok(None) => watch = self.hub.watch(session),
             }
             if let Some(answer) = self.answer(turn).await? {

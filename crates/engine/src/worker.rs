@@ -156,11 +156,11 @@ fn start(engine: &Engine, claim: Claim, lanes: &mut Lanes, turns: &mut JoinSet<L
 /// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
 async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
     let claimer = claimer(engine, None);
-    let family = orphan_family(engine);
+    let family = family(engine);
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         let mut taken = Vec::new();
-        for (turn, _) in jobs::orphans(tx, &claimer.node, &family, claimer.now)? {
-            if let Some(claim) = jobs::take_over(tx, &turn, &claimer, &family)? {
+        for (turn, _) in jobs::orphans(tx, &claimer.node, family.as_deref(), claimer.now)? {
+            if let Some(claim) = jobs::take_over(tx, &turn, &claimer, family.as_deref())? {
                 events::record(tx, &taken_over(&claim), claimer.now)?;
                 taken.push(claim);
             }
@@ -175,9 +175,9 @@ async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>
     Ok(())
 }
 
-/// A SQLite file has one process at a time: whatever runs there and is not ours belongs to nobody.
-pub(crate) fn orphan_family(engine: &Engine) -> String {
-    if engine.db().is_shared() { engine.family.clone() } else { "%".to_owned() }
+/// Which other names are this node's own; `None` where no other node can be.
+pub(crate) fn family(engine: &Engine) -> Option<String> {
+    engine.db().is_shared().then(|| engine.family.clone())
 }
 
 fn taken_over(claim: &Claim) -> Event {

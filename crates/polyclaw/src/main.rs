@@ -1,1 +1,45 @@
-fn main() {}
+//! The `polyclaw` binary.
+
+mod ask;
+mod chat;
+mod choice;
+mod cli;
+mod client;
+mod clock;
+mod command;
+mod current;
+mod daemon;
+mod failure;
+mod faults;
+mod health;
+mod home;
+mod http;
+mod ids;
+mod instance;
+mod log;
+mod output;
+mod settings;
+mod stream;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::failure::Failure;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let json = cli.global.json;
+    match cli.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let failure = Failure::of(&error);
+            output::report(&failure, json);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}

@@ -1,1 +1,22 @@
+//! The instance at its edges: HTTP, server-sent events, WebSocket, the OpenAI-shaped API, webhooks and the chat
+//! page. This crate translates; what a call means is decided by the engine.
 
+mod error;
+mod extract;
+mod follow;
+mod guard;
+mod http;
+mod metrics;
+mod observe;
+mod openai;
+mod page;
+mod router;
+mod serve;
+mod sse;
+mod state;
+mod ws;
+
+pub use error::{Error, Result};
+pub use router::{openapi, router};
+pub use serve::serve;
+pub use state::{AppState, Auth, Hook, Setup};

@@ -76,8 +76,9 @@ pub fn decide(
     Ok(tx.execute(SQL, params![id, state.as_str(), reason, now])? == 1)
 }
 
+/// Open questions, the first to expire first.
 pub fn pending(tx: &mut Tx<'_>) -> Result<Vec<Approval>> {
-    tx.query(select!("WHERE state = 'pending' ORDER BY id"), &[], read)
+    tx.query(select!("WHERE state = 'pending' ORDER BY expires_at, id"), &[], read)
 }
 
 fn read(row: &Row<'_>) -> Result<Approval> {

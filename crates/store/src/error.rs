@@ -102,6 +102,5 @@ impl From<postgres::Error> for Error {
 
 /// The server was not reached or the connection broke, as opposed to a value that fits no column.
 fn is_connection(error: &postgres::Error) -> bool {
-    let io = error.source().is_some_and(|source| source.is::<std::io::Error>());
-    io || error.is_closed()
+    error.is_closed() || matches!(error.source(), Some(source) if source.is::<std::io::Error>())
 }

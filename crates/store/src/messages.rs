@@ -32,6 +32,11 @@ pub struct Message {
 }
 
 pub fn insert(tx: &mut Tx<'_>, message: &Message) -> Result<()> {
+    insert_at(tx, message, message.ticket)
+}
+
+/// Stores a message under a ticket only the transaction knows.
+pub fn insert_at(tx: &mut Tx<'_>, message: &Message, ticket: i64) -> Result<()> {
     const SQL: &str =
         "INSERT INTO messages (id, session_key, session_id, ticket, role, text, parts_json, origin,
           channel, deliver, address_json, meta_json, idempotency_key, turn_id, created_at)
@@ -45,7 +50,7 @@ pub fn insert(tx: &mut Tx<'_>, message: &Message) -> Result<()> {
             &message.id,
             &message.session,
             &message.session_id,
-            message.ticket,
+            ticket,
             message.role.as_str(),
             &message.text,
             parts.as_ref(),

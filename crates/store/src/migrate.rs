@@ -57,6 +57,11 @@ pub(crate) fn postgres(client: &mut postgres::Client) -> Result<()> {
     Ok(tx.commit()?)
 }
 
+/// Whether this build knows a file's schema.
+pub(crate) fn check_sqlite(found: i64) -> Result<()> {
+    check(found, SQLITE).map(drop)
+}
+
 fn check(found: i64, migrations: &[&str]) -> Result<i64> {
     let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
     if found > known { Err(Error::NewerSchema { found, known }) } else { Ok(known) }

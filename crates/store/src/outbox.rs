@@ -7,6 +7,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
+use crate::jobs::earlier_lives;
 use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
@@ -115,14 +116,26 @@ pub fn settle(tx: &mut Tx<'_>, id: &OutboxId, outcome: &Outcome, now: Millis) ->
 
 /// Parts whose sender died while sending: nobody knows whether they arrived. Their rows are taken for this
 /// transaction, so that a sender that was only slow can not settle one in between.
-pub fn orphans(tx: &mut Tx<'_>, node: &NodeId, family: &str, now: Millis) -> Result<Vec<Parcel>> {
+pub fn orphans(tx: &mut Tx<'_>, node: &NodeId, family: Option<&str>, now: Millis) -> Result<Vec<Parcel>> {
     const SQL: &str = select!(
         "WHERE o.state = 'sending' AND o.node <> $1
-           AND (o.lease_until < $2 OR substr(o.node, 1, length($3)) = $3) ORDER BY o.id /* skip locked */"
+           AND (o.lease_until < $2 OR substr(o.node, 1, length($3)) = $3) ORDER BY o.lease_until /* skip locked */"
     );
     let now = tx.lease_clock(now)?;
-    let earlier = format!("{family}/");
+    let earlier = earlier_lives(family);
     tx.query(SQL, params![node, now, &earlier], read)
+}
+
+/// Parts that waited past their time.
+pub fn expired(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<Parcel>> {
+    const SQL: &str = select!("WHERE o.state = 'pending' AND o.expires_at < $1 ORDER BY o.next_at, o.id");
+    tx.query(SQL, params![now], read)
+}
+
+/// Parts still on their way.
+pub fn unsettled(tx: &mut Tx<'_>) -> Result<i64> {
+    const SQL: &str = "SELECT COUNT(*) FROM outbox WHERE state IN ('pending', 'sending')";
+    Ok(tx.query_one(SQL, &[], |row| row.int(0))?.unwrap_or(0))
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &OutboxId) -> Result<Option<Parcel>> {

@@ -14,7 +14,9 @@ use crate::migrate;
 use crate::tx::{Statements, Tx};
 
 /// Deadlocks and lost connections before commit are tried again this often.
-const TRIES: u32 = 3;
+const TRIES: u32 = 4;
+/// The loser of a deadlock that came back at once would take the winner's row from under it, and meet it again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Postgres {
     url: String,
@@ -90,7 +92,12 @@ impl Connection {
         let mut tries = 1;
         loop {
             match self.once(body) {
-                Err(Error::Unavailable { in_doubt: false, .. }) if tries < TRIES => tries += 1,
+                Err(Error::Unavailable { in_doubt: false, .. }) if tries < TRIES => {
+                    // A connection notices only when it is used that it was cut, so it is not used again.
+                    self.live = None;
+                    thread::sleep(PAUSE * tries);
+                    tries += 1;
+                }
                 answer => return answer,
             }
         }

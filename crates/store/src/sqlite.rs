@@ -201,7 +201,7 @@ fn configure(connection: &Connection) -> Result<()> {
 }
 
 /// 3.51.3 mends a defect that can lose WAL content; 3.52.0 was withdrawn.
-fn check_version(text: &str, number: i32) -> Result<()> {
+pub(crate) fn check_version(text: &str, number: i32) -> Result<()> {
     if number >= 3_051_003 && number != 3_052_000 { Ok(()) } else { Err(Error::BadSqlite(text.to_owned())) }
 }
 

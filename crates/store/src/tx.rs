@@ -1,5 +1,6 @@
 //! One transaction on either engine. Parameters are written `$1`, `$2`: PostgreSQL's way, which SQLite reads
-//! as names. `/* skip locked */` is a comment to SQLite and `FOR UPDATE SKIP LOCKED` to PostgreSQL.
+//! as names. `/* skip locked */` is a comment to SQLite and `FOR UPDATE SKIP LOCKED` to PostgreSQL, `/* lock */`
+//! likewise `FOR UPDATE`.
 
 use std::collections::HashMap;
 
@@ -212,7 +213,7 @@ impl Statements {
 }
 
 fn for_postgres(sql: &str) -> String {
-    sql.replace("/* skip locked */", "FOR UPDATE SKIP LOCKED")
+    sql.replace("/* skip locked */", "FOR UPDATE SKIP LOCKED").replace("/* lock */", "FOR UPDATE")
 }
 
 /// `$3` is a name to SQLite, numbered by first appearance: each is bound by the number in its name.

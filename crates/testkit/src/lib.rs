@@ -1,4 +1,12 @@
-//! What tests and benchmarks need around the real thing. Never a dependency of the product.
+//! What tests, benchmarks and `polyclaw selftest` need around the real engine. Nothing here is on the path of a
+//! real message.
 
 pub mod model_server;
+pub mod platform;
+mod ports;
 pub mod postgres;
+pub mod simulator;
+pub mod world;
+
+pub use ports::script::{Line, Script, Scripted, last_user};
+pub use ports::{Faulty, Fired, Outlet, Seeded, SimClock, Tools};

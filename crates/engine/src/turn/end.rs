@@ -258,7 +258,7 @@ async fn commit(engine: &Engine, last: Last) -> Result<()> {
 fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
     sessions::take_tickets(tx, &last.claim.session, 0, last.now)?;
     jobs::end(tx, &last.claim, &last.end, last.now)?;
-    append(tx, &last.claim, &mut last.steps.clone())?;
+    append(tx, &last.claim, &last.steps)?;
     if let Some((model, spent)) = &last.final_call {
         let claim = &last.claim;
         let call = usage::Call {

@@ -9,6 +9,7 @@ use polyclaw_domain::provider::{Delta, ErrorClass, ProviderError, Reply};
 use polyclaw_domain::turn::Turn;
 use polyclaw_store::jobs::{self, Claim};
 use polyclaw_store::{Tx, usage};
+use tokio::sync::Notify;
 
 use crate::core::Engine;
 use crate::hub::FrameKind;
@@ -60,8 +61,10 @@ async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> R
     let prompt = context.prompt();
     engine.reach(KillPoint::PromptBuilt).await;
     let claim = &running.claim;
+    let begun = Notify::new();
     let sink = |delta: Delta| {
         running.pulse(engine.now());
+        begun.notify_one();
         let turn_id = claim.turn.clone();
         let kind = match delta {
             Delta::Text(text) => FrameKind::Delta { turn_id, text },
@@ -70,8 +73,15 @@ async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> R
         };
         engine.hub.publish(&claim.session, kind);
     };
-    let asked = engine.provider().stream(&context.candidates, &prompt, &sink);
-    let reply = asked.await;
+    let mut asked = engine.provider().stream(&context.candidates, &prompt, &sink);
+    let reply = tokio::select! {
+        biased;
+        reply = &mut asked => reply,
+        () = begun.notified() => {
+            engine.reach(KillPoint::MidStream).await;
+            asked.await
+        }
+    };
     if let Err(error) = &reply {
         tracing::warn!(class = error.class.as_str(), model = %error.model, "no model answered: {}", error.message);
     }
@@ -86,7 +96,7 @@ async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply
     let (owned, stored, model, spent) = (claim.clone(), step.clone(), reply.model.to_string(), reply.usage);
     let write = move |tx: &mut Tx<'_>| {
         check_claim(tx, &owned)?;
-        append(tx, &owned, &mut [stored.clone()])?;
+        let ticket = append(tx, &owned, std::slice::from_ref(&stored))?;
         let call = usage::Call {
             session: &owned.session,
             turn: &owned.turn,
@@ -94,9 +104,10 @@ async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply
             model: &model,
             usage: spent,
         };
-        usage::record(tx, &call, now)
+        usage::record(tx, &call, now)?;
+        Ok(ticket)
     };
-    lost(engine.persist(write).await)?;
+    step.ticket = lost(engine.persist(write).await)?;
     context.push(step);
     Ok(())
 }

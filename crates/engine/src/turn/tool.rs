@@ -113,13 +113,14 @@ async fn store_result(
     let (claim, call_id, stored) = (running.claim.clone(), call.id.clone(), step.clone());
     let write = move |tx: &mut Tx<'_>| {
         check_claim(tx, &claim)?;
-        append(tx, &claim, &mut [stored.clone()])?;
+        let ticket = append(tx, &claim, std::slice::from_ref(&stored))?;
         if let Some(begun) = begun {
             intents::close(tx, &claim.turn, &call_id, begun, now)?;
         }
-        jobs::is_steered(tx, &claim.session)
+        Ok((ticket, jobs::is_steered(tx, &claim.session)?))
     };
-    let steered = lost(engine.persist(write).await)?;
+    let (ticket, steered) = lost(engine.persist(write).await)?;
+    step.ticket = ticket;
     context.push(step);
     Ok(steered)
 }

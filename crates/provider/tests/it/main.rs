@@ -12,4 +12,3 @@ mod quiet;
 mod reuse;
 mod streaming;
 mod tools;
-mod tmp;

@@ -156,7 +156,6 @@ CREATE TABLE outbox (
 );
 CREATE INDEX outbox_pending ON outbox (next_at) WHERE state = 'pending';
 CREATE INDEX outbox_sending ON outbox (lease_until) WHERE state = 'sending';
-CREATE INDEX outbox_state ON outbox (state, id);
 CREATE INDEX outbox_order ON outbox (session_key, id) WHERE state IN ('pending', 'sending');
 
 CREATE TABLE approvals (
@@ -180,7 +179,7 @@ CREATE TABLE usage (
   session_key TEXT COLLATE "C" NOT NULL,
   turn_id TEXT COLLATE "C" NOT NULL,
   agent_id TEXT COLLATE "C" NOT NULL,
-  model TEXT NOT NULL,
+  model TEXT COLLATE "C" NOT NULL,
   input_tokens BIGINT,
   output_tokens BIGINT,
   cached_tokens BIGINT,

@@ -156,7 +156,6 @@ CREATE TABLE outbox (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX outbox_pending ON outbox (next_at) WHERE state = 'pending';
 CREATE INDEX outbox_sending ON outbox (lease_until) WHERE state = 'sending';
-CREATE INDEX outbox_state ON outbox (state, id);
 CREATE INDEX outbox_order ON outbox (session_key, id) WHERE state IN ('pending', 'sending');
 
 CREATE TABLE approvals (

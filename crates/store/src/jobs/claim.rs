@@ -105,36 +105,49 @@ pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Resu
     Ok(tx.execute(SQL, params![&claim.turn, &claim.node, claim.attempt, until])? == 1)
 }
 
-/// Whether this node still holds the claim: every step a turn stores asks first.
+/// Whether this node still holds the claim: every step a turn stores asks first. The row is taken, so that a
+/// take-over waits for the step and finds it.
 pub fn holds(tx: &mut Tx<'_>, claim: &Claim) -> Result<bool> {
     const SQL: &str = "SELECT attempt FROM jobs
-        WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
+        WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running' /* lock */";
     Ok(tx.query_one(SQL, params![&claim.turn, &claim.node, claim.attempt], |row| row.int(0))?.is_some())
 }
 
-/// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one.
+/// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one. In the order of
+/// the index of running turns: by `seq` SQLite would read every turn there ever was.
 pub fn orphans(
     tx: &mut Tx<'_>,
     node: &NodeId,
-    family: &str,
+    family: Option<&str>,
     now: Millis,
 ) -> Result<Vec<(TurnId, SessionKey)>> {
     const SQL: &str = "SELECT turn_id, session_key FROM jobs
         WHERE state = 'running' AND node <> $1 AND (lease_until < $2 OR substr(node, 1, length($3)) = $3)
-        ORDER BY seq LIMIT 64";
+        ORDER BY lane, agent_id, started_at LIMIT 64";
     let now = tx.lease_clock(now)?;
-    let earlier = format!("{family}/");
+    let earlier = earlier_lives(family);
     tx.query(SQL, params![node, now, &earlier], |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
 }
 
+/// What the names of a node's earlier lives begin with. With no family every other node is one: a SQLite file
+/// has one process at a time, so whatever runs there and is not ours belongs to nobody.
+pub(crate) fn earlier_lives(family: Option<&str>) -> String {
+    family.map_or_else(String::new, |family| format!("{family}/"))
+}
+
 /// Takes an orphan over; `None` if somebody else was faster.
-pub fn take_over(tx: &mut Tx<'_>, turn: &TurnId, claimer: &Claimer, family: &str) -> Result<Option<Claim>> {
+pub fn take_over(
+    tx: &mut Tx<'_>,
+    turn: &TurnId,
+    claimer: &Claimer,
+    family: Option<&str>,
+) -> Result<Option<Claim>> {
     const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1
         WHERE turn_id = $1 AND state = 'running' AND node <> $2
           AND (lease_until < $4 OR substr(node, 1, length($5)) = $5)
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop, trace_id";
     let now = tx.lease_clock(claimer.now)?;
-    let earlier = format!("{family}/");
+    let earlier = earlier_lives(family);
     tx.query_one(SQL, params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier], read)
 }
 

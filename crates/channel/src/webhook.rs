@@ -1,0 +1,155 @@
+//! The generic channel: answers are posted as JSON to an address of the operator's choice.
+//!
+//! The body is `{key, peer, thread, text}`. `Idempotency-Key` carries the same key, and
+//! `X-Polyclaw-Signature: sha256=<hex>` is the HMAC-SHA256 of the body under the account's secret.
+
+mod account;
+mod answer;
+mod signature;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use polyclaw_domain::channel::{Capabilities, Channel, Sent};
+use polyclaw_domain::config;
+use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::port::Pending;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+use serde::Serialize;
+
+pub use account::Account;
+
+use crate::Error;
+
+/// The channel's name in addresses.
+pub const NAME: &str = "webhook";
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// Below the engine's own limit, so that this adapter is the one to say what is known.
+const WHOLE: Duration = Duration::from_secs(25);
+
+pub struct Webhook {
+    accounts: BTreeMap<String, Line>,
+}
+
+/// One account with the client that reaches it.
+struct Line {
+    account: Account,
+    url: Url,
+    client: Client,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    key: &'a str,
+    peer: &'a str,
+    thread: Option<&'a str>,
+    text: &'a str,
+}
+
+impl Webhook {
+    pub fn new(accounts: impl IntoIterator<Item = (String, Account)>) -> Result<Self, Error> {
+        Self::with_patience(accounts, WHOLE)
+    }
+
+    /// `patience`: how long a send may take in all.
+    pub fn with_patience(
+        accounts: impl IntoIterator<Item = (String, Account)>,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        let (remote, local) = (client(Reach::Remote, patience)?, client(Reach::Loopback, patience)?);
+        let line = |(name, account): (String, Account)| {
+            let url = account.url().ok_or_else(|| Error::ReplyUrl { account: name.clone() })?;
+            let client = if is_loopback(&url) { &local } else { &remote }.clone();
+            Ok((name, Line { account, url, client }))
+        };
+        Ok(Self { accounts: accounts.into_iter().map(line).collect::<Result<_, _>>()? })
+    }
+
+    /// The accounts of a config that have somewhere to post answers to.
+    pub fn from_config(webhooks: &BTreeMap<String, config::Webhook>) -> Result<Self, Error> {
+        let account = |(name, webhook): (&String, &config::Webhook)| {
+            Account::from_config(webhook).map(|account| (name.clone(), account))
+        };
+        Self::new(webhooks.iter().filter_map(account))
+    }
+
+    async fn post(&self, key: &str, outgoing: &Outgoing) -> Sent {
+        let address = outgoing.address();
+        let Some(line) = self.accounts.get(&address.account) else {
+            return Sent::Rejected { reason: format!("webhook '{}' has no reply_url", address.account) };
+        };
+        let body =
+            Body { key, peer: &address.peer, thread: address.thread.as_deref(), text: outgoing.text() };
+        match serde_json::to_vec(&body) {
+            Ok(body) => line.post(key, body).await,
+            Err(error) => {
+                Sent::Rejected { reason: format!("the message cannot be written as JSON: {error}") }
+            }
+        }
+    }
+}
+
+impl Line {
+    async fn post(&self, key: &str, body: Vec<u8>) -> Sent {
+        let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
+        request = request.header("Idempotency-Key", key);
+        if let Some(secret) = &self.account.reply_secret {
+            request = request.header(signature::HEADER, signature::sign(secret, &body));
+        }
+        match request.body(body).send().await {
+            Ok(response) => answer::read(response, self.account.idempotent).await,
+            Err(error) => answer::failure(error),
+        }
+    }
+}
+
+impl Channel for Webhook {
+    fn capabilities(&self, account: &str) -> Capabilities {
+        let line = self.accounts.get(account);
+        Capabilities {
+            idempotent_send: line.is_some_and(|line| line.account.idempotent),
+            max_chars: line.map_or(Account::MAX_CHARS, |line| line.account.max_chars),
+        }
+    }
+
+    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(self.post(key, outgoing))
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.accounts.iter().map(|(name, line)| (name, &line.account))).finish()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Reach {
+    Remote,
+    Loopback,
+}
+
+fn client(reach: Reach, patience: Duration) -> Result<Client, Error> {
+    let mut builder = Client::builder()
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        // A kept connection that the platform closes under a request leaves a message unknown that never
+        // arrived. A fresh one either connects, or nothing was sent.
+        .pool_max_idle_per_host(0)
+        .connect_timeout(CONNECT)
+        .timeout(patience);
+    if let Reach::Loopback = reach {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| Error::Client(error.to_string()))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}

@@ -1,0 +1,48 @@
+//! What is known about one receiver of answers.
+
+use std::fmt;
+
+use polyclaw_domain::config::{self, Secret};
+use reqwest::Url;
+
+#[derive(Clone)]
+pub struct Account {
+    /// May hold a secret of its own in its path or query, so it is never shown.
+    pub reply_url: String,
+    pub reply_secret: Option<Secret>,
+    /// The receiver knows a key it has seen.
+    pub idempotent: bool,
+    pub max_chars: usize,
+}
+
+impl Account {
+    /// Longest text of one message where nothing else is known.
+    pub const MAX_CHARS: usize = 16_000;
+
+    pub fn from_config(webhook: &config::Webhook) -> Option<Self> {
+        Some(Self {
+            reply_url: webhook.reply_url.clone()?,
+            reply_secret: webhook.reply_secret.clone(),
+            idempotent: webhook.idempotent,
+            max_chars: Self::MAX_CHARS,
+        })
+    }
+
+    pub(super) fn url(&self) -> Option<Url> {
+        Url::parse(&self.reply_url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.url().and_then(|url| url.host_str().map(str::to_owned));
+        f.debug_struct("Account")
+            .field("host", &host)
+            .field("signed", &self.reply_secret.is_some())
+            .field("idempotent", &self.idempotent)
+            .field("max_chars", &self.max_chars)
+            .finish()
+    }
+}

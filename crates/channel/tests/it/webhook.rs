@@ -1,0 +1,197 @@
+use std::time::{Duration, Instant};
+
+use polyclaw_channel::webhook::{Account, NAME, Webhook};
+use polyclaw_domain::channel::{Address, Channel, Sent};
+use polyclaw_domain::config::Secret;
+use polyclaw_domain::delivery::{Outgoing, Policy, gate};
+use polyclaw_testkit::platform::{Outcome, Platform};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+const SHORT: Duration = Duration::from_millis(500);
+
+fn account(url: &str) -> Account {
+    Account { reply_url: url.to_owned(), reply_secret: None, idempotent: false, max_chars: 100 }
+}
+
+fn webhook(account: Account) -> Webhook {
+    Webhook::with_patience([("desk".to_owned(), account)], SHORT).unwrap()
+}
+
+fn outgoing(account: &str, text: &str) -> Outgoing {
+    let address = Address {
+        channel: NAME.to_owned(),
+        account: account.to_owned(),
+        peer: "ann".to_owned(),
+        thread: Some("t-1".to_owned()),
+    };
+    gate(Some(address), Policy::OPEN, text.to_owned()).unwrap()
+}
+
+async fn send(webhook: &Webhook, key: &str) -> Sent {
+    webhook.send(key, &outgoing("desk", "hello")).await
+}
+
+#[tokio::test]
+async fn an_answer_arrives_whole_signed_and_under_its_key() {
+    let platform = Platform::start();
+    platform.require_signature("s3cret");
+    let signed = Account { reply_secret: Some(Secret::new("s3cret")), ..account(&platform.reply_url()) };
+    let webhook = webhook(signed);
+    let text = "grüße, 你好 \"quoted\"\nsecond line";
+    let sent = webhook.send("turn-1-0", &outgoing("desk", text)).await;
+    assert_eq!(sent, Sent::Accepted { platform_id: Some("reply-1".to_owned()) });
+    let seen = &platform.wait_for(1).await[0];
+    assert_eq!((seen.key.as_str(), seen.text.as_str()), ("turn-1-0", text));
+    assert_eq!((seen.peer.as_str(), seen.thread.as_deref()), ("ann", Some("t-1")));
+}
+
+#[tokio::test]
+async fn a_wrong_secret_is_a_refusal() {
+    let platform = Platform::start();
+    platform.require_signature("s3cret");
+    let signed = Account { reply_secret: Some(Secret::new("other")), ..account(&platform.reply_url()) };
+    let sent = send(&webhook(signed), "k").await;
+    assert!(matches!(&sent, Sent::Rejected { reason } if reason.contains("401")), "{sent:?}");
+}
+
+/// What each outcome means where a repeat is recognised, and where it is not.
+#[tokio::test]
+async fn only_what_surely_did_not_arrive_is_tried_again() {
+    let later = |seconds| Outcome::Later { status: 503, seconds };
+    let table = [
+        (Outcome::Status(400), "rejected", "rejected"),
+        (Outcome::Status(404), "rejected", "rejected"),
+        (Outcome::Status(307), "rejected", "rejected"),
+        (Outcome::Status(429), "retry", "retry"),
+        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
+        (later(2), "retry after 2000", "retry after 2000"),
+        (later(u64::MAX), "retry after 18446744073709551615", "retry after 18446744073709551615"),
+        (Outcome::Status(503), "unknown", "retry"),
+        (Outcome::ShownThenStatus(500), "unknown", "retry"),
+        (Outcome::Status(502), "unknown", "retry"),
+        (Outcome::ShownThenCut, "unknown", "unknown"),
+        (Outcome::Cut, "unknown", "unknown"),
+        (Outcome::ShownThenHang, "unknown", "unknown"),
+    ];
+    let platform = Platform::start();
+    let plain = webhook(account(&platform.reply_url()));
+    let knowing = webhook(Account { idempotent: true, ..account(&platform.reply_url()) });
+    for (outcome, on_plain, on_knowing) in table {
+        for (webhook, expected) in [(&plain, on_plain), (&knowing, on_knowing)] {
+            platform.push(outcome);
+            assert_eq!(word(&send(webhook, "k").await), expected, "{outcome:?}");
+        }
+    }
+    assert_eq!(platform.arrivals().len(), table.len() * 2, "each was posted once, redirects included");
+}
+
+fn word(sent: &Sent) -> String {
+    match sent {
+        Sent::Accepted { .. } => "accepted".to_owned(),
+        Sent::Rejected { .. } => "rejected".to_owned(),
+        Sent::Retry { after_ms: Some(ms), .. } => format!("retry after {ms}"),
+        Sent::Retry { after_ms: None, .. } => "retry".to_owned(),
+        Sent::Unknown { .. } => "unknown".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_platform_that_is_not_there_got_nothing() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    for url in [format!("http://{address}/r"), format!("https://{address}/r")] {
+        assert_eq!(word(&send(&webhook(account(&url)), "k").await), "retry", "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_sent_nothing() {
+    let platform = Platform::start();
+    let url = platform.reply_url().replace("http://", "https://");
+    assert_eq!(word(&send(&webhook(account(&url)), "k").await), "retry");
+    assert!(platform.arrivals().is_empty());
+}
+
+#[tokio::test]
+async fn the_status_decides_whatever_the_body_is() {
+    let id = |id: &str| Sent::Accepted { platform_id: Some(id.to_owned()) };
+    let none = Sent::Accepted { platform_id: None };
+    let endless = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
+    let table = [
+        (whole(r#"{"id":"m-1"}"#), id("m-1")),
+        (whole(r#"{"id":17}"#), id("17")),
+        (whole(r#"{"id":null}"#), none.clone()),
+        (whole("ok"), none.clone()),
+        (whole(""), none.clone()),
+        (whole(&endless), none.clone()),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"id\":".to_owned(), none.clone()),
+    ];
+    for (answer, expected) in table {
+        let url = answers_with(answer).await;
+        assert_eq!(send(&webhook(account(&url)), "k").await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_does_not_hold_the_outbox() {
+    let url = answers_with("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_owned()).await;
+    let started = Instant::now();
+    assert_eq!(word(&send(&webhook(account(&url)), "k").await), "accepted");
+    assert!(started.elapsed() < SHORT * 4);
+}
+
+fn whole(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+}
+
+/// A server that gives one connection these bytes and then waits until the client leaves.
+async fn answers_with(answer: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/r", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut request = [0; 4096];
+        let _ = socket.read(&mut request).await;
+        let _ = socket.write_all(answer.as_bytes()).await;
+        while socket.read(&mut request).await.is_ok_and(|read| read > 0) {}
+    });
+    url
+}
+
+#[tokio::test]
+async fn an_account_without_a_reply_url_takes_no_answers() {
+    let sent = webhook(account("http://127.0.0.1:9/r")).send("k", &outgoing("other", "hello")).await;
+    assert_eq!(word(&sent), "rejected");
+}
+
+#[test]
+fn a_url_that_leads_nowhere_is_refused_at_the_start() {
+    for url in ["", "chat.example.com/r", "ftp://chat.example.com", "file:///etc/passwd", "https://"] {
+        let error = Webhook::new([("desk".to_owned(), account(url))]).unwrap_err();
+        assert_eq!(error.code(), "channel.reply_url", "{url}");
+    }
+}
+
+#[test]
+fn capabilities_are_those_of_the_account() {
+    let webhook = webhook(Account { idempotent: true, ..account("https://chat.example.com/r") });
+    let capabilities = webhook.capabilities("desk");
+    assert!(capabilities.idempotent_send);
+    assert_eq!(capabilities.max_chars, 100);
+    assert!(!webhook.capabilities("other").idempotent_send);
+}
+
+#[tokio::test]
+async fn neither_the_secret_nor_the_address_shows() {
+    let account = Account {
+        reply_secret: Some(Secret::new("s3cret")),
+        ..account("http://user:pa55@127.0.0.1:9/T0K3N/r?key=T0K3N")
+    };
+    let shown = format!("{account:?} {:?}", webhook(account.clone()));
+    let failed = format!("{:?}", send(&webhook(account), "k").await);
+    for text in [shown, failed] {
+        assert!(!["s3cret", "pa55", "T0K3N"].iter().any(|secret| text.contains(secret)), "{text}");
+    }
+}

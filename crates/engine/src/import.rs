@@ -1,0 +1,115 @@
+//! Conversations that began elsewhere: a client that keeps its own history brings it along.
+
+use polyclaw_domain::channel::INTERNAL;
+use polyclaw_domain::id::{AgentId, MessageId, SessionId, TurnId};
+use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_store::messages::{self, Message};
+use polyclaw_store::{Tx, agents, jobs, sessions};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::turn::open_calls;
+
+/// One message of a conversation as its client tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    pub role: Role,
+    pub text: String,
+    pub parts: Vec<Part>,
+}
+
+impl Engine {
+    /// Stores what was said elsewhere as the beginning of a session. Nothing of it drives a turn, and a session
+    /// in which something was said already is left as it is.
+    pub async fn import_history(&self, key: &SessionKey, agent: &AgentId, past: Vec<Past>) -> Result<()> {
+        let session = self.imported_session(key, agent, &past);
+        // Derived ids, so that a transaction that is run again makes the same rows.
+        let import = self.next_id();
+        let write = move |tx: &mut Tx<'_>| {
+            if agents::get(tx, &session.agent)?.is_none() {
+                return Ok(false);
+            }
+            let stored = sessions::ensure(tx, &session)?;
+            if messages::last_ticket(tx, &stored.key)? == 0 {
+                insert(tx, &stored, &past, &import)?;
+            }
+            Ok(true)
+        };
+        match self.db().write(write).await? {
+            true => Ok(()),
+            false => Err(Error::UnknownAgent(agent.to_string())),
+        }
+    }
+
+    /// Calls the newest turn of a session left to its caller, still without a result.
+    pub async fn open_calls(&self, key: &SessionKey) -> Result<Vec<ToolCall>> {
+        let wanted = key.clone();
+        let read = move |tx: &mut Tx<'_>| {
+            let newest = jobs::list(tx, Some(&wanted), None, 1)?.pop();
+            let Some(job) = newest.filter(|job| job.state == JobState::Done) else { return Ok(Vec::new()) };
+            Ok(open_calls(&messages::of_turn(tx, &job.turn)?))
+        };
+        Ok(self.db().read(read).await?)
+    }
+
+    fn imported_session(&self, key: &SessionKey, agent: &AgentId, past: &[Past]) -> Session {
+        let now = self.now();
+        let first = past.iter().find(|message| message.role == Role::User);
+        Session {
+            key: key.clone(),
+            id: SessionId::new(self.next_id()),
+            agent: agent.clone(),
+            active_agent: agent.clone(),
+            model_override: None,
+            delivers: true,
+            sends: true,
+            owner: None,
+            lane: Lane::Main,
+            spawn_depth: 0,
+            delegation_depth: 0,
+            address: None,
+            status: Status::Active,
+            title: first.and_then(|message| title(&message.text)),
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+/// The first line of what began a conversation.
+pub(crate) fn title(text: &str) -> Option<String> {
+    let title: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+    Some(title).filter(|title| !title.is_empty())
+}
+
+fn insert(tx: &mut Tx<'_>, session: &Session, past: &[Past], import: &str) -> polyclaw_store::Result<()> {
+    let now = session.created_at;
+    let first = sessions::take_tickets(tx, &session.key, past.len(), now)?.unwrap_or(1);
+    for (ticket, said) in (first..).zip(past) {
+        let origin =
+            if said.role == Role::User { Origin::User } else { Origin::Agent(session.agent.clone()) };
+        let message = Message {
+            id: MessageId::new(format!("{import}-{ticket}")),
+            session: session.key.clone(),
+            session_id: session.id.clone(),
+            ticket,
+            role: said.role,
+            text: said.text.clone(),
+            parts: said.parts.clone(),
+            origin,
+            channel: INTERNAL.to_owned(),
+            deliver: false,
+            address: None,
+            meta: Some(serde_json::json!({ "imported": true })),
+            idempotency_key: None,
+            turn: TurnId::new(import),
+            created_at: now,
+        };
+        messages::insert(tx, &message)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+use polyclaw_domain::id::{AgentId, TraceId};
+use polyclaw_domain::message::Origin;
+use polyclaw_domain::relay::Refusal;
+use polyclaw_engine::Error;
+use polyclaw_engine::ingress::Relayed;
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Line, Scripted};
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_answered() {
+    let world = World::new().await;
+    let answer = world.says("hello").await;
+    assert_eq!(answer.text, "echo: hello");
+    assert_eq!(answer.usage.input_tokens, Some(10));
+    world.settled().await;
+    assert_eq!(world.ground.outlet.visible().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_delivered_twice_is_taken_once() {
+    let world = World::new().await;
+    let mut inbound = World::inbound("me", "hello");
+    inbound.platform_id = Some("p1".into());
+    let first = world.engine.accept(inbound.clone()).await.unwrap();
+    let again = world.engine.accept(inbound).await.unwrap();
+    assert!(again.duplicate && again.message_id == first.message_id && again.turn_id == first.turn_id);
+    world.answer(&first).await;
+    let mut keyed = World::inbound("me", "other");
+    keyed.idempotency_key = Some("k".into());
+    let first = world.engine.accept(keyed.clone()).await.unwrap();
+    assert!(world.engine.accept(keyed).await.unwrap().duplicate);
+    world.answer(&first).await;
+    world.settled().await;
+    assert_eq!(world.ground.outlet.visible().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_not_be_taken_is_refused_with_a_reason() {
+    let world = World::new().await;
+    assert!(matches!(world.sends("me", "  ").await, Err(Error::EmptyMessage)));
+    assert!(matches!(world.sends("me", &"x".repeat(1_000_001)).await, Err(Error::TooLong(..))));
+    let mut stranger = World::inbound("me", "hi");
+    stranger.agent = AgentId::parse("nobody").unwrap();
+    assert!(matches!(world.engine.accept(stranger).await, Err(Error::UnknownAgent(_))));
+    world.engine.start_draining();
+    assert!(matches!(world.sends("me", "hi").await, Err(Error::Draining)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fifty_first_waiting_message_is_refused_and_the_rest_are_answered() {
+    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let held = std::sync::Arc::clone(&gate);
+    let model = Scripted::new(move |prompt| {
+        let count = prompt.messages.len();
+        vec![Line::Gate(std::sync::Arc::clone(&held)), Line::Say(format!("{count} messages"))]
+    });
+    let world = World::with(model).await;
+    world.sends("me", "first").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    for n in 0..50 {
+        world.sends("me", &format!("waiting {n}")).await.unwrap();
+    }
+    let refused = world.sends("me", "one too many").await;
+    assert!(matches!(refused, Err(Error::BacklogFull(50))));
+    gate.add_permits(10);
+    world.settled().await;
+    let texts: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["1 messages", "52 messages"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loops_between_sessions_are_refused() {
+    let world = World::new().await;
+    world.says("hello").await;
+    let relayed = |from: &str, hop: u32| {
+        let mut inbound = World::inbound("me", "ping");
+        inbound.origin = Origin::Agent(AgentId::main());
+        inbound.relayed = Some(Relayed { from: World::key(from), hop, trace: TraceId::new("t") });
+        inbound
+    };
+    let refused = |result: Result<_, Error>| match result {
+        Err(Error::Relay(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(world.engine.accept(relayed("me", 1)).await), Refusal::SelfSend);
+    assert_eq!(refused(world.engine.accept(relayed("other", 8)).await), Refusal::TooManyHops(8));
+    for _ in 0..20 {
+        world.engine.accept(relayed("other", 1)).await.unwrap();
+        world.settled().await;
+    }
+    assert_eq!(refused(world.engine.accept(relayed("other", 1)).await), Refusal::BudgetSpent(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_of_another_session_never_steers() {
+    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let world = World::with(crate::worker(2, &gate)).await;
+    let task = world.sends("me", "work").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    let mut mail = World::inbound("me", "news");
+    mail.origin = Origin::Agent(AgentId::main());
+    mail.relayed = Some(Relayed { from: World::key("other"), hop: 1, trace: TraceId::new("t") });
+    mail.deliver = false;
+    let mail = world.engine.accept(mail).await.unwrap();
+    gate.add_permits(10);
+    assert_eq!(world.answer(&task).await.text, "the work is done");
+    assert_eq!(world.state(&task.turn_id).await, polyclaw_domain::job::JobState::Done);
+    world.answer(&mail).await;
+    world.settled().await;
+    assert_eq!(world.ground.outlet.visible().len(), 1, "the reply to mail stays inside");
+}

@@ -1,0 +1,102 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::{Lane, Priority};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line, Scripted};
+use tokio::sync::Semaphore;
+
+fn to(agent: &str, peer: &str, priority: Priority) -> Inbound {
+    let agent = AgentId::parse(agent).unwrap();
+    let mut inbound = World::inbound(peer, &format!("{agent}/{peer}"));
+    inbound.session = SessionKey::direct(&agent, "chat", peer);
+    inbound.agent = agent;
+    inbound.priority = priority;
+    inbound
+}
+
+/// One slot, a gate before each answer, and the order in which messages were shown to the model.
+async fn one_slot(agents: &[&str]) -> (World, Arc<Semaphore>, Arc<Mutex<Vec<String>>>) {
+    let (gate, order) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (held, seen) = (Arc::clone(&gate), Arc::clone(&order));
+    let model = Scripted::new(move |prompt| {
+        seen.lock().unwrap().push(polyclaw_testkit::last_user(prompt).to_owned());
+        vec![Line::Gate(Arc::clone(&held)), Line::Say("ok".into())]
+    });
+    let mut ground = World::with(model).await.killed().await;
+    ground.settings.slots = HashMap::from([(Lane::Main, 1)]);
+    for agent in agents {
+        ground.add_agent(agent).await;
+    }
+    (ground.wake(Faulty::never()), gate, order)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_direct_message_goes_before_background_work() {
+    let (world, gate, order) = one_slot(&[]).await;
+    for (peer, priority) in [
+        ("busy", Priority::Direct),
+        ("late", Priority::Background),
+        ("hook", Priority::Webhook),
+        ("dm", Priority::Direct),
+    ] {
+        world.engine.accept(to("main", peer, priority)).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    gate.add_permits(10);
+    world.settled().await;
+    assert_eq!(*order.lock().unwrap(), ["main/busy", "main/dm", "main/hook", "main/late"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_agent_does_not_starve_another() {
+    let (world, gate, order) = one_slot(&["ops"]).await;
+    for n in 0..20 {
+        world.engine.accept(to("main", &format!("p{n:02}"), Priority::Direct)).await.unwrap();
+    }
+    world.engine.accept(to("ops", "q", Priority::Direct)).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    gate.add_permits(100);
+    world.settled().await;
+    let at = order.lock().unwrap().iter().position(|text| text == "ops/q").unwrap();
+    assert!(at <= 2, "served as number {at}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_session_does_not_block_another() {
+    let gate = Arc::new(Semaphore::new(0));
+    let world = World::with(crate::worker(1, &gate)).await;
+    world.sends("slow", "work").await.unwrap();
+    let other = world.sends("fast", "hello").await.unwrap();
+    assert_eq!(world.answer(&other).await.text, "reply to hello");
+    gate.add_permits(1);
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lane_slots_are_respected() {
+    let (gate, now, most) =
+        (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(0_i32)), Arc::new(Mutex::new(0)));
+    let (held, running, peak) = (Arc::clone(&gate), Arc::clone(&now), Arc::clone(&most));
+    let model = Scripted::new(move |_| {
+        let mut running = running.lock().unwrap();
+        *running += 1;
+        let mut peak = peak.lock().unwrap();
+        *peak = (*peak).max(*running);
+        vec![Line::Gate(Arc::clone(&held)), Line::Say("ok".into())]
+    });
+    let mut ground = World::with(model).await.killed().await;
+    ground.settings.slots = HashMap::from([(Lane::Main, 3)]);
+    let world = ground.wake(Faulty::never());
+    for n in 0..10 {
+        world.sends(&format!("s{n}"), "hi").await.unwrap();
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(*most.lock().unwrap(), 3, "three at a time until the gate opens");
+    gate.add_permits(100);
+    world.settled().await;
+}

@@ -1,0 +1,126 @@
+use std::time::Duration;
+
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::tool::{Consent, Effect};
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Line, Scripted};
+use serde_json::json;
+
+use crate::glance;
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_model_is_stopped_and_the_session_goes_on() {
+    let model = Scripted::new(|prompt| match polyclaw_testkit::last_user(prompt) {
+        "hang" => vec![Line::Say("let me see".into()), Line::Hang],
+        text => vec![Line::Say(format!("ok {text}"))],
+    });
+    let world = World::with(model).await;
+    let began = tokio::time::Instant::now();
+    let hung = world.sends("me", "hang").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let next = world.sends("me", "next").await.unwrap();
+    let answer = world.answer(&hung).await;
+    assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("stalled")));
+    assert!(answer.text.contains("nothing happened for 120 seconds"), "{}", answer.text);
+    assert_eq!(world.answer(&next).await.text, "ok next");
+    assert!(began.elapsed() < Duration::from_secs(125), "freed within five seconds: {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hanging_tool_is_stopped_and_its_call_stays_paired() {
+    let model = Scripted::new(|_| vec![Line::Call("hang".into(), json!({}))]);
+    let world = World::with(model).await;
+    world.ground.tools.add("hang", Effect::Pure, Consent::NotNeeded, |_| Box::pin(std::future::pending()));
+    let answer = world.says("go").await;
+    assert_eq!(answer.error_code.as_deref(), Some("stalled"));
+    let transcript = glance(&world.transcript("me").await);
+    assert_eq!(transcript[2], "result Not run: the turn ended before.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_never_ends_is_ended() {
+    let model = Scripted::new(|prompt| {
+        let n = prompt.messages.len();
+        vec![Line::Pause(Duration::from_secs(100)), Line::Call("look".into(), json!({ "n": n }))]
+    });
+    let world = World::with(model).await;
+    let answer = world.says("go").await;
+    assert_eq!(answer.error_code.as_deref(), Some("turn_timeout"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_is_detected_and_said() {
+    let model = Scripted::new(|_| vec![Line::Call("nothing".into(), json!({}))]);
+    let world = World::with(model).await;
+    let answer = world.says("go").await;
+    assert_eq!(answer.error_code.as_deref(), Some("loop_detected"));
+    assert!(answer.text.contains("nothing 4 times"), "{}", answer.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_rounds_are_the_limit() {
+    let model =
+        Scripted::new(|prompt| vec![Line::Call("look".into(), json!({ "n": prompt.messages.len() }))]);
+    let world = World::with(model).await;
+    let answer = world.says("go").await;
+    assert_eq!(answer.error_code.as_deref(), Some("too_many_rounds"));
+    assert_eq!(world.ground.tools.runs().len(), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_provider_is_said_in_one_sentence() {
+    let model = Scripted::new(|_| {
+        vec![Line::Fail(ProviderError {
+            class: ErrorClass::Unreachable,
+            model: "scripted/model".into(),
+            message: "connection refused".into(),
+            retry_after_ms: None,
+        })]
+    });
+    let world = World::with(model).await;
+    let answer = world.says("go").await;
+    assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("provider_failed")));
+    assert!(answer.text.contains("connection refused"));
+    world.settled().await;
+    assert_eq!(world.ground.outlet.visible().len(), 1, "the person is told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_answer_is_an_error_and_silence_is_not() {
+    let model = Scripted::new(|prompt| match polyclaw_testkit::last_user(prompt) {
+        "quiet" => vec![Line::Say("NO_REPLY".into())],
+        _ => vec![Line::Say("  ".into())],
+    });
+    let world = World::with(model).await;
+    assert_eq!(world.says("x").await.error_code.as_deref(), Some("empty_reply"));
+    let quiet = world.says("quiet").await;
+    assert_eq!((quiet.state, quiet.text.as_str()), (JobState::Done, ""));
+    world.settled().await;
+    assert_eq!(world.ground.outlet.visible().len(), 1, "only the error was said");
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_history_is_folded_before_the_context_is_full() {
+    let model = Scripted::new(|prompt| {
+        if prompt.system.starts_with("Summarise") {
+            return vec![Line::Say("they talked about numbers".into())];
+        }
+        vec![Line::Say(format!("answer {}", "word ".repeat(50)))]
+    });
+    let world = World::with(std::sync::Arc::clone(&model) as _).await;
+    let mut settings = world.ground.settings.clone();
+    settings.default_context_window = 1_500;
+    world.engine.reload(settings);
+    for n in 0..20 {
+        world.says(&format!("number {n} {}", "word ".repeat(50))).await;
+    }
+    let prompts = model.prompts();
+    let last = prompts.last().unwrap();
+    assert!(last.messages.len() < 15, "{} messages", last.messages.len());
+    let folded = prompts.iter().filter(|p| p.system.starts_with("Summarise")).count();
+    assert!((1..8).contains(&folded), "folded {folded} times");
+    let polyclaw_domain::provider::PromptMessage::User(first) = &last.messages[0] else { panic!() };
+    assert!(first.contains("they talked about numbers"));
+    assert_eq!(world.transcript("me").await.len(), 40, "nothing is deleted");
+}

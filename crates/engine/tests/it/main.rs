@@ -1,0 +1,62 @@
+//! The engine with a real store and scripted edges. Time is virtual: nothing here waits for a clock.
+
+mod approvals;
+mod delivery;
+mod ingress;
+mod lanes;
+mod limits;
+mod sessions;
+mod steering;
+
+use std::sync::Arc;
+
+use polyclaw_domain::message::Role;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_store::messages::Message;
+use polyclaw_testkit::{Line, Script, Scripted};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+/// What a transcript looks like at a glance: `user hi`, `assistant echo: hi`, `call look`, `result look`.
+fn glance(transcript: &[Message]) -> Vec<String> {
+    transcript
+        .iter()
+        .flat_map(|message| match message.role {
+            Role::Tool => vec![format!("result {}", message.text)],
+            role => {
+                let calls =
+                    polyclaw_domain::message::calls(&message.parts).map(|call| format!("call {}", call.name));
+                let said =
+                    (!message.text.is_empty()).then(|| format!("{} {}", role.as_str(), first_line(message)));
+                said.into_iter().chain(calls).collect()
+            }
+        })
+        .collect()
+}
+
+fn first_line(message: &Message) -> &str {
+    message.text.lines().next().unwrap_or_default()
+}
+
+/// A model that calls `look` `rounds` times for a message that says `work`, waiting at the gate each time, and
+/// answers everything else at once.
+fn worker(rounds: usize, gate: &Arc<Semaphore>) -> Arc<Scripted> {
+    let gate = Arc::clone(gate);
+    Scripted::new(move |prompt| work(prompt, rounds, &gate))
+}
+
+fn work(prompt: &Prompt, rounds: usize, gate: &Arc<Semaphore>) -> Script {
+    let asked = polyclaw_testkit::last_user(prompt);
+    if !asked.contains("work") {
+        return vec![Line::Say(format!("reply to {asked}"))];
+    }
+    let done = prompt.messages.iter().filter(|m| is_done(m)).count();
+    if done >= rounds {
+        return vec![Line::Say("the work is done".to_owned())];
+    }
+    vec![Line::Gate(Arc::clone(gate)), Line::Call("look".to_owned(), json!({ "step": done }))]
+}
+
+fn is_done(message: &PromptMessage) -> bool {
+    matches!(message, PromptMessage::ToolResult { content, .. } if content.starts_with("look"))
+}

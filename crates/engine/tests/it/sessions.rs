@@ -1,0 +1,109 @@
+use std::sync::Arc;
+
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_engine::Error;
+use polyclaw_testkit::Scripted;
+use polyclaw_testkit::world::World;
+use tokio::sync::Semaphore;
+
+use crate::{glance, worker};
+
+#[tokio::test(start_paused = true)]
+async fn stopping_ends_the_turn_and_the_next_message_is_answered() {
+    let gate = Arc::new(Semaphore::new(0));
+    let world = World::with(worker(3, &gate)).await;
+    let task = world.sends("me", "work").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    let stopped = world.engine.stop(&World::key("me")).await.unwrap();
+    assert_eq!(stopped.turn.as_ref(), Some(&task.turn_id));
+    let answer = world.answer(&task).await;
+    assert_eq!((answer.state, answer.text.as_str()), (JobState::Cancelled, "Stopped."));
+    assert_eq!(world.says("hello").await.text, "reply to hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_gives_interrupted_tasks_up() {
+    let gate = Arc::new(Semaphore::new(0));
+    let world = World::with(worker(9, &gate)).await;
+    let task = world.sends("me", "work").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    let second = world.sends("me", "work more").await.unwrap();
+    gate.add_permits(1);
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let stopped = world.engine.stop(&World::key("me")).await.unwrap();
+    assert_eq!((stopped.turn, stopped.interrupted_tasks), (Some(second.turn_id.clone()), 1));
+    assert_eq!(world.answer(&second).await.state, JobState::Cancelled);
+    assert_eq!(world.answer(&task).await.state, JobState::Cancelled);
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_conversation_forgets_and_keeps() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    world.says("one").await;
+    let old = world.engine.session(&World::key("me")).await.unwrap();
+    let renewed = world.engine.renew(&World::key("me")).await.unwrap();
+    assert_ne!(old.id, renewed.id);
+    world.says("two").await;
+    assert_eq!(model.prompts().last().unwrap().messages.len(), 1, "the model sees nothing of before");
+    assert_eq!(glance(&world.transcript("me").await), ["user two", "assistant echo: two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picked_model_is_used_alone_from_the_next_turn() {
+    let world = World::new().await;
+    assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
+    let picked = ModelRef::parse("other/big").unwrap();
+    world.engine.set_model(&World::key("me"), Some(picked)).await.unwrap();
+    assert_eq!(world.says("x").await.model.as_deref(), Some("other/big"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_are_answered_and_never_stored() {
+    let world = World::new().await;
+    world.says("hello").await;
+    let key = World::key("me");
+    for line in
+        ["/help", "/status", "/queue", "/queue collect", "/agents", "/models", "/whoami", "/model a/b"]
+    {
+        let text = world.engine.command(&key, line).await.expect(line).expect(line);
+        assert!(!text.is_empty(), "{line}");
+    }
+    assert!(world.engine.command(&key, "/agent nobody").await.unwrap().is_err());
+    assert!(world.engine.command(&key, "hello").await.is_none());
+    assert_eq!(world.transcript("me").await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn compacting_by_hand_keeps_the_last_line() {
+    let model = Scripted::new(|prompt| {
+        let text = if prompt.system.starts_with("Summarise") { "the summary" } else { "yes" };
+        vec![polyclaw_testkit::Line::Say(text.into())]
+    });
+    let world = World::with(Arc::clone(&model) as _).await;
+    for _ in 0..3 {
+        world.says("hello").await;
+    }
+    world.engine.compact(&World::key("me")).await.unwrap();
+    world.settled().await;
+    world.says("again").await;
+    let shown = model.prompts().last().unwrap().messages.len();
+    assert_eq!(shown, 3, "the summary, the last reply and the new message");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_works_is_not_deleted() {
+    let gate = Arc::new(Semaphore::new(0));
+    let world = World::with(worker(1, &gate)).await;
+    world.sends("me", "work").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    let key = World::key("me");
+    assert!(matches!(world.engine.delete_session(&key).await, Err(Error::NotNow(_))));
+    assert!(matches!(world.engine.compact(&key).await, Err(Error::NotNow(_))));
+    gate.add_permits(5);
+    world.settled().await;
+    world.engine.delete_session(&key).await.unwrap();
+    assert!(matches!(world.engine.session(&key).await, Err(Error::UnknownSession(_))));
+}

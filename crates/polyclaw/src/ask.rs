@@ -1,0 +1,191 @@
+//! One question to an agent and its answer, whatever happens to the connection in between.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, segment};
+use crate::failure::{Exit, Failure};
+use crate::ids::{hex, random};
+use crate::output::Output;
+use crate::stream::Frames;
+
+/// The longest single wait at the server.
+const WAIT_SECONDS: u64 = 25;
+/// How long a daemon that went away may take to come back.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+pub struct Ask<'a> {
+    client: &'a Client,
+    pub session: String,
+    agent: Option<String>,
+    text: String,
+    /// The same for every try, so that asking again is not asking twice.
+    key: String,
+}
+
+pub struct Answer {
+    pub text: String,
+    /// As the server said it.
+    pub value: Value,
+}
+
+impl Answer {
+    /// Why there is no answer, if the turn did not end well.
+    pub fn failure(&self) -> Option<Failure> {
+        let state = self.value["state"].as_str()?;
+        if state == "done" {
+            return None;
+        }
+        let code = self.value["error_code"].as_str().unwrap_or("turn_failed").to_owned();
+        let told = Some(self.text.clone()).filter(|text| !text.is_empty());
+        Some(Failure::new(Exit::Failed, code, told.unwrap_or_else(|| format!("the turn was {state}"))))
+    }
+}
+
+impl<'a> Ask<'a> {
+    pub async fn new(
+        client: &'a Client,
+        agent: Option<&str>,
+        session: Option<&str>,
+        text: String,
+    ) -> Result<Self, Failure> {
+        let session = match session {
+            Some(session) => session.to_owned(),
+            None => main_session(client, agent).await?,
+        };
+        let key = format!("cli-{}", hex(&random::<12>()));
+        Ok(Self { client, session, agent: agent.map(str::to_owned), text, key })
+    }
+
+    /// Waits for the whole answer.
+    pub async fn wait(&self, limit: Duration) -> Result<Answer, Failure> {
+        let deadline = Instant::now() + limit;
+        let mut accepted = false;
+        let mut gone_since: Option<Instant> = None;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.too_late(limit));
+            }
+            let path = format!("{}?wait={}", self.path(), left.as_secs().clamp(1, WAIT_SECONDS));
+            match self.client.post(&path, &self.body()).await {
+                Ok(value) if value["reply"].is_object() => return Ok(answer(value)),
+                Ok(_) => (accepted, gone_since) = (true, None),
+                Err(failure) if accepted && failure.exit == Exit::Unavailable => {
+                    let since = *gone_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > PATIENCE {
+                        return Err(failure);
+                    }
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Shows the answer as it comes. If the stream breaks, the rest is waited for.
+    pub async fn live(&self, limit: Duration, output: Output) -> Result<Answer, Failure> {
+        let stream = self.client.stream(&format!("/sessions/{}/stream", segment(&self.session))).await?;
+        let accepted = self.client.post(&self.path(), &self.body()).await?;
+        let turn = accepted["turn_id"].as_str().unwrap_or_default().to_owned();
+        let mut shown = Shown { turn, text: String::new(), output };
+        let ended = tokio::time::timeout(limit, shown.follow(Frames::new(stream))).await;
+        ended.map_err(|_| self.too_late(limit))?;
+        let answer = self.wait(limit).await?;
+        if answer.failure().is_none() {
+            shown.complete(&answer.text);
+        }
+        Ok(answer)
+    }
+
+    fn path(&self) -> String {
+        format!("/sessions/{}/messages", segment(&self.session))
+    }
+
+    fn body(&self) -> Value {
+        let mut body = json!({ "text": self.text, "idempotency_key": self.key, "channel": "cli" });
+        if let Some(agent) = &self.agent {
+            body["agent"] = json!(agent);
+        }
+        body
+    }
+
+    fn too_late(&self, limit: Duration) -> Failure {
+        let message = format!("no answer within {} s; the agent goes on", limit.as_secs());
+        Failure::new(Exit::Unavailable, "timeout", message)
+            .hint(format!("`polyclaw sessions tail {}` shows it", self.session))
+    }
+}
+
+/// What is on the terminal of one turn and of those that took its task up.
+struct Shown {
+    turn: String,
+    text: String,
+    output: Output,
+}
+
+impl Shown {
+    async fn follow(&mut self, mut frames: Frames) {
+        while let Some(frame) = frames.next().await {
+            let resumes = frame.data["resumes"].as_array().is_some_and(|turns| turns.iter().any(|turn| *turn == *self.turn));
+            if resumes {
+                self.turn = frame.data["turn_id"].as_str().unwrap_or_default().to_owned();
+            }
+            if frame.data["turn_id"].as_str() != Some(&self.turn) {
+                continue;
+            }
+            match frame.kind.as_str() {
+                "turn.delta" => self.show(frame.data["text"].as_str().unwrap_or_default()),
+                "turn.restarted" => self.start_over(),
+                "tool.started" if !self.text.is_empty() => self.start_over(),
+                "turn.ended" if frame.data["state"] != "steered" => return,
+                _ => {}
+            }
+        }
+    }
+
+    fn show(&mut self, text: &str) {
+        self.text += text;
+        let _ = self.output.piece(text);
+    }
+
+    /// What was shown is not the final answer: it goes on in a new line.
+    fn start_over(&mut self) {
+        self.text.clear();
+        let _ = self.output.piece("\n");
+    }
+
+    /// The part of the final text that did not stream.
+    fn complete(&mut self, text: &str) {
+        match text.strip_prefix(self.text.as_str()) {
+            Some(rest) => {
+                let _ = self.output.piece(rest);
+            }
+            None => {
+                let _ = self.output.piece(&format!("\n{text}"));
+            }
+        }
+    }
+}
+
+fn answer(value: Value) -> Answer {
+    let text = value["reply"]["text"].as_str().unwrap_or_default().to_owned();
+    Answer { text, value }
+}
+
+/// The main conversation of an agent, or of the one that answers where nothing names another.
+pub async fn main_session(client: &Client, agent: Option<&str>) -> Result<String, Failure> {
+    let agent = match agent {
+        Some(agent) => agent.to_owned(),
+        None => default_agent(client).await?,
+    };
+    Ok(format!("agent:{agent}:main"))
+}
+
+async fn default_agent(client: &Client) -> Result<String, Failure> {
+    let answer = client.get("/agents").await?;
+    let marked = answer["agents"].as_array().into_iter().flatten().find(|agent| agent["default"] == true);
+    let named = answer["default"].as_str().or_else(|| marked.and_then(|agent| agent["agent_id"].as_str()));
+    Ok(named.unwrap_or("main").to_owned())
+}

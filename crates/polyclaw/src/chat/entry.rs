@@ -1,0 +1,148 @@
+//! What stands in the transcript pane.
+
+use serde_json::Value;
+
+/// Lines of a tool's output that are shown.
+const TAIL: usize = 8;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    User(Said),
+    Answer { turn: String, text: String, open: bool },
+    Reasoning { turn: String, text: String, open: bool },
+    Tool(Tool),
+    Approval(Question),
+    Note { text: String, tone: Tone },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    Bad,
+}
+
+/// What a person said, and how far it got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    pub text: String,
+    /// Ours, until the server has given it an id.
+    pub key: String,
+    pub id: Option<String>,
+    pub turn: Option<String>,
+    pub state: SaidState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaidState {
+    Sending,
+    /// A turn is running: it is taken up at its next boundary or its end.
+    Waiting,
+    Taken,
+    Refused,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    pub call_id: String,
+    pub name: String,
+    pub arguments: String,
+    pub output: String,
+    pub state: ToolState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolState {
+    Running,
+    Ok,
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    pub id: String,
+    pub tool: String,
+    pub arguments: String,
+    /// `pending`, `approved`, `denied` or `expired`.
+    pub state: String,
+}
+
+impl Tool {
+    pub fn tail(&self) -> Vec<&str> {
+        let lines: Vec<&str> = self.output.trim_end().lines().collect();
+        lines[lines.len().saturating_sub(TAIL)..].to_vec()
+    }
+}
+
+impl Question {
+    pub fn is_open(&self) -> bool {
+        self.state == "pending"
+    }
+}
+
+/// Arguments in one line: a single text stands for itself, such as the command of a shell.
+pub fn arguments(value: &Value) -> String {
+    let Some(fields) = value.as_object() else { return value.to_string() };
+    match fields.iter().collect::<Vec<_>>().as_slice() {
+        [(_, Value::String(text))] => text.clone(),
+        fields => {
+            let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// The entries of stored messages, oldest first.
+pub fn from_transcript(messages: &[Value]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for message in messages {
+        let text = message["text"].as_str().unwrap_or_default().to_owned();
+        match message["role"].as_str() {
+            Some("user") => entries.push(user(message, text)),
+            Some("assistant") => assistant(message, text, &mut entries),
+            Some("tool") => resulted(message, &text, &mut entries),
+            _ => {}
+        }
+    }
+    entries
+}
+
+fn user(message: &Value, text: String) -> Entry {
+    Entry::User(Said {
+        text,
+        key: String::new(),
+        id: message["id"].as_str().map(str::to_owned),
+        turn: message["turn_id"].as_str().map(str::to_owned),
+        state: SaidState::Taken,
+    })
+}
+
+fn assistant(message: &Value, text: String, entries: &mut Vec<Entry>) {
+    let turn = message["turn_id"].as_str().unwrap_or_default().to_owned();
+    if !text.trim().is_empty() {
+        entries.push(Entry::Answer { turn, text, open: false });
+    }
+    let parts = message["parts"].as_array().into_iter().flatten();
+    for call in parts.filter(|part| part["type"] == "tool_call") {
+        entries.push(Entry::Tool(Tool {
+            call_id: call["id"].as_str().unwrap_or_default().to_owned(),
+            name: call["name"].as_str().unwrap_or_default().to_owned(),
+            arguments: arguments(&call["arguments"]),
+            output: String::new(),
+            state: ToolState::Running,
+        }));
+    }
+}
+
+fn resulted(message: &Value, text: &str, entries: &mut [Entry]) {
+    let parts = message["parts"].as_array().into_iter().flatten();
+    for result in parts.filter(|part| part["type"] == "tool_result") {
+        let found = entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Tool(tool) if result["call_id"] == *tool.call_id => Some(tool),
+            _ => None,
+        });
+        if let Some(tool) = found {
+            tool.state = if result["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
+            text.clone_into(&mut tool.output);
+        }
+    }
+}

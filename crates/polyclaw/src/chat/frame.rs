@@ -1,0 +1,210 @@
+//! How live frames change the transcript. A frame that repeats what is there already changes nothing.
+
+use serde_json::Value;
+
+use super::entry::{self, Entry, Question, Said, SaidState, Tone, Tool, ToolState};
+use super::model::{Effect, Model};
+use crate::stream::Frame;
+
+/// Output of one tool that is kept for its card.
+const KEPT_OUTPUT: usize = 16 * 1024;
+
+impl Model {
+    pub(super) fn apply(&mut self, frame: &Frame) -> Vec<Effect> {
+        let data = &frame.data;
+        let turn = data["turn_id"].as_str().unwrap_or_default();
+        if !turn.is_empty() && self.has_ended(turn) {
+            return Vec::new();
+        }
+        match frame.kind.as_str() {
+            "message.accepted" => self.accepted(data, turn),
+            "turn.started" => self.started(data, turn),
+            "turn.delta" => self.delta(turn, data["text"].as_str().unwrap_or_default()),
+            "turn.reasoning" => self.reason(turn, data["text"].as_str().unwrap_or_default()),
+            "turn.restarted" => self.restart(),
+            "tool.started" => self.tool_started(data),
+            "tool.output" => self.tool_output(data),
+            "tool.ended" => self.tool_ended(data),
+            "approval.asked" => self.ask(data["approval_id"].as_str().unwrap_or_default(), data),
+            "approval.decided" => self.decided(data),
+            "turn.ended" => self.turn_ended(data, turn),
+            // Another node did something, or too much was missed: the stored conversation says what.
+            "session.changed" | "replay.too_old" | "behind" => return vec![Effect::Reload],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn accepted(&mut self, data: &Value, turn: &str) {
+        let id = data["message_id"].as_str().unwrap_or_default();
+        let text = data["text"].as_str().unwrap_or_default();
+        let state = if data["waiting"] == true { SaidState::Waiting } else { SaidState::Taken };
+        if self.said(|said| said.id.as_deref() == Some(id) && said.state != SaidState::Sending).is_some() {
+            return;
+        }
+        let ours = |said: &Said| {
+            said.id.as_deref() == Some(id)
+                || (said.id.is_none() && said.state == SaidState::Sending && said.text.trim() == text.trim())
+        };
+        if self.said(ours).is_none() {
+            let said = Said { text: text.to_owned(), key: String::new(), id: None, turn: None, state };
+            self.entries.push(Entry::User(said));
+        }
+        let newest = |said: &Said| ours(said) || (said.id.is_none() && said.text == text);
+        if let Some(said) = self.said(newest) {
+            (said.id, said.turn, said.state) = (Some(id.to_owned()), Some(turn.to_owned()), state);
+        }
+    }
+
+    fn started(&mut self, data: &Value, turn: &str) {
+        self.running = Some(turn.to_owned());
+        if let Some(agent) = data["agent_id"].as_str() {
+            agent.clone_into(&mut self.agent);
+        }
+        for entry in &mut self.entries {
+            if let Entry::User(said) = entry
+                && said.turn.as_deref() == Some(turn)
+            {
+                said.state = SaidState::Taken;
+            }
+        }
+    }
+
+    fn delta(&mut self, turn: &str, piece: &str) {
+        self.running = Some(turn.to_owned());
+        if let Some(Entry::Answer { turn: own, text, open: true }) = self.entries.last_mut()
+            && own == turn
+        {
+            text.push_str(piece);
+            return;
+        }
+        self.close(turn);
+        self.entries.push(Entry::Answer { turn: turn.to_owned(), text: piece.to_owned(), open: true });
+    }
+
+    fn reason(&mut self, turn: &str, piece: &str) {
+        self.running = Some(turn.to_owned());
+        if let Some(Entry::Reasoning { turn: own, text, open: true }) = self.entries.last_mut()
+            && own == turn
+        {
+            text.push_str(piece);
+            return;
+        }
+        self.entries.push(Entry::Reasoning { turn: turn.to_owned(), text: piece.to_owned(), open: true });
+    }
+
+    /// A fallback model starts over: what streamed since the last step no longer counts.
+    fn restart(&mut self) {
+        self.entries.retain(|entry| {
+            !matches!(entry, Entry::Answer { open: true, .. } | Entry::Reasoning { open: true, .. })
+        });
+    }
+
+    /// A step is over: what follows is another piece of text.
+    fn close(&mut self, turn: &str) {
+        for entry in &mut self.entries {
+            match entry {
+                Entry::Answer { turn: own, open, .. } | Entry::Reasoning { turn: own, open, .. } if own == turn => {
+                    *open = false;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn tool_started(&mut self, data: &Value) {
+        self.close(data["turn_id"].as_str().unwrap_or_default());
+        if self.tool(data).is_some() {
+            return;
+        }
+        self.entries.push(Entry::Tool(Tool {
+            call_id: data["call_id"].as_str().unwrap_or_default().to_owned(),
+            name: data["name"].as_str().unwrap_or_default().to_owned(),
+            arguments: entry::arguments(&data["arguments"]),
+            output: String::new(),
+            state: ToolState::Running,
+        }));
+    }
+
+    fn tool_output(&mut self, data: &Value) {
+        let piece = data["text"].as_str().unwrap_or_default().to_owned();
+        let Some(tool) = self.tool(data).filter(|tool| tool.state == ToolState::Running) else { return };
+        tool.output.push_str(&piece);
+        if tool.output.len() > KEPT_OUTPUT {
+            let cut = tool.output.len() - KEPT_OUTPUT / 2;
+            let start = (cut..tool.output.len()).find(|at| tool.output.is_char_boundary(*at)).unwrap_or(cut);
+            tool.output.replace_range(..start, "");
+        }
+    }
+
+    fn tool_ended(&mut self, data: &Value) {
+        self.tool_started(data);
+        let text = data["text"].as_str().unwrap_or_default().to_owned();
+        let state = if data["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
+        if let Some(tool) = self.tool(data) {
+            (tool.output, tool.state) = (text, state);
+        }
+    }
+
+    fn tool(&mut self, data: &Value) -> Option<&mut Tool> {
+        let wanted = data["call_id"].as_str()?;
+        self.entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Tool(tool) if tool.call_id == wanted => Some(tool),
+            _ => None,
+        })
+    }
+
+    pub(super) fn ask(&mut self, id: &str, data: &Value) {
+        if self.entries.iter().any(|entry| matches!(entry, Entry::Approval(known) if known.id == id)) {
+            return;
+        }
+        self.entries.push(Entry::Approval(Question {
+            id: id.to_owned(),
+            tool: data["tool"].as_str().unwrap_or_default().to_owned(),
+            arguments: entry::arguments(&data["arguments"]),
+            state: "pending".to_owned(),
+        }));
+    }
+
+    fn decided(&mut self, data: &Value) {
+        for entry in &mut self.entries {
+            if let Entry::Approval(question) = entry
+                && data["approval_id"] == *question.id
+            {
+                data["state"].as_str().unwrap_or("decided").clone_into(&mut question.state);
+            }
+        }
+    }
+
+    fn turn_ended(&mut self, data: &Value, turn: &str) {
+        self.remember_end(turn);
+        if self.running.as_deref() == Some(turn) {
+            self.running = None;
+        }
+        if let Some(model) = data["model"].as_str() {
+            model.clone_into(&mut self.model);
+        }
+        let text = data["text"].as_str().map(str::to_owned);
+        match data["state"].as_str() {
+            Some("done") => self.answered(turn, text),
+            Some("failed") => self.note(text.unwrap_or_else(|| "The turn failed.".to_owned()), Tone::Bad),
+            Some("cancelled") => self.note("Stopped.".to_owned(), Tone::Plain),
+            Some("steered") => self.note("Set aside for your newer message; it goes on after.".to_owned(), Tone::Plain),
+            _ => {}
+        }
+        self.close(turn);
+    }
+
+    /// The stored text is the answer, whatever part of it streamed.
+    fn answered(&mut self, turn: &str, answer: Option<String>) {
+        let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) else { return };
+        let streamed = self.entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Answer { turn: own, text, open: true } if own == turn => Some(text),
+            _ => None,
+        });
+        match streamed {
+            Some(text) => *text = answer,
+            None => self.entries.push(Entry::Answer { turn: turn.to_owned(), text: answer, open: false }),
+        }
+    }
+}

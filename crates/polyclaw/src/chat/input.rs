@@ -1,0 +1,233 @@
+//! The input line: text with a cursor, several lines if need be, and the lines sent before.
+
+/// What was typed and not yet sent. The cursor is a byte offset on a character boundary.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    text: String,
+    cursor: usize,
+    history: Vec<String>,
+    /// Where in the history we are; `None` is the line being typed.
+    at: Option<usize>,
+    /// The line being typed, while an older one is shown.
+    draft: String,
+}
+
+impl Input {
+    pub fn with_history(history: Vec<String>) -> Self {
+        Self { history, ..Self::default() }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The text before and after the cursor.
+    pub fn around(&self) -> (&str, &str) {
+        self.text.split_at(self.cursor)
+    }
+
+    pub fn insert(&mut self, text: &str) {
+        self.text.insert_str(self.cursor, text);
+        self.cursor += text.len();
+    }
+
+    pub fn set(&mut self, text: &str) {
+        text.clone_into(&mut self.text);
+        self.cursor = self.text.len();
+    }
+
+    pub fn clear(&mut self) {
+        self.set("");
+        self.at = None;
+    }
+
+    /// Takes what was typed, and remembers it.
+    pub fn take(&mut self) -> String {
+        let text = std::mem::take(&mut self.text);
+        if !text.trim().is_empty() && self.history.last() != Some(&text) {
+            self.history.push(text.clone());
+        }
+        self.clear();
+        text
+    }
+
+    pub fn left(&mut self) {
+        self.cursor = self.before();
+    }
+
+    pub fn right(&mut self) {
+        let next = self.text[self.cursor..].chars().next().map_or(0, char::len_utf8);
+        self.cursor += next;
+    }
+
+    pub fn line_start(&mut self) {
+        self.cursor = self.text[..self.cursor].rfind('\n').map_or(0, |at| at + 1);
+    }
+
+    pub fn line_end(&mut self) {
+        self.cursor = self.text[self.cursor..].find('\n').map_or(self.text.len(), |at| self.cursor + at);
+    }
+
+    pub fn word_left(&mut self) {
+        self.cursor = self.word_before();
+    }
+
+    pub fn backspace(&mut self) {
+        let before = self.before();
+        self.cut(before);
+    }
+
+    pub fn delete(&mut self) {
+        if self.cursor < self.text.len() {
+            self.text.remove(self.cursor);
+        }
+    }
+
+    pub fn delete_word(&mut self) {
+        let before = self.word_before();
+        self.cut(before);
+    }
+
+    pub fn delete_to_start(&mut self) {
+        let end = self.cursor;
+        self.line_start();
+        self.text.replace_range(self.cursor..end, "");
+    }
+
+    pub fn delete_to_end(&mut self) {
+        let start = self.cursor;
+        self.line_end();
+        self.text.replace_range(start..self.cursor, "");
+        self.cursor = start;
+    }
+
+    /// A line up; on the first line, an older one from the history.
+    pub fn up(&mut self) {
+        match self.text[..self.cursor].rfind('\n') {
+            Some(end) => self.move_to_line(self.text[..end].rfind('\n').map_or(0, |at| at + 1)),
+            None => self.older(),
+        }
+    }
+
+    /// A line down; on the last line, a newer one from the history.
+    pub fn down(&mut self) {
+        match self.text[self.cursor..].find('\n') {
+            Some(end) => self.move_to_line(self.cursor + end + 1),
+            None => self.newer(),
+        }
+    }
+
+    fn move_to_line(&mut self, start: usize) {
+        let own = self.text[..self.cursor].rfind('\n').map_or(0, |at| at + 1);
+        let column = self.text[own..self.cursor].chars().count();
+        let line = self.text[start..].split('\n').next().unwrap_or_default();
+        let offset: usize = line.chars().take(column).map(char::len_utf8).sum();
+        self.cursor = start + offset;
+    }
+
+    fn older(&mut self) {
+        let next = match self.at {
+            Some(at) => at.checked_sub(1),
+            None => self.history.len().checked_sub(1),
+        };
+        let Some(next) = next else { return };
+        if self.at.is_none() {
+            self.draft = self.text.clone();
+        }
+        self.at = Some(next);
+        let line = self.history[next].clone();
+        self.set(&line);
+    }
+
+    fn newer(&mut self) {
+        let Some(at) = self.at else { return };
+        let line = self.history.get(at + 1).cloned();
+        self.at = line.is_some().then_some(at + 1);
+        let line = line.unwrap_or_else(|| std::mem::take(&mut self.draft));
+        self.set(&line);
+    }
+
+    fn before(&self) -> usize {
+        self.cursor - self.text[..self.cursor].chars().next_back().map_or(0, char::len_utf8)
+    }
+
+    fn word_before(&self) -> usize {
+        let head = self.text[..self.cursor].trim_end_matches(char::is_whitespace);
+        head.rfind(char::is_whitespace).map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8))
+    }
+
+    fn cut(&mut self, from: usize) {
+        self.text.replace_range(from..self.cursor, "");
+        self.cursor = from;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(text: &str) -> Input {
+        let mut input = Input::default();
+        input.insert(text);
+        input
+    }
+
+    #[test]
+    fn letters_of_any_size_are_typed_moved_over_and_deleted() {
+        let mut input = typed("aä日🦀");
+        input.left();
+        input.left();
+        input.backspace();
+        assert_eq!(input.around(), ("a", "日🦀"));
+        input.right();
+        input.insert("!");
+        assert_eq!(input.text(), "a日!🦀");
+        input.delete();
+        assert_eq!(input.text(), "a日!");
+    }
+
+    #[test]
+    fn words_and_line_ends_are_deleted() {
+        let mut input = typed("one two  three");
+        input.delete_word();
+        assert_eq!(input.text(), "one two  ");
+        input.delete_word();
+        assert_eq!(input.text(), "one ");
+        let mut input = typed("first\nsecond");
+        input.delete_to_start();
+        assert_eq!(input.text(), "first\n");
+        input.up();
+        input.delete_to_end();
+        assert_eq!(input.text(), "\n");
+    }
+
+    #[test]
+    fn up_moves_in_the_text_first_and_in_the_history_then() {
+        let mut input = Input::with_history(vec!["old".into(), "older line".into()]);
+        input.insert("ab\ncd");
+        input.up();
+        assert_eq!(input.around(), ("ab", "\ncd"));
+        input.up();
+        assert_eq!(input.text(), "older line");
+        input.up();
+        input.up();
+        assert_eq!(input.text(), "old");
+        input.down();
+        input.down();
+        assert_eq!(input.text(), "ab\ncd", "the draft comes back");
+    }
+
+    #[test]
+    fn what_was_sent_is_remembered_once() {
+        let mut input = typed("hi");
+        assert_eq!(input.take(), "hi");
+        input.insert("hi");
+        input.take();
+        assert_eq!(input.history, ["hi"]);
+        assert!(input.is_empty());
+    }
+}

@@ -1,0 +1,107 @@
+//! Markdown, lightly: bold, code, code blocks and headings. Everything else is shown as it is written.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+pub fn render(text: &str) -> Vec<Line<'static>> {
+    let mut fenced = false;
+    let mut lines = Vec::new();
+    for line in text.trim_end().lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            let language = line.trim_start().trim_start_matches('`').trim();
+            if fenced && !language.is_empty() {
+                lines.push(Line::from(Span::styled(format!("  {language}"), dim())));
+            }
+            continue;
+        }
+        lines.push(if fenced { code_line(line) } else { prose(line) });
+    }
+    lines
+}
+
+fn code_line(line: &str) -> Line<'static> {
+    Line::from(vec![Span::styled("│ ", dim()), Span::styled(plain(line), code())])
+}
+
+fn prose(line: &str) -> Line<'static> {
+    let level = line.bytes().take_while(|byte| *byte == b'#').count();
+    if (1..=6).contains(&level) && line[level..].starts_with(' ') {
+        return Line::from(Span::styled(plain(line[level..].trim()), bold()));
+    }
+    Line::from(spans(line))
+}
+
+/// Splits at `**` and backticks. A mark without its partner is text.
+fn spans(line: &str) -> Vec<Span<'static>> {
+    let mut spans = Vec::new();
+    let mut rest = line;
+    while let Some((at, mark)) = next_mark(rest) {
+        let inner = &rest[at + mark.len()..];
+        let Some(end) = inner.find(mark).filter(|end| *end > 0) else {
+            let cut = at + mark.len();
+            spans.push(Span::raw(plain(&rest[..cut])));
+            rest = &rest[cut..];
+            continue;
+        };
+        if at > 0 {
+            spans.push(Span::raw(plain(&rest[..at])));
+        }
+        spans.push(Span::styled(plain(&inner[..end]), if mark == "`" { code() } else { bold() }));
+        rest = &inner[end + mark.len()..];
+    }
+    if !rest.is_empty() {
+        spans.push(Span::raw(plain(rest)));
+    }
+    spans
+}
+
+fn next_mark(text: &str) -> Option<(usize, &'static str)> {
+    ["**", "`"].into_iter().filter_map(|mark| Some((text.find(mark)?, mark))).min()
+}
+
+/// Control characters would move the cursor; a model may write any of them.
+pub fn plain(text: &str) -> String {
+    text.replace('\t', "    ").chars().filter(|c| !c.is_control()).collect()
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+fn code() -> Style {
+    Style::new().fg(Color::Cyan)
+}
+
+pub fn dim() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<String> {
+        render(text).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn marks_become_styles_and_unpaired_ones_stay() {
+        let lines = render("a **b** `c` 2 ** 3");
+        let styles: Vec<_> = lines[0].spans.iter().map(|span| (span.content.as_ref(), span.style)).collect();
+        assert_eq!(styles[1], ("b", bold()));
+        assert_eq!(styles[3], ("c", code()));
+        assert_eq!(shown("a **b** `c` 2 ** 3"), ["a b c 2 ** 3"]);
+    }
+
+    #[test]
+    fn code_blocks_and_headings_are_set_apart() {
+        assert_eq!(shown("# Title\n```rust\nlet **x** = 1;\n```\nend"), ["Title", "  rust", "│ let **x** = 1;", "end"]);
+        assert_eq!(shown("```\nnever closed"), ["│ never closed"]);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(shown("a\x1b[31mb\tc"), ["a[31mb    c"]);
+    }
+}

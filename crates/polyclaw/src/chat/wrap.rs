@@ -1,0 +1,91 @@
+//! Wraps styled lines to a width, at spaces where there are any, counting columns and not letters.
+
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthChar;
+
+pub fn wrap(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
+    let width = width.max(2);
+    let letters: Vec<(char, usize)> = line
+        .spans
+        .iter()
+        .enumerate()
+        .flat_map(|(index, span)| span.content.chars().map(move |c| (c, index)))
+        .collect();
+    let mut rows = Vec::new();
+    let mut start = 0;
+    while start < letters.len() {
+        let end = row_end(&letters, start, width);
+        rows.push(row(line, &letters[start..end]));
+        start = end;
+        // The space at which a row ended is not the next one's first.
+        while rows.len() < letters.len() && start < letters.len() && start > 0 && letters[start].0 == ' ' && letters[start - 1].0 != ' ' {
+            start += 1;
+        }
+    }
+    if rows.is_empty() {
+        rows.push(Line::default().style(line.style));
+    }
+    rows
+}
+
+fn row_end(letters: &[(char, usize)], start: usize, width: usize) -> usize {
+    let mut used = 0;
+    let mut space = None;
+    for (at, (letter, _)) in letters.iter().enumerate().skip(start) {
+        let columns = letter.width().unwrap_or(0);
+        if used + columns > width {
+            let hard = at.max(start + 1);
+            return if *letter == ' ' { hard } else { space.filter(|space| *space > start).unwrap_or(hard) };
+        }
+        if *letter == ' ' {
+            space = Some(at + 1);
+        }
+        used += columns;
+    }
+    letters.len()
+}
+
+fn row(line: &Line<'static>, letters: &[(char, usize)]) -> Line<'static> {
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    let mut last = None;
+    for (letter, index) in letters {
+        match spans.last_mut().filter(|_| last == Some(*index)) {
+            Some(span) => span.content.to_mut().push(*letter),
+            None => spans.push(Span::styled(letter.to_string(), line.spans[*index].style)),
+        }
+        last = Some(*index);
+    }
+    Line::from(spans).style(line.style)
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::style::Stylize;
+
+    use super::*;
+
+    fn rows(text: &'static str, width: usize) -> Vec<String> {
+        wrap(&Line::from(text), width).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn rows_end_at_spaces_and_long_words_are_cut() {
+        assert_eq!(rows("one two three", 8), ["one two", "three"]);
+        assert_eq!(rows("one two", 7), ["one two"]);
+        assert_eq!(rows("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(rows("", 5), [""]);
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns() {
+        assert_eq!(rows("日本語", 4), ["日本", "語"]);
+        assert_eq!(rows("a日b", 2), ["a", "日", "b"]);
+    }
+
+    #[test]
+    fn styles_stay_with_their_letters() {
+        let line = Line::from(vec!["plain ".into(), "bold".bold()]);
+        let rows = wrap(&line, 6);
+        assert_eq!(rows[1].spans[0], Span::from("bold").bold());
+    }
+}

@@ -1,0 +1,171 @@
+//! Which providers there are and which model answers: what the config says, else keys in the environment,
+//! else a local server. Says plainly which it is, or exactly what to set.
+
+use polyclaw_domain::config::{self, Config, ProviderKind};
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_provider::detect::{self, Found, Source};
+use polyclaw_provider::{Kind, ProviderSettings};
+
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub providers: Vec<ProviderSettings>,
+    pub model: Option<ModelRef>,
+    /// Where the model was found, for people.
+    pub source: String,
+}
+
+pub const NO_MODEL: &str = "No model is configured. Set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or \
+    OPENROUTER_API_KEY and restart, start Ollama, llama.cpp or LM Studio on this machine, or write [providers.…] \
+    and [agents.defaults] model = \"provider/model\" in config.toml.";
+
+impl Choice {
+    /// What is known without asking anybody on the network.
+    pub fn known(config: &Config, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let model = config.agents.defaults.model.clone();
+        if !config.providers.is_empty() {
+            let listed = model.clone().or_else(|| first_listed(config));
+            return Self { providers: configured(config), model: listed, source: "config.toml".to_owned() };
+        }
+        let found = from_environment(&variable);
+        let source = match (&model, found.first()) {
+            (Some(_), _) => "config.toml".to_owned(),
+            (None, Some(first)) => describe(&first.source),
+            (None, None) => String::new(),
+        };
+        let chosen = model.clone().or_else(|| found.first().map(|first| first.model.clone()));
+        let mut providers: Vec<_> = found.into_iter().map(|found| found.provider).collect();
+        providers.extend(implied(model.as_ref(), &providers));
+        Self { providers, model: chosen, source }
+    }
+
+    /// Asks the servers that usually run on a machine like this, when nothing else names a model.
+    pub async fn search(&mut self) -> bool {
+        let Some(found) = detect::from_servers(detect::Ports::default()).await else { return false };
+        self.source = describe(&found.source);
+        self.model = Some(found.model);
+        self.providers.push(found.provider);
+        true
+    }
+
+    /// In a sentence: the model in use, or what to set.
+    pub fn sentence(&self) -> String {
+        match &self.model {
+            Some(model) => format!("{model} (from {})", self.source),
+            None if self.providers.is_empty() => NO_MODEL.to_owned(),
+            None => self.name_a_model(),
+        }
+    }
+
+    fn name_a_model(&self) -> String {
+        let provider = self.providers.first().map_or("provider", |provider| provider.name.as_str());
+        format!("No model is named. Write [agents.defaults] model = \"{provider}/<model>\" in config.toml.")
+    }
+}
+
+/// A model of a server that needs no key needs no section of its own: `model = "ollama/llama3"` is enough.
+fn implied(model: Option<&ModelRef>, found: &[ProviderSettings]) -> Option<ProviderSettings> {
+    let name = &model?.provider;
+    let kind = name.parse::<Kind>().ok().filter(|kind| *kind == Kind::Ollama)?;
+    found.iter().all(|provider| provider.name != *name).then(|| ProviderSettings::new(name, kind))
+}
+
+/// Every key there is, in the order in which they are preferred.
+fn from_environment(variable: &impl Fn(&str) -> Option<String>) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    loop {
+        let seen = |name: &str| {
+            found.iter().any(|one| matches!(one.source, Source::Environment(known) if known == name))
+        };
+        match detect::from_environment(|name| if seen(name) { None } else { variable(name) }) {
+            Some(next) => found.push(next),
+            None => return found,
+        }
+    }
+}
+
+fn first_listed(config: &Config) -> Option<ModelRef> {
+    config.providers.iter().find_map(|(name, provider)| {
+        Some(ModelRef { provider: name.clone(), model: provider.models.first()?.clone() })
+    })
+}
+
+fn configured(config: &Config) -> Vec<ProviderSettings> {
+    config.providers.iter().filter_map(|(name, provider)| settings(name, provider)).collect()
+}
+
+fn settings(name: &str, provider: &config::Provider) -> Option<ProviderSettings> {
+    let mut settings = ProviderSettings::new(name, kind(provider.kind(name)?));
+    settings.base_url.clone_from(&provider.base_url);
+    settings.models.clone_from(&provider.models);
+    Some(match &provider.api_key {
+        Some(key) => settings.api_key(key.expose()),
+        None => settings,
+    })
+}
+
+fn kind(kind: ProviderKind) -> Kind {
+    match kind {
+        ProviderKind::Openai => Kind::OpenAi,
+        ProviderKind::Anthropic => Kind::Anthropic,
+        ProviderKind::Gemini => Kind::Gemini,
+        ProviderKind::Ollama => Kind::Ollama,
+        ProviderKind::Openrouter => Kind::OpenRouter,
+        ProviderKind::Groq => Kind::Groq,
+        ProviderKind::Deepseek => Kind::DeepSeek,
+        ProviderKind::Xai => Kind::Xai,
+        ProviderKind::Mistral => Kind::Mistral,
+        ProviderKind::OpenaiCompatible => Kind::OpenAiCompatible,
+    }
+}
+
+fn describe(source: &Source) -> String {
+    match source {
+        Source::Environment(name) => (*name).to_owned(),
+        Source::Server { name, url } => format!("{name} at {url}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(toml: &str, keys: &[&str]) -> Choice {
+        let config = config::load(toml, "config.toml", &|_| Err("is not set".to_owned())).unwrap();
+        Choice::known(&config, |name| keys.contains(&name).then(|| "key".to_owned()))
+    }
+
+    fn names(choice: &Choice) -> Vec<&str> {
+        choice.providers.iter().map(|provider| provider.name.as_str()).collect()
+    }
+
+    #[test]
+    fn every_key_of_the_environment_is_offered_and_the_first_answers() {
+        let choice = choose("", &["GROQ_API_KEY", "OPENAI_API_KEY"]);
+        assert_eq!(names(&choice), ["openai", "groq"]);
+        assert!(choice.sentence().starts_with("openai/") && choice.sentence().ends_with("(from OPENAI_API_KEY)"));
+    }
+
+    #[test]
+    fn what_the_config_says_wins_over_the_environment() {
+        let toml = "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://h/v1\"\nmodels = [\"m\"]\n";
+        let choice = choose(toml, &["OPENAI_API_KEY"]);
+        assert_eq!(names(&choice), ["lab"]);
+        assert_eq!(choice.sentence(), "lab/m (from config.toml)");
+    }
+
+    #[test]
+    fn a_named_model_is_answered_by_the_key_of_its_provider() {
+        let choice = choose("[agents.defaults]\nmodel = \"groq/x\"\n", &["GROQ_API_KEY", "OPENAI_API_KEY"]);
+        assert_eq!(names(&choice), ["openai", "groq"]);
+        assert_eq!(choice.sentence(), "groq/x (from config.toml)");
+        let local = choose("[agents.defaults]\nmodel = \"ollama/llama3\"\n", &[]);
+        assert_eq!(names(&local), ["ollama"]);
+    }
+
+    #[test]
+    fn without_a_model_it_says_exactly_what_to_set() {
+        assert!(choose("", &[]).sentence().contains("OPENAI_API_KEY"));
+        let unnamed = choose("[providers.openai]\napi_key = \"k\"\n", &[]);
+        assert!(unnamed.sentence().contains("model = \"openai/<model>\""));
+    }
+}

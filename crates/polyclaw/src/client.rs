@@ -1,0 +1,194 @@
+//! The client of an instance: its address and token come from the home unless the command line says otherwise.
+
+use std::fs;
+use std::time::Duration;
+
+use polyclaw_domain::config::Gateway;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::failure::{Exit, Failure};
+use crate::home::Home;
+
+const CONNECT: Duration = Duration::from_secs(3);
+
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    url: String,
+    token: Option<String>,
+}
+
+impl Client {
+    pub fn new(context: &Context) -> Result<Self, Failure> {
+        let given = context.global.url.clone().filter(|url| !url.is_empty());
+        let url = given.unwrap_or_else(|| local_url(&context.home));
+        let token = context.global.token.clone().or_else(|| context.home.token());
+        Self::at(url.trim_end_matches('/'), token)
+    }
+
+    pub fn at(url: &str, token: Option<String>) -> Result<Self, Failure> {
+        // The instance is on this machine or in front of a proxy of its own; a system proxy is never meant.
+        let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT).build();
+        let http = http.map_err(|error| Failure::failed("client", error.to_string()))?;
+        Ok(Self { http, url: url.to_owned(), token })
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.call(Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
+        self.call(Method::DELETE, path, None).await
+    }
+
+    /// Whether an instance answers there.
+    pub async fn is_up(&self) -> bool {
+        self.get("/health").await.is_ok()
+    }
+
+    /// Every item of a paged list, up to `limit`.
+    pub async fn list(&self, path: &str, field: &str, limit: usize) -> Result<Vec<Value>, Failure> {
+        let mut items: Vec<Value> = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let joint = if path.contains('?') { '&' } else { '?' };
+            let size = (limit - items.len()).min(100);
+            let at = cursor.take().map(|cursor| format!("&cursor={}", segment(&cursor))).unwrap_or_default();
+            let mut page = self.get(&format!("{path}{joint}limit={size}{at}")).await?;
+            if let Some(Value::Array(more)) = page.get_mut(field).map(Value::take) {
+                items.extend(more);
+            }
+            match page["next_cursor"].as_str() {
+                Some(next) if items.len() < limit => cursor = Some(next.to_owned()),
+                _ => return Ok(items),
+            }
+        }
+    }
+
+    /// Opens a stream of server-sent events; it stays open for as long as both sides want.
+    pub async fn stream(&self, path: &str) -> Result<Response, Failure> {
+        let request = self.request(Method::GET, path).header("Accept", "text/event-stream");
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        if !response.status().is_success() {
+            return Err(refusal(response).await);
+        }
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(json!({}));
+        }
+        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
+        if text.trim().is_empty() {
+            return Ok(json!({}));
+        }
+        serde_json::from_str(&text).map_err(|_| {
+            Failure::failed("not_polyclaw", format!("{} does not answer like a polyclaw instance", self.url))
+        })
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}/api/v1{path}", self.url));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let what = if error.is_builder() {
+            return Failure::usage(format!("{:?} is not an address", self.url))
+                .hint("write it whole, like http://127.0.0.1:18801");
+        } else if error.is_connect() {
+            format!("no daemon answers at {}", self.url)
+        } else {
+            format!("the connection to {} broke", self.url)
+        };
+        Failure::new(Exit::Unavailable, "unavailable", what).hint("start one with `polyclaw up`")
+    }
+}
+
+/// Where this home's daemon listens: what it wrote when it started, else what the config says.
+fn local_url(home: &Home) -> String {
+    let written = fs::read_to_string(home.url_file()).unwrap_or_default().trim().to_owned();
+    if !written.is_empty() {
+        return written;
+    }
+    base_url(&home.read_config().unwrap_or_default().gateway)
+}
+
+/// An address that listens everywhere is reached on loopback.
+pub fn base_url(gateway: &Gateway) -> String {
+    let loopback = match gateway.bind {
+        std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+        std::net::IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+    };
+    let ip = if gateway.bind.is_unspecified() { loopback } else { gateway.bind };
+    format!("http://{}", std::net::SocketAddr::new(ip, gateway.port))
+}
+
+async fn refusal(response: Response) -> Failure {
+    let status = response.status();
+    let body: Value = response.json().await.unwrap_or_default();
+    let error = &body["error"];
+    let code = error["code"].as_str().unwrap_or("failed");
+    let message = error["message"].as_str().map_or_else(|| format!("the instance said {status}"), str::to_owned);
+    let mut failure = Failure::new(exit_of(status), code, message);
+    failure.hint = error["hint"].as_str().map(str::to_owned);
+    if status == StatusCode::UNAUTHORIZED && failure.hint.is_none() {
+        failure = failure.hint("pass --token or set POLYCLAW_TOKEN; this home's is in its file `token`");
+    }
+    failure
+}
+
+fn exit_of(status: StatusCode) -> Exit {
+    match status.as_u16() {
+        400 | 413 | 415 | 422 => Exit::Usage,
+        404 => Exit::NotFound,
+        409 => Exit::Conflict,
+        429 | 502 | 503 | 504 => Exit::Unavailable,
+        _ => Exit::Failed,
+    }
+}
+
+/// One part of a path or query, percent-encoded.
+pub fn segment(text: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let one = |byte: u8| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_keys_travel_as_one_part_of_a_path() {
+        assert_eq!(segment("agent:main:web:dm:a%2fb"), "agent%3Amain%3Aweb%3Adm%3Aa%252fb");
+        assert_eq!(segment("ä"), "%C3%A4");
+    }
+
+    #[test]
+    fn an_address_that_listens_everywhere_is_reached_on_loopback() {
+        let gateway = |bind: &str| Gateway { bind: bind.parse().unwrap(), ..Gateway::default() };
+        assert_eq!(base_url(&gateway("0.0.0.0")), "http://127.0.0.1:18801");
+        assert_eq!(base_url(&gateway("::")), "http://[::1]:18801");
+        assert_eq!(base_url(&gateway("10.0.0.2")), "http://10.0.0.2:18801");
+    }
+}

@@ -1,0 +1,17 @@
+//! One command per file. Each has its arguments, its help with examples, and a `run`.
+
+pub mod agent;
+pub mod agents;
+pub mod approvals;
+pub mod chat;
+pub mod completions;
+pub mod config;
+pub mod daemon;
+pub mod doctor;
+pub mod events;
+pub mod models;
+pub mod outbox;
+pub mod sessions;
+pub mod status;
+pub mod up;
+pub mod usage;

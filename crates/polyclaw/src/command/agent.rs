@@ -1,0 +1,61 @@
+//! `polyclaw agent`: one question, the answer on stdout.
+
+use std::io::{IsTerminal, Read};
+use std::time::Duration;
+
+use crate::ask::{Answer, Ask};
+use crate::cli::Context;
+use crate::client::Client;
+use crate::failure::Failure;
+
+/// Ask an agent one thing; the answer is on stdout.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw agent --message \"What is on my list today?\"
+  polyclaw agent --agent ops --message \"Is the site up?\" --json
+  git diff | polyclaw agent --message - --session agent:main:review
+
+The exit code is 1 when the turn failed; the sentence on stderr says why.")]
+pub struct Args {
+    /// What to say; `-` reads it from stdin.
+    #[arg(long, short, value_name = "TEXT")]
+    message: String,
+    /// Who is asked. The instance's default agent if left out.
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// The conversation to go on with. The agent's main one if left out.
+    #[arg(long, value_name = "KEY")]
+    session: Option<String>,
+    /// How long to wait for the answer, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    timeout: u64,
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let client = Client::new(context)?;
+    let text = if args.message == "-" { read_stdin()? } else { args.message.clone() };
+    let ask = Ask::new(&client, args.agent.as_deref(), args.session.as_deref(), text).await?;
+    let limit = Duration::from_secs(args.timeout);
+    let live = !context.output.json && std::io::stdout().is_terminal();
+    let answer = if live { ask.live(limit, context.output).await? } else { ask.wait(limit).await? };
+    finish(&answer, context, live)
+}
+
+fn finish(answer: &Answer, context: &Context, live: bool) -> anyhow::Result<()> {
+    if let Some(failure) = answer.failure() {
+        return Err(failure.into());
+    }
+    if live {
+        return Ok(context.output.piece("\n")?);
+    }
+    Ok(context.output.say(&answer.value, |_| answer.text.clone())?)
+}
+
+fn read_stdin() -> anyhow::Result<String> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    if text.trim().is_empty() {
+        return Err(Failure::usage("there is nothing on stdin to ask").into());
+    }
+    Ok(text)
+}

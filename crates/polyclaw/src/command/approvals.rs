@@ -1,0 +1,61 @@
+//! `polyclaw approvals`: questions that wait for a person.
+
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::output::cell;
+
+/// Questions that wait for a person: list, approve, deny.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw approvals list
+  polyclaw approvals approve 01j…
+  polyclaw approvals deny 01j… --reason \"not on this machine\"")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Everything that waits.
+    List,
+    /// Let one call run, once.
+    Approve { id: String },
+    /// Refuse one call; the agent is told so.
+    Deny {
+        id: String,
+        /// What the agent is told.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let client = Client::new(context)?;
+    let output = context.output;
+    let (id, body, done) = match &args.verb {
+        None | Some(Verb::List) => return list(&client, context).await,
+        Some(Verb::Approve { id }) => (id, json!({ "decision": "approve" }), "Approved: it runs now."),
+        Some(Verb::Deny { id, reason }) => {
+            (id, json!({ "decision": "deny", "reason": reason }), "Denied: the agent is told.")
+        }
+    };
+    let decided = client.post(&format!("/approvals/{}", segment(id)), &body).await?;
+    Ok(output.say(&decided, |_| done.to_owned())?)
+}
+
+async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
+    let answer = client.get("/approvals").await?;
+    let approvals = answer["approvals"].as_array().cloned().unwrap_or_default();
+    let row = |one: &Value| {
+        let arguments = one["arguments"].to_string();
+        vec![cell(&one["id"]), cell(&one["tool"]), cell(&one["session_key"]), arguments]
+    };
+    let rows: Vec<_> = approvals.iter().map(row).collect();
+    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+        true => "Nothing waits for you.".to_owned(),
+        false => output.table(&["ID", "TOOL", "SESSION", "ARGUMENTS"], &rows),
+    })?)
+}

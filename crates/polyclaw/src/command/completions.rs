@@ -1,0 +1,25 @@
+//! `polyclaw completions`: what a shell needs to complete our commands.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+
+/// Print completions for a shell.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw completions bash > ~/.local/share/bash-completion/completions/polyclaw
+  polyclaw completions zsh > ~/.zfunc/_polyclaw
+  polyclaw completions fish > ~/.config/fish/completions/polyclaw.fish")]
+pub struct Args {
+    shell: Shell,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "polyclaw", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! `polyclaw config`: where the config is, what it says, and whether it can be read. Needs no daemon.
+
+use polyclaw_domain::config;
+use serde_json::json;
+
+use crate::cli::Context;
+
+/// The config file: its path, its schema, what it says.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw config path
+  polyclaw config check
+  polyclaw config show --json
+  polyclaw config schema > config.schema.json")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Where the file is.
+    Path,
+    /// Read the file and say everything that is wrong with it.
+    Check,
+    /// Everything in force, defaults included, secrets hidden.
+    Show,
+    /// The JSON Schema of the file, for editors.
+    Schema,
+}
+
+pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let (output, path) = (context.output, context.home.config());
+    match args.verb {
+        Verb::Path => output.say(&path, |_| path.display().to_string())?,
+        Verb::Check => {
+            let config = context.home.read_config()?;
+            let agents = config.agents.specs().len();
+            let value = json!({ "path": path, "agents": agents });
+            output.say(&value, |_| format!("{} is fine: {agents} agent(s).", path.display()))?;
+        }
+        Verb::Show => {
+            let config = context.home.read_config()?;
+            let text = toml::to_string_pretty(&config)?;
+            output.say(&config, |_| text)?;
+        }
+        Verb::Schema => output.line(&serde_json::to_string_pretty(&config::schema())?)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! `polyclaw daemon`: one instance in the foreground, for service managers.
+
+use std::net::IpAddr;
+
+use crate::cli::Context;
+use crate::instance::Overrides;
+
+/// Run one instance in the foreground.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw daemon
+  polyclaw daemon --port 18900
+  POLYCLAW_HOME=/srv/claw polyclaw daemon --bind 0.0.0.0
+
+SIGTERM and SIGINT drain: nothing new is accepted, running turns get 30 s to reach a boundary, the rest goes on
+at the next start. A second signal exits at once. SIGHUP reads the config again.")]
+pub struct Args {
+    /// The port to listen on, instead of the config's.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// The address to listen on, instead of the config's.
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+}
+
+pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let overrides = Overrides { port: args.port, bind: args.bind };
+    crate::daemon::run(&context.home, overrides, |_| Ok(()))
+}

@@ -1,0 +1,77 @@
+//! `polyclaw events`: what happened, for people to read.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::output::{Output, Tone, cell};
+
+const PAUSE: Duration = Duration::from_millis(700);
+
+/// What happened: steers, takeovers, refusals, deliveries, approvals.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw events
+  polyclaw events --follow
+  polyclaw events --kind turn.failed --session agent:main:main --json")]
+pub struct Args {
+    /// Go on as events happen, until Ctrl-C.
+    #[arg(long, short)]
+    follow: bool,
+    /// Of this kind only.
+    #[arg(long)]
+    kind: Option<String>,
+    /// Of this conversation only.
+    #[arg(long, value_name = "KEY")]
+    session: Option<String>,
+    /// Only those after this number.
+    #[arg(long, default_value_t = 0)]
+    after: i64,
+}
+
+impl Args {
+    fn path(&self, after: i64) -> String {
+        let mut path = format!("/events?after={after}");
+        for (name, value) in [("kind", &self.kind), ("session", &self.session)] {
+            if let Some(value) = value {
+                path += &format!("&{name}={}", segment(value));
+            }
+        }
+        path
+    }
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let client = Client::new(context)?;
+    let mut after = args.after;
+    let mut all = Vec::new();
+    loop {
+        let events = client.get(&args.path(after)).await?["events"].as_array().cloned().unwrap_or_default();
+        let next = events.last().and_then(|event| event["id"].as_i64()).unwrap_or(after);
+        if args.follow {
+            for event in &events {
+                context.output.line(&told(event, context.output))?;
+            }
+        } else {
+            all.extend(events);
+        }
+        match (next > after, args.follow) {
+            (true, _) => after = next,
+            (false, true) => tokio::time::sleep(PAUSE).await,
+            (false, false) => break,
+        }
+    }
+    let lines: Vec<String> = all.iter().map(|event| told(event, context.output)).collect();
+    Ok(context.output.say(&json!({ "events": all }), |_| lines.join("\n"))?)
+}
+
+fn told(event: &Value, output: Output) -> String {
+    if output.json {
+        return event.to_string();
+    }
+    let session = event["session_key"].as_str().unwrap_or_default();
+    let at = output.paint(Tone::Dim, &cell(&event["created_at"]));
+    format!("{at} {} {session} {}", output.paint(Tone::Bold, &cell(&event["kind"])), event["data"])
+}

@@ -1,0 +1,52 @@
+//! `polyclaw models`: what can answer.
+
+use serde_json::Value;
+
+use crate::cli::Context;
+use crate::client::Client;
+use crate::output::cell;
+
+/// The models there are, and the one in use.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw models list
+  polyclaw models status --json")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Every model that the instance knows.
+    List,
+    /// The model in use, or what to set.
+    Status,
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let answer = Client::new(context)?.get("/models").await?;
+    match args.verb {
+        None | Some(Verb::List) => {
+            let models = answer["models"].as_array().cloned().unwrap_or_default();
+            let row =
+                |model: &Value| vec![cell(&model["model"]), cell(&model["context_window"]), cell(&model["status"])];
+            let rows: Vec<_> = models.iter().map(row).collect();
+            context.output.say(&answer, |output| output.table(&["MODEL", "CONTEXT", "STATUS"], &rows))?;
+        }
+        Some(Verb::Status) => {
+            context.output.say(&answer, |_| in_use(&answer))?;
+        }
+    }
+    Ok(())
+}
+
+/// The default model with its status, or the sentence that says what to set.
+pub fn in_use(answer: &Value) -> String {
+    let Some(default) = answer["default"].as_str() else {
+        return answer["hint"].as_str().unwrap_or(crate::choice::NO_MODEL).to_owned();
+    };
+    let listed = answer["models"].as_array().into_iter().flatten();
+    let status = listed.clone().find(|model| model["model"] == default).map(|model| cell(&model["status"]));
+    format!("{default} ({})", status.unwrap_or_else(|| "not listed by its provider".to_owned()))
+}

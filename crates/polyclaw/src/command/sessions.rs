@@ -1,0 +1,193 @@
+//! `polyclaw sessions`: conversations, and what people do with them besides talking.
+
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::output::{Output, Tone, cell};
+use crate::stream::Frames;
+
+/// The conversations: list, show, tail, export, stop, new, delete, tree.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw sessions
+  polyclaw sessions list --agent ops --json
+  polyclaw sessions show agent:main:main
+  polyclaw sessions tail agent:main:main
+  polyclaw sessions export agent:main:main > talk.jsonl
+  polyclaw sessions stop agent:main:main")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Conversations, the latest first.
+    List(List),
+    /// The state of one conversation and its last messages.
+    Show {
+        key: String,
+        /// How many messages.
+        #[arg(long, short = 'n', default_value_t = 20)]
+        lines: usize,
+    },
+    /// Follow a conversation as it happens, until Ctrl-C.
+    Tail { key: String },
+    /// Every message, one JSON object per line.
+    Export { key: String },
+    /// Stop the running turn.
+    Stop { key: String },
+    /// Start a new conversation under the same key; the old one is kept.
+    New { key: String },
+    /// Delete a conversation and all its messages.
+    Delete { key: String },
+    /// A conversation and those that came from it.
+    Tree { key: String },
+}
+
+#[derive(clap::Args, Default)]
+struct List {
+    /// Of this agent only.
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// At most so many.
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let client = Client::new(context)?;
+    let output = context.output;
+    match &args.verb {
+        None => list(&client, output, &List { agent: None, limit: 100 }).await,
+        Some(Verb::List(args)) => list(&client, output, args).await,
+        Some(Verb::Show { key, lines }) => show(&client, output, key, *lines).await,
+        Some(Verb::Tail { key }) => tail(&client, output, key).await,
+        Some(Verb::Export { key }) => export(&client, output, key).await,
+        Some(Verb::Stop { key }) => act(&client, output, key, "stop", "Stopped.").await,
+        Some(Verb::New { key }) => act(&client, output, key, "new", "A new conversation. The old one is kept.").await,
+        Some(Verb::Delete { key }) => {
+            let gone = client.delete(&path(key, "")).await?;
+            Ok(output.say(&gone, |_| format!("{key} is gone."))?)
+        }
+        Some(Verb::Tree { key }) => tree(&client, output, key).await,
+    }
+}
+
+pub fn path(key: &str, rest: &str) -> String {
+    format!("/sessions/{}{rest}", segment(key))
+}
+
+async fn list(client: &Client, output: Output, args: &List) -> anyhow::Result<()> {
+    let filter = args.agent.as_ref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
+    let sessions = client.list(&format!("/sessions{filter}"), "sessions", args.limit).await?;
+    let row = |session: &Value| {
+        let doing = if session["running_turn_id"].is_null() { "idle" } else { "answering" };
+        vec![
+            cell(&session["session_key"]),
+            cell(&session["active_agent_id"]),
+            doing.to_owned(),
+            cell(&session["queued"]),
+            cell(&session["updated_at"]),
+        ]
+    };
+    let rows: Vec<_> = sessions.iter().map(row).collect();
+    let head = ["SESSION", "AGENT", "STATE", "WAITING", "UPDATED"];
+    Ok(output.say(&json!({ "sessions": sessions }), |output| {
+        if rows.is_empty() { "No conversations yet: `polyclaw chat` begins one.".to_owned() } else { output.table(&head, &rows) }
+    })?)
+}
+
+async fn show(client: &Client, output: Output, key: &str, lines: usize) -> anyhow::Result<()> {
+    let session = client.get(&path(key, "")).await?;
+    let messages = transcript(client, key).await?;
+    let last = &messages[messages.len().saturating_sub(lines)..];
+    Ok(output.say(&json!({ "session": session, "messages": last }), |output| {
+        let mut text = head(&session);
+        for message in last {
+            text += &format!("\n\n{}\n{}", output.paint(Tone::Bold, &speaker(message)), body(message));
+        }
+        text
+    })?)
+}
+
+fn head(session: &Value) -> String {
+    let field = |name: &str| format!("{name} {}", cell(&session[name]));
+    ["session_key", "active_agent_id", "model", "status", "queued", "running_turn_id", "updated_at"].map(field).join("\n")
+}
+
+fn speaker(message: &Value) -> String {
+    format!("{} · {}", cell(&message["role"]), cell(&message["created_at"]))
+}
+
+/// The text, and the calls a model made instead of one.
+fn body(message: &Value) -> String {
+    let calls = message["parts"].as_array().into_iter().flatten().filter(|part| part["type"] == "tool_call");
+    let calls: Vec<String> = calls.map(|call| format!("→ {} {}", cell(&call["name"]), call["arguments"])).collect();
+    let text = message["text"].as_str().unwrap_or_default();
+    [text.to_owned(), calls.join("\n")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Every message of a conversation, oldest first.
+async fn transcript(client: &Client, key: &str) -> Result<Vec<Value>, Failure> {
+    const PAGE: usize = 500;
+    let mut messages: Vec<Value> = Vec::new();
+    loop {
+        let after = messages.last().and_then(|message| message["ticket"].as_i64()).unwrap_or(0);
+        let page = client.get(&path(key, &format!("/transcript?after={after}&limit={PAGE}"))).await?;
+        let page = page["messages"].as_array().cloned().unwrap_or_default();
+        let (count, last) = (page.len(), page.last().and_then(|message| message["ticket"].as_i64()));
+        messages.extend(page);
+        if count == 0 || last.is_none_or(|last| last <= after) {
+            return Ok(messages);
+        }
+    }
+}
+
+async fn export(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
+    for message in transcript(client, key).await? {
+        output.line(&message.to_string())?;
+    }
+    Ok(())
+}
+
+async fn tail(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
+    client.get(&path(key, "")).await?;
+    let mut frames = Frames::new(client.stream(&path(key, "/stream")).await?);
+    while let Some(frame) = frames.next().await {
+        let line = if output.json { frame.data.to_string() } else { told(&frame.kind, &frame.data) };
+        output.line(&line)?;
+    }
+    Ok(())
+}
+
+/// A frame in a line. Tokens are left out: the answer is there whole at its end.
+fn told(kind: &str, data: &Value) -> String {
+    match kind {
+        "turn.delta" | "turn.reasoning" | "tool.output" => String::new(),
+        "message.accepted" => format!("> {}", cell(&data["text"])),
+        "tool.started" => format!("→ {} {}", cell(&data["name"]), data["arguments"]),
+        "tool.ended" => format!("← {} {}", cell(&data["name"]), if data["is_error"] == true { "failed" } else { "ok" }),
+        "turn.ended" => data["text"].as_str().map_or_else(|| format!("({})", cell(&data["state"])), str::to_owned),
+        other => format!("({other})"),
+    }
+}
+
+async fn act(client: &Client, output: Output, key: &str, verb: &str, done: &str) -> anyhow::Result<()> {
+    let answer = client.post(&path(key, &format!("/{verb}")), &json!({})).await?;
+    Ok(output.say(&answer, |_| done.to_owned())?)
+}
+
+async fn tree(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
+    let tree = client.get(&path(key, "/tree")).await?;
+    Ok(output.say(&tree, |_| branch(&tree, 0))?)
+}
+
+fn branch(node: &Value, depth: usize) -> String {
+    let session = if node["session"].is_object() { &node["session"] } else { node };
+    let own = format!("{}{}  {}", "  ".repeat(depth), cell(&session["session_key"]), cell(&session["active_agent_id"]));
+    let children = node["children"].as_array().into_iter().flatten().map(|child| branch(child, depth + 1));
+    std::iter::once(own).chain(children).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,75 @@
+//! `polyclaw up`: the one command. Runs an instance and says where it is and which model answers.
+
+use std::process::{Command, Stdio};
+
+use crate::cli::Context;
+use crate::client::Client;
+use crate::daemon;
+use crate::failure::Failure;
+use crate::instance::{Instance, Overrides};
+use crate::output::{Output, Tone};
+
+/// Start an instance and print the link and the model in use.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw up
+  polyclaw up --open
+  POLYCLAW_HOME=~/work-claw polyclaw up --port 18900
+
+Ctrl-C stops cleanly: running turns reach a boundary, and what is left goes on at the next start.")]
+pub struct Args {
+    /// Open the link in the browser.
+    #[arg(long)]
+    open: bool,
+    /// The port to listen on, instead of the config's.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+}
+
+pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let overrides = Overrides { port: args.port, bind: None };
+    let output = context.output;
+    let ready = |instance: &Instance| {
+        let link = link(&daemon::address(&instance.config), &instance.token);
+        if args.open {
+            open(&link);
+        }
+        greet(output, &link, &instance.choice().sentence())
+    };
+    match daemon::run(&context.home, overrides, ready) {
+        Err(error) if Failure::of(&error).code == "already_running" => already(args, context, &error),
+        other => other,
+    }
+}
+
+fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Result<()> {
+    let token = context.home.token().unwrap_or_default();
+    let link = link(Client::new(context)?.url(), &token);
+    if args.open {
+        open(&link);
+    }
+    let value = serde_json::json!({ "running": true, "pid": context.home.pid(), "link": link });
+    context.output.say(&value, |output| {
+        format!("{error}\n\n  {}  {link}\n  {}  polyclaw chat", output.paint(Tone::Bold, "open"), output.paint(Tone::Bold, "talk"))
+    })?;
+    Ok(())
+}
+
+fn greet(output: Output, link: &str, model: &str) -> std::io::Result<()> {
+    let value = serde_json::json!({ "running": true, "pid": std::process::id(), "link": link, "model": model });
+    output.say(&value, |output| {
+        let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(Tone::Bold, name));
+        let title = format!("Polyclaw {} is up.", env!("CARGO_PKG_VERSION"));
+        [title, String::new(), line("open ", link), line("model", model), line("talk ", "polyclaw chat")].join("\n")
+    })
+}
+
+fn link(url: &str, token: &str) -> String {
+    format!("{url}/?token={token}")
+}
+
+/// Best effort: a machine without a browser has the link on its terminal.
+fn open(link: &str) {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let _ = Command::new(opener).arg(link).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+}

@@ -1,0 +1,181 @@
+//! Runs one instance: serves it, reads its config again on SIGHUP, drains it on SIGTERM and SIGINT.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::config::{Config, Gateway};
+use polyclaw_engine::{Engine, Task};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use crate::client::base_url;
+use crate::failure::{Exit, Failure};
+use crate::home::{self, Home};
+use crate::http;
+use crate::instance::{Instance, Overrides};
+use crate::log;
+
+/// How long running turns get to reach a boundary. What is left goes on at the next start.
+const DRAIN: Duration = Duration::from_secs(30);
+/// How long answers on the wire get to end once nothing runs any more.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Runs until a signal ends it. `ready` is called once it serves and the model is known.
+pub fn run<F>(home: &Home, overrides: Overrides, ready: F) -> anyhow::Result<()>
+where
+    F: FnOnce(&Instance) -> io::Result<()> + Send + 'static,
+{
+    let began = Instant::now();
+    home.create()?;
+    let config = overrides.apply(home.read_config()?)?;
+    log::start(&config.observability);
+    let instance = Arc::new(Instance::open(home.clone(), config, overrides)?);
+    let listener = bind(&instance.config.gateway)?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(serve(&instance, listener, began, ready));
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    outcome
+}
+
+/// Where clients on this machine reach an instance with this config.
+pub fn address(config: &Config) -> String {
+    base_url(&config.gateway)
+}
+
+/// Few threads: the work is waiting for models, and each thread costs memory.
+fn runtime() -> io::Result<Runtime> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    Builder::new_multi_thread().worker_threads(cores.clamp(2, 4)).max_blocking_threads(16).enable_all().build()
+}
+
+fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {
+    let address = SocketAddr::new(gateway.bind, gateway.port);
+    let refused = |error: io::Error| {
+        let unavailable = |code: &str, what: String| Failure::new(Exit::Unavailable, code, what);
+        match error.kind() {
+            io::ErrorKind::AddrInUse => unavailable("port_taken", format!("port {} is taken", gateway.port))
+                .hint("stop what listens there, or use another with --port or gateway.port"),
+            io::ErrorKind::PermissionDenied => {
+                unavailable("port_refused", format!("{address} can not be listened on: {error}"))
+                    .hint("ports below 1024 need rights of their own; the default is 18801")
+            }
+            _ => unavailable("bind_failed", format!("{address} can not be listened on: {error}"))
+                .hint("gateway.bind must be an address of this machine"),
+        }
+    };
+    let listener = TcpListener::bind(address).map_err(refused)?;
+    listener.set_nonblocking(true).map_err(refused)?;
+    Ok(listener)
+}
+
+async fn serve<F>(instance: &Arc<Instance>, listener: TcpListener, began: Instant, ready: F) -> anyhow::Result<()>
+where
+    F: FnOnce(&Instance) -> io::Result<()> + Send + 'static,
+{
+    let mut signals = Signals::listen()?;
+    instance.store_agents(&instance.config).await?;
+    let mut tasks = Tasks::start(&instance.engine);
+    let mut server = http::Server::start(instance, listener)?;
+    let url = address(&instance.config);
+    write_url(&instance.home, &url)?;
+    tracing::info!(%url, pid = std::process::id(), ready_ms = began.elapsed().as_millis(), "ready");
+    tokio::spawn(greet(Arc::clone(instance), ready));
+    loop {
+        tokio::select! {
+            Some(()) = signals.reload.recv() => reload(instance).await,
+            () = signals.stop() => break,
+            ended = server.ended() => return Err(ended.into()),
+        }
+    }
+    tokio::select! {
+        () = drain(&instance.engine, &mut tasks, server) => Ok(()),
+        () = signals.stop() => {
+            Err(Failure::failed("interrupted", "a second signal: stopped at once")
+                .hint("what was running goes on at the next start").into())
+        }
+    }
+}
+
+fn write_url(home: &Home, url: &str) -> Result<(), Failure> {
+    let path = home.url_file();
+    home::write_private(&path, &format!("{url}\n")).map_err(|error| home::refused(&path, &error))
+}
+
+/// Looks for a model where none is named, then says which one answers. Nobody waits for this.
+async fn greet<F: FnOnce(&Instance) -> io::Result<()>>(instance: Arc<Instance>, ready: F) {
+    if let Err(error) = instance.search_model().await {
+        tracing::error!(%error, "the model found on this machine can not be used");
+    }
+    let choice = instance.choice();
+    match &choice.model {
+        Some(_) => tracing::info!(model = %choice.sentence(), "model in use"),
+        None => tracing::warn!("{}", choice.sentence()),
+    }
+    let _ = ready(&instance);
+}
+
+async fn reload(instance: &Instance) {
+    match instance.reload().await {
+        Ok(()) => tracing::info!("config read again"),
+        Err(error) => tracing::error!(%error, "the config was not taken up; the old one stays in force"),
+    }
+}
+
+/// Nothing new is accepted; turns reach a boundary; then the last answers leave the wire.
+async fn drain(engine: &Engine, tasks: &mut Tasks, server: http::Server) {
+    tracing::info!("draining: nothing new is accepted");
+    engine.start_draining();
+    match tokio::time::timeout(DRAIN, tasks.ended()).await {
+        Ok(()) => tracing::info!("drained"),
+        Err(_) => tracing::warn!("some turns reached no boundary in time; they go on at the next start"),
+    }
+    let _ = tokio::time::timeout(LAST_WORDS, server.stop()).await;
+}
+
+struct Signals {
+    reload: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            reload: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// The engine's loops. Turns and deliveries end when drained; the others only wait and are let go.
+struct Tasks {
+    working: JoinSet<()>,
+    _waiting: JoinSet<()>,
+}
+
+impl Tasks {
+    fn start(engine: &Engine) -> Self {
+        let (mut working, mut waiting) = (JoinSet::new(), JoinSet::new());
+        for task in Task::ALL {
+            let engine = engine.clone();
+            let set = if matches!(task, Task::Work | Task::Deliver) { &mut working } else { &mut waiting };
+            set.spawn(async move { engine.run(task).await });
+        }
+        Self { working, _waiting: waiting }
+    }
+
+    async fn ended(&mut self) {
+        while self.working.join_next().await.is_some() {}
+    }
+}

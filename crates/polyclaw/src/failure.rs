@@ -1,0 +1,71 @@
+//! How a command fails: a code for machines, a sentence and a hint for people, and an exit code for scripts.
+
+use std::fmt;
+
+/// What the shell sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    Conflict = 4,
+    Unavailable = 5,
+}
+
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    pub code: String,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { exit, code: code.into(), message: message.into(), hint: None }
+    }
+
+    pub fn failed(code: &str, message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, code, message)
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message)
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What any error of a command comes to.
+    pub fn of(error: &anyhow::Error) -> Self {
+        error.downcast_ref::<Self>().cloned().unwrap_or_else(|| Self::failed("failed", format!("{error:#}")))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<polyclaw_store::Error> for Failure {
+    fn from(error: polyclaw_store::Error) -> Self {
+        use polyclaw_store::Error;
+        let exit = if error.is_transient() { Exit::Unavailable } else { Exit::Failed };
+        let failure = Self::new(exit, error.code(), error.to_string());
+        match error {
+            Error::Full(_) => failure.hint("free some space and start again; nothing accepted was lost"),
+            Error::ReadOnly(_) => failure.hint("check the owner and mode of the home folder"),
+            Error::NewerSchema { .. } => {
+                failure.hint("update polyclaw, or point POLYCLAW_HOME at another home")
+            }
+            Error::Corrupt(_) => failure.hint("`polyclaw doctor` checks the database; restore it from a copy"),
+            Error::Unavailable { .. } => failure.hint("check that the database is there and can be opened"),
+            _ => failure,
+        }
+    }
+}

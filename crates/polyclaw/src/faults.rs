@@ -1,0 +1,122 @@
+//! Kill points in the real process. Armed by `POLYCLAW_KILL_AT`, for crash tests; without it nothing happens.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use polyclaw_domain::fault::{Faults, KillPoint};
+use polyclaw_domain::port::Pending;
+
+use crate::failure::Failure;
+
+pub const VARIABLE: &str = "POLYCLAW_KILL_AT";
+
+/// Passes every point.
+pub struct Calm;
+
+impl Faults for Calm {
+    fn reach(&self, _: KillPoint) -> Pending<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Kills this process, as the machine would: no destructor, no flush.
+pub struct Armed {
+    plan: Plan,
+    reached: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    /// When this point is reached the n-th time.
+    At(KillPoint, u64),
+    /// At any point, so many times in 10,000, the same every time for one seed.
+    Random { seed: u64, per_10_000: u64 },
+}
+
+impl Armed {
+    /// `<kill point>:<n>` or `random:<seed>:<probability per 10000>`.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let plan = plan(text).ok_or_else(|| {
+            let points: Vec<&str> = KillPoint::ALL.iter().map(|point| point.as_str()).collect();
+            Failure::usage(format!("{VARIABLE}={text:?} names no kill point"))
+                .hint(format!("write <point>:<n> or random:<seed>:<per 10000>; points: {}", points.join(" ")))
+        })?;
+        Ok(Self { plan, reached: AtomicU64::new(0) })
+    }
+
+    fn is_due(&self, point: KillPoint) -> bool {
+        match self.plan {
+            Plan::At(wanted, n) => wanted == point && self.count() == n,
+            Plan::Random { seed, per_10_000 } => scramble(seed ^ scramble(self.count())) % 10_000 < per_10_000,
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.reached.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl Faults for Armed {
+    fn reach(&self, point: KillPoint) -> Pending<'_, ()> {
+        if !self.is_due(point) {
+            return Box::pin(std::future::ready(()));
+        }
+        tracing::error!(point = point.as_str(), "killing this process at a kill point");
+        let killed = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        if killed.is_err() {
+            std::process::abort();
+        }
+        Box::pin(std::future::pending())
+    }
+}
+
+fn plan(text: &str) -> Option<Plan> {
+    match text.split(':').collect::<Vec<_>>().as_slice() {
+        ["random", seed, odds] => Some(Plan::Random {
+            seed: seed.parse().ok()?,
+            per_10_000: odds.parse().ok().filter(|odds| *odds <= 10_000)?,
+        }),
+        [point] => Some(Plan::At(KillPoint::parse(point)?, 1)),
+        [point, n] => Some(Plan::At(KillPoint::parse(point)?, n.parse().ok().filter(|n| *n > 0)?)),
+        _ => None,
+    }
+}
+
+/// SplitMix64: spreads a counter over all numbers.
+fn scramble(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_read_as_they_are_written() {
+        assert_eq!(plan("stream.mid:3"), Some(Plan::At(KillPoint::MidStream, 3)));
+        assert_eq!(plan("random:7:25"), Some(Plan::Random { seed: 7, per_10_000: 25 }));
+        for bad in ["", "nowhere:1", "stream.mid:0", "stream.mid:x", "random:7", "random:7:10001"] {
+            assert_eq!(plan(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_nth_visit_of_the_point_is_the_one() {
+        let armed = Armed::parse("stream.mid:2").unwrap();
+        let visits = [KillPoint::MidStream, KillPoint::TurnClaimed, KillPoint::MidStream, KillPoint::MidStream];
+        assert_eq!(visits.map(|point| armed.is_due(point)), [false, false, true, false]);
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_deaths_again_at_about_its_odds() {
+        let deaths = |seed: u64| {
+            let armed = Armed::parse(&format!("random:{seed}:500")).unwrap();
+            (0..10_000).filter(|_| armed.is_due(KillPoint::MidStream)).collect::<Vec<_>>()
+        };
+        assert_eq!(deaths(1), deaths(1));
+        assert_ne!(deaths(1), deaths(2));
+        assert!((300..700).contains(&deaths(1).len()));
+    }
+}

@@ -1,0 +1,200 @@
+//! What `polyclaw doctor` looks at. A check finds something out and judges it; it changes nothing.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::SystemTime;
+
+use polyclaw_domain::config::Config;
+use polyclaw_store::check;
+
+use crate::choice::Choice;
+use crate::cli::Context;
+use crate::client::Client;
+use crate::failure::{Exit, Failure};
+use crate::home::{Home, refused};
+
+/// Below this a database can not grow for long.
+const LOW_DISK: u64 = 500 * 1024 * 1024;
+const FULL_DISK: u64 = 20 * 1024 * 1024;
+/// 2025: a clock before that makes every id and lease wrong.
+const EARLIEST: u64 = 1_735_689_600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+pub struct Check {
+    pub name: &'static str,
+    pub verdict: Verdict,
+    pub found: String,
+    pub hint: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Ok, found: found.into(), hint: None }
+    }
+
+    fn warn(name: &'static str, found: impl Into<String>, hint: &str) -> Self {
+        Self { name, verdict: Verdict::Warn, found: found.into(), hint: Some(hint.to_owned()) }
+    }
+
+    fn fail(name: &'static str, found: impl Into<String>, hint: &str) -> Self {
+        Self { verdict: Verdict::Fail, ..Self::warn(name, found, hint) }
+    }
+
+    fn failed(name: &'static str, failure: Failure) -> Self {
+        Self { name, verdict: Verdict::Fail, found: failure.message, hint: failure.hint }
+    }
+}
+
+/// Creates what is missing and takes away what others may do.
+pub fn fix(home: &Home) -> Result<(), Failure> {
+    home.create()?;
+    home.ensure_token()?;
+    for (path, mode) in [(home.path().to_owned(), 0o700), (home.token_file(), 0o600)] {
+        if path.exists() {
+            let closed = fs::set_permissions(&path, fs::Permissions::from_mode(mode));
+            closed.map_err(|error| refused(&path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+pub async fn all(context: &Context) -> Vec<Check> {
+    let home = &context.home;
+    let config = home.read_config();
+    let mut checks = vec![folder(home), disk(home), clock(), token(home), configured(home, &config)];
+    let config = config.unwrap_or_default();
+    checks.push(sqlite());
+    if config.store.url.is_none() {
+        checks.push(database(home));
+    }
+    let (daemon, models) = daemon(context).await;
+    checks.push(daemon);
+    checks.push(model(&config, models.as_ref()).await);
+    checks
+}
+
+fn folder(home: &Home) -> Check {
+    let path = home.path();
+    let Ok(meta) = fs::metadata(path) else {
+        return Check::warn("home", format!("{} is not there yet", path.display()), "`polyclaw up` creates it");
+    };
+    if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
+        return Check::fail("home", format!("{} can not be written", path.display()), "check its owner and mode");
+    }
+    match meta.mode() & 0o077 {
+        0 => Check::ok("home", path.display().to_string()),
+        _ => Check::warn("home", format!("{} is open to others", path.display()), "`polyclaw doctor --fix` closes it"),
+    }
+}
+
+fn disk(home: &Home) -> Check {
+    let place = home.path().ancestors().find(|place| place.exists()).unwrap_or(Path::new("/"));
+    let Ok(stat) = rustix::fs::statvfs(place) else {
+        return Check::warn("disk", "its free space is not known", "");
+    };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let found = format!("{} MiB free", free / (1024 * 1024));
+    match free {
+        0..FULL_DISK => Check::fail("disk", found, "free some space: nothing can be accepted on a full disk"),
+        FULL_DISK..LOW_DISK => Check::warn("disk", found, "free some space before it is full"),
+        _ => Check::ok("disk", found),
+    }
+}
+
+fn clock() -> Check {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    match now > EARLIEST {
+        true => Check::ok("clock", polyclaw_domain::time::Millis(i64::try_from(now * 1000).unwrap_or(0)).to_string()),
+        false => Check::fail("clock", "it is years behind", "set the system's time"),
+    }
+}
+
+fn token(home: &Home) -> Check {
+    if std::env::var("POLYCLAW_TOKEN").is_ok_and(|token| !token.is_empty()) {
+        return Check::ok("token", "from POLYCLAW_TOKEN");
+    }
+    match fs::metadata(home.token_file()) {
+        Err(_) => Check::warn("token", "not made yet", "`polyclaw up` makes it"),
+        Ok(meta) if meta.mode() & 0o077 != 0 => {
+            Check::fail("token", "others can read it", "`polyclaw doctor --fix` closes it; then make a new one")
+        }
+        Ok(_) => Check::ok("token", home.token_file().display().to_string()),
+    }
+}
+
+fn configured(home: &Home, config: &Result<Config, Failure>) -> Check {
+    match config {
+        Ok(config) => Check::ok("config", format!("{}, {} agent(s)", home.config().display(), config.agents.specs().len())),
+        Err(failure) => Check::failed("config", failure.clone()),
+    }
+}
+
+fn sqlite() -> Check {
+    match check::linked() {
+        Ok(version) => Check::ok("sqlite", version),
+        Err(error) => Check::failed("sqlite", error.into()),
+    }
+}
+
+fn database(home: &Home) -> Check {
+    let path = home.database();
+    if !path.exists() {
+        return Check::warn("database", "not made yet", "`polyclaw up` makes it");
+    }
+    match check::quick(&path) {
+        Ok(problems) if problems.is_empty() => Check::ok("database", path.display().to_string()),
+        Ok(problems) => Check::fail("database", problems.join("; "), "restore it from a copy"),
+        Err(error) => Check::failed("database", error.into()),
+    }
+}
+
+async fn daemon(context: &Context) -> (Check, Option<serde_json::Value>) {
+    let client = match Client::new(context) {
+        Ok(client) => client,
+        Err(failure) => return (Check::failed("daemon", failure), None),
+    };
+    match client.get("/models").await {
+        Ok(models) => (Check::ok("daemon", format!("answers at {}", client.url())), Some(models)),
+        Err(failure) if failure.exit == Exit::Unavailable => {
+            (Check::warn("daemon", failure.message, "start it with `polyclaw up`"), None)
+        }
+        Err(failure) => (Check::failed("daemon", failure), None),
+    }
+}
+
+/// As the daemon sees it; without one, as it would be chosen.
+async fn model(config: &Config, models: Option<&serde_json::Value>) -> Check {
+    let mut choice = Choice::known(config, |name| std::env::var(name).ok());
+    if choice.model.is_none() {
+        choice.search().await;
+    }
+    let Some(chosen) = &choice.model else {
+        return Check::warn("model", "none", &choice.sentence());
+    };
+    let listed = models.and_then(|models| models["models"].as_array()).into_iter().flatten();
+    let status = listed.clone().find(|one| one["model"] == *chosen.to_string()).and_then(|one| one["status"].as_str());
+    match status {
+        Some("unreachable") => {
+            Check::fail("model", format!("{chosen} can not be reached"), "start its server, or look at its base_url")
+        }
+        Some("cooling") => Check::warn("model", format!("{chosen} failed just now"), "`polyclaw events` says why"),
+        _ => Check::ok("model", choice.sentence()),
+    }
+}

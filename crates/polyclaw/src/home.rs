@@ -1,0 +1,209 @@
+//! The home of an instance: where its files are, how they are made at the first start, and whose they are.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use polyclaw_domain::config::{self, Config, Source};
+
+use crate::failure::{Exit, Failure};
+use crate::ids::{hex, random};
+
+/// Readable by the owner alone: there are secrets and conversations in it.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+
+#[derive(Clone, Debug)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// `POLYCLAW_HOME`, else `~/.polyclaw`.
+    pub fn locate() -> Result<Self, Failure> {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let path = set("POLYCLAW_HOME").or_else(|| set("HOME").map(|home| home.join(".polyclaw")));
+        let path = path.ok_or_else(|| {
+            Failure::usage("neither POLYCLAW_HOME nor HOME is set").hint("set POLYCLAW_HOME to a folder")
+        })?;
+        let absolute = std::path::absolute(&path).unwrap_or(path);
+        Ok(Self(absolute))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    pub fn token_file(&self) -> PathBuf {
+        self.0.join("token")
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.0.join("workspace")
+    }
+
+    pub fn memory(&self) -> PathBuf {
+        self.0.join("memory")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.memory().join("sessions.db")
+    }
+
+    pub fn chat_history(&self) -> PathBuf {
+        self.0.join("chat_history")
+    }
+
+    pub fn pid_file(&self) -> PathBuf {
+        self.0.join("daemon.pid")
+    }
+
+    /// Where the running daemon listens, for clients on this machine.
+    pub fn url_file(&self) -> PathBuf {
+        self.0.join("daemon.url")
+    }
+
+    pub fn log_file(&self) -> PathBuf {
+        self.0.join("daemon.log")
+    }
+
+    /// Makes what is not there yet. Nothing that is there is changed.
+    pub fn create(&self) -> Result<(), Failure> {
+        for folder in [self.0.clone(), self.workspace(), self.memory()] {
+            let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&folder);
+            made.map_err(|error| refused(&folder, &error))?;
+        }
+        let config = self.config();
+        if !config.exists() {
+            write_private(&config, config::first_run_text()).map_err(|error| refused(&config, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Makes this process the only daemon of the home until the lock is dropped or the process dies.
+    pub fn lock(&self) -> Result<Lock, Failure> {
+        let path = self.0.join("daemon.lock");
+        let open = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&path);
+        let file = open.map_err(|error| refused(&path, &error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(self.taken()),
+            Err(TryLockError::Error(error)) => return Err(refused(&path, &error)),
+        }
+        let pid = self.pid_file();
+        write_private(&pid, &format!("{}\n", std::process::id())).map_err(|error| refused(&pid, &error))?;
+        Ok(Lock { _file: file, left: vec![pid, self.url_file()] })
+    }
+
+    fn taken(&self) -> Failure {
+        let pid = self.pid().map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+        let home = self.0.display();
+        Failure::new(Exit::Conflict, "already_running", format!("a daemon (pid {pid}) already runs on {home}"))
+            .hint("stop it, or set POLYCLAW_HOME to another home")
+    }
+
+    /// The daemon's process as it was last written; it may have died since.
+    pub fn pid(&self) -> Option<u32> {
+        fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok()
+    }
+
+    /// `POLYCLAW_TOKEN`, else the one in the file, if there is one.
+    pub fn token(&self) -> Option<String> {
+        let stated = std::env::var("POLYCLAW_TOKEN").ok();
+        let stored = || fs::read_to_string(self.token_file()).ok();
+        let token = stated.filter(|token| !token.trim().is_empty()).or_else(stored)?.trim().to_owned();
+        Some(token).filter(|token| !token.is_empty())
+    }
+
+    /// The same, made at the first start.
+    pub fn ensure_token(&self) -> Result<String, Failure> {
+        if let Some(token) = self.token() {
+            return Ok(token);
+        }
+        let (path, token) = (self.token_file(), hex(&random::<32>()));
+        write_private(&path, &format!("{token}\n")).map_err(|error| refused(&path, &error))?;
+        Ok(token)
+    }
+
+    /// A name that stays the same across restarts, so that this node knows its own earlier lives.
+    pub fn node(&self) -> Result<String, Failure> {
+        let path = self.0.join("node");
+        let stored = fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
+        if !stored.is_empty() {
+            return Ok(stored);
+        }
+        let name = format!("node-{}", hex(&random::<6>()));
+        write_private(&path, &format!("{name}\n")).map_err(|error| refused(&path, &error))?;
+        Ok(name)
+    }
+
+    /// Reads the config; a home without one has the defaults.
+    pub fn read_config(&self) -> Result<Config, Failure> {
+        let path = self.config();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(refused(&path, &error)),
+        };
+        let file = path.display().to_string();
+        config::load(&text, &file, &look_up).map_err(|errors| {
+            Failure::failed("bad_config", errors.to_string())
+                .hint("mend the lines above; `polyclaw config check` reads the file without starting")
+        })
+    }
+}
+
+/// Held while the daemon runs. Dropping it takes away what tells clients where the daemon is.
+pub struct Lock {
+    _file: File,
+    left: Vec<PathBuf>,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        for path in &self.left {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes a file that only its owner reads, whole or not at all.
+pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let partial = path.with_extension("writing");
+    let mut file =
+        OpenOptions::new().create(true).write(true).truncate(true).mode(FILE_MODE).open(&partial)?;
+    file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&partial, path)
+}
+
+fn look_up(source: Source<'_>) -> Result<String, String> {
+    match source {
+        Source::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
+        Source::File(path) => fs::read_to_string(path).map_err(|error| error.to_string()),
+    }
+}
+
+pub fn refused(path: &Path, error: &io::Error) -> Failure {
+    let what = format!("{}: {error}", path.display());
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Failure::new(Exit::Unavailable, "disk_full", format!("the disk is full: {what}"))
+                .hint("free some space and start again")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Failure::failed("home_read_only", format!("the home can not be written: {what}"))
+                .hint("check its owner and mode, or set POLYCLAW_HOME to another folder")
+        }
+        _ => Failure::failed("home_unusable", format!("the home can not be used: {what}"))
+            .hint("POLYCLAW_HOME must name a folder that can be made and written"),
+    }
+}
+
+/// How long a client waits for a daemon it started.
+pub const START_PATIENCE: Duration = Duration::from_secs(10);

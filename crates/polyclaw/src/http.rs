@@ -1,0 +1,75 @@
+//! The HTTP side of a running instance.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::TcpListener;
+
+use polyclaw_domain::config::{self, Config};
+use polyclaw_server::{AppState, Auth, Hook, Setup, router, serve};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::failure::Failure;
+use crate::instance::Instance;
+
+pub struct Server {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+impl Server {
+    pub fn start(instance: &Instance, listener: TcpListener) -> io::Result<Self> {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let router = router(AppState::new(setup(instance)));
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(serve(listener, router, async move {
+            // Dropping the other end says the same.
+            let _ = stopped.await;
+        }));
+        Ok(Self { stop, task })
+    }
+
+    /// Returns if serving ends by itself, which it should not.
+    pub async fn ended(&mut self) -> Failure {
+        let why = match (&mut self.task).await {
+            Ok(Ok(())) => "it stopped".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Failure::failed("server_ended", format!("the HTTP server ended: {why}"))
+    }
+
+    /// Takes no more connections and lets open calls end.
+    pub async fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.task.await;
+    }
+}
+
+fn setup(instance: &Instance) -> Setup {
+    let gateway = &instance.config.gateway;
+    let mut allowed_hosts = gateway.allowed_hosts.clone();
+    if !gateway.bind.is_loopback() && !gateway.bind.is_unspecified() {
+        allowed_hosts.push(gateway.bind.to_string());
+    }
+    Setup {
+        engine: instance.engine.clone(),
+        auth: match gateway.auth {
+            config::Auth::Token => Auth::Token(instance.token.clone()),
+            config::Auth::Off => Auth::Off,
+        },
+        allowed_hosts,
+        allowed_origins: gateway.allowed_origins.clone(),
+        hooks: hooks(&instance.config),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: instance.engine.now(),
+    }
+}
+
+fn hooks(config: &Config) -> HashMap<String, Hook> {
+    let hook = |webhook: &config::Webhook| Hook {
+        secret: webhook.secret.expose().to_owned(),
+        agent: webhook.agent.clone().unwrap_or_else(|| config.agents.default_id()),
+    };
+    config.channels.webhook.iter().map(|(name, webhook)| (name.clone(), hook(webhook))).collect()
+}

@@ -1,0 +1,85 @@
+//! Ids that sort by time: 48 bits of milliseconds and 80 random bits, as 26 lower-case base32 letters.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyclaw_domain::port::{Clock, Ids};
+
+/// Crockford's alphabet: its order is the order of the values, and it has no look-alikes.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const RANDOM_BITS: u32 = 80;
+
+pub struct SortableIds {
+    clock: Arc<dyn Clock>,
+    last: Mutex<u128>,
+}
+
+impl SortableIds {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, last: Mutex::new(0) }
+    }
+}
+
+impl Ids for SortableIds {
+    fn next(&self) -> String {
+        let millis = u128::from(self.clock.now().0.unsigned_abs()) & ((1 << 48) - 1);
+        let random = u128::from_be_bytes(random()) >> (128 - RANDOM_BITS);
+        let fresh = (millis << RANDOM_BITS) | random;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // In the same millisecond, or after the clock went back, the next number keeps the order.
+        *last = if fresh > *last { fresh } else { *last + 1 };
+        encode(*last)
+    }
+
+    fn nonce(&self) -> String {
+        hex(&random::<16>())
+    }
+}
+
+/// Bytes nobody can guess.
+///
+/// # Panics
+/// Where the system has none: an instance without them would make tokens that can be guessed.
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn encode(value: u128) -> String {
+    let letter = |n: u32| char::from(ALPHABET[((value >> (5 * n)) & 31) as usize]);
+    (0..26).rev().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::time::Millis;
+
+    use super::*;
+
+    struct Stopped;
+
+    impl Clock for Stopped {
+        fn now(&self) -> Millis {
+            Millis(1_700_000_000_000)
+        }
+    }
+
+    #[test]
+    fn ids_of_one_millisecond_keep_their_order() {
+        let ids = SortableIds::new(Arc::new(Stopped));
+        let made: Vec<String> = (0..1000).map(|_| ids.next()).collect();
+        assert!(made.is_sorted() && made.windows(2).all(|pair| pair[0] != pair[1]));
+        assert!(made.iter().all(|id| id.len() == 26));
+    }
+
+    #[test]
+    fn the_letters_sort_as_the_numbers_do() {
+        assert_eq!(encode(0), "0".repeat(26));
+        assert_eq!(encode(u128::MAX), format!("7{}", "z".repeat(25)));
+        assert!(encode(31) < encode(32) && encode(1 << 80) > encode((1 << 80) - 1));
+    }
+}

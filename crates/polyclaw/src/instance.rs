@@ -1,0 +1,181 @@
+//! The composition root: one instance, put together from its home.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyclaw_channel::webhook::{self, Webhook};
+use polyclaw_domain::channel::Channel;
+use polyclaw_domain::config::Config;
+use polyclaw_domain::fault::Faults;
+use polyclaw_domain::port::Clock;
+use polyclaw_engine::{Engine, Ports};
+use polyclaw_provider::Models;
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::{Db, Target};
+use polyclaw_tool::Builtin;
+
+use crate::choice::Choice;
+use crate::clock::SystemClock;
+use crate::current::Current;
+use crate::failure::Failure;
+use crate::faults::{self, Armed, Calm};
+use crate::home::{Home, Lock};
+use crate::ids::SortableIds;
+use crate::settings;
+
+/// Connections to PostgreSQL, for one node.
+const CONNECTIONS: usize = 8;
+
+/// What the command line says over the config.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Overrides {
+    pub port: Option<u16>,
+    pub bind: Option<IpAddr>,
+}
+
+pub struct Instance {
+    pub home: Home,
+    pub config: Config,
+    pub token: String,
+    pub engine: Engine,
+    choice: Mutex<Choice>,
+    models: Arc<Current<Models>>,
+    tools: Arc<Current<Builtin>>,
+    clock: Arc<dyn Clock>,
+    overrides: Overrides,
+    _lock: Lock,
+}
+
+impl Instance {
+    /// Opens a home that is there, with the config read from it. Blocks, so it comes before any runtime.
+    pub fn open(home: Home, config: Config, overrides: Overrides) -> Result<Self, Failure> {
+        let lock = home.lock()?;
+        let token = home.ensure_token()?;
+        let choice = Choice::known(&config, |name| std::env::var(name).ok());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let models = Arc::new(Current::new(models(&choice, &clock)?));
+        let tools = Arc::new(Current::new(toolbox(&config)));
+        let ports = Ports {
+            db: Db::open(&target(&config, &home))?,
+            provider: Arc::clone(&models) as _,
+            tools: Arc::clone(&tools) as _,
+            channels: channels(&config)?,
+            clock: Arc::clone(&clock),
+            ids: Arc::new(SortableIds::new(Arc::clone(&clock))),
+            faults: faults()?,
+        };
+        let engine = Engine::new(ports, settings::engine(&config, &choice, &home), &home.node()?);
+        let choice = Mutex::new(choice);
+        Ok(Self { home, config, token, engine, choice, models, tools, clock, overrides, _lock: lock })
+    }
+
+    pub fn choice(&self) -> Choice {
+        self.choice.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The agents of the config, into the store. Those it no longer names go; those of the API stay.
+    pub async fn store_agents(&self, config: &Config) -> Result<(), Failure> {
+        let (specs, now) = (config.agents.specs(), self.clock.now());
+        let ids: Vec<_> = specs.iter().map(|spec| spec.agent_id.clone()).collect();
+        let stored = self.engine.db().write(move |tx| {
+            agents::keep_only(tx, &ids)?;
+            specs.iter().try_for_each(|spec| agents::upsert(tx, spec, Source::Config, now))
+        });
+        stored.await.map_err(|error| match error {
+            polyclaw_store::Error::Conflict(_) => {
+                Failure::failed("agent_name_taken", "an agent of the config has the name of one made by the API")
+                    .hint("give it another name, or delete the other with `polyclaw agents delete`")
+            }
+            error => error.into(),
+        })
+    }
+
+    /// Looks for a model on this machine, where nothing else names one. Takes up to a second.
+    pub async fn search_model(&self) -> Result<(), Failure> {
+        let mut choice = self.choice();
+        if choice.model.is_some() || !choice.search().await {
+            return Ok(());
+        }
+        self.take_up(&self.config, choice)
+    }
+
+    /// Reads the config again. What listens or opens at start stays as it is; the rest holds from the next turn on.
+    pub async fn reload(&self) -> Result<(), Failure> {
+        let config = self.overrides.apply(self.home.read_config()?)?;
+        if config.gateway != self.config.gateway || config.store != self.config.store {
+            tracing::warn!("[gateway] and [store] take effect at the next start");
+        }
+        if config.channels != self.config.channels {
+            tracing::warn!("[channels] takes effect at the next start");
+        }
+        let mut choice = Choice::known(&config, |name| std::env::var(name).ok());
+        if choice.model.is_none() {
+            choice.search().await;
+        }
+        self.store_agents(&config).await?;
+        self.tools.replace(toolbox(&config));
+        self.take_up(&config, choice)
+    }
+
+    fn take_up(&self, config: &Config, choice: Choice) -> Result<(), Failure> {
+        self.models.replace(models(&choice, &self.clock)?);
+        self.engine.reload(settings::engine(config, &choice, &self.home));
+        tracing::info!(model = %choice.sentence(), "model in use");
+        *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = choice;
+        Ok(())
+    }
+}
+
+impl Overrides {
+    pub fn apply(self, mut config: Config) -> Result<Config, Failure> {
+        config.gateway.port = self.port.unwrap_or(config.gateway.port);
+        config.gateway.bind = self.bind.unwrap_or(config.gateway.bind);
+        if config.gateway.auth == polyclaw_domain::config::Auth::Off && !config.gateway.bind.is_loopback() {
+            return Err(Failure::usage("without a token only a loopback address can be bound")
+                .hint("take gateway.auth = \"off\" out of the config, or bind 127.0.0.1"));
+        }
+        Ok(config)
+    }
+}
+
+fn target(config: &Config, home: &Home) -> Target {
+    match &config.store.url {
+        Some(url) => Target::Postgres { url: url.expose().to_owned(), connections: CONNECTIONS },
+        None => Target::Sqlite(home.database()),
+    }
+}
+
+fn models(choice: &Choice, clock: &Arc<dyn Clock>) -> Result<Models, Failure> {
+    let settings = polyclaw_provider::Settings { providers: choice.providers.clone() };
+    Models::new(settings, Arc::clone(clock)).map_err(|error| {
+        Failure::failed(error.code(), error.to_string()).hint("look at [providers] in config.toml")
+    })
+}
+
+fn toolbox(config: &Config) -> Builtin {
+    Builtin::new(polyclaw_tool::Settings {
+        allow_private: config.tools.allow_private_addresses,
+        disabled: config.tools.disabled.clone(),
+    })
+}
+
+fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
+    let mut channels: HashMap<String, Arc<dyn Channel>> = HashMap::new();
+    if !config.channels.webhook.is_empty() {
+        let adapter = Webhook::from_config(&config.channels.webhook)
+            .map_err(|error| Failure::failed(error.code(), error.to_string()).hint(error.hint()))?;
+        channels.insert(webhook::NAME.to_owned(), Arc::new(adapter));
+    }
+    Ok(channels)
+}
+
+fn faults() -> Result<Arc<dyn Faults>, Failure> {
+    match std::env::var(faults::VARIABLE) {
+        Ok(plan) if !plan.is_empty() => {
+            tracing::warn!(plan, "kill points are armed: this process will kill itself");
+            Ok(Arc::new(Armed::parse(&plan)?))
+        }
+        _ => Ok(Arc::new(Calm)),
+    }
+}

@@ -1,0 +1,29 @@
+//! Log lines go to stderr: for people, or as JSON for machines. Never a body, never a secret.
+
+use polyclaw_domain::config::{LogFormat, Observability};
+use tracing_subscriber::EnvFilter;
+
+/// `RUST_LOG` wins over the config, for one start.
+pub fn start(settings: &Observability) {
+    let level = settings.log_level.as_str();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(quiet(level)));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start in one process, as in tests, keeps the first.
+    let _ = match settings.log_format {
+        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+        LogFormat::Text => lines.with_ansi(is_colored()).with_target(false).try_init(),
+    };
+}
+
+/// Our own lines at the level asked for; libraries may show bodies and headers below `warn`.
+fn quiet(level: &str) -> String {
+    let ours = ["polyclaw", "polyclaw_domain", "polyclaw_store", "polyclaw_engine", "polyclaw_provider"];
+    let rest = ["polyclaw_tool", "polyclaw_channel", "polyclaw_server"];
+    let each: Vec<String> = ours.iter().chain(&rest).map(|name| format!("{name}={level}")).collect();
+    format!("{},{}", if level == "error" { "error" } else { "warn" }, each.join(","))
+}
+
+fn is_colored() -> bool {
+    use std::io::IsTerminal;
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}

@@ -1,0 +1,137 @@
+//! What commands print: for people, or with `--json` one object for machines. Colours only on a terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use crate::failure::Failure;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    pub json: bool,
+    color: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Bold,
+    Dim,
+    Good,
+    Warn,
+    Bad,
+}
+
+impl Tone {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Good => "32",
+            Self::Warn => "33",
+            Self::Bad => "31",
+        }
+    }
+}
+
+impl Output {
+    pub fn new(json: bool) -> Self {
+        Self { json, color: is_colored(&io::stdout()) }
+    }
+
+    /// `{"ok": value}` for machines, the text for people.
+    pub fn say(&self, value: &impl Serialize, text: impl FnOnce(&Self) -> String) -> io::Result<()> {
+        if self.json { self.line(&json!({ "ok": value }).to_string()) } else { self.line(&text(self)) }
+    }
+
+    /// One line, or nothing for nothing. A reader that has gone away, such as `head`, is no error.
+    pub fn line(&self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        quietly(writeln!(io::stdout().lock(), "{}", text.trim_end()))
+    }
+
+    /// A piece of text as it arrives.
+    pub fn piece(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        quietly(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    }
+
+    pub fn paint(&self, tone: Tone, text: &str) -> String {
+        if self.color { format!("\x1b[{}m{text}\x1b[0m", tone.code()) } else { text.to_owned() }
+    }
+
+    /// Columns as wide as their widest cell, the last one as it is.
+    pub fn table(&self, head: &[&str], rows: &[Vec<String>]) -> String {
+        let mut widths: Vec<usize> = head.iter().map(|cell| cell.width()).collect();
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.width());
+            }
+        }
+        let line = |cells: Vec<&str>| {
+            let padded = cells.iter().zip(&widths).map(|(cell, width)| {
+                let gap = width.saturating_sub(cell.width());
+                format!("{cell}{}", " ".repeat(gap))
+            });
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        let mut lines = vec![self.paint(Tone::Dim, &line(head.to_vec()))];
+        lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
+        lines.join("\n")
+    }
+}
+
+/// Reports a failure on stderr, or as JSON on stdout where machines read.
+pub fn report(failure: &Failure, json: bool) {
+    if json {
+        let error = json!({ "error": {
+            "code": failure.code, "message": failure.message, "hint": failure.hint,
+        }});
+        let _ = writeln!(io::stdout().lock(), "{error}");
+        return;
+    }
+    let color = is_colored(&io::stderr());
+    let paint = |tone: Tone, text: &str| {
+        if color { format!("\x1b[{}m{text}\x1b[0m", tone.code()) } else { text.to_owned() }
+    };
+    let mut out = io::stderr().lock();
+    let _ = writeln!(out, "{} {} [{}]", paint(Tone::Bad, "error:"), failure.message, failure.code);
+    if let Some(hint) = &failure.hint {
+        let _ = writeln!(out, " {} {hint}", paint(Tone::Dim, "hint:"));
+    }
+}
+
+/// The text of a field, with a dash for what is not known.
+pub fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn is_colored(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn quietly(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_for_wide_letters_too() {
+        let output = Output { json: false, color: false };
+        let rows = [vec!["日本".into(), "x".into()], vec!["a".into(), "y".into()]];
+        assert_eq!(output.table(&["id", "name"], &rows), "id    name\n日本  x\na     y");
+    }
+}

@@ -1,0 +1,48 @@
+//! What the config says, in the words of the engine.
+
+use polyclaw_domain::config::Config;
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::turn::Limits;
+use polyclaw_engine::Settings;
+
+use crate::choice::Choice;
+use crate::home::Home;
+
+pub fn engine(config: &Config, choice: &Choice, home: &Home) -> Settings {
+    let defaults = Settings::defaults(home.workspace());
+    let turns = &config.turns;
+    let mut slots = defaults.slots.clone();
+    let lanes = &config.lanes;
+    let fixed = [
+        (Lane::Subagent, lanes.subagent),
+        (Lane::Teammate, lanes.teammate),
+        (Lane::Cron, lanes.cron),
+        (Lane::InternalAnnounce, lanes.internal_announce),
+    ];
+    for (lane, count) in fixed.into_iter().chain(lanes.main.map(|count| (Lane::Main, count))) {
+        slots.insert(lane, count.into());
+    }
+    Settings {
+        slots,
+        limits: Limits { rounds: turns.max_rounds, repeats: turns.repeat_limit },
+        stall_ms: u64::from(turns.stall_seconds) * 1000,
+        turn_ms: u64::from(turns.timeout_minutes) * 60_000,
+        attempts: turns.attempts,
+        lease_ms: i64::from(turns.lease_seconds) * 1000,
+        automatic_budget: turns.automatic_budget,
+        delivery_ttl_ms: i64::from(config.delivery.ttl_minutes) * 60_000,
+        default_agent: config.agents.default_id(),
+        default_model: choice.model.clone(),
+        no_model_hint: choice.sentence(),
+        context_windows: context_windows(config),
+        ..defaults
+    }
+}
+
+fn context_windows(config: &Config) -> std::collections::HashMap<ModelRef, usize> {
+    let known = config.models.iter().filter_map(|(name, model)| {
+        Some((ModelRef::parse(name).ok()?, usize::try_from(model.context_window).ok()?))
+    });
+    known.collect()
+}

@@ -1,0 +1,92 @@
+//! Server-sent events, as they arrive: bytes in, frames out.
+
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use reqwest::Response;
+use serde_json::Value;
+
+/// One live frame of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// Its number, to ask again from.
+    pub seq: Option<u64>,
+    pub kind: String,
+    pub data: Value,
+}
+
+pub struct Frames {
+    bytes: BoxStream<'static, reqwest::Result<Vec<u8>>>,
+    decoder: Decoder,
+}
+
+impl Frames {
+    pub fn new(response: Response) -> Self {
+        let bytes = response.bytes_stream().map(|piece| piece.map(|bytes| bytes.to_vec())).boxed();
+        Self { bytes, decoder: Decoder::default() }
+    }
+
+    /// `None` when the stream ended or broke.
+    pub async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.decoder.next() {
+                return Some(frame);
+            }
+            self.decoder.push(&self.bytes.next().await?.ok()?);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Decoder {
+    pending: Vec<u8>,
+}
+
+impl Decoder {
+    fn push(&mut self, bytes: &[u8]) {
+        self.pending.extend(bytes.iter().filter(|byte| **byte != b'\r'));
+    }
+
+    fn next(&mut self) -> Option<Frame> {
+        loop {
+            let end = self.pending.windows(2).position(|pair| pair == b"\n\n")?;
+            let block: Vec<u8> = self.pending.drain(..end + 2).collect();
+            if let Some(frame) = read(&String::from_utf8_lossy(&block)) {
+                return Some(frame);
+            }
+        }
+    }
+}
+
+/// A comment, such as a sign of life, is no frame.
+fn read(block: &str) -> Option<Frame> {
+    let field = |name: &str| {
+        let lines = block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let values: Vec<&str> = lines.map(|value| value.strip_prefix(' ').unwrap_or(value)).collect();
+        (!values.is_empty()).then(|| values.join("\n"))
+    };
+    let data: Value = serde_json::from_str(&field("data")?).ok()?;
+    let kind = field("event").or_else(|| data["event"].as_str().map(str::to_owned))?;
+    let seq = field("id").and_then(|id| id.trim().parse().ok()).or_else(|| data["seq"].as_u64());
+    Some(Frame { seq, kind, data })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_put_together_from_whatever_pieces_arrive() {
+        let wire = ": alive\n\nid: 7\nevent: turn.delta\ndata: {\"text\":\"ä\"}\n\nevent: x\r\ndata: {\"seq\":8}\r\n\r\n";
+        for size in [1, 3, 1000] {
+            let mut decoder = Decoder::default();
+            let mut frames = Vec::new();
+            for piece in wire.as_bytes().chunks(size) {
+                decoder.push(piece);
+                frames.extend(std::iter::from_fn(|| decoder.next()));
+            }
+            let seen: Vec<_> = frames.iter().map(|frame| (frame.seq, frame.kind.as_str())).collect();
+            assert_eq!(seen, [(Some(7), "turn.delta"), (Some(8), "x")]);
+            assert_eq!(frames[0].data["text"], "ä");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! One error, one shape: `{"error":{"code","message","hint"?}}`, whatever went wrong and wherever.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use polyclaw_engine::Action;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Engine(#[from] polyclaw_engine::Error),
+    #[error("this call needs the instance's token")]
+    Unauthorized,
+    #[error("the host '{0}' is not one of this instance")]
+    HostNotAllowed(String),
+    #[error("pages of '{0}' may not call this instance")]
+    OriginNotAllowed(String),
+    #[error("there is nothing at {0}")]
+    UnknownRoute(String),
+    #[error("{0} is not possible here")]
+    WrongMethod(String),
+    #[error("the body is larger than {0} bytes")]
+    BodyTooLarge(usize),
+    #[error("the body did not arrive in time")]
+    BodyTimeout,
+    #[error("the body could not be read")]
+    BodyBroken,
+    #[error("the body must be application/json")]
+    WrongContentType,
+    #[error("the body is not UTF-8")]
+    InvalidUtf8,
+    #[error("the body is not JSON: {0}")]
+    MalformedJson(String),
+    #[error("the body does not fit: {0}")]
+    InvalidBody(String),
+    #[error("{name}: {why}")]
+    InvalidParameter { name: &'static str, why: String },
+    #[error("'{0}' is not a command")]
+    UnknownCommand(String),
+    #[error("there is no hook '{0}'")]
+    UnknownHook(String),
+    #[error("the signature does not fit the body")]
+    BadSignature,
+    #[error("there is no model '{0}'")]
+    UnknownModel(String),
+    #[error("there is no response '{0}'")]
+    UnknownResponse(String),
+    #[error("{0}")]
+    NotReady(&'static str),
+    /// The turn is over and this sentence is its answer.
+    #[error("{sentence}")]
+    TurnFailed { code: String, sentence: String },
+    #[error("something went wrong inside; the log says what")]
+    Panicked,
+}
+
+/// The body of every error.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Problem {
+    pub error: Detail,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Detail {
+    /// Stable: programs may depend on it.
+    pub code: String,
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Error {
+    pub fn invalid(name: &'static str, why: impl ToString) -> Self {
+        Self::InvalidParameter { name, why: why.to_string() }
+    }
+
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Engine(error) => error.code(),
+            Self::Unauthorized => "unauthorized",
+            Self::HostNotAllowed(_) => "host_not_allowed",
+            Self::OriginNotAllowed(_) => "origin_not_allowed",
+            Self::UnknownRoute(_) => "unknown_route",
+            Self::WrongMethod(_) => "wrong_method",
+            Self::BodyTooLarge(_) => "body_too_large",
+            Self::BodyTimeout => "body_timeout",
+            Self::BodyBroken => "body_broken",
+            Self::WrongContentType => "wrong_content_type",
+            Self::InvalidUtf8 => "invalid_utf8",
+            Self::MalformedJson(_) => "malformed_json",
+            Self::InvalidBody(_) => "invalid_body",
+            Self::InvalidParameter { .. } => "invalid_parameter",
+            Self::UnknownCommand(_) => "unknown_command",
+            Self::UnknownHook(_) => "unknown_hook",
+            Self::BadSignature => "bad_signature",
+            Self::UnknownModel(_) => "unknown_model",
+            Self::UnknownResponse(_) => "unknown_response",
+            Self::NotReady(_) => "not_ready",
+            Self::TurnFailed { code, .. } => code,
+            Self::Panicked => "internal",
+        }
+    }
+
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Engine(error) => engine_status(error),
+            Self::Unauthorized | Self::BadSignature => StatusCode::UNAUTHORIZED,
+            Self::HostNotAllowed(_) | Self::OriginNotAllowed(_) => StatusCode::FORBIDDEN,
+            Self::UnknownRoute(_) | Self::UnknownHook(_) => StatusCode::NOT_FOUND,
+            Self::UnknownModel(_) | Self::UnknownResponse(_) => StatusCode::NOT_FOUND,
+            Self::WrongMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::WrongContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TurnFailed { .. } => StatusCode::BAD_GATEWAY,
+            Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::BodyBroken | Self::InvalidUtf8 | Self::MalformedJson(_) => StatusCode::BAD_REQUEST,
+            Self::InvalidBody(_) | Self::InvalidParameter { .. } => StatusCode::BAD_REQUEST,
+            Self::UnknownCommand(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Engine(error) => error.hint(),
+            Self::Unauthorized => Some("send Authorization: Bearer with the token of the home folder"),
+            Self::HostNotAllowed(_) => Some("name it in gateway.allowed_hosts"),
+            Self::OriginNotAllowed(_) => Some("name it in gateway.allowed_origins"),
+            Self::UnknownRoute(_) => Some("GET /api/v1/openapi.json lists what there is"),
+            Self::UnknownCommand(_) => Some("/help lists the commands"),
+            Self::UnknownModel(_) => Some("GET /v1/models lists the agents"),
+            _ => None,
+        }
+    }
+
+    pub fn detail(&self) -> Detail {
+        Detail {
+            code: self.code().to_owned(),
+            message: self.message(),
+            hint: self.hint().map(str::to_owned),
+        }
+    }
+
+    /// What a fault of ours says in its own words is for the log: it may name files and queries.
+    fn message(&self) -> String {
+        match self {
+            Self::Engine(error) if error.action() == Action::Alarm => Self::Panicked.to_string(),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl From<polyclaw_store::Error> for Error {
+    fn from(error: polyclaw_store::Error) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+fn engine_status(error: &polyclaw_engine::Error) -> StatusCode {
+    match (error, error.action()) {
+        (polyclaw_engine::Error::TooLong(..), _) => StatusCode::PAYLOAD_TOO_LARGE,
+        (polyclaw_engine::Error::BacklogFull(_), _) => StatusCode::TOO_MANY_REQUESTS,
+        (_, Action::Reject) => StatusCode::BAD_REQUEST,
+        (_, Action::NotFound) => StatusCode::NOT_FOUND,
+        (_, Action::Conflict) => StatusCode::CONFLICT,
+        (_, Action::Retry) => StatusCode::SERVICE_UNAVAILABLE,
+        (_, Action::Alarm) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(error = %self, code = self.code(), "a call failed inside");
+        }
+        let mut response = (status, Json(Problem { error: self.detail() })).into_response();
+        let headers = response.headers_mut();
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if matches!(self, Self::Unauthorized) {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // For whoever shapes or counts errors further out.
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,135 @@
+//! What a handler takes from a request, with our error shape for what does not fit.
+
+use std::time::Duration;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use polyclaw_domain::key::SessionKey;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+
+/// Largest body taken.
+pub const MAX_BODY: usize = 2 * 1024 * 1024;
+/// A body must be there after this long.
+const BODY_LIMIT: Duration = Duration::from_secs(30);
+
+/// A JSON body. An absent one counts as `{}`: what is missing is then said field by field.
+pub struct Body<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self> {
+        let is_json = is_json(&request);
+        let bytes = read(request).await?;
+        if bytes.is_empty() {
+            return parse(b"{}").map(Self);
+        }
+        if !is_json {
+            return Err(Error::WrongContentType);
+        }
+        parse(&bytes).map(Self)
+    }
+}
+
+fn is_json(request: &Request) -> bool {
+    let Some(value) = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return false;
+    };
+    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Error::InvalidUtf8)?;
+    serde_json::from_str(text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => Error::InvalidBody(error.to_string()),
+        _ => Error::MalformedJson(error.to_string()),
+    })
+}
+
+/// The raw body, no larger than we take and no slower than we wait.
+pub async fn read(request: Request) -> Result<Bytes> {
+    match tokio::time::timeout(BODY_LIMIT, collect(request.into_body())).await {
+        Ok(body) => body,
+        Err(_) => Err(Error::BodyTimeout),
+    }
+}
+
+async fn collect(mut body: axum::body::Body) -> Result<Bytes> {
+    if body.size_hint().upper().is_some_and(|size| size <= MAX_BODY as u64) {
+        let collected = body.collect().await.map_err(|_| Error::BodyBroken)?;
+        return Ok(collected.to_bytes());
+    }
+    let (mut kept, mut seen) = (Vec::new(), 0);
+    // What is too much is read for a while and thrown away: a sender cut off in mid-send never sees the answer.
+    while seen <= 8 * MAX_BODY
+        && let Some(frame) = body.frame().await
+    {
+        let Ok(data) = frame.map_err(|_| Error::BodyBroken)?.into_data() else { continue };
+        seen += data.len();
+        if seen <= MAX_BODY {
+            kept.extend_from_slice(&data);
+        }
+    }
+    if seen > MAX_BODY { Err(Error::BodyTooLarge(MAX_BODY)) } else { Ok(kept.into()) }
+}
+
+/// The query, each parameter known by name.
+pub struct Query<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        let query = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        query.map(|query| Self(query.0)).map_err(|rejection| invalid_query(&rejection))
+    }
+}
+
+fn invalid_query(rejection: &QueryRejection) -> Error {
+    Error::invalid("query", rejection.body_text())
+}
+
+/// The session key of the path.
+pub struct Key(pub SessionKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for Key {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        let Id(text) = Id::from_request_parts(parts, state).await?;
+        SessionKey::parse(&text).map(Self).map_err(|error| Error::invalid("session_key", error))
+    }
+}
+
+/// The one id of the path, as text.
+pub struct Id(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        let found = Path::<String>::from_request_parts(parts, state).await;
+        found.map(|path| Self(path.0)).map_err(|rejection| invalid_path(&rejection))
+    }
+}
+
+fn invalid_path(rejection: &PathRejection) -> Error {
+    Error::invalid("path", rejection.body_text())
+}
+
+/// How many rows a page has.
+pub fn page_size(limit: Option<usize>, usual: usize) -> Result<usize> {
+    match limit {
+        Some(0) => Err(Error::invalid("limit", "must be at least 1")),
+        Some(n) => Ok(n.min(1000)),
+        None => Ok(usual),
+    }
+}

@@ -1,0 +1,134 @@
+//! Who is let in. A page that rebinds its name to this machine shows a foreign Host; a page of another site
+//! shows a foreign Origin; everybody else shows the token.
+
+use std::net::IpAddr;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::error::{Error, Result};
+use crate::state::AppState;
+
+pub const COOKIE: &str = "polyclaw_token";
+
+/// For every route: the host must be ours, and a page's origin too.
+pub async fn place(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    match check_place(&app, request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+/// For every route that tells or does anything.
+pub async fn token(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    if app.is_open() || shows_token(&app, &request) {
+        return next.run(request).await;
+    }
+    Error::Unauthorized.into_response()
+}
+
+fn check_place(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<()> {
+    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = named.or_else(|| uri.authority().map(|authority| authority.as_str())).unwrap_or_default();
+    if !is_own_host(host, &app.allowed_hosts) {
+        return Err(Error::HostNotAllowed(shown(host)));
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or("null");
+    match is_own_origin(origin, host, &app.allowed_origins) {
+        true => Ok(()),
+        false => Err(Error::OriginNotAllowed(shown(origin))),
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+fn is_own_host(host: &str, allowed: &[String]) -> bool {
+    let host = host.to_ascii_lowercase();
+    let name = without_port(&host);
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let loopback = name == "localhost" || address.is_ok_and(|ip| ip.is_loopback());
+    loopback || allowed.iter().any(|known| *known == host || known == name)
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        // A bare IPv6 address ends in a bracket; what follows a colon inside is not a port.
+        Some((name, port)) if !host.ends_with(']') && port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn is_own_origin(origin: &str, host: &str, allowed: &[String]) -> bool {
+    let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    place.is_some_and(|place| place.eq_ignore_ascii_case(host))
+        || allowed.iter().any(|known| known.eq_ignore_ascii_case(origin))
+}
+
+fn shows_token(app: &AppState, request: &Request) -> bool {
+    let headers = request.headers();
+    if let Some(given) = bearer(headers) {
+        return app.accepts_token(given);
+    }
+    if let Some(given) = cookie(headers) {
+        return app.accepts_cookie(given);
+    }
+    // Browsers can not send a header with a socket or an event stream.
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let streams = path.ends_with("/ws") || path.ends_with("/stream");
+    streams && token_in(request.uri()).is_some_and(|given| app.accepts_token(&given))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    cookies
+        .flat_map(|line| line.split(';'))
+        .find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+#[derive(serde::Deserialize)]
+struct Shown {
+    token: Option<String>,
+}
+
+/// The `token` of a query, for the places that may carry one.
+pub fn token_in(uri: &Uri) -> Option<String> {
+    axum::extract::Query::<Shown>::try_from_uri(uri).ok()?.0.token
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_and_named_hosts_are_ours() {
+        let allowed = ["chat.example.com".to_owned(), "proxy:8443".to_owned()];
+        for good in
+            ["localhost", "LOCALHOST:1", "127.0.0.1:18801", "127.8.8.8", "[::1]:9", "[::1]", "chat.example.com:443", "proxy:8443"]
+        {
+            assert!(is_own_host(good, &allowed), "{good}");
+        }
+        for bad in ["", "evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "10.0.0.1", "proxy:1", "[::2]"] {
+            assert!(!is_own_host(bad, &allowed), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_ours_if_it_is_the_host_or_named() {
+        let allowed = ["https://chat.example.com".to_owned()];
+        assert!(is_own_origin("http://127.0.0.1:1", "127.0.0.1:1", &allowed));
+        assert!(is_own_origin("https://chat.example.com", "127.0.0.1:1", &allowed));
+        for bad in ["null", "", "http://127.0.0.1:2", "https://evil.com", "http://127.0.0.1:1.evil.com"] {
+            assert!(!is_own_origin(bad, "127.0.0.1:1", &allowed), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The instance API, one group of endpoints per file.
+
+pub mod agents;
+pub mod approvals;
+pub mod commands;
+pub mod document;
+pub mod events;
+pub mod health;
+pub mod hooks;
+pub mod messages;
+pub mod models;
+pub mod monitor;
+pub mod outbox;
+pub mod sessions;
+pub mod stream;
+pub mod tools;
+pub mod transcript;
+pub mod turns;
+pub mod usage;

@@ -1,0 +1,205 @@
+//! Agents: what they are, what they may use.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::agents::Stored;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::openapi::{Object, RefOr, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+use crate::error::{Error, Result};
+use crate::extract::{Body, Id, Query};
+use crate::http::tools::ToolView;
+use crate::state::AppState;
+
+/// An AgentSpec; its schema is that of the domain's own type.
+#[derive(Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Spec(AgentSpec);
+
+impl PartialSchema for Spec {
+    fn schema() -> RefOr<Schema> {
+        let whole = schemars::generate::SchemaSettings::draft2020_12()
+            .with(|settings| settings.inline_subschemas = true)
+            .into_generator()
+            .into_root_schema_for::<AgentSpec>();
+        let schema = serde_json::from_value(whole.to_value());
+        RefOr::T(schema.unwrap_or_else(|_| Schema::Object(Object::new())))
+    }
+}
+
+impl ToSchema for Spec {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "AgentSpec".into()
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AgentView {
+    #[serde(flatten)]
+    spec: Spec,
+    /// `config`: the file has it, and wins at every start. `api`: the database has it.
+    source: &'static str,
+    /// Answers where nobody names an agent.
+    default: bool,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Millis,
+}
+
+impl AgentView {
+    fn of(app: &AppState, stored: Stored) -> Self {
+        Self {
+            default: stored.spec.agent_id == app.engine.settings().default_agent,
+            spec: Spec(stored.spec),
+            source: stored.source.as_str(),
+            created_at: stored.created_at,
+            updated_at: stored.updated_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Agents {
+    agents: Vec<AgentView>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct InSession {
+    #[param(value_type = Option<String>)]
+    session: Option<SessionKey>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AgentTools {
+    tools: Vec<Ruled>,
+}
+
+/// A tool, whether the agent has it, and the rule that decided.
+#[derive(Serialize, ToSchema)]
+pub struct Ruled {
+    #[serde(flatten)]
+    tool: ToolView,
+    allowed: bool,
+    /// `open`, `allowed`, `denied` or `not_listed`.
+    rule: &'static str,
+}
+
+fn agent_id(text: &str) -> Result<AgentId> {
+    AgentId::parse(text).map_err(|error| Error::invalid("agent_id", error))
+}
+
+#[utoipa::path(get, path = "/agents", tag = "agents", responses((status = 200, body = Agents)))]
+pub async fn list(State(app): State<AppState>) -> Result<Json<Agents>> {
+    let stored = app.engine.agents().await?;
+    Ok(Json(Agents { agents: stored.into_iter().map(|stored| AgentView::of(&app, stored)).collect() }))
+}
+
+#[utoipa::path(post, path = "/agents", tag = "agents", request_body = Spec, responses((status = 201, body = AgentView)))]
+pub async fn create(
+    State(app): State<AppState>,
+    Body(Spec(spec)): Body<Spec>,
+) -> Result<(StatusCode, Json<AgentView>)> {
+    let stored = app.engine.create_agent(spec).await?;
+    Ok((StatusCode::CREATED, Json(AgentView::of(&app, stored))))
+}
+
+#[utoipa::path(get, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = AgentView)))]
+pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<AgentView>> {
+    let stored = app.engine.agent(&agent_id(&id)?).await?;
+    Ok(Json(AgentView::of(&app, stored)))
+}
+
+/// A JSON merge patch: named fields are set, null removes one. Takes effect at the next turn.
+#[utoipa::path(patch, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), request_body = Object, responses((status = 200, body = AgentView)))]
+pub async fn change(
+    State(app): State<AppState>,
+    Id(id): Id,
+    Body(patch): Body<Value>,
+) -> Result<Json<AgentView>> {
+    let id = agent_id(&id)?;
+    let stored = app.engine.agent(&id).await?;
+    let invalid = |error: serde_json::Error| Error::InvalidBody(error.to_string());
+    let mut spec = serde_json::to_value(&stored.spec).map_err(invalid)?;
+    if !patch.is_object() {
+        return Err(Error::InvalidBody("expected an object".to_owned()));
+    }
+    merge(&mut spec, patch);
+    let spec: AgentSpec = serde_json::from_value(spec).map_err(invalid)?;
+    if spec.agent_id != id {
+        return Err(Error::InvalidBody("agent_id can not be changed".to_owned()));
+    }
+    let stored = app.engine.update_agent(spec).await?;
+    Ok(Json(AgentView::of(&app, stored)))
+}
+
+/// RFC 7396.
+fn merge(target: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch;
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
+    }
+    let Some(fields) = target.as_object_mut() else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(&name);
+        } else {
+            merge(fields.entry(name).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Its sessions stay readable.
+#[utoipa::path(delete, path = "/agents/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 204)))]
+pub async fn delete(State(app): State<AppState>, Id(id): Id) -> Result<StatusCode> {
+    app.engine.delete_agent(&agent_id(&id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[utoipa::path(get, path = "/agents/{id}/tools", tag = "agents", params(("id" = String, Path), InSession), responses((status = 200, body = AgentTools)))]
+pub async fn tools(
+    State(app): State<AppState>,
+    Id(id): Id,
+    Query(place): Query<InSession>,
+) -> Result<Json<AgentTools>> {
+    let listed = app.engine.tools_of(&agent_id(&id)?, place.session).await?;
+    let ruled = |(tool, rule): (polyclaw_domain::tool::ToolSpec, polyclaw_engine::Rule)| Ruled {
+        tool: tool.into(),
+        allowed: rule.allows(),
+        rule: rule.as_str(),
+    };
+    Ok(Json(AgentTools { tools: listed.into_iter().map(ruled).collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_sets_nests_and_removes() {
+        let mut spec = json!({ "a": 1, "b": { "c": 2, "d": 3 } });
+        merge(&mut spec, json!({ "a": null, "b": { "c": 4 }, "e": [1] }));
+        assert_eq!(spec, json!({ "b": { "c": 4, "d": 3 }, "e": [1] }));
+    }
+
+    #[test]
+    fn the_schema_of_an_agent_is_the_domains() {
+        let schema = serde_json::to_value(Spec::schema()).unwrap();
+        assert_eq!(schema["properties"]["agent_id"]["pattern"], "^[a-z][a-z0-9_-]{0,63}$", "{schema:#}");
+        assert!(schema["properties"]["policy"]["properties"]["tools"]["properties"]["deny"].is_object());
+    }
+}

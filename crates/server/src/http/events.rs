@@ -1,0 +1,73 @@
+//! What happened, for people and tools to read.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::Tx;
+use polyclaw_store::events::{self, Recorded};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::Result;
+use crate::extract::{Query, page_size};
+use crate::state::AppState;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// Events behind this number.
+    after: Option<i64>,
+    kind: Option<String>,
+    #[param(value_type = Option<String>)]
+    session: Option<SessionKey>,
+    /// At most 1000; 200 if not given.
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Events {
+    events: Vec<EventView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct EventView {
+    seq: i64,
+    kind: String,
+    session_key: Option<String>,
+    turn_id: Option<String>,
+    agent_id: Option<String>,
+    trace_id: Option<String>,
+    #[schema(value_type = Object)]
+    data: Value,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+}
+
+impl From<Recorded> for EventView {
+    fn from(event: Recorded) -> Self {
+        Self {
+            seq: event.seq,
+            kind: event.kind,
+            session_key: event.session,
+            turn_id: event.turn,
+            agent_id: event.agent,
+            trace_id: event.trace,
+            data: event.data,
+            created_at: event.created_at,
+        }
+    }
+}
+
+/// Oldest first.
+#[utoipa::path(get, path = "/events", tag = "instance", params(Which), responses((status = 200, body = Events)))]
+pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Events>> {
+    let limit = page_size(which.limit, 200)?;
+    let after = which.after.unwrap_or(0);
+    let read =
+        move |tx: &mut Tx<'_>| events::list(tx, after, which.kind.as_deref(), which.session.as_ref(), limit);
+    let found = app.engine.db().read(read).await?;
+    Ok(Json(Events { events: found.into_iter().map(EventView::from).collect() }))
+}

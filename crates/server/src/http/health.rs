@@ -1,0 +1,99 @@
+//! Liveness and readiness. Both are open: they tell nothing a stranger could use.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_engine::TaskState;
+use polyclaw_store::jobs;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::{Error, Result};
+use crate::state::AppState;
+
+/// A database that does not answer a read by then is away.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Serialize, ToSchema)]
+pub struct Health {
+    /// `ok`, `degraded` or `draining`.
+    status: &'static str,
+    version: String,
+    uptime_ms: i64,
+    store: Store,
+    channels: Vec<String>,
+    tasks: Vec<Task>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Store {
+    engine: &'static str,
+    /// `ok` or `unavailable`.
+    status: &'static str,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Task {
+    task: &'static str,
+    /// `running`, `restarting` or `stopped`.
+    state: &'static str,
+    restarts: u32,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Ready {
+    ready: bool,
+}
+
+/// How the instance is.
+#[utoipa::path(get, path = "/health", tag = "instance", security(()), responses((status = 200, body = Health)))]
+pub async fn health(State(app): State<AppState>) -> Json<Health> {
+    let reachable = is_store_reachable(&app).await;
+    let tasks = app.engine.task_states();
+    let working = tasks.iter().all(is_working);
+    let status = match (app.engine.is_draining(), reachable && working) {
+        (true, _) => "draining",
+        (false, true) => "ok",
+        (false, false) => "degraded",
+    };
+    Json(Health {
+        status,
+        version: app.version.clone(),
+        uptime_ms: app.engine.now().since(app.started),
+        store: Store {
+            engine: app.engine.db().engine(),
+            status: if reachable { "ok" } else { "unavailable" },
+        },
+        channels: app.engine.channels().into_iter().map(str::to_owned).collect(),
+        tasks: tasks
+            .into_iter()
+            .map(|task| Task { task: task.task.name(), state: task.state, restarts: task.restarts })
+            .collect(),
+    })
+}
+
+/// Whether messages are taken and answered.
+#[utoipa::path(get, path = "/ready", tag = "instance", security(()), responses((status = 200, body = Ready)))]
+pub async fn ready(State(app): State<AppState>) -> Result<Json<Ready>> {
+    if app.engine.is_draining() {
+        return Err(Error::NotReady("shutting down"));
+    }
+    if !app.engine.task_states().iter().all(is_working) {
+        return Err(Error::NotReady("a background loop is starting again"));
+    }
+    if !is_store_reachable(&app).await {
+        return Err(Error::NotReady("the database does not answer"));
+    }
+    Ok(Json(Ready { ready: true }))
+}
+
+/// The listening loop has nothing to hear where no other node can be.
+fn is_working(task: &TaskState) -> bool {
+    task.state != "restarting"
+}
+
+async fn is_store_reachable(app: &AppState) -> bool {
+    let looked = tokio::time::timeout(PATIENCE, app.engine.db().read(jobs::counts)).await;
+    matches!(looked, Ok(Ok(_)))
+}

@@ -1,0 +1,187 @@
+//! Speaking in a session: `POST /sessions/{key}/messages`.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use polyclaw_domain::channel::{Address, PULLED};
+use polyclaw_domain::id::{AgentId, MessageId, TurnId};
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Part;
+use polyclaw_engine::Answer;
+use polyclaw_engine::ingress::{Accepted, Inbound};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::{Error, Result};
+use crate::extract::{Body, Key, Query};
+use crate::http::usage::Tokens;
+use crate::state::AppState;
+
+pub const LONGEST_WAIT_S: f64 = 600.0;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    pub text: String,
+    /// Whose session it becomes, if there is none yet; else the key's agent, else the default one.
+    #[schema(value_type = Option<String>)]
+    pub agent: Option<AgentId>,
+    /// The same key in the same session is the same message.
+    pub idempotency_key: Option<String>,
+    #[serde(default)]
+    pub attachments: Vec<Attachment>,
+    /// Where the person sits: `web` (default), `cli` or `api`.
+    pub channel: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Attachment {
+    pub name: String,
+    pub media_type: String,
+    pub url: String,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Wait {
+    /// Seconds to wait for the answer, at most 600.
+    wait: Option<f64>,
+}
+
+impl Wait {
+    pub fn limit(&self) -> Result<Option<Duration>> {
+        match self.wait {
+            None => Ok(None),
+            Some(seconds) if (0.0..=LONGEST_WAIT_S).contains(&seconds) => {
+                Ok(Some(Duration::from_secs_f64(seconds)))
+            }
+            Some(_) => Err(Error::invalid("wait", "must be a number of seconds from 0 to 600")),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Receipt {
+    #[schema(value_type = String)]
+    message_id: MessageId,
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+    #[schema(value_type = String)]
+    turn_id: TurnId,
+    /// The same message was accepted before.
+    duplicate: bool,
+    /// Another turn runs: this message is taken up at its next boundary or its end.
+    waiting: bool,
+    /// Only with `wait`, once the turn is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply: Option<Reply>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Reply {
+    #[schema(value_type = Option<String>)]
+    message_id: Option<MessageId>,
+    text: String,
+    /// `done`, `failed` or `cancelled`.
+    #[schema(value_type = String)]
+    state: JobState,
+    error_code: Option<String>,
+    model: Option<String>,
+    usage: Tokens,
+}
+
+impl From<Accepted> for Receipt {
+    fn from(accepted: Accepted) -> Self {
+        Self {
+            message_id: accepted.message_id,
+            session_key: accepted.session_key,
+            turn_id: accepted.turn_id,
+            duplicate: accepted.duplicate,
+            waiting: accepted.waiting,
+            reply: None,
+        }
+    }
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Self {
+            message_id: answer.message_id,
+            text: answer.text,
+            state: answer.state,
+            error_code: answer.error_code,
+            model: answer.model,
+            usage: answer.usage.into(),
+        }
+    }
+}
+
+/// Says something in a session, which is made if there is none.
+#[utoipa::path(
+    post, path = "/sessions/{key}/messages", tag = "sessions",
+    params(("key" = String, Path, description = "Session key, percent-encoded"), Wait),
+    request_body = Message,
+    responses(
+        (status = 202, description = "Accepted: it will be answered whatever dies", body = Receipt),
+        (status = 200, description = "Answered, if `wait` was given", body = Receipt),
+    )
+)]
+pub async fn send(
+    State(app): State<AppState>,
+    Key(key): Key,
+    Query(wait): Query<Wait>,
+    Body(message): Body<Message>,
+) -> Result<(StatusCode, Json<Receipt>)> {
+    let limit = wait.limit()?;
+    let inbound = inbound(&app, key, message)?;
+    deliver(&app, inbound, limit).await
+}
+
+/// Accepts a message and, if asked to, waits for its answer.
+pub async fn deliver(
+    app: &AppState,
+    inbound: Inbound,
+    limit: Option<Duration>,
+) -> Result<(StatusCode, Json<Receipt>)> {
+    let Some(limit) = limit else {
+        let accepted = app.engine.accept(inbound).await?;
+        return Ok((StatusCode::ACCEPTED, Json(accepted.into())));
+    };
+    // Begun before the message is accepted: the end of its turn is then never missed.
+    let watch = app.engine.hub.watch(&inbound.session);
+    let accepted = app.engine.accept(inbound).await?;
+    let answer = app.engine.wait_with(watch, &accepted.session_key, &accepted.turn_id, limit).await?;
+    let status = if answer.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let receipt = Receipt { reply: answer.map(Reply::from), ..accepted.into() };
+    Ok((status, Json(receipt)))
+}
+
+pub fn inbound(app: &AppState, key: SessionKey, message: Message) -> Result<Inbound> {
+    let channel = message.channel.as_deref().unwrap_or("web");
+    if !PULLED.contains(&channel) {
+        return Err(Error::invalid("channel", "must be web, cli or api"));
+    }
+    let agent =
+        message.agent.or_else(|| key.agent()).unwrap_or_else(|| app.engine.settings().default_agent.clone());
+    let address = Address {
+        channel: channel.to_owned(),
+        account: "default".to_owned(),
+        peer: key.to_string(),
+        thread: None,
+    };
+    let attached = message.attachments.into_iter().map(|attachment| Part::Attachment {
+        name: attachment.name,
+        media_type: attachment.media_type,
+        url: attachment.url,
+    });
+    Ok(Inbound {
+        parts: attached.collect(),
+        idempotency_key: message.idempotency_key,
+        ..Inbound::from_person(key, agent, address, message.text)
+    })
+}

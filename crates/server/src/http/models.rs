@@ -1,0 +1,43 @@
+//! The models agents can use.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::provider::{ModelInfo, ModelRef, ModelStatus};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+pub struct Models {
+    models: Vec<ModelView>,
+    /// Used by agents that name none of their own.
+    #[schema(value_type = Option<String>)]
+    default_model: Option<ModelRef>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ModelView {
+    #[schema(value_type = String)]
+    model: ModelRef,
+    /// Tokens; null where nobody said.
+    context_window: Option<u64>,
+    /// `ready`, `cooling` or `unreachable`.
+    #[schema(value_type = String)]
+    status: ModelStatus,
+}
+
+impl From<ModelInfo> for ModelView {
+    fn from(info: ModelInfo) -> Self {
+        Self { model: info.model, context_window: info.context_window, status: info.status }
+    }
+}
+
+#[utoipa::path(get, path = "/models", tag = "agents", responses((status = 200, body = Models)))]
+pub async fn list(State(app): State<AppState>) -> Json<Models> {
+    let models = app.engine.provider().models().await;
+    Json(Models {
+        models: models.into_iter().map(ModelView::from).collect(),
+        default_model: app.engine.settings().default_model.clone(),
+    })
+}

@@ -1,0 +1,67 @@
+//! `GET /metrics`, as Prometheus reads it.
+
+use std::fmt::{Display, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use polyclaw_engine::hub::Counters;
+use polyclaw_store::jobs;
+
+use crate::metrics::{Metrics, head, resident_bytes};
+use crate::state::AppState;
+
+/// Counters of this process.
+#[utoipa::path(get, path = "/metrics", tag = "instance", responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")))]
+pub async fn metrics(
+    State(app): State<AppState>,
+    Extension(metrics): Extension<Arc<Metrics>>,
+) -> impl IntoResponse {
+    let mut out = String::with_capacity(16 * 1024);
+    turns(&mut out, &app.engine.hub.counters());
+    // With the database away there is no depth to tell; the rest still counts.
+    if let Ok(depth) = app.engine.db().read(jobs::counts).await {
+        head(&mut out, "polyclaw_turns", "gauge", "Turns that wait or run, over all nodes.");
+        for state in ["queued", "running"] {
+            let count = depth.iter().find(|(name, _)| name == state).map_or(0, |(_, count)| *count);
+            let _ = writeln!(out, "polyclaw_turns{{state=\"{state}\"}} {count}");
+        }
+    }
+    let store_errors = metrics.store_errors.load(Ordering::Relaxed);
+    one(&mut out, "polyclaw_store_errors_total", "counter", "Calls the database failed.", store_errors);
+    let sockets = metrics.sockets.load(Ordering::Relaxed);
+    one(&mut out, "polyclaw_sockets", "gauge", "Open WebSockets.", sockets);
+    let uptime = app.engine.now().since(app.started) / 1000;
+    one(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.", uptime);
+    if let Some(bytes) = resident_bytes() {
+        one(&mut out, "process_resident_memory_bytes", "gauge", "Memory in use.", bytes);
+    }
+    metrics.render(&mut out);
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], out)
+}
+
+fn turns(out: &mut String, counters: &Counters) {
+    one(out, "polyclaw_messages_accepted_total", "counter", "Messages made durable.", counters.accepted);
+    head(out, "polyclaw_turns_ended_total", "counter", "Turns by how they ended.");
+    let ended = [
+        ("done", counters.done),
+        ("failed", counters.failed),
+        ("cancelled", counters.cancelled),
+        ("steered", counters.steered),
+    ];
+    for (state, count) in ended {
+        let _ = writeln!(out, "polyclaw_turns_ended_total{{state=\"{state}\"}} {count}");
+    }
+    head(out, "polyclaw_tokens_total", "counter", "Tokens of ended turns whose provider told them.");
+    let _ = writeln!(out, "polyclaw_tokens_total{{kind=\"input\"}} {}", counters.input_tokens);
+    let _ = writeln!(out, "polyclaw_tokens_total{{kind=\"output\"}} {}", counters.output_tokens);
+    one(out, "polyclaw_watchers", "gauge", "Readers of live frames.", counters.watchers);
+}
+
+fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
+    head(out, name, kind, help);
+    let _ = writeln!(out, "{name} {value}");
+}

@@ -1,0 +1,105 @@
+//! Messages on their way to a channel, and the held ones a person decides about.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::OutboxState;
+use polyclaw_domain::id::{OutboxId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::Tx;
+use polyclaw_store::outbox::{self, Parcel};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::Result;
+use crate::extract::{Id, Query, page_size};
+use crate::state::AppState;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// `pending`, `sending`, `sent`, `unknown` or `failed`.
+    #[param(value_type = Option<String>)]
+    state: Option<OutboxState>,
+    /// Entries behind this id.
+    after: Option<String>,
+    /// At most 1000; 200 if not given.
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Outbox {
+    outbox: Vec<ParcelView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ParcelView {
+    #[schema(value_type = String)]
+    id: OutboxId,
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+    #[schema(value_type = String)]
+    turn_id: TurnId,
+    part: usize,
+    /// Channel, account, peer and thread, taken whole from the message this answers.
+    #[schema(value_type = Object)]
+    address: Address,
+    text: String,
+    #[schema(value_type = String)]
+    state: OutboxState,
+    attempts: u32,
+    platform_id: Option<String>,
+    error: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Millis,
+}
+
+impl From<Parcel> for ParcelView {
+    fn from(parcel: Parcel) -> Self {
+        Self {
+            id: parcel.id,
+            session_key: parcel.session,
+            turn_id: parcel.turn,
+            part: parcel.part,
+            address: parcel.address,
+            text: parcel.text,
+            state: parcel.state,
+            attempts: parcel.attempts,
+            platform_id: parcel.platform_id,
+            error: parcel.error,
+            expires_at: parcel.expires_at,
+            created_at: parcel.created_at,
+            updated_at: parcel.updated_at,
+        }
+    }
+}
+
+/// Oldest first.
+#[utoipa::path(get, path = "/outbox", tag = "outbox", params(Which), responses((status = 200, body = Outbox)))]
+pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Outbox>> {
+    let limit = page_size(which.limit, 200)?;
+    let after = which.after.unwrap_or_default();
+    let read = move |tx: &mut Tx<'_>| outbox::list(tx, which.state, &after, limit);
+    let found = app.engine.db().read(read).await?;
+    Ok(Json(Outbox { outbox: found.into_iter().map(ParcelView::from).collect() }))
+}
+
+/// Sends a held message again: it may arrive twice.
+#[utoipa::path(post, path = "/outbox/{id}/resend", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = ParcelView)))]
+pub async fn resend(State(app): State<AppState>, Id(id): Id) -> Result<Json<ParcelView>> {
+    let parcel = app.engine.resend(&OutboxId::new(id)).await?;
+    Ok(Json(parcel.into()))
+}
+
+/// Gives a held message up.
+#[utoipa::path(post, path = "/outbox/{id}/dismiss", tag = "outbox", params(("id" = String, Path)), responses((status = 200, body = ParcelView)))]
+pub async fn dismiss(State(app): State<AppState>, Id(id): Id) -> Result<Json<ParcelView>> {
+    let parcel = app.engine.dismiss(&OutboxId::new(id)).await?;
+    Ok(Json(parcel.into()))
+}

@@ -1,0 +1,239 @@
+//! Sessions: list, make, look at, change, stop, start anew, delete.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use polyclaw_domain::backlog::Load;
+use polyclaw_domain::id::{AgentId, SessionId, TurnId};
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, jobs, sessions};
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::{Error, Result};
+use crate::extract::{Body, Key, Query, page_size};
+use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+pub struct SessionView {
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+    #[schema(value_type = String)]
+    session_id: SessionId,
+    #[schema(value_type = String)]
+    agent_id: AgentId,
+    #[schema(value_type = String)]
+    active_agent_id: AgentId,
+    /// The model a person picked; null is the agent's own.
+    #[schema(value_type = Option<String>)]
+    model: Option<ModelRef>,
+    #[schema(value_type = Option<String>)]
+    owner_session_key: Option<SessionKey>,
+    spawn_depth: u32,
+    delegation_depth: u32,
+    #[schema(value_type = String)]
+    lane: Lane,
+    channel: Option<String>,
+    team: Option<String>,
+    team_role: Option<String>,
+    #[schema(value_type = String)]
+    status: Status,
+    title: Option<String>,
+    /// Messages and interrupted tasks not yet taken up.
+    queued: usize,
+    #[schema(value_type = Option<String>)]
+    running_turn_id: Option<TurnId>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Millis,
+}
+
+impl SessionView {
+    fn of(session: Session, load: Load) -> Self {
+        Self {
+            session_key: session.key,
+            session_id: session.id,
+            agent_id: session.agent,
+            active_agent_id: session.active_agent,
+            model: session.model_override,
+            owner_session_key: session.owner,
+            spawn_depth: session.spawn_depth,
+            delegation_depth: session.delegation_depth,
+            lane: session.lane,
+            channel: session.address.map(|address| address.channel),
+            team: None,
+            team_role: None,
+            status: session.status,
+            title: session.title,
+            queued: load.waiting,
+            running_turn_id: load.running,
+            created_at: session.created_at,
+            updated_at: session.updated_at,
+        }
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    #[param(value_type = Option<String>)]
+    agent: Option<AgentId>,
+    #[param(value_type = Option<String>)]
+    status: Option<Status>,
+    #[param(value_type = Option<String>)]
+    owner: Option<SessionKey>,
+    /// At most 1000; 100 if not given.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Sessions {
+    sessions: Vec<SessionView>,
+    /// Null on the last page.
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSession {
+    #[schema(value_type = Option<String>)]
+    agent: Option<AgentId>,
+    title: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Created {
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    #[schema(value_type = Option<String>)]
+    active_agent_id: Option<AgentId>,
+    /// `provider/model`; null goes back to the agent's own.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
+    model: Option<Option<ModelRef>>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Stopped {
+    #[schema(value_type = Option<String>)]
+    turn_id: Option<TurnId>,
+    interrupted_tasks: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Queued {
+    #[schema(value_type = String)]
+    turn_id: TurnId,
+}
+
+/// Tells `null` from an absent field.
+fn present<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Option<ModelRef>>, D::Error> {
+    Option::deserialize(from).map(Some)
+}
+
+/// Sessions in the order of their keys.
+#[utoipa::path(get, path = "/sessions", tag = "sessions", params(Which), responses((status = 200, body = Sessions)))]
+pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Sessions>> {
+    let limit = page_size(which.limit, 100)?;
+    let filter = sessions::Filter {
+        agent: which.agent,
+        status: which.status,
+        owner: which.owner,
+        after: which.cursor,
+        limit: limit + 1,
+    };
+    let read = move |tx: &mut Tx<'_>| {
+        let with_load = |session: Session| Ok(SessionView::of(session.clone(), jobs::load(tx, &session.key)?));
+        sessions::list(tx, &filter)?.into_iter().map(with_load).collect::<polyclaw_store::Result<Vec<_>>>()
+    };
+    let mut found = app.engine.db().read(read).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().filter(|_| more);
+    let next_cursor = last.map(|session| session.session_key.to_string());
+    Ok(Json(Sessions { sessions: found, next_cursor }))
+}
+
+/// A session nobody has spoken in yet.
+#[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewSession, responses((status = 201, body = Created)))]
+pub async fn create(
+    State(app): State<AppState>,
+    Body(new): Body<NewSession>,
+) -> Result<(StatusCode, Json<Created>)> {
+    let agent = new.agent.unwrap_or_else(|| app.engine.settings().default_agent.clone());
+    let key = SessionKey::direct(&agent, "web", &app.engine.next_id());
+    let session = app.engine.create_session(&key, &agent, new.title).await?;
+    Ok((StatusCode::CREATED, Json(Created { session_key: session.key })))
+}
+
+#[utoipa::path(get, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionView)))]
+pub async fn show(State(app): State<AppState>, Key(key): Key) -> Result<Json<SessionView>> {
+    view(&app, &key).await
+}
+
+async fn view(app: &AppState, key: &SessionKey) -> Result<Json<SessionView>> {
+    let session = app.engine.session(key).await?;
+    let wanted = key.clone();
+    let load = app.engine.db().read(move |tx| jobs::load(tx, &wanted)).await?;
+    Ok(Json(SessionView::of(session, load)))
+}
+
+/// Takes effect at the next turn.
+#[utoipa::path(patch, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), request_body = Change, responses((status = 200, body = SessionView)))]
+pub async fn change(
+    State(app): State<AppState>,
+    Key(key): Key,
+    Body(change): Body<Change>,
+) -> Result<Json<SessionView>> {
+    if change.active_agent_id.is_none() && change.model.is_none() {
+        return Err(Error::InvalidBody("name active_agent_id or model".to_owned()));
+    }
+    if let Some(agent) = &change.active_agent_id {
+        app.engine.set_agent(&key, agent).await?;
+    }
+    if let Some(model) = change.model {
+        app.engine.set_model(&key, model).await?;
+    }
+    view(&app, &key).await
+}
+
+/// Deletes a session with all that was said in it.
+#[utoipa::path(delete, path = "/sessions/{key}", tag = "sessions", params(("key" = String, Path)), responses((status = 204)))]
+pub async fn delete(State(app): State<AppState>, Key(key): Key) -> Result<StatusCode> {
+    app.engine.delete_session(&key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ends the running turn and gives up interrupted tasks.
+#[utoipa::path(post, path = "/sessions/{key}/stop", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = Stopped)))]
+pub async fn stop(State(app): State<AppState>, Key(key): Key) -> Result<Json<Stopped>> {
+    let stopped = app.engine.stop(&key).await?;
+    Ok(Json(Stopped { turn_id: stopped.turn, interrupted_tasks: stopped.interrupted_tasks }))
+}
+
+/// A new conversation under the same key; the old one is kept.
+#[utoipa::path(post, path = "/sessions/{key}/new", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = SessionView)))]
+pub async fn renew(State(app): State<AppState>, Key(key): Key) -> Result<Json<SessionView>> {
+    app.engine.renew(&key).await?;
+    view(&app, &key).await
+}
+
+/// Folds old history into a summary, as a turn of its own.
+#[utoipa::path(post, path = "/sessions/{key}/compact", tag = "sessions", params(("key" = String, Path)), responses((status = 202, body = Queued)))]
+pub async fn compact(State(app): State<AppState>, Key(key): Key) -> Result<(StatusCode, Json<Queued>)> {
+    let turn_id = app.engine.compact(&key).await?;
+    Ok((StatusCode::ACCEPTED, Json(Queued { turn_id })))
+}

@@ -1,0 +1,143 @@
+//! What was said in a session, and what waits in it.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::id::{MessageId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::messages::{self, Message};
+use polyclaw_store::{Tx, backlog as rows};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::Result;
+use crate::extract::{Key, Query, page_size};
+use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+pub struct MessageView {
+    #[schema(value_type = String)]
+    id: MessageId,
+    /// The place in the session.
+    ticket: i64,
+    /// `user`, `assistant` or `tool`.
+    #[schema(value_type = String)]
+    role: Role,
+    text: String,
+    /// Tool calls, the call a result belongs to, attachments.
+    #[schema(value_type = Vec<Object>)]
+    parts: Vec<Part>,
+    /// `user`, `agent:<id>`, `cron`, `hook` or `system`.
+    #[schema(value_type = String)]
+    origin: Origin,
+    channel: String,
+    deliver: bool,
+    #[schema(value_type = Option<Object>)]
+    meta: Option<Value>,
+    #[schema(value_type = String)]
+    turn_id: TurnId,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+}
+
+impl From<Message> for MessageView {
+    fn from(message: Message) -> Self {
+        Self {
+            id: message.id,
+            ticket: message.ticket,
+            role: message.role,
+            text: message.text,
+            parts: message.parts,
+            origin: message.origin,
+            channel: message.channel,
+            deliver: message.deliver,
+            meta: message.meta,
+            turn_id: message.turn,
+            created_at: message.created_at,
+        }
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct After {
+    /// Messages behind this ticket.
+    after: Option<i64>,
+    /// At most 1000; 200 if not given.
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Transcript {
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+    messages: Vec<MessageView>,
+    /// `after` of the next page; null if this is the last.
+    next_after: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Backlog {
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+    /// Messages of the turn that has not started.
+    waiting: Vec<MessageView>,
+    /// Tasks a newer message interrupted.
+    interrupted: Vec<Task>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Task {
+    /// The message that began it.
+    #[schema(value_type = String)]
+    message_id: MessageId,
+    #[schema(value_type = String)]
+    turn_id: TurnId,
+    steers: u32,
+    text: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+}
+
+/// A page of what was said since the session was started anew.
+#[utoipa::path(get, path = "/sessions/{key}/transcript", tag = "sessions", params(("key" = String, Path), After), responses((status = 200, body = Transcript)))]
+pub async fn page(
+    State(app): State<AppState>,
+    Key(key): Key,
+    Query(after): Query<After>,
+) -> Result<Json<Transcript>> {
+    let limit = page_size(after.limit, 200)?;
+    let session = app.engine.session(&key).await?;
+    let (wanted, after) = (key.clone(), after.after.unwrap_or(0));
+    let read = move |tx: &mut Tx<'_>| messages::page(tx, &wanted, &session.id, after, limit + 1);
+    let mut found = app.engine.db().read(read).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next_after = found.last().filter(|_| more).map(|message| message.ticket);
+    let messages = found.into_iter().map(MessageView::from).collect();
+    Ok(Json(Transcript { session_key: key, messages, next_after }))
+}
+
+/// What the session must still take up.
+#[utoipa::path(get, path = "/sessions/{key}/backlog", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = Backlog)))]
+pub async fn backlog(State(app): State<AppState>, Key(key): Key) -> Result<Json<Backlog>> {
+    app.engine.session(&key).await?;
+    let wanted = key.clone();
+    let read = move |tx: &mut Tx<'_>| Ok((messages::waiting(tx, &wanted)?, rows::waiting(tx, &wanted)?));
+    let (waiting, tasks) = app.engine.db().read(read).await?;
+    let task = |row: rows::Waiting| Task {
+        message_id: row.task.token.message_id,
+        turn_id: row.task.token.turn_id,
+        steers: row.task.token.steers,
+        text: row.task.task,
+        created_at: row.created_at,
+    };
+    Ok(Json(Backlog {
+        session_key: key,
+        waiting: waiting.into_iter().map(MessageView::from).collect(),
+        interrupted: tasks.into_iter().map(task).collect(),
+    }))
+}

@@ -1,0 +1,122 @@
+//! Turns: what was asked of which agent, step by step, and how it ended.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::id::{AgentId, MessageId, TraceId, TurnId};
+use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::jobs::{self, Job};
+use polyclaw_store::{Tx, messages};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::Result;
+use crate::extract::{Id, Query, page_size};
+use crate::http::transcript::MessageView;
+use crate::http::usage::Tokens;
+use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+pub struct TurnView {
+    #[schema(value_type = String)]
+    id: TurnId,
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+    #[schema(value_type = String)]
+    agent_id: AgentId,
+    #[schema(value_type = String)]
+    lane: Lane,
+    /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
+    #[schema(value_type = String)]
+    state: JobState,
+    attempt: u32,
+    model: Option<String>,
+    usage: Tokens,
+    /// The reply's message.
+    #[schema(value_type = Option<String>)]
+    reply_id: Option<MessageId>,
+    /// The turn that took up the task of a steered one.
+    #[schema(value_type = Option<String>)]
+    continued_by: Option<TurnId>,
+    #[schema(value_type = String)]
+    trace_id: TraceId,
+    #[schema(value_type = String, format = DateTime)]
+    queued_at: Millis,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Millis>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Millis>,
+    error: Option<TurnError>,
+    /// Inputs, model steps and tool results; only for one turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<MessageView>>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct TurnError {
+    code: String,
+    message: Option<String>,
+}
+
+impl TurnView {
+    fn of(job: Job, steps: Option<Vec<MessageView>>) -> Self {
+        Self {
+            id: job.turn,
+            session_key: job.session,
+            agent_id: job.agent,
+            lane: job.lane,
+            state: job.state,
+            attempt: job.attempt,
+            model: job.model,
+            usage: job.usage.into(),
+            reply_id: job.reply,
+            continued_by: job.continued_by,
+            trace_id: job.trace,
+            queued_at: job.queued_at,
+            started_at: job.started_at,
+            ended_at: job.ended_at,
+            error: job.error_code.map(|code| TurnError { code, message: job.error }),
+            steps,
+        }
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    #[param(value_type = Option<String>)]
+    session: Option<SessionKey>,
+    #[param(value_type = Option<String>)]
+    state: Option<JobState>,
+    /// At most 1000; 100 if not given.
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Turns {
+    turns: Vec<TurnView>,
+}
+
+/// Newest first.
+#[utoipa::path(get, path = "/turns", tag = "turns", params(Which), responses((status = 200, body = Turns)))]
+pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Turns>> {
+    let limit = page_size(which.limit, 100)?;
+    let read = move |tx: &mut Tx<'_>| jobs::list(tx, which.session.as_ref(), which.state, limit);
+    let found = app.engine.db().read(read).await?;
+    Ok(Json(Turns { turns: found.into_iter().map(|job| TurnView::of(job, None)).collect() }))
+}
+
+#[utoipa::path(get, path = "/turns/{id}", tag = "turns", params(("id" = String, Path)), responses((status = 200, body = TurnView)))]
+pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<TurnView>> {
+    let wanted = TurnId::new(id.as_str());
+    let read = move |tx: &mut Tx<'_>| match jobs::get(tx, &wanted)? {
+        Some(job) => Ok(Some((job, messages::of_turn(tx, &wanted)?))),
+        None => Ok(None),
+    };
+    let found = app.engine.db().read(read).await?;
+    let (job, steps) = found.ok_or(polyclaw_engine::Error::UnknownTurn(id))?;
+    let steps = steps.into_iter().map(MessageView::from).collect();
+    Ok(Json(TurnView::of(job, Some(steps))))
+}

@@ -1,0 +1,153 @@
+//! Counters of this process, as Prometheus reads them. A request touches atomics only.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+
+/// Upper bounds of the latency histogram, in microseconds.
+const BOUNDS: [u64; 12] =
+    [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000, 30_000_000];
+const METHODS: [Method; 4] = [Method::GET, Method::POST, Method::PATCH, Method::DELETE];
+/// Statuses this server answers with; any other is counted in the last place.
+const STATUSES: [u16; 21] = [
+    101, 200, 201, 202, 204, 303, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 501, 502, 503, 504,
+];
+
+pub struct Metrics {
+    routes: HashMap<String, [Route; METHODS.len() + 1]>,
+    /// Calls of routes there are not.
+    elsewhere: Route,
+    pub store_errors: AtomicU64,
+    pub sockets: AtomicU64,
+}
+
+#[derive(Default)]
+pub struct Route {
+    statuses: [AtomicU64; STATUSES.len() + 1],
+    buckets: [AtomicU64; BOUNDS.len() + 1],
+    micros: AtomicU64,
+}
+
+impl Metrics {
+    /// The routes are known when the router is made, so counting needs no lock.
+    pub fn new(routes: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            routes: routes.into_iter().map(|path| (path, Default::default())).collect(),
+            elsewhere: Route::default(),
+            store_errors: AtomicU64::new(0),
+            sockets: AtomicU64::new(0),
+        }
+    }
+
+    pub fn route(&self, path: Option<&str>, method: &Method) -> &Route {
+        let Some(found) = path.and_then(|path| self.routes.get(path)) else { return &self.elsewhere };
+        let at = METHODS.iter().position(|known| known == method).unwrap_or(METHODS.len());
+        &found[at]
+    }
+
+    pub fn render(&self, out: &mut String) {
+        let mut lines = Vec::new();
+        let sorted: BTreeMap<_, _> = self.routes.iter().collect();
+        for (path, methods) in sorted {
+            for (at, route) in methods.iter().enumerate() {
+                let method = METHODS.get(at).map_or("OTHER", Method::as_str);
+                lines.push((format!("route=\"{path}\",method=\"{method}\""), route));
+            }
+        }
+        lines.push(("route=\"other\",method=\"OTHER\"".to_owned(), &self.elsewhere));
+        head(out, "polyclaw_http_requests_total", "counter", "Calls by route, method and status.");
+        lines.iter().for_each(|(labels, route)| route.render_statuses(out, labels));
+        head(out, "polyclaw_http_request_seconds", "histogram", "Time to the first byte of the answer.");
+        lines.iter().for_each(|(labels, route)| route.render_times(out, labels));
+    }
+}
+
+impl Route {
+    pub fn count(&self, status: StatusCode, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let status = STATUSES.binary_search(&status.as_u16()).unwrap_or(STATUSES.len());
+        let bucket = BOUNDS.iter().position(|bound| micros <= *bound).unwrap_or(BOUNDS.len());
+        self.statuses[status].fetch_add(1, Ordering::Relaxed);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn render_statuses(&self, out: &mut String, labels: &str) {
+        for (at, count) in self.statuses.iter().enumerate() {
+            let count = count.load(Ordering::Relaxed);
+            if count > 0 {
+                let status = STATUSES.get(at).map_or("other".to_owned(), u16::to_string);
+                let _ = writeln!(
+                    out,
+                    "polyclaw_http_requests_total{{{labels},status=\"{status}\"}} {count}"
+                );
+            }
+        }
+    }
+
+    fn render_times(&self, out: &mut String, labels: &str) {
+        let counts: Vec<u64> = self.buckets.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        if counts.iter().sum::<u64>() == 0 {
+            return;
+        }
+        let mut total = 0;
+        for (at, count) in counts.iter().enumerate() {
+            total += count;
+            let bound = BOUNDS.get(at).map_or("+Inf".to_owned(), |micros| seconds(*micros));
+            let _ = writeln!(out, "polyclaw_http_request_seconds_bucket{{{labels},le=\"{bound}\"}} {total}");
+        }
+        let sum = seconds(self.micros.load(Ordering::Relaxed));
+        let _ = writeln!(out, "polyclaw_http_request_seconds_sum{{{labels}}} {sum}");
+        let _ = writeln!(out, "polyclaw_http_request_seconds_count{{{labels}}} {total}");
+    }
+}
+
+fn seconds(micros: u64) -> String {
+    format!("{}", Duration::from_micros(micros).as_secs_f64())
+}
+
+pub fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+/// Memory of this process in use, where the system says so.
+pub fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_in_order_for_the_search() {
+        assert!(STATUSES.is_sorted());
+    }
+
+    #[test]
+    fn what_was_counted_is_told_and_nothing_else() {
+        let metrics = Metrics::new(["/a".to_owned(), "/b".to_owned()]);
+        metrics.route(Some("/a"), &Method::GET).count(StatusCode::OK, Duration::from_micros(800));
+        metrics.route(Some("/a"), &Method::PUT).count(StatusCode::IM_A_TEAPOT, Duration::from_secs(60));
+        metrics.route(None, &Method::GET).count(StatusCode::NOT_FOUND, Duration::ZERO);
+        let mut text = String::new();
+        metrics.render(&mut text);
+        for line in [
+            r#"polyclaw_http_requests_total{route="/a",method="GET",status="200"} 1"#,
+            r#"polyclaw_http_requests_total{route="/a",method="OTHER",status="other"} 1"#,
+            r#"polyclaw_http_requests_total{route="other",method="OTHER",status="404"} 1"#,
+            r#"polyclaw_http_request_seconds_bucket{route="/a",method="GET",le="0.0005"} 0"#,
+            r#"polyclaw_http_request_seconds_bucket{route="/a",method="GET",le="0.001"} 1"#,
+            r#"polyclaw_http_request_seconds_sum{route="/a",method="GET"} 0.0008"#,
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        assert!(!text.contains("/b"));
+    }
+}

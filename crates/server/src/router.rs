@@ -1,0 +1,132 @@
+//! The table of contents. A route under `/api/v1` is in the OpenAPI document because it is here, and only so.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::error::Error;
+use crate::http::{
+    agents, approvals, commands, document, events, health, hooks, messages, models, monitor, outbox,
+    sessions, stream, tools, transcript, turns, usage,
+};
+use crate::metrics::Metrics;
+use crate::state::AppState;
+use crate::{guard, observe, openai, page, ws};
+
+/// Calls that need the token.
+fn api() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(sessions::list, sessions::create))
+        .routes(routes!(sessions::show, sessions::change, sessions::delete))
+        .routes(routes!(sessions::stop))
+        .routes(routes!(sessions::renew))
+        .routes(routes!(sessions::compact))
+        .routes(routes!(messages::send))
+        .routes(routes!(commands::run))
+        .routes(routes!(transcript::page))
+        .routes(routes!(transcript::backlog))
+        .routes(routes!(stream::frames))
+        .routes(routes!(turns::list))
+        .routes(routes!(turns::show))
+        .routes(routes!(agents::list, agents::create))
+        .routes(routes!(agents::show, agents::change, agents::delete))
+        .routes(routes!(agents::tools))
+        .routes(routes!(models::list))
+        .routes(routes!(tools::list))
+        .routes(routes!(usage::totals))
+        .routes(routes!(events::list))
+        .routes(routes!(outbox::list))
+        .routes(routes!(outbox::resend))
+        .routes(routes!(outbox::dismiss))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::decide))
+        .routes(routes!(monitor::metrics))
+        .routes(routes!(document::openapi))
+        .routes(routes!(ws::open))
+}
+
+/// Calls anybody on an allowed host may make; they tell nothing secret.
+fn public() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(health::health)).routes(routes!(health::ready))
+}
+
+/// The shapes of other people's clients.
+fn openai_api() -> Router<AppState> {
+    Router::new()
+        .route("/v1/chat/completions", post(openai::chat::complete))
+        .route("/v1/responses", post(openai::responses::create))
+        .route("/v1/models", get(openai::models::list))
+        .route("/v1/models/{*id}", get(openai::models::show))
+}
+
+fn rest() -> Router<AppState> {
+    Router::new()
+        .route("/hooks/{name}", post(hooks::receive))
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .route("/", get(page::index))
+        .route("/assets/{name}", get(page::asset))
+}
+
+const OTHER_ROUTES: [&str; 10] = [
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/models",
+    "/v1/models/{*id}",
+    "/hooks/{name}",
+    "/health",
+    "/ready",
+    "/metrics",
+    "/",
+    "/assets/{name}",
+];
+
+pub fn router(state: AppState) -> Router {
+    let protected = from_fn_with_state(state.clone(), guard::token);
+    let (routes, document) = documented();
+    let paths = document.paths.paths.keys().cloned().chain(OTHER_ROUTES.map(str::to_owned));
+    let metrics = Arc::new(Metrics::new(paths));
+    let (open_routes, _) = OpenApiRouter::new().nest("/api/v1", public()).split_for_parts();
+    routes
+        .merge(openai_api())
+        .route("/metrics", get(monitor::metrics))
+        .route_layer(protected)
+        .merge(open_routes)
+        .merge(rest())
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(unknown)
+        .layer(from_fn_with_state(state.clone(), guard::place))
+        .layer(Extension(document::Document::of(&document)))
+        .layer(Extension(Arc::clone(&metrics)))
+        .layer(from_fn_with_state(metrics, observe::observe))
+        .with_state(state)
+}
+
+/// The protected routes, and the document of these and the public ones.
+fn documented() -> (Router<AppState>, OpenApi) {
+    let described = OpenApiRouter::with_openapi(document::info());
+    let (routes, mut document) = described.nest("/api/v1", api()).split_for_parts();
+    let (_, public) = OpenApiRouter::new().nest("/api/v1", public()).split_for_parts();
+    document.merge(public);
+    document::finish(&mut document);
+    (routes, document)
+}
+
+/// The OpenAPI document of `/api/v1`.
+pub fn openapi() -> OpenApi {
+    documented().1
+}
+
+async fn unknown(request: Request) -> Error {
+    Error::UnknownRoute(request.uri().path().chars().take(100).collect())
+}
+
+async fn wrong_method(request: Request) -> Error {
+    Error::WrongMethod(request.method().to_string())
+}

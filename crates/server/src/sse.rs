@@ -1,0 +1,47 @@
+//! Server-sent events, written by hand: one buffer per event, sent as soon as it is there.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::Stream;
+use serde::Serialize;
+
+/// A comment is sent after this much silence, so that nobody in between hangs up.
+pub const QUIET: Duration = Duration::from_secs(15);
+pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+pub const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
+
+pub fn response<S>(events: S) -> Response
+where
+    S: Stream<Item = Bytes> + Send + 'static,
+{
+    use futures_util::StreamExt;
+    let body = Body::from_stream(events.map(Ok::<_, std::convert::Infallible>));
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+    // Proxies that buffer would hold tokens back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// `data: <json>`, with what stands before it.
+pub fn event(before: &str, data: &impl Serialize) -> Bytes {
+    let mut out = Vec::with_capacity(256);
+    out.extend_from_slice(before.as_bytes());
+    out.extend_from_slice(b"data: ");
+    if serde_json::to_writer(&mut out, data).is_err() {
+        // Nothing we send can fail to be JSON; an event cut short would break the stream.
+        return KEEP_ALIVE;
+    }
+    out.extend_from_slice(b"\n\n");
+    out.into()
+}
+
+pub fn data(data: &impl Serialize) -> Bytes {
+    event("", data)
+}

@@ -1,0 +1,26 @@
+//! What `polyclaw doctor` asks about the database, beside a daemon that may be using it.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{Error, Result};
+use crate::{migrate, sqlite};
+
+/// The linked SQLite, if it is one we trust.
+pub fn linked() -> Result<String> {
+    sqlite::check_version(rusqlite::version(), rusqlite::version_number())?;
+    Ok(rusqlite::version().to_owned())
+}
+
+/// What is wrong with a SQLite file; empty if nothing is. Reads only.
+pub fn quick(path: &Path) -> Result<Vec<String>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    migrate::check_sqlite(found)?;
+    let mut statement = connection.prepare("PRAGMA quick_check(20)")?;
+    let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let lines: Vec<String> = lines.collect::<rusqlite::Result<_>>().map_err(Error::from)?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}

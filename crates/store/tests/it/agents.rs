@@ -1,0 +1,45 @@
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::{Db, Error, Result};
+
+use crate::rows::{NOW, agent};
+
+on_every_engine!(an_agent_is_stored_changed_and_removed, a_config_file_takes_away_only_its_own);
+
+fn spec(id: &str, name: &str) -> AgentSpec {
+    AgentSpec { name: name.into(), description: "ünïcode".into(), ..AgentSpec::named(agent(id)) }
+}
+
+async fn store(db: &Db, spec: AgentSpec, source: Source, at: i64) -> Result<()> {
+    db.write(move |tx| agents::upsert(tx, &spec, source, NOW.plus(at))).await
+}
+
+async fn ids(db: &Db) -> Result<Vec<String>> {
+    Ok(db.read(agents::list).await?.iter().map(|stored| stored.spec.agent_id.to_string()).collect())
+}
+
+async fn an_agent_is_stored_changed_and_removed(db: Db) -> Result<()> {
+    store(&db, spec("ops", "Ops"), Source::Config, 0).await?;
+    store(&db, spec("a-z", "First"), Source::Config, 0).await?;
+    store(&db, spec("a_b", "Second"), Source::Config, 0).await?;
+    store(&db, spec("ops", "Operations"), Source::Api, 5).await?;
+    let stored = db.read(|tx| agents::get(tx, &agent("ops"))).await?.unwrap();
+    assert_eq!((stored.spec, stored.source), (spec("ops", "Operations"), Source::Api));
+    assert_eq!((stored.created_at, stored.updated_at), (NOW, NOW.plus(5)));
+    assert_eq!(ids(&db).await?, ["a-z", "a_b", "ops"]);
+    let taken = store(&db, spec("other", "Operations"), Source::Api, 0).await;
+    assert!(matches!(taken, Err(Error::Conflict(_))), "{taken:?}");
+    assert!(db.write(|tx| agents::delete(tx, &agent("ops"))).await?);
+    assert!(!db.write(|tx| agents::delete(tx, &agent("ops"))).await?);
+    assert!(db.read(|tx| agents::get(tx, &agent("ops"))).await?.is_none());
+    Ok(())
+}
+
+async fn a_config_file_takes_away_only_its_own(db: Db) -> Result<()> {
+    store(&db, spec("kept", "kept"), Source::Config, 0).await?;
+    store(&db, spec("dropped", "dropped"), Source::Config, 0).await?;
+    store(&db, spec("made", "made"), Source::Api, 0).await?;
+    db.write(|tx| agents::keep_only(tx, &[agent("kept")])).await?;
+    assert_eq!(ids(&db).await?, ["kept", "made"]);
+    Ok(())
+}

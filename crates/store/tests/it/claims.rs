@@ -1,0 +1,258 @@
+use std::collections::HashSet;
+
+use polyclaw_domain::id::{NodeId, TurnId};
+use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_store::jobs::{self, Claimer, NewJob};
+use polyclaw_store::{Db, Error, Result, sessions};
+
+use crate::rows::{
+    ENDED, LEASE_MS, NOW, agent, claim, claimer, end, job, key, next, queue, session, turn, with_sessions,
+};
+
+on_every_engine!(
+    a_lane_serves_only_its_own,
+    the_agent_with_the_fewest_running_turns_goes_first,
+    then_priority_then_ticket,
+    a_job_that_waited_long_counts_as_the_most_urgent,
+    among_equals_the_agent_served_last_waits,
+    a_held_turn_starts_only_when_released,
+    only_the_holder_of_a_claim_can_renew_or_end_it,
+    a_turn_of_a_live_node_is_no_orphan,
+    a_node_takes_over_from_its_earlier_life_and_from_no_namesake,
+    a_turn_handed_back_goes_on_elsewhere_without_a_lost_attempt,
+    every_job_is_claimed_exactly_once,
+);
+
+fn of(name: &str, id: &str, peer: &str) -> NewJob {
+    NewJob { agent: agent(name), ..job(id, peer) }
+}
+
+async fn a_lane_serves_only_its_own(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    queue(&db, vec![NewJob { lane: Lane::Cron, hop: 3, ..job("cron", "p") }]).await?;
+    assert_eq!(next(&db).await?, None);
+    queue(&db, vec![job("main", "q")]).await?;
+    assert_eq!(next(&db).await?.as_deref(), Some("main"));
+    let claimed = db.write(|tx| jobs::claim(tx, Lane::Cron, &claimer("two/1"))).await?.unwrap();
+    assert_eq!((claimed.turn, claimed.session, claimed.node), (turn("cron"), key("p"), NodeId::new("two/1")));
+    assert_eq!((claimed.attempt, claimed.hop, claimed.was_held), (1, 3, false));
+    Ok(())
+}
+
+async fn the_agent_with_the_fewest_running_turns_goes_first(db: Db) -> Result<()> {
+    with_sessions(&db, &["a", "b", "c", "d"]).await?;
+    queue(&db, vec![of("busy", "t1", "a"), of("busy", "t2", "b"), of("busy", "t3", "c")]).await?;
+    assert_eq!(next(&db).await?.as_deref(), Some("t1"));
+    queue(&db, vec![NewJob { priority: Priority::Background, ..of("calm", "t4", "d") }]).await?;
+    assert_eq!(next(&db).await?.as_deref(), Some("t4"), "one busy agent does not starve another");
+    assert_eq!(next(&db).await?.as_deref(), Some("t2"));
+    assert_eq!(next(&db).await?.as_deref(), Some("t3"));
+    assert_eq!(next(&db).await?, None);
+    Ok(())
+}
+
+async fn then_priority_then_ticket(db: Db) -> Result<()> {
+    with_sessions(&db, &["a", "b", "c", "d", "e"]).await?;
+    let with = |priority, id, peer| NewJob { priority, ..job(id, peer) };
+    queue(
+        &db,
+        vec![
+            with(Priority::Background, "background", "a"),
+            with(Priority::Webhook, "webhook", "b"),
+            with(Priority::Group, "group", "c"),
+            with(Priority::Direct, "first", "d"),
+            with(Priority::Direct, "second", "e"),
+        ],
+    )
+    .await?;
+    for expected in ["first", "second", "group", "webhook", "background"] {
+        assert_eq!(next(&db).await?.as_deref(), Some(expected));
+    }
+    Ok(())
+}
+
+async fn a_job_that_waited_long_counts_as_the_most_urgent(db: Db) -> Result<()> {
+    with_sessions(&db, &["a", "b", "c", "d"]).await?;
+    let late = |name, id, peer, ms| NewJob {
+        priority: Priority::Background,
+        queued_at: NOW.minus(ms),
+        ..of(name, id, peer)
+    };
+    let jobs = vec![
+        late("one", "aged", "a", 30_001),
+        late("two", "patient", "b", 29_000),
+        of("three", "direct", "c"),
+    ];
+    queue(&db, jobs).await?;
+    for expected in ["aged", "direct", "patient"] {
+        assert_eq!(next(&db).await?.as_deref(), Some(expected));
+    }
+    Ok(())
+}
+
+async fn among_equals_the_agent_served_last_waits(db: Db) -> Result<()> {
+    with_sessions(&db, &["a", "b"]).await?;
+    queue(&db, vec![of("one", "t1", "a"), of("two", "t2", "b")]).await?;
+    let served = Claimer { last: Some(agent("one")), ..claimer("one/1") };
+    assert_eq!(claim(&db, served).await?.unwrap().turn, turn("t2"));
+    assert_eq!(next(&db).await?.as_deref(), Some("t1"));
+    Ok(())
+}
+
+async fn a_held_turn_starts_only_when_released(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    queue(&db, vec![job("t1", "p")]).await?;
+    let first = claim(&db, claimer("one/1")).await?.unwrap();
+    queue(&db, vec![NewJob { held: true, ..job("t2", "p") }]).await?;
+    assert_eq!(next(&db).await?, None);
+    end(&db, &first, JobState::Done).await?;
+    assert_eq!(next(&db).await?, None, "the end alone does not release it");
+    let release = || db.write(|tx| jobs::release(tx, &key("p")));
+    assert!(release().await?);
+    assert!(!release().await?);
+    let second = claim(&db, claimer("one/1")).await?.unwrap();
+    assert_eq!((second.turn, second.was_held), (turn("t2"), true));
+    Ok(())
+}
+
+async fn orphans(
+    db: &Db,
+    node: &'static str,
+    family: impl Into<Option<&'static str>>,
+) -> Result<Vec<TurnId>> {
+    let family = family.into();
+    let found = db.read(move |tx| jobs::orphans(tx, &NodeId::new(node), family, NOW)).await?;
+    Ok(found.into_iter().map(|(turn, _)| turn).collect())
+}
+
+async fn take_over(
+    db: &Db,
+    node: &'static str,
+    family: impl Into<Option<&'static str>>,
+) -> Result<Option<jobs::Claim>> {
+    let family = family.into();
+    db.write(move |tx| jobs::take_over(tx, &turn("t"), &claimer(node), family)).await
+}
+
+async fn only_the_holder_of_a_claim_can_renew_or_end_it(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    queue(&db, vec![job("t", "p")]).await?;
+    let first = claim(&db, Claimer { lease_ms: ENDED, ..claimer("one/1") }).await?.unwrap();
+    let renew = |claim: &jobs::Claim, lease_ms| {
+        let claim = claim.clone();
+        db.write(move |tx| jobs::renew(tx, &claim, NOW, lease_ms))
+    };
+    let holds = |claim: &jobs::Claim| {
+        let claim = claim.clone();
+        db.write(move |tx| jobs::holds(tx, &claim))
+    };
+    assert!(renew(&first, LEASE_MS).await? && holds(&first).await?);
+    assert_eq!(take_over(&db, "two/1", "two").await?, None, "a renewed lease is respected");
+    assert!(renew(&first, ENDED).await?);
+    let second = take_over(&db, "two/1", "two").await?.unwrap();
+    assert_eq!((second.attempt, second.node.as_str()), (2, "two/1"));
+    assert_eq!(take_over(&db, "three/1", "three").await?, None, "the second was faster");
+    assert!(!renew(&first, LEASE_MS).await? && !holds(&first).await?);
+    assert!(holds(&second).await?);
+    let late = end(&db, &first, JobState::Done).await;
+    assert!(matches!(late, Err(Error::Conflict(_))), "{late:?}");
+    let stale = jobs::Claim { attempt: 1, ..second.clone() };
+    assert!(!renew(&stale, LEASE_MS).await?);
+    assert!(end(&db, &stale, JobState::Done).await.is_err());
+    end(&db, &second, JobState::Done).await?;
+    assert!(end(&db, &second, JobState::Failed).await.is_err(), "a turn ends once");
+    assert!(!renew(&second, LEASE_MS).await?);
+    Ok(())
+}
+
+async fn a_turn_of_a_live_node_is_no_orphan(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    queue(&db, vec![job("t", "p")]).await?;
+    let claimed = claim(&db, claimer("one/1")).await?.unwrap();
+    assert!(orphans(&db, "two/1", "two").await?.is_empty());
+    assert!(orphans(&db, "one/1", "one").await?.is_empty(), "not even its own");
+    assert_eq!(take_over(&db, "two/1", "two").await?, None);
+    assert_eq!(take_over(&db, "one/1", "one").await?, None);
+    db.write(move |tx| jobs::renew(tx, &claimed, NOW, ENDED)).await?;
+    assert_eq!(orphans(&db, "two/1", "two").await?, [turn("t")]);
+    assert!(orphans(&db, "one/1", "one").await?.is_empty(), "its worker is still at it");
+    Ok(())
+}
+
+async fn a_node_takes_over_from_its_earlier_life_and_from_no_namesake(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    queue(&db, vec![job("t", "p")]).await?;
+    claim(&db, claimer("no_de/1")).await?.unwrap();
+    for (node, family) in [("nomde/2", "nomde"), ("no_de2/1", "no_de2"), ("NO_DE/2", "NO_DE"), ("%/1", "%")] {
+        assert!(orphans(&db, node, family).await?.is_empty(), "{family} is another node");
+        assert_eq!(take_over(&db, node, family).await?, None, "{family} is another node");
+    }
+    assert!(orphans(&db, "no_de/1", None).await?.is_empty(), "what this life runs is no orphan");
+    assert_eq!(
+        orphans(&db, "alone/1", None).await?,
+        [turn("t")],
+        "where one process has the file, all others are gone"
+    );
+    queue_again(&db).await?;
+    claim(&db, claimer("nomde/1")).await?.unwrap();
+    assert!(orphans(&db, "no_de/2", "no_de").await?.is_empty(), "an underscore is only itself");
+    assert_eq!(orphans(&db, "nomde/2", "nomde").await?, [turn("t")]);
+    assert_eq!(take_over(&db, "nomde/2", "nomde").await?.unwrap().attempt, 1 + 1);
+    Ok(())
+}
+
+/// Ends whatever runs and queues the turn anew.
+async fn queue_again(db: &Db) -> Result<()> {
+    db.write(|tx| {
+        sessions::delete(tx, &key("p"))?;
+        sessions::ensure(tx, &session("p"))?;
+        jobs::insert(tx, &job("t", "p"))
+    })
+    .await
+}
+
+async fn a_turn_handed_back_goes_on_elsewhere_without_a_lost_attempt(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    queue(&db, vec![job("t", "p")]).await?;
+    let first = claim(&db, claimer("one/1")).await?.unwrap();
+    let given = first.clone();
+    db.write(move |tx| jobs::hand_back(tx, &given)).await?;
+    assert!(end(&db, &first, JobState::Done).await.is_err());
+    assert_eq!(orphans(&db, "two/1", "two").await?, [turn("t")]);
+    let second = take_over(&db, "two/1", "two").await?.unwrap();
+    assert_eq!(second.attempt, 1);
+    end(&db, &second, JobState::Done).await
+}
+
+async fn every_job_is_claimed_exactly_once(db: Db) -> Result<()> {
+    db.write(|tx| {
+        for n in 0..200 {
+            let peer = format!("p{n}");
+            sessions::ensure(tx, &session(&peer))?;
+            jobs::insert(tx, &of(["one", "two", "three"][n % 3], &format!("t{n}"), &peer))?;
+        }
+        Ok(())
+    })
+    .await?;
+    let workers: Vec<_> = (0..8).map(|n| tokio::spawn(work(db.clone(), format!("node/{n}")))).collect();
+    let mut seen = HashSet::new();
+    for worker in workers {
+        for turn in worker.await.unwrap()? {
+            assert!(seen.insert(turn.clone()), "{turn} ran twice");
+        }
+    }
+    assert_eq!(seen.len(), 200);
+    Ok(())
+}
+
+/// Claims and ends until nothing is queued.
+async fn work(db: Db, node: String) -> Result<Vec<TurnId>> {
+    let mut done = Vec::new();
+    while db.read(jobs::counts).await?.iter().any(|(state, _)| state == "queued") {
+        if let Some(claimed) = claim(&db, claimer(&node)).await? {
+            end(&db, &claimed, JobState::Done).await?;
+            done.push(claimed.turn);
+        }
+    }
+    Ok(done)
+}

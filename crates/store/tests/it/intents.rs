@@ -1,0 +1,48 @@
+use polyclaw_domain::tool::{Effect, ToolCall};
+use polyclaw_store::intents::{self, Begun};
+use polyclaw_store::{Db, Result};
+use serde_json::json;
+
+use crate::rows::{NOW, turn};
+
+on_every_engine!(an_effect_never_begins_twice, two_nodes_never_both_begin_an_effect);
+
+fn call(id: &str) -> ToolCall {
+    ToolCall { id: id.into(), name: "send".into(), arguments: json!({}) }
+}
+
+async fn begin(db: &Db, of: &'static str, id: &'static str, effect: Effect) -> Result<Begun> {
+    db.write(move |tx| intents::begin(tx, &turn(of), &call(id), effect, NOW)).await
+}
+
+async fn an_effect_never_begins_twice(db: Db) -> Result<()> {
+    for effect in [Effect::Pure, Effect::Idempotent] {
+        assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, Begun::Run);
+        assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, Begun::Run);
+    }
+    assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Run);
+    assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Unknown);
+    assert_eq!(begin(&db, "t", "c", Effect::Pure).await?, Begun::Unknown, "what was stored counts");
+    db.write(|tx| intents::close(tx, &turn("t"), "c", Begun::Run, NOW)).await?;
+    assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Unknown, "also when it is over");
+    assert_eq!(begin(&db, "t", "c2", Effect::Effect).await?, Begun::Run);
+    assert_eq!(begin(&db, "t2", "c", Effect::Effect).await?, Begun::Run);
+    Ok(())
+}
+
+async fn two_nodes_never_both_begin_an_effect(db: Db) -> Result<()> {
+    let attempts: Vec<_> = (0..16)
+        .map(|_| {
+            tokio::spawn({
+                let db = db.clone();
+                async move { begin(&db, "t", "c", Effect::Effect).await }
+            })
+        })
+        .collect();
+    let mut ran = 0;
+    for attempt in attempts {
+        ran += usize::from(matches!(attempt.await.unwrap(), Ok(Begun::Run)));
+    }
+    assert_eq!(ran, 1);
+    Ok(())
+}

@@ -1,0 +1,152 @@
+use polyclaw_domain::backlog::{Load, ResumeToken};
+use polyclaw_domain::id::MessageId;
+use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::provider::Usage;
+use polyclaw_store::jobs::{self, End, NewJob};
+use polyclaw_store::{Db, Error, Result, backlog, messages};
+
+use crate::rows::{NOW, claim, claimer, end, ended, job, key, message, next, queue, turn, with_sessions};
+
+on_every_engine!(
+    an_input_joins_a_turn_only_before_it_starts,
+    the_load_of_a_session_counts_what_waits,
+    a_session_has_one_queued_and_one_running_turn,
+    stopping_asks_the_running_turn_and_ends_a_queued_one,
+    an_ended_turn_tells_what_it_used_and_said,
+    a_steered_turn_is_answered_by_the_one_that_took_its_task_up,
+    turns_are_listed_newest_first,
+);
+
+async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let quiet = NewJob { lane: Lane::InternalAnnounce, priority: Priority::Background, ..job("t", "p") };
+    queue(&db, vec![quiet]).await?;
+    let join =
+        |steers, lane, priority| db.write(move |tx| jobs::join(tx, &turn("t"), steers, lane, priority));
+    join(false, Lane::Main, Priority::Webhook).await?;
+    assert!(!db.read(|tx| jobs::is_steered(tx, &key("p"))).await?);
+    assert_eq!(next(&db).await?, None, "an announce stays in its lane");
+    join(true, Lane::Main, Priority::Direct).await?;
+    join(false, Lane::Cron, Priority::Background).await?;
+    assert!(db.read(|tx| jobs::is_steered(tx, &key("p"))).await?);
+    let claimed = claim(&db, claimer("one/1")).await?.unwrap();
+    assert_eq!((claimed.inputs, claimed.has_person, claimed.lane), (4, true, Lane::Main));
+    let late = join(true, Lane::Main, Priority::Direct).await;
+    assert!(matches!(late, Err(Error::Other(_))), "{late:?}");
+    assert!(!db.read(|tx| jobs::is_steered(tx, &key("p"))).await?);
+    Ok(())
+}
+
+async fn the_load_of_a_session_counts_what_waits(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    assert_eq!(db.read(|tx| jobs::load(tx, &key("p"))).await?, Load::default());
+    queue(&db, vec![job("t1", "p"), job("other", "q")]).await?;
+    assert_eq!(next(&db).await?.as_deref(), Some("t1"));
+    db.write(|tx| {
+        jobs::insert(tx, &NewJob { held: true, inputs: 3, ..job("t2", "p") })?;
+        messages::insert(tx, &message("m", "p", 1, "t0"))?;
+        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("t0"), steers: 1 };
+        backlog::push(tx, &key("p"), &token, NOW)
+    })
+    .await?;
+    let load = db.read(|tx| jobs::load(tx, &key("p"))).await?;
+    assert_eq!(load, Load { running: Some(turn("t1")), queued: Some(turn("t2")), waiting: 4 });
+    Ok(())
+}
+
+async fn a_session_has_one_queued_and_one_running_turn(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    queue(&db, vec![job("t1", "p")]).await?;
+    let second = queue(&db, vec![job("t2", "p")]).await;
+    assert!(matches!(second, Err(Error::Conflict(_))), "{second:?}");
+    let first = claim(&db, claimer("one/1")).await?.unwrap();
+    queue(&db, vec![job("t3", "p")]).await?;
+    let both = claim(&db, claimer("two/1")).await;
+    assert!(matches!(both, Err(Error::Conflict(_))), "{both:?}");
+    end(&db, &first, JobState::Done).await?;
+    assert_eq!(next(&db).await?.as_deref(), Some("t3"));
+    Ok(())
+}
+
+async fn stopping_asks_the_running_turn_and_ends_a_queued_one(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let stop = || db.write(|tx| jobs::cancel(tx, &key("p"), NOW));
+    assert_eq!(stop().await?, None);
+    queue(&db, vec![job("t1", "p")]).await?;
+    let running = claim(&db, claimer("one/1")).await?.unwrap();
+    assert!(!db.read(|tx| jobs::is_cancelled(tx, &turn("t1"))).await?);
+    queue(&db, vec![NewJob { held: true, ..job("t2", "p") }]).await?;
+    assert_eq!(stop().await?, Some(turn("t1")));
+    assert!(db.read(|tx| jobs::is_cancelled(tx, &turn("t1"))).await?);
+    assert_eq!(db.read(|tx| jobs::get(tx, &turn("t2"))).await?.unwrap().state, JobState::Queued);
+    end(&db, &running, JobState::Cancelled).await?;
+    assert_eq!(stop().await?, Some(turn("t2")));
+    let stopped = db.read(|tx| jobs::get(tx, &turn("t2"))).await?.unwrap();
+    assert_eq!((stopped.state, stopped.ended_at), (JobState::Cancelled, Some(NOW)));
+    assert_eq!(stopped.error_code.as_deref(), Some("stopped"));
+    Ok(())
+}
+
+async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    queue(&db, vec![job("t", "p")]).await?;
+    let claimed = claim(&db, claimer("one/1")).await?.unwrap();
+    let usage = Usage { input_tokens: Some(5), output_tokens: None, cached_tokens: Some(0) };
+    let said = End {
+        model: Some("m".into()),
+        usage,
+        reply: Some(MessageId::new("r")),
+        error_code: Some("stalled"),
+        error: Some("no token for 120 s".into()),
+        ..ended(JobState::Failed)
+    };
+    db.write(move |tx| jobs::end(tx, &claimed, &said, NOW.plus(9))).await?;
+    let stored = db.read(|tx| jobs::get(tx, &turn("t"))).await?.unwrap();
+    assert_eq!((stored.state, stored.attempt, stored.usage), (JobState::Failed, 1, usage));
+    assert_eq!((stored.model.as_deref(), stored.reply), (Some("m"), Some(MessageId::new("r"))));
+    assert_eq!(stored.error_code.as_deref(), Some("stalled"));
+    assert_eq!(stored.error.as_deref(), Some("no token for 120 s"));
+    assert_eq!((stored.started_at, stored.ended_at), (Some(NOW), Some(NOW.plus(9))));
+    Ok(())
+}
+
+async fn a_steered_turn_is_answered_by_the_one_that_took_its_task_up(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    db.write(|tx| messages::insert(tx, &message("m", "p", 1, "t1"))).await?;
+    for (id, successor) in [("t1", "t2"), ("t2", "t3")] {
+        queue(&db, vec![job(id, "p")]).await?;
+        let claimed = claim(&db, claimer("one/1")).await?.unwrap();
+        end(&db, &claimed, JobState::Steered).await?;
+        db.write(move |tx| {
+            let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn(id), steers: 1 };
+            backlog::push(tx, &key("p"), &token, NOW)?;
+            let waiting = backlog::waiting(tx, &key("p"))?;
+            waiting.iter().try_for_each(|row| backlog::take(tx, row, &turn(successor)))
+        })
+        .await?;
+    }
+    assert!(db.read(|tx| jobs::answering(tx, &turn("t1"))).await?.is_none(), "it has not begun");
+    queue(&db, vec![job("t3", "p")]).await?;
+    let answers = db.read(|tx| jobs::answering(tx, &turn("t1"))).await?.unwrap();
+    assert_eq!(answers.turn, turn("t3"));
+    Ok(())
+}
+
+async fn turns_are_listed_newest_first(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q", "r"]).await?;
+    queue(&db, vec![job("t1", "p"), job("t2", "q"), job("t3", "r")]).await?;
+    next(&db).await?;
+    db.read(|tx| {
+        let mut list = |peer: Option<&str>, state, limit| -> Result<Vec<String>> {
+            let found = jobs::list(tx, peer.map(key).as_ref(), state, limit)?;
+            Ok(found.iter().map(|job| job.turn.to_string()).collect())
+        };
+        assert_eq!(list(None, None, 9)?, ["t3", "t2", "t1"]);
+        assert_eq!(list(None, None, 1)?, ["t3"]);
+        assert_eq!(list(Some("q"), None, 9)?, ["t2"]);
+        assert_eq!(list(None, Some(JobState::Running), 9)?, ["t1"]);
+        assert_eq!(jobs::counts(tx)?, [("queued".to_owned(), 2), ("running".to_owned(), 1)]);
+        Ok(())
+    })
+    .await
+}

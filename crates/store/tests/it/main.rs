@@ -1,0 +1,41 @@
+//! One suite for every engine: a check is a function of a `Db`, run on a SQLite file, on SQLite in memory and on
+//! PostgreSQL. What only one engine can do has a file of its own.
+#![allow(clippy::unwrap_used, reason = "a test that can not go on has failed")]
+
+/// Makes a test of each check for each engine; on PostgreSQL one for all, since a cluster takes a second to
+/// start and some test runners give every test a process of its own.
+macro_rules! on_every_engine {
+    ($($check:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $check() { $crate::engines::on_sqlite(super::$check); })*
+        }
+
+        mod in_memory {
+            $(#[test] fn $check() { $crate::engines::in_memory(super::$check); })*
+        }
+
+        #[test]
+        fn on_postgres() {
+            $($crate::engines::on_postgres(stringify!($check), $check);)*
+        }
+    };
+}
+
+mod agents;
+mod approvals;
+mod backlog;
+mod claims;
+mod engines;
+mod events;
+mod ingress;
+mod intents;
+mod jobs;
+mod messages;
+mod outbox;
+mod plans;
+mod postgres;
+mod rows;
+mod sessions;
+mod sqlite;
+mod transactions;
+mod usage;

@@ -1,0 +1,161 @@
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::{MessageId, SessionId};
+use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_store::messages::{self, Message};
+use polyclaw_store::{Db, Error, Result, jobs, sessions};
+use serde_json::json;
+
+use crate::rows::{NOW, address, agent, job, key, message, turn, with_sessions};
+
+on_every_engine!(
+    a_message_comes_back_whole,
+    any_text_survives,
+    an_idempotency_key_is_taken_once_per_session,
+    two_messages_never_share_a_ticket,
+    what_waits_moves_behind_what_was_stored_meanwhile,
+    history_is_in_ticket_order_without_what_waits,
+    a_page_shows_one_id_of_a_session_without_what_waits,
+);
+
+async fn store(db: &Db, rows: Vec<Message>) -> Result<()> {
+    db.write(move |tx| rows.iter().try_for_each(|row| messages::insert(tx, row))).await
+}
+
+async fn a_message_comes_back_whole(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let call = ToolCall { id: "c1".into(), name: "read".into(), arguments: json!({ "path": "ä\u{0}" }) };
+    let parts = vec![
+        Part::ToolCall(call),
+        Part::ToolResult { call_id: "c0".into(), name: "read".into(), is_error: true },
+        Part::Attachment { name: "a".into(), media_type: "image/png".into(), url: "x://y".into() },
+    ];
+    let whole = Message {
+        role: Role::Assistant,
+        parts,
+        origin: Origin::Agent(agent("ops")),
+        deliver: false,
+        address: Some(Address { thread: Some("7".into()), ..address() }),
+        meta: Some(json!({ "internal": true, "hop": 1 })),
+        idempotency_key: Some("announce:1".into()),
+        ..message("m", "p", 4, "t")
+    };
+    store(&db, vec![whole.clone()]).await?;
+    let found = db.read(|tx| messages::get(tx, &MessageId::new("m"))).await?.unwrap();
+    assert_eq!(format!("{found:?}"), format!("{whole:?}"));
+    assert_eq!(db.read(|tx| messages::of_turn(tx, &turn("t"))).await?.len(), 1);
+    assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("p"))).await?, 4);
+    assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("nobody"))).await?, 0);
+    Ok(())
+}
+
+async fn any_text_survives(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let huge = "дом 家 🏠\r\n".repeat(400_000);
+    let texts = [huge.as_str(), "", "'; DROP TABLE messages; --", "$1 ?1 %s \\ \u{fffd}\u{202e}", "a\u{0}b"];
+    let rows = texts.iter().zip(1..).map(|(text, ticket)| Message {
+        text: (*text).to_owned(),
+        ..message(&format!("m{ticket}"), "p", ticket, "t")
+    });
+    store(&db, rows.collect()).await?;
+    let lines = db.read(|tx| messages::history(tx, &key("p"), 0, None)).await?;
+    let found: Vec<_> = lines.into_iter().map(|line| line.text).collect();
+    // The one character PostgreSQL's text can not hold.
+    let nul = if db.engine() == "postgres" { "a\u{fffd}b" } else { "a\u{0}b" };
+    assert!(found[0] == huge, "the huge text came back changed");
+    assert_eq!(found[1..4], texts[1..4]);
+    assert_eq!(found[4], nul);
+    Ok(())
+}
+
+async fn an_idempotency_key_is_taken_once_per_session(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    let keyed = |id, peer, ticket| Message {
+        idempotency_key: Some("k".into()),
+        ..message(id, peer, ticket, &format!("t-{id}"))
+    };
+    store(&db, vec![keyed("m1", "p", 1), keyed("m2", "q", 1), message("m3", "p", 2, "t")]).await?;
+    store(&db, vec![message("m4", "p", 3, "t")]).await?;
+    let again = store(&db, vec![message("m5", "p", 4, "t"), keyed("m6", "p", 5)]).await;
+    assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
+    db.read(|tx| {
+        let found = messages::by_key(tx, &key("p"), "k")?;
+        assert_eq!(found, Some((MessageId::new("m1"), turn("t-m1"))));
+        assert_eq!(messages::by_key(tx, &key("p"), "other")?, None);
+        assert!(messages::get(tx, &MessageId::new("m5"))?.is_none(), "its transaction was undone");
+        Ok(())
+    })
+    .await
+}
+
+async fn two_messages_never_share_a_ticket(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    store(&db, vec![message("m1", "p", 1, "t")]).await?;
+    let again = store(&db, vec![message("m2", "p", 1, "t")]).await;
+    assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
+    let homeless = store(&db, vec![message("m3", "nobody", 1, "t")]).await;
+    assert!(matches!(homeless, Err(Error::Other(_))), "{homeless:?}");
+    Ok(())
+}
+
+async fn what_waits_moves_behind_what_was_stored_meanwhile(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let rows = [("a", 1, "old"), ("b", 2, "waits"), ("c", 3, "old"), ("d", 4, "waits"), ("e", 5, "old")];
+    store(&db, rows.map(|(id, ticket, of)| message(id, "p", ticket, of)).to_vec()).await?;
+    db.write(|tx| {
+        sessions::take_tickets(tx, &key("p"), 5, NOW)?;
+        messages::retake(tx, &key("p"), &turn("waits"), NOW)
+    })
+    .await?;
+    let lines = db.read(|tx| messages::history(tx, &key("p"), 0, None)).await?;
+    let order: Vec<_> = lines.iter().map(|line| (line.text.as_str(), line.ticket)).collect();
+    let expected = [("text of a", 1), ("text of c", 3), ("text of e", 5), ("text of b", 6), ("text of d", 7)];
+    assert_eq!(order, expected);
+    let next = db.write(|tx| sessions::take_tickets(tx, &key("p"), 1, NOW)).await?;
+    assert_eq!(next, Some(8));
+    Ok(())
+}
+
+async fn history_is_in_ticket_order_without_what_waits(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    let mut rows: Vec<_> = [("c", 3, "t1"), ("a", 1, "t1"), ("b", 2, "t2"), ("d", 4, "t1")]
+        .map(|(id, n, of)| message(id, "p", n, of))
+        .into();
+    rows.push(message("other", "q", 1, "t1"));
+    store(&db, rows).await?;
+    db.read(|tx| {
+        let mut tickets = |after, queued: Option<&str>| -> Result<Vec<i64>> {
+            let lines = messages::history(tx, &key("p"), after, queued.map(turn).as_ref())?;
+            Ok(lines.iter().map(|line| line.ticket).collect())
+        };
+        assert_eq!(tickets(0, None)?, [1, 2, 3, 4]);
+        assert_eq!(tickets(0, Some("t2"))?, [1, 3, 4]);
+        assert_eq!(tickets(3, Some("t2"))?, [4]);
+        assert_eq!(tickets(4, None)?, [] as [i64; 0]);
+        Ok(())
+    })
+    .await
+}
+
+async fn a_page_shows_one_id_of_a_session_without_what_waits(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let old = Message { session_id: SessionId::new("p-0"), ..message("old", "p", 1, "t0") };
+    let mut rows = vec![old];
+    rows.extend((2..=6).map(|n| message(&format!("m{n}"), "p", n, "t1")));
+    rows.push(message("w", "p", 7, "waits"));
+    store(&db, rows).await?;
+    db.write(|tx| jobs::insert(tx, &job("waits", "p"))).await?;
+    db.read(|tx| {
+        let mut page = |id: &str, after, limit| -> Result<Vec<i64>> {
+            let page = messages::page(tx, &key("p"), &SessionId::new(id), after, limit)?;
+            Ok(page.iter().map(|message| message.ticket).collect())
+        };
+        assert_eq!(page("p-1", 0, 3)?, [2, 3, 4]);
+        assert_eq!(page("p-1", 4, 3)?, [5, 6]);
+        assert_eq!(page("p-0", 0, 9)?, [1]);
+        let waiting = messages::waiting(tx, &key("p"))?;
+        assert_eq!(waiting.iter().map(|message| message.ticket).collect::<Vec<_>>(), [7]);
+        Ok(())
+    })
+    .await
+}

@@ -1,0 +1,138 @@
+use polyclaw_domain::delivery::OutboxState;
+use polyclaw_domain::id::{NodeId, OutboxId};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::outbox::{self, Outcome, Parcel};
+use polyclaw_store::{Db, Error, Result};
+
+use crate::rows::{ENDED, LEASE_MS, NOW, parcel};
+
+on_every_engine!(
+    a_session_s_parts_leave_in_order,
+    a_part_is_begun_by_one_node,
+    a_part_is_pushed_once,
+    what_became_of_a_part_is_stored,
+    a_part_whose_sender_died_is_found_and_no_other,
+    the_list_keeps_to_its_state_and_pages,
+);
+
+async fn push(db: &Db, parcels: Vec<Parcel>) -> Result<()> {
+    db.write(move |tx| parcels.iter().try_for_each(|parcel| outbox::push(tx, parcel))).await
+}
+
+async fn due(db: &Db, now: Millis) -> Result<Vec<String>> {
+    let found = db.read(move |tx| outbox::due(tx, now, 10)).await?;
+    Ok(found.iter().map(|parcel| parcel.id.to_string()).collect())
+}
+
+async fn begin(db: &Db, id: &'static str, node: &'static str, lease_ms: i64) -> Result<bool> {
+    db.write(move |tx| outbox::begin(tx, &OutboxId::new(id), &NodeId::new(node), NOW, lease_ms)).await
+}
+
+async fn settle(db: &Db, id: &'static str, state: OutboxState, next_at: Millis) -> Result<bool> {
+    let outcome = Outcome { state, platform_id: Some("77".into()), error: Some("slow".into()), next_at };
+    db.write(move |tx| outbox::settle(tx, &OutboxId::new(id), &outcome, NOW.plus(1))).await
+}
+
+async fn a_session_s_parts_leave_in_order(db: Db) -> Result<()> {
+    assert_eq!(db.read(outbox::next_due).await?, None);
+    let later = Parcel { created_at: NOW.plus(5), ..parcel("03", "q") };
+    push(&db, vec![parcel("01", "p"), parcel("02", "p"), later]).await?;
+    assert_eq!(due(&db, NOW.minus(1)).await?, [] as [&str; 0]);
+    assert_eq!(due(&db, NOW).await?, ["01"]);
+    assert_eq!(due(&db, NOW.plus(5)).await?, ["01", "03"], "another session does not wait");
+    assert!(begin(&db, "01", "one/1", LEASE_MS).await?);
+    assert_eq!(due(&db, NOW).await?, [] as [&str; 0], "the first is on its way");
+    assert!(settle(&db, "01", OutboxState::Pending, NOW.plus(60)).await?);
+    assert_eq!(due(&db, NOW).await?, [] as [&str; 0], "the first is tried again before the second");
+    assert_eq!(db.read(outbox::next_due).await?, Some(NOW));
+    assert!(settle(&db, "01", OutboxState::Failed, NOW).await?);
+    assert_eq!(due(&db, NOW).await?, ["02"]);
+    let expired = |now| db.read(move |tx| outbox::expired(tx, now));
+    let past = parcel("02", "p").expires_at.plus(1);
+    assert!(expired(past.minus(1)).await?.is_empty());
+    assert_eq!(expired(past).await?.len(), 2);
+    assert_eq!(db.read(outbox::unsettled).await?, 2);
+    Ok(())
+}
+
+async fn a_part_is_begun_by_one_node(db: Db) -> Result<()> {
+    push(&db, vec![parcel("01", "p")]).await?;
+    let nodes = ["a/1", "b/1", "c/1", "d/1", "e/1", "f/1", "g/1", "h/1"];
+    let tries = nodes.map(|node| {
+        let db = db.clone();
+        tokio::spawn(async move { begin(&db, "01", node, LEASE_MS).await })
+    });
+    let mut begun = 0;
+    for one in tries {
+        begun += usize::from(one.await.unwrap()?);
+    }
+    assert_eq!(begun, 1);
+    let stored = db.read(|tx| outbox::get(tx, &OutboxId::new("01"))).await?.unwrap();
+    assert_eq!((stored.state, stored.attempts), (OutboxState::Sending, 1));
+    assert_eq!(db.read(outbox::next_due).await?, None);
+    Ok(())
+}
+
+async fn a_part_is_pushed_once(db: Db) -> Result<()> {
+    push(&db, vec![parcel("01", "p")]).await?;
+    let again = push(&db, vec![Parcel { part_key: "part-01".into(), ..parcel("02", "p") }]).await;
+    assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
+    Ok(())
+}
+
+async fn what_became_of_a_part_is_stored(db: Db) -> Result<()> {
+    push(&db, vec![parcel("01", "p")]).await?;
+    assert!(begin(&db, "01", "one/1", LEASE_MS).await?);
+    assert!(settle(&db, "01", OutboxState::Sent, NOW).await?);
+    assert!(!settle(&db, "99", OutboxState::Sent, NOW).await?);
+    assert!(!begin(&db, "01", "one/1", LEASE_MS).await?, "sent is sent");
+    let stored = db.read(|tx| outbox::get(tx, &OutboxId::new("01"))).await?.unwrap();
+    let expected = Parcel {
+        state: OutboxState::Sent,
+        attempts: 1,
+        platform_id: Some("77".into()),
+        error: Some("slow".into()),
+        updated_at: NOW.plus(1),
+        ..parcel("01", "p")
+    };
+    assert_eq!(format!("{stored:?}"), format!("{expected:?}"));
+    Ok(())
+}
+
+async fn a_part_whose_sender_died_is_found_and_no_other(db: Db) -> Result<()> {
+    push(&db, vec![parcel("01", "p"), parcel("02", "q"), parcel("03", "r"), parcel("04", "s")]).await?;
+    assert!(begin(&db, "01", "one/1", LEASE_MS).await?);
+    assert!(begin(&db, "02", "two_/1", LEASE_MS).await?);
+    assert!(begin(&db, "03", "gone/1", ENDED).await?);
+    let orphans = |node: &'static str, family: &'static str| {
+        let (db, family) = (db.clone(), (!family.is_empty()).then_some(family));
+        async move {
+            let found = db.write(move |tx| outbox::orphans(tx, &NodeId::new(node), family, NOW)).await?;
+            Ok::<_, Error>(found.iter().map(|parcel| parcel.id.to_string()).collect::<Vec<_>>())
+        }
+    };
+    assert_eq!(orphans("one/1", "one").await?, ["03"]);
+    assert_eq!(orphans("one/2", "one").await?, ["03", "01"], "the longest gone first");
+    assert_eq!(orphans("two_/2", "two_").await?, ["03", "02"]);
+    assert_eq!(orphans("two2/1", "two2").await?, ["03"]);
+    assert_eq!(orphans("____/1", "____").await?, ["03"]);
+    assert_eq!(orphans("one/1", "").await?.len(), 2, "where one process has the file, all others are gone");
+    assert!(settle(&db, "03", OutboxState::Unknown, NOW).await?);
+    assert_eq!(orphans("one/1", "one").await?, [] as [&str; 0]);
+    Ok(())
+}
+
+async fn the_list_keeps_to_its_state_and_pages(db: Db) -> Result<()> {
+    push(&db, ["01", "02", "03"].map(|id| parcel(id, id)).to_vec()).await?;
+    assert!(begin(&db, "02", "one/1", LEASE_MS).await?);
+    db.read(|tx| {
+        let mut list = |state, after, limit| -> Result<Vec<String>> {
+            Ok(outbox::list(tx, state, after, limit)?.iter().map(|parcel| parcel.id.to_string()).collect())
+        };
+        assert_eq!(list(None, "", 9)?, ["01", "02", "03"]);
+        assert_eq!(list(None, "01", 1)?, ["02"]);
+        assert_eq!(list(Some(OutboxState::Sending), "", 9)?, ["02"]);
+        Ok(())
+    })
+    .await
+}

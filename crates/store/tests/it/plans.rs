@@ -1,0 +1,146 @@
+//! Hot queries stay fast when the tables are long: each finds its rows through the index made for it.
+
+use polyclaw_domain::id::NodeId;
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::tool::{Effect, ToolCall};
+use polyclaw_store::{
+    Db, Result, Tx, approvals, backlog, ingress, intents, jobs, messages, outbox, sessions,
+};
+
+use crate::engines::{File, Shared, drive};
+use crate::rows::{NOW, address, claimer, key, turn};
+
+/// Years of use: long tables of which little is alive.
+const FILL: &[&str] = &[
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000)
+     INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id, lane, created_at, updated_at)
+     SELECT 'agent:main:test:dm:' || n, 's' || n, 'main', 'main', 'main', n, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO messages (id, session_key, session_id, ticket, role, text, origin, channel, deliver,
+       idempotency_key, turn_id, created_at)
+     SELECT 'm' || n, 'agent:main:test:dm:' || (n % 2000 + 1), 's', n, 'user', 'hello', 'user', 'test', 1,
+       'k' || n, 't' || n, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held, was_held, inputs,
+       steers, hop, trace_id, node, lease_until, queued_at, started_at)
+     SELECT 't' || n, 'agent:main:test:dm:' || (n % 2000 + 1), 'a' || (n % 10), 'turn', 'main', n % 4,
+       CASE WHEN n <= 500 THEN 'queued' WHEN n <= 540 THEN 'running' ELSE 'done' END, 0, 0, 1, 0, 0, 'x',
+       'gone/1', CASE WHEN n > 500 AND n <= 540 THEN 1 END, n, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO outbox (id, part_key, session_key, turn_id, part, channel, address_json, text, state, node,
+       lease_until, next_at, expires_at, created_at, updated_at)
+     SELECT 'o' || n, 'k' || n, 'agent:main:test:dm:' || (n % 2000 + 1), 't' || n, 0, 'test',
+       '{\"channel\":\"c\",\"account\":\"a\",\"peer\":\"p\"}', 'hello',
+       CASE WHEN n <= 200 THEN 'pending' WHEN n <= 220 THEN 'sending' ELSE 'sent' END, 'gone/1', n, n, n, n, n
+     FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO ingress (channel, account, platform_id, message_id, created_at)
+     SELECT 'test', 'a', 'p' || n, 'm' || n, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO intents (turn_id, call_id, name, effect, state, started_at)
+     SELECT 't' || n, 'c', 'read', 'pure', 'done', n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO approvals (id, session_key, turn_id, call_id, tool, arguments_json, state, expires_at,
+       created_at)
+     SELECT 'a' || n, 'agent:main:test:dm:1', 't' || n, 'c', 'shell', '{}',
+       CASE WHEN n <= 5 THEN 'pending' ELSE 'denied' END, n, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO backlog (session_key, message_id, turn_id, steers, taken_by, created_at)
+     SELECT 'agent:main:test:dm:' || (n % 2000 + 1), 'm' || n, 't' || n, 0,
+       CASE WHEN n > 50 THEN 't' || n END, n FROM c",
+];
+
+type Body = fn(&mut Tx<'_>) -> Result<()>;
+
+/// What runs at every message, turn and look of a loop, with the indexes SQLite is to use for it.
+const HOT: &[(&str, Body, &[&str])] = &[
+    ("take tickets", |tx| sessions::take_tickets(tx, &key("7"), 1, NOW).map(drop), &["sessions"]),
+    ("ingress", |tx| ingress::find(tx, &address(), "p7").map(drop), &["PRIMARY KEY (channel=?"]),
+    ("forget", |tx| ingress::forget_old(tx, NOW).map(drop), &["ingress_age"]),
+    ("by key", |tx| messages::by_key(tx, &key("7"), "k6").map(drop), &["messages_idempotency"]),
+    ("history", |tx| messages::history(tx, &key("7"), 3, None).map(drop), &["messages_ticket"]),
+    ("of turn", |tx| messages::of_turn(tx, &turn("t7")).map(drop), &["messages_turn"]),
+    ("waiting", |tx| messages::waiting(tx, &key("7")).map(drop), &["messages_turn", "jobs_one_queued"]),
+    ("retake", |tx| messages::retake(tx, &key("7"), &turn("t7"), NOW), &["messages_turn"]),
+    ("last ticket", |tx| messages::last_ticket(tx, &key("7")).map(drop), &["messages_ticket"]),
+    ("load", |tx| jobs::load(tx, &key("7")).map(drop), &["jobs_one_", "backlog_waiting"]),
+    ("is steered", |tx| jobs::is_steered(tx, &key("7")).map(drop), &["jobs_one_queued"]),
+    ("claim", |tx| jobs::claim(tx, Lane::Main, &claimer("one/1")).map(drop), &["jobs_ready", "jobs_running"]),
+    ("release", |tx| jobs::release(tx, &key("7")).map(drop), &["jobs_one_queued"]),
+    ("cancel", |tx| jobs::cancel(tx, &key("7"), NOW).map(drop), &["jobs_one_"]),
+    ("answering", |tx| jobs::answering(tx, &turn("t7")).map(drop), &["turn_id=?"]),
+    ("counts", |tx| jobs::counts(tx).map(drop), &["jobs_"]),
+    (
+        "job orphans",
+        |tx| jobs::orphans(tx, &NodeId::new("one/1"), Some("one"), NOW).map(drop),
+        &["jobs_running"],
+    ),
+    ("backlog", |tx| backlog::waiting(tx, &key("7")).map(drop), &["backlog_waiting"]),
+    ("backlog taken", |tx| backlog::taken_by(tx, &turn("t7")).map(drop), &["backlog_taken"]),
+    ("backlog given up", |tx| backlog::cancel(tx, &key("7")).map(drop), &["backlog_waiting"]),
+    ("intent", |tx| intents::begin(tx, &turn("t7"), &call(), Effect::Pure, NOW).map(drop), &["turn_id=?"]),
+    ("outbox due", |tx| outbox::due(tx, NOW, 20).map(drop), &["outbox_pending", "outbox_order"]),
+    ("outbox next", |tx| outbox::next_due(tx).map(drop), &["outbox_pending"]),
+    (
+        "outbox orphans",
+        |tx| outbox::orphans(tx, &NodeId::new("one/1"), Some("one"), NOW).map(drop),
+        &["outbox_"],
+    ),
+    ("outbox expired", |tx| outbox::expired(tx, NOW).map(drop), &["outbox_pending"]),
+    ("outbox unsettled", |tx| outbox::unsettled(tx).map(drop), &["outbox_order"]),
+    ("approvals", |tx| approvals::pending(tx).map(drop), &["approvals_pending"]),
+];
+
+const TABLES: &[&str] =
+    &["sessions", "messages", "jobs", "outbox", "ingress", "intents", "approvals", "backlog"];
+
+fn call() -> ToolCall {
+    ToolCall { id: "c".into(), name: "read".into(), arguments: serde_json::Value::Null }
+}
+
+async fn fill(db: &Db) -> Result<()> {
+    db.write(|tx| FILL.iter().try_for_each(|sql| tx.execute(sql, &[]).map(drop))).await
+}
+
+async fn plan(db: &Db, body: Body) -> Result<String> {
+    Ok(db.write(move |tx| tx.explained(body)).await?.join("\n"))
+}
+
+/// A partial index over what is alive may be walked whole; a table may not.
+fn scans_a_table(line: &str) -> bool {
+    let scanned = line.trim().strip_prefix("SCAN ").unwrap_or_default();
+    let virtual_rows = ["ready", "heads", "CONSTANT ROW", "("].iter().any(|name| scanned.starts_with(name));
+    !(scanned.is_empty() || virtual_rows || scanned.contains("USING INDEX") || scanned.contains("COVERING"))
+}
+
+#[test]
+fn on_sqlite_hot_queries_search_by_their_index() {
+    let db = File::new().open().unwrap();
+    drive(async {
+        fill(&db).await?;
+        for (name, body, indexes) in HOT {
+            let plan = plan(&db, *body).await?;
+            assert!(!plan.lines().any(scans_a_table), "{name}:\n{plan}");
+            for index in *indexes {
+                assert!(plan.contains(index), "{name} does not use {index}:\n{plan}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn on_postgres_hot_queries_never_read_a_whole_table() {
+    let db = Shared::new().open().unwrap();
+    drive(async {
+        fill(&db).await?;
+        db.write(|tx| tx.execute("ANALYZE", &[])).await?;
+        for (name, body, _) in HOT {
+            let plan = plan(&db, *body).await?;
+            for table in TABLES {
+                assert!(!plan.contains(&format!("Seq Scan on {table}")), "{name}:\n{plan}");
+            }
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,187 @@
+use std::collections::BTreeSet;
+
+use polyclaw_domain::backlog::ResumeToken;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::{AgentId, MessageId, SessionId};
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_store::sessions::{self, Compaction, Filter};
+use polyclaw_store::{Db, Result, backlog, events, jobs, messages, outbox};
+
+use crate::rows::{NOW, agent, job, key, message, parcel, session, turn, with_sessions};
+
+on_every_engine!(
+    a_session_is_stored_once_and_comes_back_whole,
+    tickets_are_handed_out_in_order_and_never_twice,
+    the_list_keeps_to_its_filters_and_pages_in_byte_order,
+    a_person_can_switch_agent_and_model_and_back,
+    a_new_id_leaves_the_old_history_behind,
+    a_deleted_session_takes_what_is_its_own_and_leaves_the_record,
+);
+
+async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
+    let whole = Session {
+        owner: Some(key("owner")),
+        lane: Lane::Subagent,
+        spawn_depth: 2,
+        delegation_depth: 3,
+        delivers: false,
+        sends: false,
+        address: Some(Address { thread: Some("7".into()), ..crate::rows::address() }),
+        title: Some("Grüße, 世界 🦀".into()),
+        ..session("p")
+    };
+    let first = whole.clone();
+    assert_eq!(db.write(move |tx| sessions::ensure(tx, &first)).await?, whole);
+    let second = Session { id: SessionId::new("another"), ..session("p") };
+    assert_eq!(db.write(move |tx| sessions::ensure(tx, &second)).await?, whole);
+    assert_eq!(db.read(|tx| sessions::get(tx, &key("p"))).await?, Some(whole));
+    assert_eq!(db.read(|tx| sessions::get(tx, &key("nobody"))).await?, None);
+    assert_eq!(db.read(sessions::count).await?, 1);
+    Ok(())
+}
+
+async fn tickets_are_handed_out_in_order_and_never_twice(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    let take = |peer: &'static str, count| {
+        let db = db.clone();
+        async move { db.write(move |tx| sessions::take_tickets(tx, &key(peer), count, NOW)).await }
+    };
+    assert_eq!(take("p", 1).await?, Some(1));
+    assert_eq!(take("p", 3).await?, Some(2));
+    assert_eq!(take("q", 1).await?, Some(1), "a session has its own");
+    assert_eq!(take("nobody", 1).await?, None);
+    let all: Vec<_> = (0..32).map(|_| tokio::spawn(take("p", 2))).collect();
+    let mut firsts = BTreeSet::new();
+    for one in all {
+        firsts.insert(one.await.unwrap()?.unwrap());
+    }
+    assert_eq!(firsts, (0..32).map(|n| 5 + 2 * n).collect());
+    Ok(())
+}
+
+async fn the_list_keeps_to_its_filters_and_pages_in_byte_order(db: Db) -> Result<()> {
+    let peers = ["a_b", "ab", "a-b", "é", "z"];
+    db.write(move |tx| {
+        for peer in peers {
+            sessions::ensure(tx, &session(peer))?;
+        }
+        let ops = agent("ops");
+        let archived = Session {
+            key: SessionKey::main(&ops),
+            agent: ops.clone(),
+            active_agent: ops,
+            status: Status::Archived,
+            owner: Some(key("z")),
+            ..session("x")
+        };
+        sessions::ensure(tx, &archived).map(drop)
+    })
+    .await?;
+    let all = Filter { limit: 100, ..Filter::default() };
+    let mut expected: Vec<_> = peers.map(|peer| key(peer).to_string()).to_vec();
+    expected.push("agent:ops:main".into());
+    expected.sort_unstable();
+    assert_eq!(keys(&db, all.clone()).await?, expected);
+    let mut paged = Vec::new();
+    loop {
+        let page = keys(&db, Filter { after: paged.last().cloned(), limit: 2, ..Filter::default() }).await?;
+        if page.is_empty() {
+            break;
+        }
+        paged.extend(page);
+    }
+    assert_eq!(paged, expected);
+    let only = vec!["agent:ops:main".to_owned()];
+    assert_eq!(keys(&db, Filter { agent: Some(agent("ops")), ..all.clone() }).await?, only);
+    assert_eq!(keys(&db, Filter { status: Some(Status::Archived), ..all.clone() }).await?, only);
+    assert_eq!(keys(&db, Filter { owner: Some(key("z")), ..all.clone() }).await?, only);
+    let none = Filter { agent: Some(AgentId::main()), status: Some(Status::Archived), ..all };
+    assert!(keys(&db, none).await?.is_empty());
+    Ok(())
+}
+
+async fn keys(db: &Db, filter: Filter) -> Result<Vec<String>> {
+    let found = db.read(move |tx| sessions::list(tx, &filter)).await?;
+    Ok(found.into_iter().map(|session| session.key.to_string()).collect())
+}
+
+async fn a_person_can_switch_agent_and_model_and_back(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let model = ModelRef { provider: "openai".into(), model: "gpt-5-mini".into() };
+    let picked = model.clone();
+    let now = NOW.plus(5);
+    let set = db.write(move |tx| {
+        Ok(sessions::set_agent(tx, &key("p"), &agent("ops"), now)?
+            && sessions::set_model(tx, &key("p"), Some(&picked), now)?)
+    });
+    assert!(set.await?);
+    let stored = db.read(|tx| sessions::get(tx, &key("p"))).await?.unwrap();
+    assert_eq!((stored.active_agent, stored.agent), (agent("ops"), AgentId::main()));
+    assert_eq!((stored.model_override, stored.updated_at), (Some(model), now));
+    assert!(db.write(|tx| sessions::set_model(tx, &key("p"), None, NOW)).await?);
+    assert_eq!(db.read(|tx| sessions::get(tx, &key("p"))).await?.unwrap().model_override, None);
+    assert!(!db.write(|tx| sessions::set_model(tx, &key("nobody"), None, NOW)).await?);
+    Ok(())
+}
+
+async fn a_new_id_leaves_the_old_history_behind(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let summary = Compaction { summary: Some("so far".into()), through: 3 };
+    let stored = summary.clone();
+    db.write(move |tx| {
+        sessions::take_tickets(tx, &key("p"), 7, NOW)?;
+        sessions::set_compaction(tx, &key("p"), &stored)
+    })
+    .await?;
+    assert_eq!(db.read(|tx| sessions::compaction(tx, &key("p"))).await?, summary);
+    assert!(db.write(|tx| sessions::renew(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?);
+    let fresh = db.read(|tx| sessions::compaction(tx, &key("p"))).await?;
+    assert_eq!(fresh, Compaction { summary: None, through: 7 });
+    assert_eq!(db.read(|tx| sessions::get(tx, &key("p"))).await?.unwrap().id, SessionId::new("p-2"));
+    assert_eq!(db.read(|tx| sessions::compaction(tx, &key("nobody"))).await?, Compaction::default());
+    Ok(())
+}
+
+async fn a_deleted_session_takes_what_is_its_own_and_leaves_the_record(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    db.write(|tx| {
+        for peer in ["p", "q"] {
+            messages::insert(tx, &message(&format!("m-{peer}"), peer, 1, peer))?;
+            jobs::insert(tx, &job(peer, peer))?;
+            let token = ResumeToken {
+                message_id: MessageId::new(format!("m-{peer}")),
+                turn_id: turn(peer),
+                steers: 1,
+            };
+            backlog::push(tx, &key(peer), &token, NOW)?;
+            outbox::push(tx, &parcel(peer, peer))?;
+        }
+        let event = Event {
+            kind: EventKind::TurnFailed,
+            session: Some(key("p")),
+            turn: None,
+            agent: None,
+            trace: None,
+            data: serde_json::Value::Null,
+        };
+        events::record(tx, &event, NOW)
+    })
+    .await?;
+    assert!(db.write(|tx| sessions::delete(tx, &key("p"))).await?);
+    assert!(!db.write(|tx| sessions::delete(tx, &key("p"))).await?);
+    db.read(|tx| {
+        assert!(messages::get(tx, &MessageId::new("m-p"))?.is_none());
+        assert!(jobs::get(tx, &turn("p"))?.is_none());
+        assert!(!backlog::any_waiting(tx, &key("p"))?);
+        assert_eq!(outbox::list(tx, None, "", 9)?.len(), 2);
+        assert_eq!(events::list(tx, 0, None, Some(&key("p")), 9)?.len(), 1);
+        assert!(messages::get(tx, &MessageId::new("m-q"))?.is_some());
+        assert!(backlog::any_waiting(tx, &key("q"))?);
+        Ok(())
+    })
+    .await
+}

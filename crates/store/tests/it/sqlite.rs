@@ -1,0 +1,255 @@
+//! What only SQLite has: group commit, a file that can be full, read-only or of a newer build.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use polyclaw_store::{Db, Error, Result, Target, Tx, messages, sessions};
+use rusqlite::Connection;
+use tokio::task::{JoinHandle, yield_now};
+
+use crate::engines::{File, drive};
+use crate::rows::{key, message, session, with_sessions};
+
+type Closure<T> = Box<dyn FnMut(&mut Tx<'_>) -> Result<T> + Send>;
+
+fn ensure(peer: String) -> Closure<()> {
+    Box::new(move |tx| sessions::ensure(tx, &session(&peer)).map(drop))
+}
+
+/// Has the writer run these as one group: it is kept busy until all of them wait for it.
+async fn as_one_group<T: Send + 'static>(db: &Db, group: Vec<Closure<T>>) -> Vec<Result<T>> {
+    let (go, wait) = mpsc::channel::<()>();
+    let (begin, begun) = tokio::sync::oneshot::channel();
+    let mut begin = Some(begin);
+    let busy = spawn(db, move |_: &mut Tx<'_>| {
+        begin.take().map(|begin| begin.send(()));
+        let _ = wait.recv();
+        Ok(())
+    });
+    begun.await.unwrap();
+    let (sent, size) = (Arc::new(AtomicUsize::new(0)), group.len());
+    let send = |body| {
+        let (db, sent) = (db.clone(), Arc::clone(&sent));
+        tokio::spawn(async move {
+            sent.fetch_add(1, Ordering::SeqCst);
+            db.write(body).await
+        })
+    };
+    let waiting: Vec<_> = group.into_iter().map(send).collect();
+    while sent.load(Ordering::SeqCst) < size {
+        yield_now().await;
+    }
+    drop(go);
+    busy.await.unwrap().unwrap();
+    let mut answers = Vec::new();
+    for one in waiting {
+        answers.push(one.await.unwrap());
+    }
+    answers
+}
+
+fn spawn<T: Send + 'static>(
+    db: &Db,
+    body: impl FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
+) -> JoinHandle<Result<T>> {
+    let db = db.clone();
+    tokio::spawn(async move { db.write(body).await })
+}
+
+async fn count(db: &Db) -> Result<i64> {
+    db.read(sessions::count).await
+}
+
+#[test]
+fn concurrent_writes_are_committed_together_and_fail_alone() {
+    let file = File::new();
+    let (db, path) = (file.open().unwrap(), file.path());
+    drive(async {
+        let mut group: Vec<Closure<()>> = (0..64).map(|n| ensure(format!("p{n}"))).collect();
+        group[7] = Box::new(|tx| {
+            sessions::ensure(tx, &session("p7"))?;
+            Err(Error::Corrupt("on purpose".into()))
+        });
+        group.push(Box::new(move |tx| {
+            let seen =
+                Connection::open(&path)?.query_row("SELECT COUNT(*) FROM sessions", [], |row| row.get(0));
+            assert_eq!((sessions::count(tx)?, seen?), (63, 0), "the group is not committed one by one");
+            Ok(())
+        }));
+        let answers = as_one_group(&db, group).await;
+        let failed: Vec<_> = (0..65).filter(|&n| answers[n].is_err()).collect();
+        assert_eq!(failed, [7]);
+        assert_eq!(count(&db).await?, 63);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_reader_does_not_wait_for_the_writer() {
+    let db = File::new().open().unwrap();
+    drive(async {
+        let (go, wait) = mpsc::channel::<()>();
+        let writing = spawn(&db, move |tx: &mut Tx<'_>| {
+            sessions::ensure(tx, &session("p"))?;
+            let _ = wait.recv();
+            Ok(())
+        });
+        yield_now().await;
+        assert_eq!(count(&db).await?, 0);
+        drop(go);
+        writing.await.unwrap()?;
+        assert_eq!(count(&db).await?, 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_was_written_is_there_after_a_restart() {
+    let file = File::new();
+    let db = file.open().unwrap();
+    drive(async move { with_sessions(&db, &["p", "q"]).await });
+    let again = file.open().unwrap();
+    assert_eq!(again.file(), Some(file.path().as_path()));
+    drive(async move {
+        assert_eq!(count(&again).await?, 2);
+        with_sessions(&again, &["r"]).await
+    });
+}
+
+fn limit_pages(pages: &'static str) -> Closure<()> {
+    Box::new(move |tx| tx.query(pages, &[], |row| row.int(0)).map(drop))
+}
+
+const NO_MORE_PAGES: &str = "PRAGMA max_page_count = 1";
+const ENOUGH_PAGES: &str = "PRAGMA max_page_count = 1000000";
+
+fn huge(id: &'static str, ticket: i64) -> Closure<()> {
+    Box::new(move |tx| {
+        let text = "x".repeat(1 << 20);
+        messages::insert(tx, &messages::Message { text, ..message(id, "p", ticket, "t") })
+    })
+}
+
+#[test]
+fn a_full_disk_is_told_and_writing_works_again_when_there_is_room() {
+    let db = File::new().open().unwrap();
+    drive(async {
+        with_sessions(&db, &["p"]).await?;
+        db.write(limit_pages(NO_MORE_PAGES)).await?;
+        let full = db.write(huge("m1", 1)).await;
+        assert!(matches!(full, Err(Error::Full(_))), "{full:?}");
+        assert_eq!(full.unwrap_err().code(), "disk_full");
+        assert!(db.read(|tx| messages::history(tx, &key("p"), 0, None)).await?.is_empty(), "reading goes on");
+        db.write(limit_pages(ENOUGH_PAGES)).await?;
+        db.write(huge("m1", 1)).await?;
+        assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("p"))).await?, 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn nobody_is_told_that_a_write_a_full_disk_undid_was_committed() {
+    let db = File::new().open().unwrap();
+    drive(async {
+        with_sessions(&db, &["p"]).await?;
+        let mut group =
+            vec![ensure("before".into()), limit_pages(NO_MORE_PAGES), huge("m1", 1), huge("m2", 2)];
+        group.push(limit_pages(ENOUGH_PAGES));
+        group.push(ensure("after".into()));
+        let answers = as_one_group(&db, group).await;
+        assert!(matches!(answers[2], Err(Error::Full(_))), "{answers:?}");
+        for (at, peer) in [(0, "before"), (5, "after")] {
+            let stored = db.read(move |tx| sessions::get(tx, &key(peer))).await?.is_some();
+            assert_eq!(stored, answers[at].is_ok(), "{peer}: {:?}", answers[at]);
+        }
+        assert!(answers[5].is_ok());
+        Ok(())
+    });
+}
+
+/// The same through the system's own refusal, in a process of its own: the limit is the process's.
+#[test]
+fn a_write_the_system_refuses_is_told_and_later_ones_work() {
+    const CHILD: &str = "POLYCLAW_TEST_FILE_LIMIT";
+    if std::env::var_os(CHILD).is_some() {
+        return under_a_file_limit();
+    }
+    let name = "sqlite::a_write_the_system_refuses_is_told_and_later_ones_work";
+    let child = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$0\" --exact \"$1\""])
+        .arg(std::env::current_exe().unwrap())
+        .arg(name)
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}
+
+fn under_a_file_limit() {
+    let file = File::new();
+    let db = file.open().unwrap();
+    let limit = |soft: String| {
+        let me = std::process::id().to_string();
+        let done =
+            Command::new("prlimit").args(["--pid", &me, &format!("--fsize={soft}:")]).status().unwrap();
+        assert!(done.success());
+    };
+    let log = file.path().with_extension("db-wal");
+    drive(async {
+        with_sessions(&db, &["p"]).await?;
+        limit((std::fs::metadata(log).unwrap().len() + 64 * 1024).to_string());
+        let refused = db.write(huge("m1", 1)).await;
+        let error = refused.unwrap_err();
+        assert!(error.is_transient(), "{error}");
+        assert!(db.write(huge("m1", 1)).await.is_err());
+        assert_eq!(count(&db).await?, 1, "reading goes on");
+        limit("unlimited".into());
+        db.write(huge("m1", 1)).await?;
+        assert_eq!(db.read(|tx| messages::last_ticket(tx, &key("p"))).await?, 1);
+        Ok(())
+    });
+    let whole: String = Connection::open(file.path())
+        .unwrap()
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(whole, "ok");
+}
+
+#[test]
+fn a_file_that_can_not_be_written_is_told_as_such() {
+    let file = File::new();
+    let db = file.open().unwrap();
+    drive(async { with_sessions(&db, &["p"]).await });
+    // Also root, who may write any file, is bound by this.
+    let locked = Target::Sqlite(format!("file:{}?mode=ro", file.path().display()).into());
+    let locked = Db::open(&locked).unwrap();
+    drive(async {
+        let refused = with_sessions(&locked, &["q"]).await;
+        assert!(matches!(refused, Err(Error::ReadOnly(_))), "{refused:?}");
+        assert_eq!(count(&locked).await?, 1, "reading goes on");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_database_of_a_newer_build_is_refused() {
+    let file = File::new();
+    drop(file.open().unwrap());
+    Connection::open(file.path()).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
+    let refused = file.open().map(drop).unwrap_err();
+    assert_eq!(refused.code(), "newer_schema");
+    assert_eq!(
+        refused.to_string(),
+        "the database has schema 99, this build knows up to 1: use a newer polyclaw"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let file = File::new();
+    std::fs::write(file.path(), "a letter to my aunt, long enough to be taken for a header of a database")
+        .unwrap();
+    assert!(matches!(file.open().map(drop), Err(Error::Corrupt(_))));
+}

@@ -1,0 +1,46 @@
+use polyclaw_domain::provider::Usage;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::usage::{self, By, Call, Total};
+use polyclaw_store::{Db, Result};
+
+use crate::rows::{NOW, agent, key, turn};
+
+on_every_engine!(totals_add_what_is_known_and_count_what_is_not);
+
+async fn totals_add_what_is_known_and_count_what_is_not(db: Db) -> Result<()> {
+    let calls = [
+        ("ops", "b-model", "p", Some(10), Some(1), NOW),
+        ("ops", "B-model", "q", Some(20), None, NOW),
+        ("main", "b-model", "p", None, None, NOW),
+        ("main", "a_model", "p", Some(7), Some(7), NOW.minus(1)),
+    ];
+    db.write(move |tx| {
+        for (name, model, peer, input_tokens, output_tokens, at) in calls {
+            let usage = Usage { input_tokens, output_tokens, cached_tokens: None };
+            let (session, turn, agent) = (key(peer), turn("t"), agent(name));
+            let call = Call { session: &session, turn: &turn, agent: &agent, model, usage };
+            usage::record(tx, &call, at)?;
+        }
+        Ok(())
+    })
+    .await?;
+    let totals = |since: Millis, by| db.read(move |tx| usage::totals(tx, since, by));
+    let total = |group: &str, calls, unknown_calls, input_tokens, output_tokens| Total {
+        group: group.into(),
+        calls,
+        unknown_calls,
+        input_tokens,
+        output_tokens,
+    };
+    let by_agent = [total("main", 1, 1, None, None), total("ops", 2, 1, Some(30), Some(1))];
+    assert_eq!(totals(NOW, By::Agent).await?, by_agent);
+    let by_model = [
+        total("B-model", 1, 1, Some(20), None),
+        total("a_model", 1, 0, Some(7), Some(7)),
+        total("b-model", 2, 1, Some(10), Some(1)),
+    ];
+    assert_eq!(totals(NOW.minus(1), By::Model).await?, by_model);
+    assert_eq!(totals(NOW, By::Session).await?.len(), 2);
+    assert!(totals(NOW.plus(1), By::Session).await?.is_empty());
+    Ok(())
+}

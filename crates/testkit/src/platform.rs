@@ -1,0 +1,179 @@
+//! A chat platform on the wire: it takes the answers that the webhook channel posts and shows them to people, as
+//! badly as its script says; and people on it write to a Polyclaw through [`Hook`].
+//!
+//! Like the model server it runs on a thread and a runtime of its own, and stopping it takes every connection
+//! with it. It outlives the Polyclaw under test, so what a person saw before and after a crash is one list.
+
+mod hook;
+mod serve;
+mod signature;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+
+pub use hook::{Answer, Hook, Post};
+use state::State;
+
+/// Longer than any healthy wait, shorter than a test run someone sits through.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the platform does with one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Shown, and answered 200 with an id.
+    Shown,
+    /// Shown, and then answered with a status that does not say so.
+    ShownThenStatus(u16),
+    /// Shown, and the connection cut before an answer.
+    ShownThenCut,
+    /// Shown, and never answered.
+    ShownThenHang,
+    /// Not shown, and answered with this status.
+    Status(u16),
+    /// Not shown, and answered with this status and `Retry-After`.
+    Later { status: u16, seconds: u64 },
+    /// Not shown, and the connection cut before an answer.
+    Cut,
+}
+
+impl Outcome {
+    fn shows(self) -> bool {
+        matches!(self, Self::Shown | Self::ShownThenStatus(_) | Self::ShownThenCut | Self::ShownThenHang)
+    }
+}
+
+/// One answer as it arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The `Idempotency-Key`.
+    pub key: String,
+    pub peer: String,
+    pub thread: Option<String>,
+    pub text: String,
+    pub signature: Option<String>,
+    /// A person sees it.
+    pub shown: bool,
+}
+
+/// Runs until dropped.
+pub struct Platform {
+    address: SocketAddr,
+    state: Arc<State>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Platform {
+    /// Listens on a free loopback port and shows whatever arrives, repeats included.
+    ///
+    /// # Panics
+    /// When no loopback port can be had: no test can go on without one.
+    pub fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+        listener.set_nonblocking(true).expect("a listener that does not block");
+        let address = listener.local_addr().expect("a bound address");
+        let state = Arc::new(State::default());
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn({
+            let state = Arc::clone(&state);
+            move || run(listener, state, stopped)
+        });
+        Self { address, state, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Where answers are to be posted: the `reply_url`.
+    pub fn reply_url(&self) -> String {
+        format!("http://{}/replies", self.address)
+    }
+
+    /// From now on a key that was shown is not shown again, but answered with its first id.
+    pub fn recognise_repeats(&self) {
+        self.state.set(|rules| rules.recognises_repeats = true);
+    }
+
+    /// From now on an answer that is not signed with this secret is refused with 401.
+    pub fn require_signature(&self, secret: &str) {
+        self.state.set(|rules| rules.secret = Some(secret.to_owned()));
+    }
+
+    /// What happens to the next answer that has no outcome yet. Outcomes are used in order, each once.
+    pub fn push(&self, outcome: Outcome) {
+        self.state.set(|rules| rules.next.push_back(outcome));
+    }
+
+    /// What happens to every answer for which no pushed outcome is left.
+    pub fn always(&self, outcome: Outcome) {
+        self.state.set(|rules| rules.usual = outcome);
+    }
+
+    /// Every answer that reached the platform, in order of arrival.
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        self.state.arrivals()
+    }
+
+    /// The messages a person sees, in order.
+    pub fn visible(&self) -> Vec<Arrival> {
+        self.arrivals().into_iter().filter(|arrival| arrival.shown).collect()
+    }
+
+    /// The texts a person sees, in order.
+    pub fn texts(&self) -> Vec<String> {
+        self.visible().into_iter().map(|arrival| arrival.text).collect()
+    }
+
+    /// Waits until a person sees this many messages.
+    ///
+    /// # Panics
+    /// When they do not see them within 10 seconds.
+    pub async fn wait_for(&self, count: usize) -> Vec<Arrival> {
+        let seen = reached(&self.state.shown, count).await;
+        assert!(seen, "expected {count} messages, a person sees {:?}", self.texts());
+        self.visible()
+    }
+
+    /// Waits until this many answers arrived, shown or not.
+    ///
+    /// # Panics
+    /// When they do not arrive within 10 seconds.
+    pub async fn wait_for_arrivals(&self, count: usize) -> Vec<Arrival> {
+        let seen = reached(&self.state.arrived, count).await;
+        assert!(seen, "expected {count} answers, saw {:?}", self.arrivals());
+        self.arrivals()
+    }
+}
+
+impl Drop for Platform {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server thread has been printed already; a second one here would hide the test's.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn reached(counter: &watch::Sender<usize>, count: usize) -> bool {
+    let mut counter = counter.subscribe();
+    let wait = tokio::time::timeout(PATIENCE, counter.wait_for(|seen| *seen >= count));
+    wait.await.is_ok()
+}
+
+/// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
+fn run(listener: std::net::TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async move {
+        let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
+        tokio::select! {
+            () = serve::serve(listener, state) => {}
+            _ = stopped => {}
+        }
+    });
+}

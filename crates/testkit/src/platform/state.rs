@@ -1,0 +1,75 @@
+//! What the handle and the server thread share.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::{Arrival, Outcome};
+
+pub(super) struct State {
+    rules: Mutex<Rules>,
+    arrivals: Mutex<Vec<Arrival>>,
+    pub arrived: watch::Sender<usize>,
+    pub shown: watch::Sender<usize>,
+}
+
+pub(super) struct Rules {
+    pub next: VecDeque<Outcome>,
+    pub usual: Outcome,
+    pub recognises_repeats: bool,
+    pub secret: Option<String>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let rules =
+            Rules { next: VecDeque::new(), usual: Outcome::Shown, recognises_repeats: false, secret: None };
+        Self {
+            rules: Mutex::new(rules),
+            arrivals: Mutex::default(),
+            arrived: watch::Sender::new(0),
+            shown: watch::Sender::new(0),
+        }
+    }
+}
+
+impl State {
+    pub fn set(&self, change: impl FnOnce(&mut Rules)) {
+        change(&mut lock(&self.rules));
+    }
+
+    pub fn secret(&self) -> Option<String> {
+        lock(&self.rules).secret.clone()
+    }
+
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        lock(&self.arrivals).clone()
+    }
+
+    /// Decides about one answer and keeps it: what to do next, and the id it has on the platform.
+    pub fn take_in(&self, mut arrival: Arrival) -> (Outcome, String) {
+        let (outcome, recognises) = {
+            let mut rules = lock(&self.rules);
+            let outcome = rules.next.pop_front().unwrap_or(rules.usual);
+            (outcome, rules.recognises_repeats)
+        };
+        let mut arrivals = lock(&self.arrivals);
+        let first = arrivals.iter().position(|seen| recognises && seen.shown && seen.key == arrival.key);
+        arrival.shown = outcome.shows() && first.is_none();
+        let is_shown = arrival.shown;
+        arrivals.push(arrival);
+        let id = format!("reply-{}", first.map_or(arrivals.len(), |first| first + 1));
+        drop(arrivals);
+        if is_shown {
+            self.shown.send_modify(|count| *count += 1);
+        }
+        self.arrived.send_modify(|count| *count += 1);
+        (outcome, id)
+    }
+}
+
+/// A test that panics while it holds a lock has failed already; the rest should still run.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,226 @@
+//! The engine's ports, scripted: time, ids, tools, a channel and kill points that a seed decides.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use polyclaw_domain::channel::{Capabilities, Channel, Sent};
+use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::fault::{Faults, KillPoint};
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::port::{Clock, Ids, Pending};
+use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::{
+    Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox,
+};
+use tokio::sync::Notify;
+
+pub mod script;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The runtime's own clock, from a fixed start: a paused runtime gives the same times in every run.
+pub struct SimClock(tokio::time::Instant);
+
+impl SimClock {
+    pub fn start() -> Arc<Self> {
+        Arc::new(Self(tokio::time::Instant::now()))
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Millis {
+        let passed = self.0.elapsed().as_millis();
+        Millis(1_800_000_000_000).plus(i64::try_from(passed).unwrap_or(i64::MAX))
+    }
+}
+
+/// Ids that count up, over all lives of a world.
+#[derive(Default)]
+pub struct Seeded(AtomicU64);
+
+impl Ids for Seeded {
+    fn next(&self) -> String {
+        format!("id{:010}", self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn nonce(&self) -> String {
+        format!("nonce{:06}", self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What the world outside saw of each tool call: it outlives the engine, as a bank does.
+#[derive(Default)]
+pub struct Tools {
+    ran: Mutex<HashMap<Performed, u32>>,
+    extra: Mutex<Vec<(ToolSpec, Arc<Body>)>>,
+}
+
+/// The turn, the call's id and the tool.
+pub type Performed = (TurnId, String, String);
+
+type Body = dyn Fn(&ToolCall) -> Pending<'static, ToolOutcome> + Send + Sync;
+
+impl Tools {
+    /// Times each call was really performed.
+    pub fn runs(&self) -> HashMap<Performed, u32> {
+        lock(&self.ran).clone()
+    }
+
+    /// Adds a tool of a test's own.
+    pub fn add(
+        &self,
+        name: &str,
+        effect: Effect,
+        consent: Consent,
+        body: impl Fn(&ToolCall) -> Pending<'static, ToolOutcome> + Send + Sync + 'static,
+    ) {
+        let spec = ToolSpec { consent, ..spec(name, effect) };
+        lock(&self.extra).push((spec, Arc::new(body)));
+    }
+}
+
+fn spec(name: &str, effect: Effect) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: format!("the {} tool {name}", effect.as_str()),
+        parameters: serde_json::json!({ "type": "object" }),
+        effect,
+        risk: Risk::Low,
+        consent: Consent::NotNeeded,
+    }
+}
+
+impl Toolbox for Tools {
+    /// `look` reads, `put` may be repeated, `pay` must not be.
+    fn list(&self, scope: &ToolScope) -> Vec<ToolSpec> {
+        let builtin = [("look", Effect::Pure), ("put", Effect::Idempotent), ("pay", Effect::Effect)];
+        let extra = lock(&self.extra);
+        let allowed = extra.iter().filter(|(spec, _)| scope.can_ask || spec.consent == Consent::NotNeeded);
+        let extra = allowed.map(|(spec, _)| spec.clone());
+        builtin.into_iter().map(|(name, effect)| spec(name, effect)).chain(extra).collect()
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a ToolScope,
+        turn: &'a TurnId,
+        call: &'a ToolCall,
+        _: Progress<'a>,
+    ) -> Pending<'a, ToolOutcome> {
+        let own = lock(&self.extra)
+            .iter()
+            .find(|(spec, _)| spec.name == call.name)
+            .map(|(_, body)| Arc::clone(body));
+        Box::pin(async move {
+            if let Some(body) = own {
+                return body(call).await;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(7)).await;
+            let mut ran = lock(&self.ran);
+            let times = ran.entry((turn.clone(), call.id.clone(), call.name.clone())).or_default();
+            *times += 1;
+            ToolOutcome::ok(format!("{} of {} done", call.name, call.id))
+        })
+    }
+}
+
+/// A chat platform inside the process. It keeps what it accepted over the engine's lives.
+pub struct Outlet {
+    idempotent: bool,
+    seen: Mutex<Vec<(String, Outgoing)>>,
+    /// Answers to give before it goes back to accepting.
+    planned: Mutex<Vec<Sent>>,
+}
+
+impl Outlet {
+    pub fn new(idempotent: bool) -> Arc<Self> {
+        Arc::new(Self { idempotent, seen: Mutex::default(), planned: Mutex::default() })
+    }
+
+    /// What a person on the platform sees, with the key it was sent under.
+    pub fn visible(&self) -> Vec<(String, String)> {
+        lock(&self.seen).iter().map(|(key, sent)| (key.clone(), sent.text().to_owned())).collect()
+    }
+
+    pub fn plan(&self, answer: Sent) {
+        lock(&self.planned).push(answer);
+    }
+}
+
+impl Channel for Outlet {
+    fn capabilities(&self, _: &str) -> Capabilities {
+        Capabilities { idempotent_send: self.idempotent, max_chars: 4_000 }
+    }
+
+    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+            let planned = lock(&self.planned).pop();
+            if let Some(answer @ (Sent::Rejected { .. } | Sent::Retry { .. })) = planned {
+                return answer;
+            }
+            let mut seen = lock(&self.seen);
+            if !(self.idempotent && seen.iter().any(|(known, _)| known == key)) {
+                seen.push((key.to_owned(), outgoing.clone()));
+            }
+            planned.unwrap_or(Sent::Accepted { platform_id: Some(key.to_owned()) })
+        })
+    }
+}
+
+/// Kill points counted through: at the planned one the world stops for ever, until its life is dropped.
+#[derive(Default)]
+pub struct Faulty {
+    reached: AtomicU64,
+    die_at: Option<(Option<KillPoint>, u64)>,
+    fired: Mutex<Option<KillPoint>>,
+    dead: Notify,
+}
+
+/// Where a life ended.
+pub type Fired = KillPoint;
+
+impl Faulty {
+    pub fn never() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Dies at the n-th point reached, whichever it is.
+    pub fn at_step(n: u64) -> Arc<Self> {
+        Arc::new(Self { die_at: Some((None, n)), ..Self::default() })
+    }
+
+    /// Dies the n-th time this point is reached.
+    pub fn at(point: KillPoint, n: u64) -> Arc<Self> {
+        Arc::new(Self { die_at: Some((Some(point), n)), ..Self::default() })
+    }
+
+    /// Returns when the planned point was reached.
+    pub async fn death(&self) -> Fired {
+        loop {
+            if let Some(point) = *lock(&self.fired) {
+                return point;
+            }
+            self.dead.notified().await;
+        }
+    }
+}
+
+impl Faults for Faulty {
+    fn reach(&self, point: KillPoint) -> Pending<'_, ()> {
+        let dead = lock(&self.fired).is_some();
+        let counted = self.die_at.is_some_and(|(wanted, _)| wanted.is_none_or(|wanted| wanted == point));
+        let due = counted && {
+            let n = self.reached.fetch_add(1, Ordering::Relaxed) + 1;
+            self.die_at.is_some_and(|(_, at)| n == at)
+        };
+        if due {
+            *lock(&self.fired) = Some(point);
+            self.dead.notify_one();
+        }
+        if due || dead { Box::pin(std::future::pending()) } else { Box::pin(std::future::ready(())) }
+    }
+}

@@ -1,0 +1,202 @@
+//! The crash simulator: a seeded conversation on the real engine, killed at seeded points, restarted, and
+//! checked against what must hold whatever dies. The same seed gives the same run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fastrand::Rng;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_engine::Error;
+use polyclaw_engine::ingress::Accepted;
+use polyclaw_store::Db;
+use tokio::task::JoinSet;
+
+use crate::ports::script::Scripted;
+use crate::ports::{Faulty, Outlet};
+use crate::world::{Ground, World, settled};
+
+mod check;
+mod model;
+
+pub use check::{Broken, check};
+
+/// Kills in one run at the most; with more, a turn may rightly give up.
+const MAX_KILLS: usize = 3;
+
+/// One message a simulated person sends.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub name: String,
+    pub session: String,
+    pub text: String,
+    pub after_ms: u64,
+}
+
+/// What a seed means.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub messages: Vec<Planned>,
+    /// The n-th point each life dies at.
+    pub kills: Vec<u64>,
+    pub idempotent_channel: bool,
+}
+
+impl Plan {
+    pub fn from_seed(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let sessions = rng.usize(1..=3);
+        let messages = (0..rng.usize(1..=6)).map(|n| planned(&mut rng, n, sessions)).collect();
+        let kills = (0..rng.usize(0..=MAX_KILLS)).map(|_| rng.u64(1..=40)).collect();
+        Self { seed, messages, kills, idempotent_channel: rng.bool() }
+    }
+}
+
+fn planned(rng: &mut Rng, n: usize, sessions: usize) -> Planned {
+    let tools: String = (0..rng.usize(0..=4)).map(|_| ["l", "p", "x"][rng.usize(0..3)]).collect();
+    Planned {
+        name: format!("m{n}"),
+        session: format!("s{}", rng.usize(0..sessions)),
+        // The scripted model reads its orders from the text: which tools, in which batches.
+        text: format!("task m{n} tools={tools} batch={}", rng.usize(1..=3)),
+        after_ms: rng.u64(0..120),
+    }
+}
+
+/// What happened in a run, for the report of a failure and the counts of many.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    pub killed_at: Vec<KillPoint>,
+    pub accepted: usize,
+    pub steered: usize,
+    pub unknown: usize,
+    pub failed: usize,
+}
+
+/// Runs one seed to its end on a runtime of its own with virtual time.
+pub fn run(seed: u64) -> Result<Run, Broken> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let runtime = runtime.map_err(|error| Broken::new(seed, format!("no runtime: {error}")))?;
+    runtime.block_on(play(&Plan::from_seed(seed)))
+}
+
+type Acks = Arc<Mutex<Vec<(String, Accepted)>>>;
+
+async fn play(plan: &Plan) -> Result<Run, Broken> {
+    let db = Db::in_memory().map_err(|error| Broken::new(plan.seed, error.to_string()))?;
+    let mut ground = Ground::on(db, Scripted::new(model::answer)).await;
+    ground.outlet = Outlet::new(plan.idempotent_channel);
+    let acks: Acks = Arc::default();
+    let mut run = Run::default();
+    for step in &plan.kills {
+        let faults = Faulty::at_step(*step);
+        let world = ground.wake(Arc::clone(&faults));
+        let senders = send_missing(&world, plan, &acks);
+        tokio::select! {
+            point = faults.death() => run.killed_at.push(point),
+            () = quiet(&world, plan, &acks) => {}
+        }
+        drop(senders);
+        world.killed().await;
+    }
+    let world = ground.wake(Faulty::never());
+    let senders = send_missing(&world, plan, &acks);
+    quiet(&world, plan, &acks).await;
+    drop(senders);
+    world.killed().await;
+    let acks = acks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    run.accepted = acks.len();
+    check(plan, &ground, &acks, &mut run).await?;
+    Ok(run)
+}
+
+/// A platform delivers what was never acknowledged again and again, under the same id.
+fn send_missing(world: &World, plan: &Plan, acks: &Acks) -> JoinSet<()> {
+    let mut senders = JoinSet::new();
+    let known = acks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for message in plan.messages.iter().filter(|m| !known.iter().any(|(name, _)| *name == m.name)) {
+        let (engine, message, acks) = (world.engine.clone(), message.clone(), Arc::clone(acks));
+        senders.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(message.after_ms)).await;
+            let mut inbound = World::inbound(&message.session, &message.text);
+            inbound.platform_id = Some(message.name.clone());
+            loop {
+                match engine.accept(inbound.clone()).await {
+                    Ok(accepted) => {
+                        acks.lock().unwrap_or_else(PoisonError::into_inner).push((message.name, accepted));
+                        return;
+                    }
+                    Err(Error::BacklogFull(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
+                    Err(error) => panic!("a message was refused: {error}"),
+                }
+            }
+        });
+    }
+    senders
+}
+
+async fn quiet(world: &World, plan: &Plan, acks: &Acks) {
+    while acks.lock().unwrap_or_else(PoisonError::into_inner).len() < plan.messages.len() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    settled(world.engine.db()).await;
+}
+
+/// Runs many seeds on `threads` threads; stops at the first that breaks a rule.
+pub fn run_many(
+    first_seed: u64,
+    count: u64,
+    threads: usize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Totals, Broken> {
+    let next = std::sync::atomic::AtomicU64::new(0);
+    let totals = Mutex::new(Totals::default());
+    let broken: Mutex<Option<Broken>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if n >= count || broken.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+                        return;
+                    }
+                    match run(first_seed.wrapping_add(n)) {
+                        Ok(run) => totals.lock().unwrap_or_else(PoisonError::into_inner).add(&run),
+                        Err(error) => {
+                            broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        }
+                    }
+                    progress(n + 1);
+                }
+            });
+        }
+    });
+    match broken.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(totals.into_inner().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
+
+/// What many runs went through: a simulator that never kills or steers would prove nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    pub runs: u64,
+    pub accepted: usize,
+    pub steered: usize,
+    pub unknown: usize,
+    pub failed: usize,
+    pub kills: std::collections::BTreeMap<&'static str, u64>,
+}
+
+impl Totals {
+    fn add(&mut self, run: &Run) {
+        self.runs += 1;
+        self.accepted += run.accepted;
+        self.steered += run.steered;
+        self.unknown += run.unknown;
+        self.failed += run.failed;
+        for point in &run.killed_at {
+            *self.kills.entry(point.as_str()).or_default() += 1;
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What must hold after every run, whatever died in it.
+
+use std::collections::{HashMap, HashSet};
+
+use polyclaw_domain::delivery::OutboxState;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::message::{Part, Role, calls};
+use polyclaw_engine::ingress::Accepted;
+use polyclaw_store::messages::Message;
+use polyclaw_store::outbox::Parcel;
+use polyclaw_store::{Tx, jobs, messages, outbox, sessions};
+
+use crate::simulator::{Plan, Run};
+use crate::world::{Ground, World};
+
+/// A rule that did not hold, and the seed to see it again.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    pub seed: u64,
+    pub rule: String,
+    /// What was stored, for whoever looks into it.
+    pub story: String,
+}
+
+impl Broken {
+    pub fn new(seed: u64, rule: impl Into<String>) -> Self {
+        Self { seed, rule: rule.into(), story: String::new() }
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "seed {}: {}\n{}", self.seed, self.rule, self.story)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+struct Facts {
+    jobs: Vec<jobs::Job>,
+    transcripts: Vec<Vec<Message>>,
+    parcels: Vec<Parcel>,
+    answers: Vec<(String, Option<jobs::Job>, Option<Message>)>,
+}
+
+pub async fn check(
+    plan: &Plan,
+    ground: &Ground,
+    acks: &[(String, Accepted)],
+    run: &mut Run,
+) -> Result<(), Broken> {
+    let facts =
+        collect(plan, ground, acks).await.map_err(|error| Broken::new(plan.seed, error.to_string()))?;
+    run.steered = facts.jobs.iter().filter(|job| job.state == JobState::Steered).count();
+    run.failed = facts.jobs.iter().filter(|job| job.state == JobState::Failed).count();
+    run.unknown = facts.parcels.iter().filter(|parcel| parcel.state == OutboxState::Unknown).count();
+    let rules = [
+        accepted_once(plan, acks),
+        answered_once(&facts),
+        replies_name_their_tasks(&facts),
+        calls_paired(&facts),
+        inputs_in_order(&facts),
+        effects_once(ground),
+        outbox_whole(plan, ground, &facts),
+    ];
+    let kept = rules.into_iter().collect::<Result<Vec<()>, String>>();
+    kept.map(drop).map_err(|rule| Broken { story: story(run, &facts), ..Broken::new(plan.seed, rule) })
+}
+
+fn story(run: &Run, facts: &Facts) -> String {
+    let mut story = format!("killed at {:?}\n", run.killed_at);
+    for message in facts.transcripts.iter().flatten() {
+        let calls: Vec<_> = calls(&message.parts).map(|call| format!("{}({})", call.name, call.id)).collect();
+        let (session, turn) = (&message.session, &message.turn);
+        story += &format!(
+            "{session} {:3} {turn} {:9} {} {calls:?}\n",
+            message.ticket,
+            message.role.as_str(),
+            message.text
+        );
+    }
+    for job in &facts.jobs {
+        let next = job.continued_by.as_ref().map_or("", |turn| turn.as_str());
+        story += &format!(
+            "{} {} {} attempt {} next {next}\n",
+            job.turn,
+            job.session,
+            job.state.as_str(),
+            job.attempt
+        );
+    }
+    story
+}
+
+async fn collect(plan: &Plan, ground: &Ground, acks: &[(String, Accepted)]) -> polyclaw_store::Result<Facts> {
+    let names: HashSet<String> = plan.messages.iter().map(|m| m.session.clone()).collect();
+    let acks = acks.to_vec();
+    ground.db.read(move |tx| read(tx, &names, &acks)).await
+}
+
+fn read(
+    tx: &mut Tx<'_>,
+    names: &HashSet<String>,
+    acks: &[(String, Accepted)],
+) -> polyclaw_store::Result<Facts> {
+    let mut transcripts = Vec::new();
+    for name in names {
+        let key = World::key(name);
+        if let Some(session) = sessions::get(tx, &key)? {
+            transcripts.push(messages::page(tx, &key, &session.id, 0, 10_000)?);
+        }
+    }
+    let mut answers = Vec::new();
+    for (name, accepted) in acks {
+        let job = jobs::answering(tx, &accepted.turn_id)?;
+        let reply = match job.as_ref().and_then(|job| job.reply.as_ref()) {
+            Some(id) => messages::get(tx, id)?,
+            None => None,
+        };
+        answers.push((name.clone(), job, reply));
+    }
+    Ok(Facts {
+        jobs: jobs::list(tx, None, None, 10_000)?,
+        transcripts,
+        parcels: outbox::list(tx, None, "", 10_000)?,
+        answers,
+    })
+}
+
+fn accepted_once(plan: &Plan, acks: &[(String, Accepted)]) -> Result<(), String> {
+    let distinct: HashSet<_> = acks.iter().map(|(_, accepted)| &accepted.message_id).collect();
+    match acks.len() == plan.messages.len() && distinct.len() == acks.len() {
+        true => Ok(()),
+        false => Err(format!(
+            "{} messages, {} accepted, {} stored",
+            plan.messages.len(),
+            acks.len(),
+            distinct.len()
+        )),
+    }
+}
+
+fn answered_once(facts: &Facts) -> Result<(), String> {
+    for (name, job, reply) in &facts.answers {
+        let Some(job) = job else { return Err(format!("{name} has no turn")) };
+        if !matches!(job.state, JobState::Done | JobState::Failed) {
+            return Err(format!("{name} ended as {}", job.state.as_str()));
+        }
+        if reply.as_ref().is_none_or(|reply| reply.text.is_empty()) {
+            return Err(format!("{name} has no reply"));
+        }
+    }
+    Ok(())
+}
+
+/// A task is named by exactly one answer: not by none, and not by another turn's as well.
+fn replies_name_their_tasks(facts: &Facts) -> Result<(), String> {
+    let finals: Vec<&Message> = facts.transcripts.iter().flatten().filter(|m| is_final(m)).collect();
+    for (name, job, reply) in &facts.answers {
+        let naming = finals.iter().filter(|m| names(&m.text, name)).count();
+        let failed = job.as_ref().is_some_and(|job| job.state == JobState::Failed);
+        let named = reply.as_ref().is_some_and(|reply| names(&reply.text, name));
+        if !(failed && naming == 0) && !(named && naming == 1) {
+            return Err(format!(
+                "{name} is named by {naming} answers, its own {}",
+                if named { "too" } else { "not" }
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_final(message: &Message) -> bool {
+    message.role == Role::Assistant && calls(&message.parts).next().is_none()
+}
+
+fn names(answer: &str, task: &str) -> bool {
+    answer.split(' ').any(|word| word == task)
+}
+
+/// Between a call and its result stands nothing but other results.
+fn calls_paired(facts: &Facts) -> Result<(), String> {
+    for transcript in &facts.transcripts {
+        let mut open: Vec<&str> = Vec::new();
+        for message in transcript {
+            if message.role != Role::Tool && !open.is_empty() {
+                return Err(format!("calls {open:?} have no result before ticket {}", message.ticket));
+            }
+            open.extend(calls(&message.parts).map(|call| call.id.as_str()));
+            for part in &message.parts {
+                if let Part::ToolResult { call_id, .. } = part {
+                    let at = open.iter().position(|id| id == call_id);
+                    let at = at.ok_or_else(|| format!("result {call_id} has no call"))?;
+                    open.remove(at);
+                }
+            }
+        }
+        if !open.is_empty() {
+            return Err(format!("calls {open:?} have no result at the end"));
+        }
+    }
+    Ok(())
+}
+
+/// A session takes its messages up in the order they were accepted. Ids count up with acceptance.
+fn inputs_in_order(facts: &Facts) -> Result<(), String> {
+    for transcript in &facts.transcripts {
+        let inputs: Vec<_> =
+            transcript.iter().filter(|m| m.role == Role::User && m.address.is_some()).collect();
+        if !inputs.is_sorted_by_key(|message| &message.id) {
+            return Err("inputs were taken up out of order".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn effects_once(ground: &Ground) -> Result<(), String> {
+    let runs = ground.tools.runs();
+    let repeated = runs.iter().find(|((_, _, tool), times)| tool == "pay" && **times > 1);
+    repeated.map_or(Ok(()), |((turn, call, _), times)| {
+        Err(format!("effect {call} of turn {turn} ran {times} times"))
+    })
+}
+
+/// Every reply has its parcels once; a person never sees one twice, and sees what is recorded as sent.
+fn outbox_whole(plan: &Plan, ground: &Ground, facts: &Facts) -> Result<(), String> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for (key, _) in ground.outlet.visible() {
+        *seen.entry(key).or_default() += 1;
+    }
+    if let Some((key, times)) = seen.iter().find(|(_, times)| **times > 1) {
+        return Err(format!("{key} was shown {times} times"));
+    }
+    let replies = facts.transcripts.iter().flatten().filter(|m| is_final(m)).count();
+    if replies != facts.parcels.len() {
+        return Err(format!("{replies} replies, {} parcels", facts.parcels.len()));
+    }
+    for parcel in &facts.parcels {
+        let shown = seen.contains_key(&parcel.part_key);
+        match parcel.state {
+            OutboxState::Sent if shown => {}
+            OutboxState::Unknown if !plan.idempotent_channel => {}
+            state => {
+                return Err(format!(
+                    "{} is {} and {}shown",
+                    parcel.part_key,
+                    state.as_str(),
+                    if shown { "" } else { "not " }
+                ));
+            }
+        }
+    }
+    Ok(())
+}

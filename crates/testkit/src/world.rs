@@ -1,0 +1,176 @@
+//! A whole engine in one value: real store, real loops, scripted edges.
+//! `World::new().await.says("hi").await` is a person who types and reads the answer.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::id::{AgentId, TurnId};
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::port::Clock;
+use polyclaw_domain::provider::{ModelRef, Provider};
+use polyclaw_engine::ingress::{Accepted, Inbound};
+use polyclaw_engine::{Answer, Engine, Error, Ports, Settings, Task};
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::messages::Message;
+use polyclaw_store::{Db, jobs, messages, sessions};
+use tokio::task::JoinSet;
+
+use crate::ports::script::Scripted;
+use crate::ports::{Faulty, Outlet, Seeded, SimClock, Tools};
+
+/// What survives the death of an engine: the disk and the world outside.
+#[derive(Clone)]
+pub struct Ground {
+    pub db: Db,
+    pub ids: Arc<Seeded>,
+    pub clock: Arc<SimClock>,
+    pub tools: Arc<Tools>,
+    pub outlet: Arc<Outlet>,
+    pub provider: Arc<dyn Provider>,
+    pub settings: Settings,
+    /// Names the node; two worlds on one PostgreSQL database have two.
+    pub family: String,
+}
+
+impl Ground {
+    pub async fn on(db: Db, provider: Arc<dyn Provider>) -> Self {
+        let mut settings = Settings::defaults(PathBuf::from("workspace"));
+        settings.default_model = ModelRef::parse("scripted/model").ok();
+        let ground = Self {
+            db,
+            ids: Arc::default(),
+            clock: SimClock::start(),
+            tools: Arc::default(),
+            outlet: Outlet::new(false),
+            provider,
+            settings,
+            family: "world".to_owned(),
+        };
+        ground.add_agent("main").await;
+        ground
+    }
+
+    pub async fn add_agent(&self, id: &str) {
+        let spec = AgentSpec::named(AgentId::parse(id).expect("an agent id"));
+        let now = self.clock.now();
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, now);
+        self.db.write(write).await.expect("a database that can be written");
+    }
+
+    /// Starts an engine on this ground.
+    pub fn wake(&self, faults: Arc<Faulty>) -> World {
+        let ports = Ports {
+            db: self.db.clone(),
+            provider: Arc::clone(&self.provider),
+            tools: Arc::clone(&self.tools) as _,
+            channels: HashMap::from([("chat".to_owned(), Arc::clone(&self.outlet) as Arc<dyn Channel>)]),
+            clock: Arc::clone(&self.clock) as _,
+            ids: Arc::clone(&self.ids) as _,
+            faults,
+        };
+        let engine = Engine::new(ports, self.settings.clone(), &self.family);
+        let mut loops = JoinSet::new();
+        for task in Task::ALL {
+            let engine = engine.clone();
+            loops.spawn(async move { engine.run(task).await });
+        }
+        World { engine, ground: self.clone(), loops }
+    }
+}
+
+pub struct World {
+    pub engine: Engine,
+    pub ground: Ground,
+    loops: JoinSet<()>,
+}
+
+/// How long a test waits for something that should come at once.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+impl World {
+    /// An engine on a database in memory, with a model that echoes.
+    pub async fn new() -> Self {
+        Self::with(Scripted::echo()).await
+    }
+
+    pub async fn with(provider: Arc<dyn Provider>) -> Self {
+        let db = Db::in_memory().expect("a database in memory");
+        Ground::on(db, provider).await.wake(Faulty::never())
+    }
+
+    /// The engine dies where it stands; what it had not stored is gone.
+    pub async fn killed(mut self) -> Ground {
+        self.loops.abort_all();
+        while self.loops.join_next().await.is_some() {}
+        self.ground.clone()
+    }
+
+    pub fn key(name: &str) -> SessionKey {
+        SessionKey::direct(&AgentId::main(), "chat", name)
+    }
+
+    pub fn inbound(name: &str, text: &str) -> Inbound {
+        let address =
+            Address { channel: "chat".into(), account: "test".into(), peer: name.into(), thread: None };
+        Inbound::from_person(Self::key(name), AgentId::main(), address, text)
+    }
+
+    pub async fn sends(&self, name: &str, text: &str) -> Result<Accepted, Error> {
+        self.engine.accept(Self::inbound(name, text)).await
+    }
+
+    /// Says something in the session `me` and reads the answer.
+    pub async fn says(&self, text: &str) -> Answer {
+        let accepted = self.sends("me", text).await.expect("accepted");
+        self.answer(&accepted).await
+    }
+
+    pub async fn answer(&self, accepted: &Accepted) -> Answer {
+        let answer = self.engine.wait(&accepted.session_key, &accepted.turn_id, PATIENCE).await;
+        answer.expect("a readable answer").expect("an answer in time")
+    }
+
+    pub async fn state(&self, turn: &TurnId) -> JobState {
+        let turn = turn.clone();
+        let job = self.engine.db().read(move |tx| jobs::get(tx, &turn)).await.expect("readable");
+        job.expect("a turn").state
+    }
+
+    pub async fn transcript(&self, name: &str) -> Vec<Message> {
+        let key = Self::key(name);
+        let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+            let Some(session) = sessions::get(tx, &key)? else { return Ok(Vec::new()) };
+            messages::page(tx, &key, &session.id, 0, 10_000)
+        };
+        self.engine.db().read(read).await.expect("readable")
+    }
+
+    /// Waits until nothing is queued, running or on its way out.
+    pub async fn settled(&self) {
+        settled(self.engine.db()).await;
+    }
+}
+
+/// Waits until a database holds no work. Polls, because the engine that works on it may be another.
+pub async fn settled(db: &Db) {
+    let mut left = String::new();
+    for _ in 0..60_000 {
+        let read = |tx: &mut polyclaw_store::Tx<'_>| {
+            let parcels = polyclaw_store::outbox::unsettled(tx)?;
+            let jobs = jobs::counts(tx)?;
+            Ok((parcels == 0 && jobs.is_empty(), format!("jobs {jobs:?}, parcels {parcels}")))
+        };
+        let (idle, work) = db.read(read).await.expect("readable");
+        if idle {
+            return;
+        }
+        left = work;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("work is left after ten minutes: {left}");
+}
