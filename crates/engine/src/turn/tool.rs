@@ -108,7 +108,7 @@ async fn store_result(
     (outcome, begun): (&ToolOutcome, Option<Begun>),
 ) -> Driven<bool> {
     let now = engine.now();
-    let step =
+    let mut step =
         result_message(context, &running.claim, call, outcome, (MessageId::new(engine.next_id()), now));
     let (claim, call_id, stored) = (running.claim.clone(), call.id.clone(), step.clone());
     let write = move |tx: &mut Tx<'_>| {
