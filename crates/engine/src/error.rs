@@ -24,6 +24,8 @@ pub enum Error {
     EmptyMessage,
     #[error("the message has {0} characters; at most {1} are taken")]
     TooLong(usize, usize),
+    #[error("the idempotency key or message id has {0} bytes; at most {1} are taken")]
+    KeyTooLong(usize, usize),
     #[error("{0} messages already wait in this session: nothing more is taken until one is answered")]
     BacklogFull(usize),
     #[error("{0}")]
@@ -59,6 +61,7 @@ impl Error {
             Self::DefaultAgent(_) => "default_agent",
             Self::EmptyMessage => "empty_message",
             Self::TooLong(..) => "message_too_long",
+            Self::KeyTooLong(..) => "key_too_long",
             Self::BacklogFull(_) => "backlog_full",
             Self::Relay(refusal) => refusal.code(),
             Self::NotNow(_) => "not_now",
@@ -71,7 +74,7 @@ impl Error {
         match self {
             Self::UnknownAgent(_) | Self::UnknownSession(_) | Self::UnknownTurn(_) => Action::NotFound,
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
-            Self::EmptyMessage | Self::TooLong(..) | Self::Relay(_) => Action::Reject,
+            Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,

@@ -24,6 +24,9 @@ use crate::import::title;
 /// Longest text of one message.
 pub const MAX_CHARS: usize = 1_000_000;
 
+/// Longest key of a sender or a platform: they are indexed.
+pub const MAX_KEY_BYTES: usize = 512;
+
 #[derive(Clone, Debug)]
 pub struct Inbound {
     pub session: SessionKey,
@@ -147,7 +150,11 @@ impl Engine {
         if chars > MAX_CHARS {
             return Err(Error::TooLong(chars, MAX_CHARS));
         }
-        Ok(())
+        let keys = [&inbound.platform_id, &inbound.idempotency_key];
+        match keys.into_iter().flatten().find(|key| key.len() > MAX_KEY_BYTES) {
+            Some(key) => Err(Error::KeyTooLong(key.len(), MAX_KEY_BYTES)),
+            None => Ok(()),
+        }
     }
 
     async fn store_inbound(&self, inbound: &Inbound) -> polyclaw_store::Result<Verdict> {

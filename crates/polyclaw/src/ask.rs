@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, segment};
+use crate::client::{Client, LOST, segment};
 use crate::failure::{Exit, Failure};
 use crate::ids::{hex, random};
 use crate::output::Output;
@@ -33,11 +33,12 @@ pub struct Answer {
 impl Answer {
     /// Why there is no answer, if the turn did not end well.
     pub fn failure(&self) -> Option<Failure> {
-        let state = self.value["state"].as_str()?;
+        let reply = &self.value["reply"];
+        let state = reply["state"].as_str()?;
         if state == "done" {
             return None;
         }
-        let code = self.value["error_code"].as_str().unwrap_or("turn_failed").to_owned();
+        let code = reply["error_code"].as_str().unwrap_or("turn_failed").to_owned();
         let told = Some(self.text.clone()).filter(|text| !text.is_empty());
         Some(Failure::new(Exit::Failed, code, told.unwrap_or_else(|| format!("the turn was {state}"))))
     }
@@ -61,7 +62,8 @@ impl<'a> Ask<'a> {
     /// Waits for the whole answer.
     pub async fn wait(&self, limit: Duration) -> Result<Answer, Failure> {
         let deadline = Instant::now() + limit;
-        let mut accepted = false;
+        // From then on asking again is right: the key makes it the same message.
+        let mut sent = false;
         let mut gone_since: Option<Instant> = None;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -71,8 +73,9 @@ impl<'a> Ask<'a> {
             let path = format!("{}?wait={}", self.path(), left.as_secs().clamp(1, WAIT_SECONDS));
             match self.client.post(&path, &self.body()).await {
                 Ok(value) if value["reply"].is_object() => return Ok(answer(value)),
-                Ok(_) => (accepted, gone_since) = (true, None),
-                Err(failure) if accepted && failure.exit == Exit::Unavailable => {
+                Ok(_) => (sent, gone_since) = (true, None),
+                Err(failure) if failure.exit == Exit::Unavailable && (sent || failure.code == LOST) => {
+                    sent = true;
                     let since = *gone_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > PATIENCE {
                         return Err(failure);
@@ -128,7 +131,9 @@ struct Shown {
 impl Shown {
     async fn follow(&mut self, mut frames: Frames) {
         while let Some(frame) = frames.next().await {
-            let resumes = frame.data["resumes"].as_array().is_some_and(|turns| turns.iter().any(|turn| *turn == *self.turn));
+            let resumes = frame.data["resumes"]
+                .as_array()
+                .is_some_and(|turns| turns.iter().any(|turn| *turn == *self.turn));
             if resumes {
                 self.turn = frame.data["turn_id"].as_str().unwrap_or_default().to_owned();
             }
@@ -186,6 +191,5 @@ pub async fn main_session(client: &Client, agent: Option<&str>) -> Result<String
 async fn default_agent(client: &Client) -> Result<String, Failure> {
     let answer = client.get("/agents").await?;
     let marked = answer["agents"].as_array().into_iter().flatten().find(|agent| agent["default"] == true);
-    let named = answer["default"].as_str().or_else(|| marked.and_then(|agent| agent["agent_id"].as_str()));
-    Ok(named.unwrap_or("main").to_owned())
+    Ok(marked.and_then(|agent| agent["agent_id"].as_str()).unwrap_or("main").to_owned())
 }

@@ -142,12 +142,15 @@ mod tests {
     fn every_key_of_the_environment_is_offered_and_the_first_answers() {
         let choice = choose("", &["GROQ_API_KEY", "OPENAI_API_KEY"]);
         assert_eq!(names(&choice), ["openai", "groq"]);
-        assert!(choice.sentence().starts_with("openai/") && choice.sentence().ends_with("(from OPENAI_API_KEY)"));
+        assert!(
+            choice.sentence().starts_with("openai/") && choice.sentence().ends_with("(from OPENAI_API_KEY)")
+        );
     }
 
     #[test]
     fn what_the_config_says_wins_over_the_environment() {
-        let toml = "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://h/v1\"\nmodels = [\"m\"]\n";
+        let toml =
+            "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://h/v1\"\nmodels = [\"m\"]\n";
         let choice = choose(toml, &["OPENAI_API_KEY"]);
         assert_eq!(names(&choice), ["lab"]);
         assert_eq!(choice.sentence(), "lab/m (from config.toml)");

@@ -3,14 +3,18 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, chat, completions, config, daemon, doctor, events, models, outbox, sessions, status,
-    up, usage,
+    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, models, outbox,
+    selftest, sessions, status, up, usage,
 };
 use crate::home::Home;
 use crate::output::Output;
 
 #[derive(Parser)]
-#[command(name = "polyclaw", version, about = "A gateway for many agents: one program, one home, no lost message.")]
+#[command(
+    name = "polyclaw",
+    version,
+    about = "A gateway for many agents: one program, one home, no lost message."
+)]
 #[command(after_help = "Examples:
   polyclaw up                                 start, and print the link and the model in use
   polyclaw chat                               talk in the terminal
@@ -55,6 +59,8 @@ pub enum Command {
     Doctor(doctor::Args),
     Config(config::Args),
     Completions(completions::Args),
+    Selftest(selftest::Args),
+    Bench(bench::Args),
 }
 
 /// What every command gets.
@@ -73,6 +79,8 @@ impl Cli {
             Command::Daemon(args) => daemon::run(&args, &context),
             Command::Config(args) => config::run(&args, &context),
             Command::Completions(args) => completions::run(&args),
+            Command::Selftest(args) => selftest::run(&args, &context),
+            Command::Bench(args) => bench::run(&args, &context),
             other => client_runtime()?.block_on(other.talk(&context)),
         }
     }
@@ -94,6 +102,7 @@ impl Command {
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Daemon(_) | Self::Config(_) | Self::Completions(_) => Ok(()),
+            Self::Selftest(_) | Self::Bench(_) => Ok(()),
         }
     }
 }

@@ -12,6 +12,10 @@ use crate::failure::{Exit, Failure};
 use crate::home::Home;
 
 const CONNECT: Duration = Duration::from_secs(3);
+/// Longer than any wait we ask the instance for.
+const WHOLE: Duration = Duration::from_secs(60);
+/// The code of a call that may have arrived, although no answer came back.
+pub const LOST: &str = "connection_lost";
 
 #[derive(Clone)]
 pub struct Client {
@@ -83,7 +87,7 @@ impl Client {
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-        let mut request = self.request(method, path);
+        let mut request = self.request(method, path).timeout(WHOLE);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -112,15 +116,17 @@ impl Client {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let what = if error.is_builder() {
-            return Failure::usage(format!("{:?} is not an address", self.url))
-                .hint("write it whole, like http://127.0.0.1:18801");
+        let unavailable = |code: &str, what: String| Failure::new(Exit::Unavailable, code, what);
+        if error.is_builder() {
+            Failure::usage(format!("{:?} is not an address", self.url))
+                .hint("write it whole, like http://127.0.0.1:18801")
         } else if error.is_connect() {
-            format!("no daemon answers at {}", self.url)
+            unavailable("unavailable", format!("no daemon answers at {}", self.url))
+                .hint("start one with `polyclaw up`")
         } else {
-            format!("the connection to {} broke", self.url)
-        };
-        Failure::new(Exit::Unavailable, "unavailable", what).hint("start one with `polyclaw up`")
+            unavailable(LOST, format!("the connection to {} broke", self.url))
+                .hint("`polyclaw status` says whether the daemon is there")
+        }
     }
 }
 
@@ -148,7 +154,8 @@ async fn refusal(response: Response) -> Failure {
     let body: Value = response.json().await.unwrap_or_default();
     let error = &body["error"];
     let code = error["code"].as_str().unwrap_or("failed");
-    let message = error["message"].as_str().map_or_else(|| format!("the instance said {status}"), str::to_owned);
+    let message =
+        error["message"].as_str().map_or_else(|| format!("the instance said {status}"), str::to_owned);
     let mut failure = Failure::new(exit_of(status), code, message);
     failure.hint = error["hint"].as_str().map(str::to_owned);
     if status == StatusCode::UNAUTHORIZED && failure.hint.is_none() {

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod agents;
 pub mod approvals;
+pub mod bench;
 pub mod chat;
 pub mod completions;
 pub mod config;
@@ -11,6 +12,7 @@ pub mod doctor;
 pub mod events;
 pub mod models;
 pub mod outbox;
+pub mod selftest;
 pub mod sessions;
 pub mod status;
 pub mod up;

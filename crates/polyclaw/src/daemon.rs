@@ -31,7 +31,7 @@ where
     let began = Instant::now();
     home.create()?;
     let config = overrides.apply(home.read_config()?)?;
-    log::start(&config.observability);
+    log::start(&config.observability, overrides.quiet);
     let instance = Arc::new(Instance::open(home.clone(), config, overrides)?);
     let listener = bind(&instance.config.gateway)?;
     let runtime = runtime()?;
@@ -48,7 +48,11 @@ pub fn address(config: &Config) -> String {
 /// Few threads: the work is waiting for models, and each thread costs memory.
 fn runtime() -> io::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    Builder::new_multi_thread().worker_threads(cores.clamp(2, 4)).max_blocking_threads(16).enable_all().build()
+    Builder::new_multi_thread()
+        .worker_threads(cores.clamp(2, 4))
+        .max_blocking_threads(16)
+        .enable_all()
+        .build()
 }
 
 fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {
@@ -71,11 +75,16 @@ fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {
     Ok(listener)
 }
 
-async fn serve<F>(instance: &Arc<Instance>, listener: TcpListener, began: Instant, ready: F) -> anyhow::Result<()>
+async fn serve<F>(
+    instance: &Arc<Instance>,
+    listener: TcpListener,
+    began: Instant,
+    ready: F,
+) -> anyhow::Result<()>
 where
     F: FnOnce(&Instance) -> io::Result<()> + Send + 'static,
 {
-    let mut signals = Signals::listen()?;
+    let (mut reloads, mut stops) = (signal(SignalKind::hangup())?, Stops::listen()?);
     instance.store_agents(&instance.config).await?;
     let mut tasks = Tasks::start(&instance.engine);
     let mut server = http::Server::start(instance, listener)?;
@@ -85,14 +94,14 @@ where
     tokio::spawn(greet(Arc::clone(instance), ready));
     loop {
         tokio::select! {
-            Some(()) = signals.reload.recv() => reload(instance).await,
-            () = signals.stop() => break,
+            _ = reloads.recv() => reload(instance).await,
+            () = stops.recv() => break,
             ended = server.ended() => return Err(ended.into()),
         }
     }
     tokio::select! {
         () = drain(&instance.engine, &mut tasks, server) => Ok(()),
-        () = signals.stop() => {
+        () = stops.recv() => {
             Err(Failure::failed("interrupted", "a second signal: stopped at once")
                 .hint("what was running goes on at the next start").into())
         }
@@ -110,10 +119,7 @@ async fn greet<F: FnOnce(&Instance) -> io::Result<()>>(instance: Arc<Instance>, 
         tracing::error!(%error, "the model found on this machine can not be used");
     }
     let choice = instance.choice();
-    match &choice.model {
-        Some(_) => tracing::info!(model = %choice.sentence(), "model in use"),
-        None => tracing::warn!("{}", choice.sentence()),
-    }
+    tracing::info!(model = %choice.sentence(), "model in use");
     let _ = ready(&instance);
 }
 
@@ -135,22 +141,18 @@ async fn drain(engine: &Engine, tasks: &mut Tasks, server: http::Server) {
     let _ = tokio::time::timeout(LAST_WORDS, server.stop()).await;
 }
 
-struct Signals {
-    reload: Signal,
+/// The signals that end a daemon.
+struct Stops {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
+impl Stops {
     fn listen() -> io::Result<Self> {
-        Ok(Self {
-            reload: signal(SignalKind::hangup())?,
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn stop(&mut self) {
+    async fn recv(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

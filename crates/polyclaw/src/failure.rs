@@ -63,7 +63,9 @@ impl From<polyclaw_store::Error> for Failure {
             Error::NewerSchema { .. } => {
                 failure.hint("update polyclaw, or point POLYCLAW_HOME at another home")
             }
-            Error::Corrupt(_) => failure.hint("`polyclaw doctor` checks the database; restore it from a copy"),
+            Error::Corrupt(_) => {
+                failure.hint("`polyclaw doctor` checks the database; restore it from a copy")
+            }
             Error::Unavailable { .. } => failure.hint("check that the database is there and can be opened"),
             _ => failure,
         }

@@ -46,7 +46,9 @@ impl Armed {
     fn is_due(&self, point: KillPoint) -> bool {
         match self.plan {
             Plan::At(wanted, n) => wanted == point && self.count() == n,
-            Plan::Random { seed, per_10_000 } => scramble(seed ^ scramble(self.count())) % 10_000 < per_10_000,
+            Plan::Random { seed, per_10_000 } => {
+                scramble(seed ^ scramble(self.count())) % 10_000 < per_10_000
+            }
         }
     }
 
@@ -105,7 +107,8 @@ mod tests {
     #[test]
     fn the_nth_visit_of_the_point_is_the_one() {
         let armed = Armed::parse("stream.mid:2").unwrap();
-        let visits = [KillPoint::MidStream, KillPoint::TurnClaimed, KillPoint::MidStream, KillPoint::MidStream];
+        let visits =
+            [KillPoint::MidStream, KillPoint::TurnClaimed, KillPoint::MidStream, KillPoint::MidStream];
         assert_eq!(visits.map(|point| armed.is_due(point)), [false, false, true, false]);
     }
 

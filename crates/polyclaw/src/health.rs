@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use polyclaw_domain::config::Config;
 use polyclaw_store::check;
+use serde_json::Value;
 
 use crate::choice::Choice;
 use crate::cli::Context;
@@ -93,14 +94,26 @@ pub async fn all(context: &Context) -> Vec<Check> {
 fn folder(home: &Home) -> Check {
     let path = home.path();
     let Ok(meta) = fs::metadata(path) else {
-        return Check::warn("home", format!("{} is not there yet", path.display()), "`polyclaw up` creates it");
+        return Check::warn(
+            "home",
+            format!("{} is not there yet", path.display()),
+            "`polyclaw up` creates it",
+        );
     };
     if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
-        return Check::fail("home", format!("{} can not be written", path.display()), "check its owner and mode");
+        return Check::fail(
+            "home",
+            format!("{} can not be written", path.display()),
+            "check its owner and mode",
+        );
     }
     match meta.mode() & 0o077 {
         0 => Check::ok("home", path.display().to_string()),
-        _ => Check::warn("home", format!("{} is open to others", path.display()), "`polyclaw doctor --fix` closes it"),
+        _ => Check::warn(
+            "home",
+            format!("{} is open to others", path.display()),
+            "`polyclaw doctor --fix` closes it",
+        ),
     }
 }
 
@@ -121,7 +134,10 @@ fn disk(home: &Home) -> Check {
 fn clock() -> Check {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     match now > EARLIEST {
-        true => Check::ok("clock", polyclaw_domain::time::Millis(i64::try_from(now * 1000).unwrap_or(0)).to_string()),
+        true => Check::ok(
+            "clock",
+            polyclaw_domain::time::Millis(i64::try_from(now * 1000).unwrap_or(0)).to_string(),
+        ),
         false => Check::fail("clock", "it is years behind", "set the system's time"),
     }
 }
@@ -132,16 +148,21 @@ fn token(home: &Home) -> Check {
     }
     match fs::metadata(home.token_file()) {
         Err(_) => Check::warn("token", "not made yet", "`polyclaw up` makes it"),
-        Ok(meta) if meta.mode() & 0o077 != 0 => {
-            Check::fail("token", "others can read it", "`polyclaw doctor --fix` closes it; then make a new one")
-        }
+        Ok(meta) if meta.mode() & 0o077 != 0 => Check::fail(
+            "token",
+            "others can read it",
+            "`polyclaw doctor --fix` closes it; then make a new one",
+        ),
         Ok(_) => Check::ok("token", home.token_file().display().to_string()),
     }
 }
 
 fn configured(home: &Home, config: &Result<Config, Failure>) -> Check {
     match config {
-        Ok(config) => Check::ok("config", format!("{}, {} agent(s)", home.config().display(), config.agents.specs().len())),
+        Ok(config) => Check::ok(
+            "config",
+            format!("{}, {} agent(s)", home.config().display(), config.agents.specs().len()),
+        ),
         Err(failure) => Check::failed("config", failure.clone()),
     }
 }
@@ -165,7 +186,7 @@ fn database(home: &Home) -> Check {
     }
 }
 
-async fn daemon(context: &Context) -> (Check, Option<serde_json::Value>) {
+async fn daemon(context: &Context) -> (Check, Option<Value>) {
     let client = match Client::new(context) {
         Ok(client) => client,
         Err(failure) => return (Check::failed("daemon", failure), None),
@@ -180,21 +201,26 @@ async fn daemon(context: &Context) -> (Check, Option<serde_json::Value>) {
 }
 
 /// As the daemon sees it; without one, as it would be chosen.
-async fn model(config: &Config, models: Option<&serde_json::Value>) -> Check {
+async fn model(config: &Config, models: Option<&Value>) -> Check {
     let mut choice = Choice::known(config, |name| std::env::var(name).ok());
-    if choice.model.is_none() {
+    if choice.model.is_none() && models.is_none() {
         choice.search().await;
     }
-    let Some(chosen) = &choice.model else {
+    let in_use = models.and_then(|models| models["default_model"].as_str()).map(str::to_owned);
+    let Some(chosen) = in_use.or_else(|| choice.model.as_ref().map(ToString::to_string)) else {
         return Check::warn("model", "none", &choice.sentence());
     };
     let listed = models.and_then(|models| models["models"].as_array()).into_iter().flatten();
-    let status = listed.clone().find(|one| one["model"] == *chosen.to_string()).and_then(|one| one["status"].as_str());
+    let status = listed.clone().find(|one| one["model"] == *chosen).and_then(|one| one["status"].as_str());
     match status {
-        Some("unreachable") => {
-            Check::fail("model", format!("{chosen} can not be reached"), "start its server, or look at its base_url")
+        Some("unreachable") => Check::fail(
+            "model",
+            format!("{chosen} can not be reached"),
+            "start its server, or look at its base_url in config.toml",
+        ),
+        Some("cooling") => {
+            Check::warn("model", format!("{chosen} failed just now"), "`polyclaw events` says why")
         }
-        Some("cooling") => Check::warn("model", format!("{chosen} failed just now"), "`polyclaw events` says why"),
-        _ => Check::ok("model", choice.sentence()),
+        _ => Check::ok("model", chosen),
     }
 }

@@ -102,8 +102,12 @@ impl Home {
     fn taken(&self) -> Failure {
         let pid = self.pid().map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
         let home = self.0.display();
-        Failure::new(Exit::Conflict, "already_running", format!("a daemon (pid {pid}) already runs on {home}"))
-            .hint("stop it, or set POLYCLAW_HOME to another home")
+        Failure::new(
+            Exit::Conflict,
+            "already_running",
+            format!("a daemon (pid {pid}) already runs on {home}"),
+        )
+        .hint("stop it, or set POLYCLAW_HOME to another home")
     }
 
     /// The daemon's process as it was last written; it may have died since.

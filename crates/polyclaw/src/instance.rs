@@ -32,6 +32,8 @@ const CONNECTIONS: usize = 8;
 pub struct Overrides {
     pub port: Option<u16>,
     pub bind: Option<IpAddr>,
+    /// Log less: what a person wants to know is said on the terminal.
+    pub quiet: bool,
 }
 
 pub struct Instance {
@@ -83,10 +85,11 @@ impl Instance {
             specs.iter().try_for_each(|spec| agents::upsert(tx, spec, Source::Config, now))
         });
         stored.await.map_err(|error| match error {
-            polyclaw_store::Error::Conflict(_) => {
-                Failure::failed("agent_name_taken", "an agent of the config has the name of one made by the API")
-                    .hint("give it another name, or delete the other with `polyclaw agents delete`")
-            }
+            polyclaw_store::Error::Conflict(_) => Failure::failed(
+                "agent_name_taken",
+                "an agent of the config has the name of one made by the API",
+            )
+            .hint("give it another name, or delete the other with `polyclaw agents delete`"),
             error => error.into(),
         })
     }
@@ -94,7 +97,7 @@ impl Instance {
     /// Looks for a model on this machine, where nothing else names one. Takes up to a second.
     pub async fn search_model(&self) -> Result<(), Failure> {
         let mut choice = self.choice();
-        if choice.model.is_some() || !choice.search().await {
+        if choice.model.is_some() || !self.find_model(&mut choice).await {
             return Ok(());
         }
         self.take_up(&self.config, choice)
@@ -110,12 +113,24 @@ impl Instance {
             tracing::warn!("[channels] takes effect at the next start");
         }
         let mut choice = Choice::known(&config, |name| std::env::var(name).ok());
+        self.models.replace(models(&choice, &self.clock)?);
         if choice.model.is_none() {
-            choice.search().await;
+            self.find_model(&mut choice).await;
         }
         self.store_agents(&config).await?;
         self.tools.replace(toolbox(&config));
         self.take_up(&config, choice)
+    }
+
+    /// The first model a configured provider lists, or one of a server on this machine.
+    async fn find_model(&self, choice: &mut Choice) -> bool {
+        if choice.providers.is_empty() {
+            return choice.search().await;
+        }
+        let listed = self.engine.provider().models().await;
+        choice.model = listed.into_iter().map(|info| info.model).find(|model| !model.model.contains("embed"));
+        choice.source = "the first one its provider lists".to_owned();
+        choice.model.is_some()
     }
 
     fn take_up(&self, config: &Config, choice: Choice) -> Result<(), Failure> {

@@ -1,12 +1,14 @@
 //! Log lines go to stderr: for people, or as JSON for machines. Never a body, never a secret.
 
-use polyclaw_domain::config::{LogFormat, Observability};
+use polyclaw_domain::config::{LogFormat, LogLevel, Observability};
 use tracing_subscriber::EnvFilter;
 
-/// `RUST_LOG` wins over the config, for one start.
-pub fn start(settings: &Observability) {
-    let level = settings.log_level.as_str();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(quiet(level)));
+/// `RUST_LOG` wins over the config, for one start. `quiet`: a person looks on, who is told the rest otherwise.
+pub fn start(settings: &Observability, quiet: bool) {
+    let level =
+        if quiet && settings.log_level == LogLevel::Info { LogLevel::Warn } else { settings.log_level };
+    let level = level.as_str();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter(level)));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start in one process, as in tests, keeps the first.
     let _ = match settings.log_format {
@@ -16,7 +18,7 @@ pub fn start(settings: &Observability) {
 }
 
 /// Our own lines at the level asked for; libraries may show bodies and headers below `warn`.
-fn quiet(level: &str) -> String {
+fn filter(level: &str) -> String {
     let ours = ["polyclaw", "polyclaw_domain", "polyclaw_store", "polyclaw_engine", "polyclaw_provider"];
     let rest = ["polyclaw_tool", "polyclaw_channel", "polyclaw_server"];
     let each: Vec<String> = ours.iter().chain(&rest).map(|name| format!("{name}={level}")).collect();

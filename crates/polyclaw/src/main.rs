@@ -1,6 +1,7 @@
 //! The `polyclaw` binary.
 
 mod ask;
+mod bench;
 mod chat;
 mod choice;
 mod cli;
@@ -19,6 +20,7 @@ mod instance;
 mod log;
 mod output;
 mod settings;
+mod spawn;
 mod stream;
 
 use std::process::ExitCode;

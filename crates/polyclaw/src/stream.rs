@@ -8,8 +8,8 @@ use serde_json::Value;
 /// One live frame of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// Its number, to ask again from.
-    pub seq: Option<u64>,
+    /// Its number as the server wrote it, to ask again from.
+    pub id: Option<String>,
     pub kind: String,
     pub data: Value,
 }
@@ -66,8 +66,7 @@ fn read(block: &str) -> Option<Frame> {
     };
     let data: Value = serde_json::from_str(&field("data")?).ok()?;
     let kind = field("event").or_else(|| data["event"].as_str().map(str::to_owned))?;
-    let seq = field("id").and_then(|id| id.trim().parse().ok()).or_else(|| data["seq"].as_u64());
-    Some(Frame { seq, kind, data })
+    Some(Frame { id: field("id"), kind, data })
 }
 
 #[cfg(test)]
@@ -76,7 +75,8 @@ mod tests {
 
     #[test]
     fn frames_are_put_together_from_whatever_pieces_arrive() {
-        let wire = ": alive\n\nid: 7\nevent: turn.delta\ndata: {\"text\":\"ä\"}\n\nevent: x\r\ndata: {\"seq\":8}\r\n\r\n";
+        let wire =
+            ": alive\n\nid: 7\nevent: turn.delta\ndata: {\"text\":\"ä\"}\n\nevent: x\r\ndata: {}\r\n\r\n";
         for size in [1, 3, 1000] {
             let mut decoder = Decoder::default();
             let mut frames = Vec::new();
@@ -84,8 +84,9 @@ mod tests {
                 decoder.push(piece);
                 frames.extend(std::iter::from_fn(|| decoder.next()));
             }
-            let seen: Vec<_> = frames.iter().map(|frame| (frame.seq, frame.kind.as_str())).collect();
-            assert_eq!(seen, [(Some(7), "turn.delta"), (Some(8), "x")]);
+            let seen: Vec<_> =
+                frames.iter().map(|frame| (frame.id.as_deref(), frame.kind.as_str())).collect();
+            assert_eq!(seen, [(Some("7"), "turn.delta"), (None, "x")]);
             assert_eq!(frames[0].data["text"], "ä");
         }
     }

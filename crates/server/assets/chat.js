@@ -1,660 +1,513 @@
-// The chat page. What it shows is what the server stored, plus what streams right now: when a turn ends, its
-// streamed text goes and the stored message takes its place, so no reply is ever seen twice.
+// The chat page. It shows what the server stored, plus what streams right now: when a turn ends, its streamed
+// text goes and the stored message takes its place, so no reply is ever seen twice.
 "use strict";
 
 const TEXTS = {
   en: {
-    skip: "Skip to the message field", chats: "Chats", conversation: "Conversation", new_chat: "New chat",
-    no_sessions: "No chats yet.", untitled: "New chat", message: "Message", placeholder: "Write a message…",
-    send: "Send", stop: "Stop", keys: "Enter sends · Shift+Enter for a new line · /help for commands",
-    empty_title: "What shall we do?", empty_text: "Your conversation is kept on this machine.",
-    agent: "Agent", you: "You", language: "中文", copy: "Copy", copied: "Copied", retry: "Try again",
-    dismiss: "Dismiss", sending: "Sending…", not_sent: "Not sent.", starting: "Starting…",
-    waiting: "Waiting: taken up at the next step", waiting_next: "Waiting: answered next",
-    steered: "Set aside for your newer message. It goes on afterwards.", resumes: "Going on with the earlier task.",
-    restarted: "Another model starts over.", thinking: "Thinking…", silent: "Nothing to add.", stopped: "Stopped.",
-    running: "running", done: "done", error: "failed", arguments: "Arguments", result: "Result", from: "From",
-    ask: "Allow this?", allow: "Allow", deny: "Deny", approved: "Allowed.", denied: "Denied.", expired: "No longer asked.",
+    chats: "Chats", new_chat: "New chat", message: "Message", placeholder: "Write a message…", send: "Send", stop: "Stop",
+    keys: "Enter sends · Shift+Enter for a new line · /help for commands", agent: "Agent", you: "You",
+    empty_title: "What shall we do?", empty_text: "What is said here is kept on the machine that runs Polyclaw.",
+    language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", dismiss: "Dismiss",
+    sending: "Sending…", not_sent: "Not sent.", waiting: "Waiting: taken up at the next step",
+    resumes: "Going on with the earlier task.",
+    steered: "Set aside for your newer message; it goes on afterwards.",
+    silent: "Nothing to add.", stopped: "Stopped.", running: "running", done: "done", error: "failed",
+    arguments: "Arguments", result: "Result", ask: "May it run", allow: "Allow", deny: "Deny",
     lost: "The connection is lost. Trying again…", offline: "The server does not answer.",
-    offline_hint: "What you wrote is kept and sent when it is back.", now: "just now",
-    gate_title: "This link needs a token",
-    gate_why: "This page is open only to those who have the token of this instance; yours is missing or wrong.",
-    gate_hint: "Use the link that \"polyclaw up\" prints, or paste the token, which is the file \"token\" in the home folder of the instance.",
-    gate_label: "Token", gate_open: "Open",
+    offline_hint: "What you wrote is kept here and sent when it is back.",
+    gate_title: "This page needs a token", gate_label: "Token", gate_open: "Open",
+    gate_why: "It is open only to those who have the token of this instance. Yours is missing or wrong.",
+    gate_hint: "Use the link that “polyclaw up” prints, or paste the token: it is the file “token” in the instance's home folder.",
   },
   zh: {
-    skip: "跳到输入框", chats: "对话列表", conversation: "对话", new_chat: "新对话",
-    no_sessions: "还没有对话。", untitled: "新对话", message: "消息", placeholder: "输入消息…",
-    send: "发送", stop: "停止", keys: "Enter 发送 · Shift+Enter 换行 · /help 查看命令",
-    empty_title: "今天做点什么？", empty_text: "对话保存在这台机器上。",
-    agent: "智能体", you: "你", language: "English", copy: "复制", copied: "已复制", retry: "重试",
-    dismiss: "关闭", sending: "正在发送…", not_sent: "未发送。", starting: "正在开始…",
-    waiting: "等待中：将在下一步处理", waiting_next: "等待中：接下来回答",
-    steered: "先处理你的新消息，之后继续。", resumes: "继续之前的任务。",
-    restarted: "换用另一个模型重新开始。", thinking: "思考中…", silent: "没有要补充的。", stopped: "已停止。",
-    running: "运行中", done: "完成", error: "失败", arguments: "参数", result: "结果", from: "来自",
-    ask: "允许执行吗？", allow: "允许", deny: "拒绝", approved: "已允许。", denied: "已拒绝。", expired: "已不再询问。",
+    chats: "对话列表", new_chat: "新对话", message: "消息", placeholder: "输入消息…", send: "发送", stop: "停止",
+    keys: "Enter 发送 · Shift+Enter 换行 · /help 查看命令", agent: "智能体", you: "你",
+    empty_title: "今天做点什么？", empty_text: "对话保存在运行 Polyclaw 的机器上。",
+    language: "English", copy: "复制", copied: "已复制", retry: "重试", dismiss: "关闭",
+    sending: "正在发送…", not_sent: "未发送。", waiting: "等待中：将在下一步处理",
+    resumes: "继续之前的任务。",
+    steered: "先处理你的新消息，之后继续。",
+    silent: "没有要补充的。", stopped: "已停止。", running: "运行中", done: "完成", error: "失败",
+    arguments: "参数", result: "结果", ask: "是否允许运行", allow: "允许", deny: "拒绝",
     lost: "连接已断开，正在重试…", offline: "服务器没有响应。",
-    offline_hint: "你写的内容已保留，恢复后会发送。", now: "刚刚",
-    gate_title: "此链接需要令牌",
-    gate_why: "只有持有本实例令牌的人才能打开此页面；你的令牌缺失或不正确。",
+    offline_hint: "你写的内容已保留，恢复后会发送。",
+    gate_title: "此页面需要令牌", gate_label: "令牌", gate_open: "打开",
+    gate_why: "只有持有本实例令牌的人才能打开。你的令牌缺失或不正确。",
     gate_hint: "请使用 “polyclaw up” 显示的链接，或粘贴令牌：它在实例主目录的 “token” 文件中。",
-    gate_label: "令牌", gate_open: "打开",
   },
 };
 const PAUSES = [500, 1000, 2000, 4000, 8000, 16000, 30000];
-const EVENTS = ["message.accepted", "turn.started", "turn.delta", "turn.reasoning", "turn.restarted", "tool.started",
-  "tool.output", "tool.ended", "approval.asked", "approval.decided", "turn.ended", "session.changed", "replay.gap"];
-const LONGEST_MARKED = 20000;
 
 const $ = (id) => document.getElementById(id);
-const remembered = (() => { try { return localStorage.getItem("polyclaw.language"); } catch { return null; } })();
-let language = TEXTS[remembered] ? remembered : navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
+const stored = (() => { try { return localStorage.getItem("polyclaw.language"); } catch { return null; } })();
+let language = TEXTS[stored] ? stored : navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 const t = (name) => TEXTS[language][name] ?? name;
 
-/** One open conversation; opening another makes a new one, and what arrives for the old one is dropped. */
-function conversation(key) {
-  return { key, session: null, stored: new Map(), cards: new Map(), turns: new Map(), settled: new Set(),
-    open: new Set(), cursor: 0, last: null, source: null, failures: 0, timer: null, refreshing: null, again: false };
-}
-let chat = conversation(null);
+/** One open chat. Opening another makes a new one, and what still arrives for the old one is dropped. */
+const chatOf = (key) => ({
+  key, session: null, model: null, messages: new Map(), cards: new Map(), turns: new Map(), settled: new Set(),
+  unfolded: new Set(), cursor: 0, last: null, source: null, failures: 0, timer: null, refreshing: false, again: false,
+});
+let chat = chatOf(null);
 let sessions = [];
-let pending = [];
+let outgoing = [];
 
-// ---- elements ---------------------------------------------------------------------------------------------
+// Elements. Text only ever becomes text: nothing here parses HTML.
 
 function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name === "on") for (const [event, run] of Object.entries(value)) node.addEventListener(event, run);
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== undefined && value !== null && value !== false) node.setAttribute(name, value);
+    if (name === "click") node.addEventListener(name, value);
+    else if (value !== undefined && value !== null) node.setAttribute(name, value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
+  node.append(...children);
   return node;
 }
 
-const button = (text, click, kind) => el("button", { type: "button", class: kind, on: { click } }, text);
-const note = (text, kind = "") => el("p", { class: `note ${kind}`.trim() }, text);
+const button = (text, click, kind) => el("button", { type: "button", class: kind, click }, text);
+const when = (time, style) => new Date(time).toLocaleString(language, style);
+const note = (text, kind = "") => el("p", { class: `note ${kind}` }, text);
 
 function translate() {
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   for (const node of document.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
-  for (const node of document.querySelectorAll("[data-t-label]")) node.setAttribute("aria-label", t(node.dataset.tLabel));
-  for (const node of document.querySelectorAll("[data-t-placeholder]")) node.placeholder = t(node.dataset.tPlaceholder);
-  $("language").textContent = t("language");
-  $("language").lang = language === "zh" ? "en" : "zh-CN";
+  for (const id of ["side", "menu"]) $(id).ariaLabel = t("chats");
+  $("composer-text").placeholder = t("placeholder");
 }
 
-// ---- light markdown, as elements --------------------------------------------------------------------------
+// Light markdown.
 
 const FENCE = /^\s{0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
-const HEADING = /^(#{1,6})\s+(.+?)\s*#*$/;
-const RULE = /^\s{0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$/;
+const HEADING = /^(#{1,6})\s+(.+)$/;
+const RULE = /^\s{0,3}([-*_])(\s*\1){2,}\s*$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const QUOTE = /^\s{0,3}>\s?/;
-const MARK = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*(?=\S)([\s\S]+?)\*\*|\[([^\[\]\n]+)\]\(([^\s()]+(?:\([^\s()]*\)[^\s()]*)*)\)|https?:\/\/[^\s<>"'`，。；：！？、）】」]+/g;
+const MARK = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*(?=\S)([\s\S]+?)\*\*|\[([^[\]\n]+)\]\(([^\s()]+(?:\([^\s()]*\)[^\s()]*)*)\)|https?:\/\/[^\s<>"'`，。；：！？、）】」]+/g;
+const isBlock = (line) => [FENCE, HEADING, RULE, ITEM, QUOTE].some((start) => start.test(line));
 
 function markdown(text, depth = 0) {
-  const out = document.createDocumentFragment();
+  const out = new DocumentFragment();
   const lines = text.replace(/\r\n?/g, "\n").split("\n");
   for (let at = 0; at < lines.length;) {
-    if (!lines[at].trim()) { at += 1; continue; }
     const end = blockEnd(lines, at);
-    out.append(block(lines.slice(at, end), depth));
+    if (lines[at].trim()) out.append(block(lines.slice(at, end), depth));
     at = end;
   }
   return out;
 }
 
-const startsBlock = (line) => FENCE.test(line) || HEADING.test(line) || RULE.test(line) || ITEM.test(line) || QUOTE.test(line);
-
 /** The line after the block that starts at `at`. */
 function blockEnd(lines, at) {
   const fence = FENCE.exec(lines[at]);
-  let end = at + 1;
-  if (fence) {
-    while (end < lines.length && !lines[end].trim().startsWith(fence[1])) end += 1;
-    return Math.min(end + 1, lines.length);
-  }
-  if (HEADING.test(lines[at]) || RULE.test(lines[at])) return end;
-  if (QUOTE.test(lines[at])) {
-    while (end < lines.length && QUOTE.test(lines[end])) end += 1;
-  } else if (ITEM.test(lines[at])) {
-    const goesOn = (n) => ITEM.test(lines[n]) || /^\s{2,}\S/.test(lines[n]);
-    while (end < lines.length && (goesOn(end) || (lines[end].trim() ? !startsBlock(lines[end]) && !!lines[end - 1].trim() : end + 1 < lines.length && goesOn(end + 1)))) end += 1;
-  } else {
-    while (end < lines.length && lines[end].trim() && !startsBlock(lines[end])) end += 1;
-  }
-  return end;
+  const until = (stop) => { let end = at + 1; while (end < lines.length && !stop(end)) end += 1; return end; };
+  if (fence) return Math.min(until((n) => lines[n].trim().startsWith(fence[1])) + 1, lines.length);
+  if (!lines[at].trim() || HEADING.test(lines[at]) || RULE.test(lines[at])) return at + 1;
+  if (QUOTE.test(lines[at])) return until((n) => !QUOTE.test(lines[n]));
+  if (!ITEM.test(lines[at])) return until((n) => !lines[n].trim() || isBlock(lines[n]));
+  const inList = (line = "") => ITEM.test(line) || /^\s{2,}\S/.test(line);
+  return until((n) => !inList(lines[n]) && !(lines[n].trim() ? lines[n - 1].trim() && !isBlock(lines[n]) : inList(lines[n + 1])));
 }
 
 function block(lines, depth) {
-  const first = lines[0];
+  const [first] = lines;
   const fence = FENCE.exec(first);
-  const heading = HEADING.exec(first);
   if (fence) {
     const closed = lines.length > 1 && lines.at(-1).trim().startsWith(fence[1]);
     return codeBlock(fence[2], lines.slice(1, closed ? -1 : undefined).join("\n"));
   }
+  const heading = HEADING.exec(first);
   if (heading) return el(heading[1].length < 3 ? "h3" : "h4", {}, inline(heading[2]));
   if (RULE.test(first)) return el("hr");
   if (depth < 6 && QUOTE.test(first)) {
     return el("blockquote", {}, markdown(lines.map((line) => line.replace(QUOTE, "")).join("\n"), depth + 1));
   }
-  if (depth < 6 && ITEM.test(first)) return list(lines, depth);
-  return el("p", {}, inline(lines.join("\n")));
+  return depth < 6 && ITEM.test(first) ? list(lines, depth) : el("p", {}, inline(lines.join("\n")));
 }
 
 function list(lines, depth) {
   const [, indent, marker] = ITEM.exec(lines[0]);
-  const numbered = /\d/.test(marker);
+  const inner = new RegExp(`^\\s{0,${indent.length + marker.length + 1}}`);
   const items = [];
   for (const line of lines) {
     const item = ITEM.exec(line);
     if (item && item[1].length <= indent.length + 1) items.push([item[3]]);
-    else items.at(-1).push(line.replace(new RegExp(`^\\s{0,${indent.length + marker.length + 1}}`), ""));
+    else items.at(-1).push(line.replace(inner, ""));
   }
-  const start = numbered && parseInt(marker, 10) !== 1 ? parseInt(marker, 10) : undefined;
-  return el(numbered ? "ol" : "ul", { start }, ...items.map((item) => listItem(item, depth)));
-}
-
-function listItem(lines, depth) {
-  if (lines.length === 1) return el("li", {}, inline(lines[0]));
-  return el("li", {}, markdown(lines.join("\n"), depth + 1));
+  const nodes = items.map((item) => el("li", {}, item.length > 1 ? markdown(item.join("\n"), depth + 1) : inline(item[0])));
+  return /\d/.test(marker) ? el("ol", { start: parseInt(marker, 10) }, ...nodes) : el("ul", {}, ...nodes);
 }
 
 function codeBlock(name, code) {
-  const copy = button(t("copy"), async () => {
-    await navigator.clipboard.writeText(code).catch(() => {});
-    copy.textContent = t("copied");
-    setTimeout(() => { copy.textContent = t("copy"); }, 1500);
-  });
-  const bar = el("div", { class: "bar" }, el("span", {}, name || "text"), copy);
-  return el("div", { class: "code" }, bar, el("pre", { tabindex: "0" }, el("code", {}, code)));
+  const copy = button(t("copy"), () => navigator.clipboard.writeText(code).then(() => { copy.textContent = t("copied"); }, () => {}));
+  return el("div", { class: "code" }, el("div", { class: "bar" }, el("span", {}, name), copy),
+    el("pre", { tabindex: 0 }, el("code", {}, code)));
 }
 
 function inline(text) {
-  const out = document.createDocumentFragment();
-  if (text.length > LONGEST_MARKED) { out.append(text); return out; }
+  const out = new DocumentFragment();
+  const plain = (words) => words.split("\n").forEach((line, n) => out.append(...(n ? [el("br")] : []), line));
   let from = 0;
-  for (const found of text.matchAll(MARK)) {
-    breaks(out, text.slice(from, found.index));
-    out.append(marked(found));
+  // Marks in a very long paragraph are not worth a page that hangs.
+  for (const found of text.length > 20000 ? [] : text.matchAll(MARK)) {
+    plain(text.slice(from, found.index));
+    out.append(...marked(found));
     from = found.index + found[0].length;
   }
-  breaks(out, text.slice(from));
+  plain(text.slice(from));
   return out;
-}
-
-function breaks(out, text) {
-  text.split("\n").forEach((line, n) => { if (n) out.append(el("br")); out.append(line); });
 }
 
 function marked([whole, , code, bold, label, address]) {
-  if (code !== undefined) return el("code", {}, code);
-  if (bold !== undefined) return el("strong", {}, inline(bold));
-  if (label !== undefined) return link(address, label, whole);
-  const end = whole.match(/[.,;:!?)\]*]*$/)[0];
-  const plain = whole.slice(0, whole.length - end.length);
-  const out = document.createDocumentFragment();
-  out.append(link(plain, plain, plain), end);
-  return out;
+  if (code !== undefined) return [el("code", {}, code)];
+  if (bold !== undefined) return [el("strong", {}, inline(bold))];
+  if (label !== undefined) return [link(address, label, whole)];
+  const end = /[.,;:!?)\]*]*$/.exec(whole).index;
+  return [link(whole.slice(0, end), whole.slice(0, end), whole.slice(0, end)), whole.slice(end)];
 }
 
 /** A link only if it leads to the web; anything else stays the text it was. */
 function link(address, label, otherwise) {
-  let url = null;
-  try { url = new URL(address); } catch { /* not an address */ }
-  if (!url || !["http:", "https:"].includes(url.protocol)) return document.createTextNode(otherwise);
-  return el("a", { href: url.href, target: "_blank", rel: "noopener noreferrer" }, label);
+  if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) return otherwise;
+  return el("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, label);
 }
 
-// ---- the server -------------------------------------------------------------------------------------------
-
-class Problem extends Error {
-  constructor(status, code, message, hint) { super(message); Object.assign(this, { status, code, hint }); }
-}
+// The server.
 
 async function api(method, path, body) {
-  let response;
-  const headers = body === undefined ? {} : { "content-type": "application/json" };
-  try {
-    response = await fetch(`api/v1${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
-  } catch {
-    throw new Problem(0, "offline", t("offline"), t("offline_hint"));
-  }
+  const problem = (status, fields) => Object.assign(new Error(), { status, ...fields });
+  const options = { method, headers: body && { "content-type": "application/json" }, body: body && JSON.stringify(body) };
+  const response = await fetch(`api/v1${path}`, options).catch(() => {
+    throw problem(0, { message: t("offline"), hint: t("offline_hint") });
+  });
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  const { code = "", message = `${response.status} ${response.statusText}`, hint } = answer.error ?? {};
   if (response.status === 401) showGate();
-  throw new Problem(response.status, code, message, hint);
+  throw problem(response.status, answer.error ?? { message: `${response.status} ${response.statusText}` });
 }
 
-const path = (rest = "", key = chat.key) => `/sessions/${encodeURIComponent(key)}${rest}`;
+const at = (mine, rest = "") => `/sessions/${encodeURIComponent(mine.key)}${rest}`;
 
-function showProblem(problem) {
-  if (problem.status === 401) return;
-  const words = el("div", {}, problem.message);
-  if (problem.hint) words.append(el("div", { class: "hint" }, problem.hint));
+function showProblem({ status, message, hint }) {
+  if (status === 401) return;
   const close = button("×", () => { $("problem").hidden = true; $("composer-text").focus(); });
-  close.setAttribute("aria-label", t("dismiss"));
-  $("problem").replaceChildren(words, close);
+  close.ariaLabel = t("dismiss");
+  const stays = nearEnd();
+  $("problem").replaceChildren(el("div", {}, message, el("div", { class: "hint" }, hint ?? "")), close);
   $("problem").hidden = false;
+  toEnd(stays);
 }
 
 function showGate() {
-  closeStream(chat);
+  disconnect(chat);
   $("app").hidden = true;
   $("gate").hidden = false;
   $("gate-token").focus();
 }
 
-// ---- the list of chats ------------------------------------------------------------------------------------
+// The list of chats.
 
 async function loadSessions() {
-  const found = [];
-  let cursor = null;
-  do {
-    const at = cursor ? `&cursor=${encodeURIComponent(cursor)}` : "";
-    const page = await api("GET", `/sessions?limit=200${at}`);
-    found.push(...page.sessions);
-    cursor = page.next_cursor ?? null;
-  } while (cursor && found.length < 1000);
-  sessions = found.filter((one) => !one.owner_session_key);
+  const page = await api("GET", "/sessions?limit=1000");
+  sessions = page.sessions.filter((one) => !one.owner_session_key);
   sessions.sort((a, b) => Date.parse(b.updated_at) - Date.parse(a.updated_at));
   showSessions();
 }
 
 function showSessions() {
-  const kept = document.activeElement?.dataset?.key;
+  const focused = document.activeElement?.dataset.key;
   $("sessions").replaceChildren(...sessions.map(sessionItem));
-  $("no-sessions").hidden = sessions.length > 0;
-  if (kept) $("sessions").querySelector(`[data-key="${CSS.escape(kept)}"]`)?.focus();
+  if (focused) $("sessions").querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
 function sessionItem(one) {
-  const sub = [one.active_agent_id ?? one.agent_id, one.running_turn_id ? t("running") : age(one.updated_at)];
-  if (one.channel && one.channel !== "web") sub.unshift(one.channel);
+  const facts = [one.channel === "web" ? null : one.channel, one.active_agent_id, one.running_turn_id ? t("running") : when(one.updated_at, { dateStyle: "short", timeStyle: "short" })];
   return el("li", {}, el("button", {
     type: "button", "data-key": one.session_key, "aria-current": one.session_key === chat.key ? "true" : null,
-    on: { click: () => { toggleSide(false); openChat(one.session_key); } },
-  }, el("span", { class: "name" }, one.title || t("untitled")), el("span", { class: "sub" }, sub.filter(Boolean).join(" · "))));
+    click: () => { toggleSide(false); openChat(one.session_key); },
+  }, el("span", { class: "name" }, one.title || t("new_chat")), el("span", { class: "sub" }, facts.filter(Boolean).join(" · "))));
 }
 
-function age(when) {
-  const minutes = Math.round((Date.now() - Date.parse(when)) / 60000);
-  if (!(minutes >= 1)) return t("now");
-  const words = new Intl.RelativeTimeFormat(language, { style: "short" });
-  if (minutes < 60) return words.format(-minutes, "minute");
-  if (minutes < 1440) return words.format(-Math.round(minutes / 60), "hour");
-  return words.format(-Math.round(minutes / 1440), "day");
-}
+// Opening a chat: read what is stored, then follow the stream.
 
-// ---- opening a conversation -------------------------------------------------------------------------------
-
-function openChat(key, { focus = true } = {}) {
-  closeStream(chat);
-  chat = conversation(key);
-  pending = pending.filter((one) => one.state === "sending");
-  history.replaceState(null, "", key ? `#${encodeURIComponent(key)}` : location.pathname);
-  for (const id of ["stored", "turns"]) $(id).replaceChildren();
+function openChat(key) {
+  disconnect(chat);
+  chat = chatOf(key);
+  history.replaceState(null, "", key ? `#/${encodeURIComponent(key)}` : location.pathname);
+  $("stored").replaceChildren();
+  $("turns").replaceChildren();
   $("problem").hidden = $("line").hidden = true;
   show();
   showSessions();
-  if (focus) $("composer-text").focus();
   if (key) load(chat);
 }
 
-/** Reads everything stored, then follows the stream. Also the way back after a lost connection. */
+/** Also the way back after a lost connection or missed frames; in the latter case the stream is still there. */
 async function load(mine) {
   try {
-    const messages = await transcript(mine, mine.cursor);
-    const [session, backlog, asked] = await Promise.all([
-      api("GET", path("", mine.key)), api("GET", path("/backlog", mine.key)), api("GET", "/approvals"),
-    ]);
+    const messages = await transcript(mine);
+    const [session, backlog, { approvals }, { turns }] = await Promise.all([api("GET", at(mine)), api("GET", at(mine, "/backlog")),
+      api("GET", "/approvals"), api("GET", `/turns?limit=1&state=done&session=${encodeURIComponent(mine.key)}`)]);
     if (mine !== chat) return;
-    begin(mine, messages, session, backlog);
-    for (const one of asked.approvals ?? []) if (one.session_key === mine.key && one.state === "pending") showAsk(mine, one);
+    const running = session.running_turn_id;
+    const goesOn = mine.last !== null && mine.turns.get(running)?.started;
+    for (const id of [...mine.turns.keys()]) if (!goesOn || id !== running) dropTurn(mine, id);
+    keepAll(mine, messages);
+    Object.assign(mine, { session, model: turns[0]?.model, settled: new Set([...mine.messages.values()].map((one) => one.turn_id)) });
+    mine.settled.delete(running);
+    if (running) turn(mine, running).started = true;
+    for (const one of backlog.waiting) accept(mine, one.turn_id, one.id, one.text);
+    for (const one of approvals) if (one.session_key === mine.key) ask(mine, one);
     show();
     toEnd(true);
-    follow(mine);
-    resend();
+    if (!mine.source) follow(mine);
   } catch (problem) {
-    if (mine !== chat) return;
+    if (mine !== chat || problem.status === 401) return;
     if (problem.status === 404) { openChat(null); showProblem(problem); } else lost(mine);
   }
 }
 
-async function transcript(mine, after) {
+async function transcript(mine) {
   const found = [];
-  for (let page = null; !page || page.length === 500;) {
-    ({ messages: page } = await api("GET", path(`/transcript?after=${after}&limit=500`, mine.key)));
-    found.push(...page);
-    after = page.at(-1)?.ticket ?? after;
+  for (let after = mine.cursor; after !== null;) {
+    const page = await api("GET", at(mine, `/transcript?after=${after}&limit=500`));
+    found.push(...page.messages);
+    after = page.next_after ?? null;
   }
   return found;
 }
 
-function begin(mine, messages, session, backlog) {
-  mine.session = session;
-  const running = session.running_turn_id ?? null;
-  const keepsStreaming = mine.last !== null && mine.turns.get(running)?.started;
-  for (const id of [...mine.turns.keys()]) if (!(keepsStreaming && id === running)) dropTurn(mine, id);
-  store(mine, messages);
-  mine.settled = new Set([...mine.stored.values()].map((one) => one.message.turn_id));
-  mine.settled.delete(running);
-  if (running) turn(mine, running).started = true;
-  for (const message of backlog.messages ?? []) {
-    mine.settled.delete(message.turn_id);
-    accept(mine, message.turn_id, message.id, message.text);
-  }
-}
-
-function store(mine, messages) {
-  for (const message of messages) keep(mine, message);
-  const busy = [...mine.turns.values()].some((one) => !one.ended);
-  if (!busy) mine.cursor = Math.max(mine.cursor, ...[...mine.stored.values()].map((one) => one.message.ticket));
-}
-
 /** After a turn ended: its stored messages take the place of what was streamed. */
-function refresh(mine) {
-  if (mine.refreshing) { mine.again = true; return; }
-  mine.refreshing = (async () => {
-    do {
+async function refresh(mine) {
+  mine.again = true;
+  if (mine.refreshing) return;
+  mine.refreshing = true;
+  try {
+    while (mine.again) {
       mine.again = false;
-      const ended = [...mine.turns.values()].filter((one) => one.ended).map((one) => one.id);
-      const messages = await transcript(mine, mine.cursor);
-      const session = await api("GET", path("", mine.key));
+      const ended = [...mine.turns.values()].filter((one) => one.ended);
+      const messages = await transcript(mine);
+      const session = await api("GET", at(mine));
       if (mine !== chat) return;
       const stays = nearEnd();
-      for (const id of ended) { dropTurn(mine, id); mine.settled.add(id); }
+      for (const { id } of ended) { dropTurn(mine, id); mine.settled.add(id); }
       mine.session = session;
-      store(mine, messages);
+      keepAll(mine, messages);
       show();
       toEnd(stays);
-    } while (mine.again);
-    loadSessions().catch(() => {});
-  })().catch(() => {}).finally(() => { mine.refreshing = null; });
+    }
+    await loadSessions();
+  } catch { /* the stream breaks too, and its way back reads everything */ } finally { mine.refreshing = false; }
 }
 
-// ---- the stream -------------------------------------------------------------------------------------------
-
 function follow(mine) {
-  closeStream(mine);
-  const source = new EventSource(`api/v1${path(`/stream?after=${encodeURIComponent(mine.last ?? 0)}`, mine.key)}`);
-  mine.source = source;
-  const take = (event) => {
+  disconnect(mine);
+  const source = mine.source = new EventSource(`api/v1${at(mine, `/stream?after=${encodeURIComponent(mine.last ?? 0)}`)}`);
+  source.onmessage = (event) => {
     if (mine !== chat || mine.source !== source) return;
     if (event.lastEventId) mine.last = event.lastEventId;
-    const frame = JSON.parse(event.data || "{}");
-    receive(mine, { ...frame, event: frame.event ?? event.type });
+    receive(mine, JSON.parse(event.data));
   };
-  for (const name of [...EVENTS, "message"]) source.addEventListener(name, take);
-  source.onopen = () => { mine.failures = 0; $("line").hidden = true; };
+  source.onopen = () => { mine.failures = 0; $("line").hidden = true; resend(); };
   source.onerror = () => { if (mine === chat && mine.source === source) lost(mine); };
 }
 
-function closeStream(mine) {
+function disconnect(mine) {
   mine.source?.close();
   mine.source = null;
   clearTimeout(mine.timer);
 }
 
 function lost(mine) {
-  closeStream(mine);
+  disconnect(mine);
   const pause = PAUSES[Math.min(mine.failures, PAUSES.length - 1)];
   mine.failures += 1;
-  $("line").textContent = t("lost");
-  $("line").hidden = mine.failures < 2;
-  mine.timer = setTimeout(() => { if (mine === chat) load(mine); }, pause * (0.8 + 0.4 * Math.random()));
+  $("line").hidden = false;
+  mine.timer = setTimeout(() => load(mine), pause * (0.8 + 0.4 * Math.random()));
 }
 
 function receive(mine, frame) {
-  if (frame.event === "replay.gap") { gap(mine); return; }
-  if (frame.event === "session.changed") { refresh(mine); return; }
-  if (frame.event === "turn.ended") { end(mine, frame); return; }
-  if (mine.settled.has(frame.turn_id)) return;
+  const { event } = frame;
+  if (event === "replay.gap") { mine.last = null; load(mine); return; }
+  if (event === "session.changed") { refresh(mine); return; }
+  if (event !== "turn.ended" && mine.settled.has(frame.turn_id)) return;
   const stays = nearEnd();
-  FRAMES[frame.event]?.(mine, frame);
+  FRAMES[event]?.(mine, frame, frame.turn_id && event !== "turn.ended" ? turn(mine, frame.turn_id) : null);
+  show();
   toEnd(stays);
 }
 
-/** Frames are missing: what was streamed cannot be trusted, what is stored can. */
-function gap(mine) {
-  if (mine.last === null && mine.turns.size === 0) return;
-  for (const id of [...mine.turns.keys()]) dropTurn(mine, id);
-  mine.last = null;
-  refreshWhole(mine);
-}
-
-async function refreshWhole(mine) {
-  const backlog = await api("GET", path("/backlog", mine.key)).catch(() => ({}));
-  const messages = await transcript(mine, mine.cursor).catch(() => null);
-  const session = await api("GET", path("", mine.key)).catch(() => null);
-  if (mine !== chat) return;
-  if (!messages || !session) { lost(mine); return; }
-  begin(mine, messages, session, backlog);
-  show();
-}
-
 const FRAMES = {
-  "message.accepted": (mine, frame) => { accept(mine, frame.turn_id, frame.message_id, frame.text); show(); },
-  "turn.started": (mine, frame) => {
-    const one = turn(mine, frame.turn_id);
+  "message.accepted": (mine, frame) => accept(mine, frame.turn_id, frame.message_id, frame.text),
+  "turn.started": (mine, frame, one) => {
     Object.assign(one, { started: true, whole: true, agent: frame.agent_id });
-    clearOutput(one);
-    if (frame.resumes?.length) one.output.append(note(t("resumes")));
-    show();
-  },
-  "turn.delta": (mine, frame) => addText(mine, turn(mine, frame.turn_id), frame.text),
-  "turn.reasoning": (mine, frame) => { turn(mine, frame.turn_id).started = true; show(); },
-  "turn.restarted": (mine, frame) => {
-    const one = turn(mine, frame.turn_id);
     dropText(one);
-    one.output.append(note(t("restarted")));
+    dropCards(mine, one.id);
+    one.output.replaceChildren(...(frame.resumes.length ? [note(t("resumes"))] : []));
   },
-  "tool.started": (mine, frame) => {
-    const one = turn(mine, frame.turn_id);
-    const known = mine.cards.get(cardId(frame.turn_id, frame.call_id));
-    if (known) { dropText(one); return; }
+  "turn.delta": (mine, frame, one) => addText(one, frame.text),
+  "turn.restarted": (mine, frame, one) => dropText(one),
+  "tool.started": (mine, frame, one) => {
+    // A call that is stored already has its card, and the text before it is stored with it.
+    if (mine.cards.has(`${one.id} ${frame.call_id}`)) { dropText(one); return; }
     endText(one);
-    one.output.append(card(mine, frame.turn_id, { id: frame.call_id, name: frame.name, arguments: frame.arguments }));
-    show();
+    one.output.append(card(mine, one.id, { ...frame, id: frame.call_id }, false));
   },
-  "tool.output": (mine, frame) => mine.cards.get(cardId(frame.turn_id, frame.call_id))?.add(frame.text),
-  "tool.ended": (mine, frame) => mine.cards.get(cardId(frame.turn_id, frame.call_id))?.end(frame.text, frame.is_error),
-  "approval.asked": (mine, frame) => { showAsk(mine, frame); show(); },
-  "approval.decided": (mine, frame) => {
-    const box = document.querySelector(`[data-ask="${CSS.escape(frame.approval_id)}"]`);
-    box?.replaceWith(note(t(frame.state)));
+  "tool.output": (mine, frame) => mine.cards.get(`${frame.turn_id} ${frame.call_id}`)?.add(frame.text),
+  "tool.ended": (mine, frame) => mine.cards.get(`${frame.turn_id} ${frame.call_id}`)?.end(frame.text, frame.is_error),
+  "approval.asked": (mine, frame) => ask(mine, frame),
+  "approval.decided": (mine, frame) => askNode(frame.approval_id)?.remove(),
+  "turn.ended": (mine, frame) => {
+    const one = mine.turns.get(frame.turn_id);
+    if (!one && mine.messages.has(frame.message_id)) return;
+    if (one) one.ended = true;
+    if (one && frame.text) $("announcer").textContent = frame.text;
+    if (one && frame.state === "steered") { endText(one); one.output.append(note(t("steered"))); }
+    mine.model = frame.model ?? mine.model;
+    refresh(mine);
   },
 };
 
-function end(mine, frame) {
-  const one = mine.turns.get(frame.turn_id);
-  if (one) one.ended = true;
-  const known = frame.message_id && mine.stored.has(frame.message_id);
-  if (known && !one) return;
-  if (frame.state === "steered" && one) { endText(one); one.output.append(note(t("steered"))); }
-  if (frame.text && one) $("announcer").textContent = frame.text;
-  refresh(mine);
-  show();
-}
-
-// ---- turns that run or wait -------------------------------------------------------------------------------
+// Turns that run or wait.
 
 function turn(mine, id) {
-  let one = mine.turns.get(id);
-  if (!one) {
-    const inputs = el("div", { class: "inputs" });
-    const output = el("div", { class: "output" });
+  if (!mine.turns.has(id)) {
+    const [inputs, output] = [el("div"), el("div")];
     const reply = el("div", { class: "message reply" }, el("div", { class: "who" }), output);
-    one = { id, inputs: new Map(), started: false, ended: false, whole: false, text: null, agent: null,
-      node: el("div", { class: "turn" }, inputs, reply), list: inputs, reply, output };
-    mine.turns.set(id, one);
-    $("turns").append(one.node);
+    const node = el("div", {}, inputs, reply);
+    mine.turns.set(id, { id, node, inputs, reply, output, waiting: new Map(), started: false, ended: false, whole: false, text: null });
+    $("turns").append(node);
   }
-  return one;
+  return mine.turns.get(id);
 }
 
 function dropTurn(mine, id) {
   const one = mine.turns.get(id);
-  clearTimeout(one?.text?.timer);
-  one?.node.remove();
+  dropText(one);
+  dropCards(mine, id);
+  one.node.remove();
   mine.turns.delete(id);
-  for (const [name, value] of mine.cards) if (value.turn === id && !value.stored) mine.cards.delete(name);
 }
 
-/** A message that was accepted: shown here until its turn is stored, in place of the one still being sent. */
+function dropCards(mine, id) {
+  for (const [name, one] of mine.cards) if (one.turn === id && !one.stored) mine.cards.delete(name);
+}
+
+/** An accepted message, shown here until its turn is stored, in place of the one still being sent. */
 function accept(mine, turnId, id, text) {
-  if (mine.stored.has(id)) return;
-  const sent = pending.find((one) => one.key === mine.key && (one.message === id || (!one.message && one.text === text.trim())));
-  if (sent) pending = pending.filter((one) => one !== sent);
+  if (mine.messages.has(id)) return;
+  const sent = outgoing.find((one) => one.key === mine.key && one.text === text.trim());
+  outgoing = outgoing.filter((one) => one !== sent);
   const one = turn(mine, turnId);
-  if (!one.inputs.has(id)) {
-    const node = bubble(text);
-    one.inputs.set(id, node);
-    one.list.append(node);
-  }
+  if (one.waiting.has(id)) return;
+  one.waiting.set(id, bubble(text));
+  one.inputs.append(one.waiting.get(id));
 }
 
-function addText(mine, one, text) {
-  if (!one.started) { one.started = true; show(); }
+function addText(one, text) {
+  one.started = true;
   if (!one.text) {
-    const node = el("div", { class: "text live" });
-    one.text = { node, text: one.whole ? "" : "… ", timer: null };
+    one.text = { node: el("div", { class: "text live" }), words: one.whole ? "" : "… ", timer: null };
     one.whole = true;
-    one.output.append(node);
-    one.reply.classList.remove("live");
+    one.output.append(one.text.node);
   }
   const live = one.text;
-  live.text += text;
+  live.words += text;
   live.timer ??= setTimeout(() => {
     const stays = nearEnd();
     live.timer = null;
-    live.node.replaceChildren(markdown(live.text));
+    live.node.replaceChildren(markdown(live.words));
     toEnd(stays);
-  }, Math.min(16 + live.text.length / 100, 400));
+  }, Math.min(16 + live.words.length / 100, 400));
 }
 
 function endText(one) {
-  if (!one.text) return;
-  clearTimeout(one.text.timer);
-  one.text.node.replaceChildren(markdown(one.text.text));
-  one.text.node.classList.remove("live");
+  clearTimeout(one.text?.timer);
+  one.text?.node.replaceChildren(markdown(one.text.words));
+  one.text?.node.classList.remove("live");
   one.text = null;
 }
 
 function dropText(one) {
-  clearTimeout(one.text?.timer);
   one.text?.node.remove();
-  one.text = null;
+  endText(one);
 }
 
-function clearOutput(one) {
-  dropText(one);
-  one.output.replaceChildren();
-  for (const [name, value] of chat.cards) if (value.turn === one.id && !value.stored) chat.cards.delete(name);
-}
+const askNode = (id) => document.querySelector(`[data-ask="${CSS.escape(id)}"]`);
 
-function showAsk(mine, asked) {
+function ask(mine, asked) {
   const id = asked.approval_id ?? asked.id;
-  if (document.querySelector(`[data-ask="${CSS.escape(id)}"]`)) return;
-  const decide = async (decision) => {
-    try { await api("POST", `/approvals/${encodeURIComponent(id)}`, { decision }); } catch (problem) { showProblem(problem); }
-  };
+  if (askNode(id)) return;
+  const decide = (decision) => () => api("POST", `/approvals/${encodeURIComponent(id)}`, { decision }).catch(showProblem);
   const one = turn(mine, asked.turn_id);
   endText(one);
   one.output.append(el("div", { class: "ask", "data-ask": id, role: "group", "aria-label": t("ask") },
-    el("strong", {}, `${t("ask")} ${asked.tool}`), el("pre", { tabindex: "0" }, shown(asked.arguments)),
-    el("div", { class: "row" }, button(t("allow"), () => decide("approve"), "primary"), button(t("deny"), () => decide("deny")))));
+    el("strong", {}, `${t("ask")}: ${asked.tool}`), el("pre", { tabindex: 0 }, shown(asked.arguments)),
+    button(t("allow"), decide("approve"), "primary"), " ", button(t("deny"), decide("deny"))));
 }
 
-// ---- what is stored ---------------------------------------------------------------------------------------
+// What is stored.
+
+function keepAll(mine, messages) {
+  const streams = (id) => mine.turns.get(id)?.started && !mine.turns.get(id).ended;
+  // The steps of a turn that streams are on the page already.
+  for (const one of messages) if (one.role === "user" || !streams(one.turn_id)) keep(mine, one);
+  const isBusy = [...mine.turns.values()].some((one) => !one.ended);
+  if (!isBusy) mine.cursor = Math.max(mine.cursor, ...messages.map((one) => one.ticket));
+}
 
 function keep(mine, message) {
-  const known = mine.stored.get(message.id);
-  if (known && known.message.ticket === message.ticket) return;
-  known?.node?.remove();
-  const node = known?.node ?? messageNode(mine, message);
-  mine.stored.set(message.id, { message, node });
+  if (mine.messages.has(message.id)) return;
+  mine.messages.set(message.id, message);
   for (const one of mine.turns.values()) {
-    one.inputs.get(message.id)?.remove();
-    one.inputs.delete(message.id);
+    one.waiting.get(message.id)?.remove();
+    one.waiting.delete(message.id);
   }
+  const node = messageNode(mine, message);
   if (!node) return;
-  node.dataset.ticket = message.ticket;
-  let after = $("stored").lastElementChild;
-  while (after && Number(after.dataset.ticket) > message.ticket) after = after.previousElementSibling;
-  if (after) after.after(node); else $("stored").prepend(node);
+  node.title = when(message.created_at);
+  $("stored").append(node);
 }
 
 function messageNode(mine, message) {
-  if (message.role === "tool") { toolResult(mine, message); return null; }
-  const node = message.role === "user" ? inputNode(message) : replyNode(mine, message);
-  if (node) node.title = new Date(message.created_at).toLocaleString(language);
-  return node;
-}
-
-function inputNode(message) {
-  if (message.origin === "user") return bubble(message.text);
-  return el("div", { class: "note message" }, `${t("from")} ${message.origin}`, el("pre", {}, message.text));
-}
-
-function bubble(text) {
-  return el("div", { class: "message user" }, el("span", { class: "unseen" }, `${t("you")}: `), el("div", { class: "bubble" }, text));
-}
-
-function replyNode(mine, message) {
-  const calls = (message.parts ?? []).filter((part) => part.type === "tool_call");
-  const failed = message.meta?.error;
-  if (message.meta?.silent) return note(t("silent"));
-  if (failed === "stopped") return note(t("stopped"));
-  const node = el("div", { class: "message reply" }, el("div", { class: "who" }, author(mine, message)));
-  if (message.text) {
-    const text = el("div", { class: failed ? "text failed" : "text" });
-    text.append(markdown(message.text));
-    node.append(text);
+  const { role, origin, text, parts, meta, turn_id } = message;
+  if (role === "tool") {
+    for (const part of parts) mine.cards.get(`${turn_id} ${part.call_id}`)?.end(text, part.is_error);
+    return null;
   }
-  for (const call of calls) node.append(card(mine, message.turn_id, call, true));
+  if (role === "user") return origin === "user" ? bubble(text) : note(`${origin}\n${text}`, "output");
+  if (meta?.silent) return note(t("silent"));
+  if (meta?.error === "stopped") return note(t("stopped"));
+  const who = origin.startsWith("agent:") ? origin.slice(6) : mine.session?.active_agent_id ?? "";
+  const node = el("div", { class: "message reply" }, el("div", { class: "who" }, who));
+  if (text) node.append(el("div", { class: meta?.error ? "text failed" : "text" }, markdown(text)));
+  for (const part of parts) if (part.type === "tool_call") node.append(card(mine, turn_id, part, true));
   return node;
 }
 
-const author = (mine, message) =>
-  message.origin?.startsWith("agent:") ? message.origin.slice(6) : mine.session?.active_agent_id ?? "";
+const bubble = (text) =>
+  el("div", { class: "message user" }, el("span", { class: "unseen" }, t("you")), el("div", { class: "bubble" }, text));
 
-function toolResult(mine, message) {
-  const part = (message.parts ?? []).find((one) => one.type === "tool_result");
-  if (part) mine.cards.get(cardId(message.turn_id, part.call_id))?.end(message.text, part.is_error);
-}
+// Tool cards.
 
-// ---- tool cards -------------------------------------------------------------------------------------------
-
-const cardId = (turnId, callId) => `${turnId} ${callId}`;
 const shown = (value) => typeof value === "string" ? value : JSON.stringify(value ?? {}, null, 2);
+const brief = (value) => String(Object.values(value ?? {}).find((one) => one?.trim) ?? "").slice(0, 120);
 
-function brief(value) {
-  const first = value && typeof value === "object" ? Object.values(value).find((one) => typeof one === "string") : value;
-  return String(first ?? "").replace(/\s+/g, " ").slice(0, 120);
-}
-
-function card(mine, turnId, call, stored = false) {
-  const id = cardId(turnId, call.id);
+function card(mine, turnId, call, isStored) {
+  const id = `${turnId} ${call.id}`;
   const state = el("span", { class: "unseen" }, t("running"));
-  const result = el("pre", { tabindex: "0" });
-  const label = el("div", { class: "label", hidden: true }, t("result"));
-  const node = el("details", { class: "card running", on: { toggle: () => node.open ? mine.open.add(id) : mine.open.delete(id) } },
+  const result = el("pre", { tabindex: 0 });
+  const results = el("div", { hidden: "" }, el("div", { class: "label" }, t("result")), result);
+  const node = el("details", { class: "card running" },
     el("summary", {}, el("span", { class: "dot" }), el("span", { class: "tool" }, call.name), el("span", { class: "brief" }, brief(call.arguments)), state),
-    el("div", { class: "label" }, t("arguments")), el("pre", { tabindex: "0" }, shown(call.arguments)), label, result);
-  result.hidden = true;
-  node.open = mine.open.has(id);
-  const reveal = () => { result.hidden = label.hidden = false; };
+    el("div", { class: "label" }, t("arguments")), el("pre", { tabindex: 0 }, shown(call.arguments)), results);
+  node.open = mine.unfolded.has(id);
+  node.addEventListener("toggle", () => mine.unfolded[node.open ? "add" : "delete"](id));
+  const isRunning = () => node.classList.contains("running");
   mine.cards.set(id, {
-    turn: turnId, stored,
-    add: (text) => { reveal(); result.append(text); },
+    turn: turnId, stored: isStored,
+    add: (text) => { results.hidden = false; if (isRunning()) result.append(text); },
     end: (text, isError) => {
-      reveal();
+      results.hidden = false;
       result.textContent = text;
       node.className = `card ${isError ? "error" : "done"}`;
       state.textContent = t(isError ? "error" : "done");
@@ -663,41 +516,38 @@ function card(mine, turnId, call, stored = false) {
   return node;
 }
 
-// ---- the whole view ---------------------------------------------------------------------------------------
+// The whole view.
 
 const nearEnd = () => $("scroll").scrollHeight - $("scroll").scrollTop - $("scroll").clientHeight < 90;
-function toEnd(wanted) { if (wanted) $("scroll").scrollTop = $("scroll").scrollHeight; }
+const toEnd = (wanted) => { if (wanted) $("scroll").scrollTop = $("scroll").scrollHeight; };
 
 function show() {
   const running = [...chat.turns.values()].filter((one) => one.started && !one.ended);
-  for (const one of chat.turns.values()) showTurn(one, running);
+  for (const one of chat.turns.values()) showTurn(one, running[0]);
   $("stop").hidden = running.length === 0;
-  $("pending").replaceChildren(...pending.filter((one) => one.key === chat.key).map(pendingNode));
+  $("pending").replaceChildren(...outgoing.filter((one) => one.key === chat.key).map(outgoingNode));
   const known = chat.session ?? sessions.find((one) => one.session_key === chat.key);
-  $("title").textContent = known?.title || t("untitled");
-  $("facts").textContent = [known?.active_agent_id ?? known?.agent_id, known?.model].filter(Boolean).join(" · ");
+  $("title").textContent = known?.title || t("new_chat");
+  $("facts").textContent = [known?.active_agent_id, known?.model ?? chat.model].filter(Boolean).join(" · ");
   document.title = known?.title ? `${known.title} · Polyclaw` : "Polyclaw";
-  $("empty").hidden = chat.stored.size + chat.turns.size + $("pending").childElementCount > 0;
+  $("empty").hidden = chat.key !== null && chat.session === null || ["stored", "turns", "pending"].some((id) => $(id).childElementCount);
 }
 
 function showTurn(one, running) {
-  const waits = !one.started && !one.ended;
-  const behind = waits && running.some((other) => other !== one);
-  one.reply.hidden = waits && behind || !waits && one.ended && !one.output.childElementCount;
-  one.reply.classList.toggle("live", !one.ended && !one.text && !behind && !one.output.querySelector(".ask"));
+  const waits = !one.started && !one.ended && running !== undefined;
+  one.reply.hidden = waits || one.ended && !one.output.childElementCount;
+  one.reply.classList.toggle("live", !one.ended && !one.text && !one.output.querySelector(".ask"));
   one.reply.firstChild.textContent = one.agent ?? chat.session?.active_agent_id ?? "";
-  for (const node of one.inputs.values()) {
-    node.classList.toggle("waiting", behind);
+  for (const node of one.waiting.values()) {
+    node.classList.toggle("waiting", waits);
     node.querySelector(".state")?.remove();
-    if (behind) node.append(el("div", { class: "state" }, t(running[0].text ? "waiting_next" : "waiting")));
+    if (waits) node.append(el("div", { class: "state" }, t("waiting")));
   }
 }
 
-function pendingNode(one) {
+function outgoingNode(one) {
   const node = bubble(one.text);
-  const state = el("div", { class: one.state === "sending" ? "state" : "state bad" }, t(one.state));
-  if (one.state !== "sending") state.append(button(t("retry"), () => post(one)));
-  node.append(state);
+  node.append(el("div", { class: `state ${one.state}` }, t(one.state), ...(one.state === "sending" ? [] : [button(t("retry"), () => post(one))])));
   return node;
 }
 
@@ -705,34 +555,31 @@ function toggleSide(open) {
   $("side").classList.toggle("open", open);
   $("shade").hidden = !open;
   $("menu").setAttribute("aria-expanded", String(open));
-  if (open) $("new-chat").focus();
+  (open ? $("new-chat") : $("composer-text")).focus();
 }
 
-// ---- writing ----------------------------------------------------------------------------------------------
+// Writing.
 
 async function submit() {
   const text = $("composer-text").value.trim();
   if (!text) return;
   $("problem").hidden = true;
-  $("composer-text").value = "";
-  fitComposer();
+  write("");
   try {
-    if (!chat.key) await createChat();
+    if (!chat.key) await createChat(text);
     if (text.startsWith("/") && await command(text)) return;
-    const one = { key: chat.key, id: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, text, state: "sending", message: null };
-    pending.push(one);
-    show();
-    toEnd(true);
+    const one = { key: chat.key, id: `${Date.now()}-${Math.random()}`, text, state: "sending" };
+    outgoing.push(one);
     await post(one);
   } catch (problem) {
     showProblem(problem);
-    if (!$("composer-text").value) { $("composer-text").value = text; fitComposer(); }
+    if (!$("composer-text").value) write(text);
   }
 }
 
-async function createChat() {
-  const agent = $("pick-agent").value || undefined;
-  const made = await api("POST", "/sessions", agent ? { agent } : {});
+async function createChat(text) {
+  const title = text.split("\n")[0].slice(0, 60);
+  const made = await api("POST", "/sessions", { title, agent: $("pick-agent").value || undefined });
   openChat(made.session_key);
 }
 
@@ -740,90 +587,84 @@ async function createChat() {
 async function post(one) {
   one.state = "sending";
   show();
+  toEnd(true);
   try {
-    const answer = await api("POST", path("/messages", one.key), { text: one.text, idempotency_key: one.id });
-    one.message = answer.message_id;
+    const answer = await api("POST", at(one, "/messages"), { text: one.text, idempotency_key: one.id });
+    outgoing = outgoing.filter((other) => other !== one);
     if (chat.key === one.key) accept(chat, answer.turn_id, answer.message_id, one.text);
-    if (answer.duplicate && chat.key === one.key && chat.settled.has(answer.turn_id)) dropTurn(chat, answer.turn_id);
-    pending = pending.filter((other) => other !== one);
     loadSessions().catch(() => {});
   } catch (problem) {
     one.state = "not_sent";
     showProblem(problem);
-    if (problem.status === 0 && chat.source === null && chat.key === one.key) $("line").hidden = false;
   }
   show();
   toEnd(true);
 }
 
 function resend() {
-  for (const one of pending) if (one.key === chat.key && one.state === "not_sent") post(one);
+  for (const one of outgoing) if (one.key === chat.key && one.state === "not_sent") { $("problem").hidden = true; post(one); }
 }
 
-/** Whether it was a command; a line with a slash that is none is a message. */
-async function command(line) {
-  const mine = chat;
-  try {
-    const answer = await api("POST", path("/commands"), { line });
-    if (mine !== chat) return true;
-    if (/^\/new\b/.test(line)) openChat(mine.key); else refresh(mine);
-    $("turns").append(note(`${line}\n${answer.text ?? ""}`, "output"));
-    $("announcer").textContent = answer.text ?? "";
-    $("empty").hidden = true;
-    toEnd(true);
-    return true;
-  } catch (problem) {
-    if (problem.code === "unknown_command") return false;
-    throw problem;
-  }
+/** Whether it was a command: a line with a slash that is none is a message. */
+async function command(text) {
+  const { key } = chat;
+  const answer = await api("POST", at(chat, "/commands"), { text }).catch((problem) => {
+    if (problem.code !== "unknown_command") throw problem;
+  });
+  if (!answer) return false;
+  if (chat.key !== key) return true;
+  if (/^\/new\b/.test(text)) openChat(key); else refresh(chat);
+  $("turns").append(note(`${text}\n${answer.text}`, "output"));
+  $("announcer").textContent = answer.text;
+  show();
+  toEnd(true);
+  return true;
 }
 
-function fitComposer() {
+function write(text) {
   const field = $("composer-text");
+  if (field.value !== text) field.value = text;
   $("send").disabled = !field.value.trim();
   field.style.height = "auto";
   field.style.height = `${field.scrollHeight}px`;
 }
 
 async function loadAgents() {
-  const { agents = [] } = await api("GET", "/agents");
-  const ids = agents.map((one) => one.agent_id ?? one.id);
-  $("pick-agent").replaceChildren(...ids.map((id) => el("option", { value: id }, id)));
-  if (ids.includes("main")) $("pick-agent").value = "main";
-  $("pick").hidden = ids.length < 2;
+  const { agents } = await api("GET", "/agents");
+  const option = (one) => el("option", { value: one.agent_id, selected: one.default ? "" : null }, one.agent_id);
+  $("pick-agent").replaceChildren(...agents.map(option));
+  $("pick").hidden = agents.length < 2;
 }
 
-// ---- start ------------------------------------------------------------------------------------------------
+// Start.
 
 function listen() {
-  $("composer").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
-  $("composer-text").addEventListener("input", fitComposer);
-  $("composer-text").addEventListener("keydown", (event) => {
-    // A key that ends the choice of a character (isComposing) must not send.
+  const on = (id, event, run) => $(id).addEventListener(event, run);
+  on("composer", "submit", (event) => { event.preventDefault(); submit(); });
+  on("composer-text", "input", (event) => write(event.target.value));
+  on("composer-text", "keydown", (event) => {
+    // An Enter that picks a character of an input method must not send.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     submit();
   });
-  $("stop").addEventListener("click", () => api("POST", path("/stop")).catch(showProblem));
-  $("new-chat").addEventListener("click", () => { toggleSide(false); openChat(null); });
-  $("menu").addEventListener("click", () => toggleSide(!$("side").classList.contains("open")));
-  $("shade").addEventListener("click", () => toggleSide(false));
-  $("side").addEventListener("keydown", (event) => { if (event.key === "Escape") { toggleSide(false); $("menu").focus(); } });
-  $("language").addEventListener("click", () => {
+  on("stop", "click", () => api("POST", at(chat, "/stop")).catch(showProblem));
+  on("new-chat", "click", () => { toggleSide(false); openChat(null); });
+  on("menu", "click", () => toggleSide(!$("side").classList.contains("open")));
+  on("shade", "click", () => toggleSide(false));
+  on("side", "keydown", (event) => { if (event.key === "Escape") toggleSide(false); });
+  on("language", "click", () => {
     language = language === "zh" ? "en" : "zh";
-    try { localStorage.setItem("polyclaw.language", language); } catch { /* not kept, then */ }
+    try { localStorage.setItem("polyclaw.language", language); } catch { /* then it is not remembered */ }
     translate();
-    openChat(chat.key, { focus: false });
+    openChat(chat.key);
   });
-  $("gate-form").addEventListener("submit", (event) => {
+  on("gate-form", "submit", (event) => {
     event.preventDefault();
     location.assign(`./?token=${encodeURIComponent($("gate-token").value.trim())}`);
   });
-  addEventListener("hashchange", () => { if (named() !== chat.key) openChat(named()); });
-  addEventListener("online", () => { if (!chat.source && chat.key) { clearTimeout(chat.timer); load(chat); } });
 }
 
-const named = () => { try { return decodeURIComponent(location.hash.slice(1)) || null; } catch { return null; } };
 
 async function start() {
   translate();
@@ -832,14 +673,15 @@ async function start() {
     await loadSessions();
     await loadAgents();
   } catch (problem) {
-    if (problem.status === 401) return;
-    $("app").hidden = false;
+    $("app").hidden = problem.status === 401;
     showProblem(problem);
-    setTimeout(() => location.reload(), 5000);
+    if (problem.status !== 401) setTimeout(() => location.reload(), 5000);
     return;
   }
   $("app").hidden = false;
-  openChat(named() ?? sessions[0]?.session_key ?? null);
+  const named = sessions.find((one) => location.hash === `#/${encodeURIComponent(one.session_key)}`);
+  openChat((named ?? sessions[0])?.session_key ?? null);
+  $("composer-text").focus();
   setInterval(() => { if (!document.hidden && chat.failures === 0) loadSessions().catch(() => {}); }, 30000);
 }
 

@@ -41,6 +41,8 @@ pub enum Error {
     InvalidParameter { name: &'static str, why: String },
     #[error("'{0}' is not a command")]
     UnknownCommand(String),
+    #[error("there is no method '{0}'")]
+    UnknownMethod(String),
     #[error("there is no hook '{0}'")]
     UnknownHook(String),
     #[error("the signature does not fit the body")]
@@ -96,6 +98,7 @@ impl Error {
             Self::InvalidBody(_) => "invalid_body",
             Self::InvalidParameter { .. } => "invalid_parameter",
             Self::UnknownCommand(_) => "unknown_command",
+            Self::UnknownMethod(_) => "unknown_method",
             Self::UnknownHook(_) => "unknown_hook",
             Self::BadSignature => "bad_signature",
             Self::UnknownModel(_) => "unknown_model",
@@ -122,7 +125,7 @@ impl Error {
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BodyBroken | Self::InvalidUtf8 | Self::MalformedJson(_) => StatusCode::BAD_REQUEST,
             Self::InvalidBody(_) | Self::InvalidParameter { .. } => StatusCode::BAD_REQUEST,
-            Self::UnknownCommand(_) => StatusCode::BAD_REQUEST,
+            Self::UnknownCommand(_) | Self::UnknownMethod(_) => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -140,11 +143,7 @@ impl Error {
     }
 
     pub fn detail(&self) -> Detail {
-        Detail {
-            code: self.code().to_owned(),
-            message: self.message(),
-            hint: self.hint().map(str::to_owned),
-        }
+        Detail { code: self.code().to_owned(), message: self.message(), hint: self.hint().map(str::to_owned) }
     }
 
     /// What a fault of ours says in its own words is for the log: it may name files and queries.

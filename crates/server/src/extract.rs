@@ -133,3 +133,8 @@ pub fn page_size(limit: Option<usize>, usual: usize) -> Result<usize> {
         None => Ok(usual),
     }
 }
+
+/// A key made of what a caller sent, if it is short enough to be one.
+pub fn bounded(key: SessionKey, name: &'static str) -> Result<SessionKey> {
+    SessionKey::parse(key.as_str()).map_err(|_| Error::invalid(name, "too long to name a session"))
+}

@@ -112,12 +112,21 @@ mod tests {
     #[test]
     fn only_loopback_and_named_hosts_are_ours() {
         let allowed = ["chat.example.com".to_owned(), "proxy:8443".to_owned()];
-        for good in
-            ["localhost", "LOCALHOST:1", "127.0.0.1:18801", "127.8.8.8", "[::1]:9", "[::1]", "chat.example.com:443", "proxy:8443"]
-        {
+        for good in [
+            "localhost",
+            "LOCALHOST:1",
+            "127.0.0.1:18801",
+            "127.8.8.8",
+            "[::1]:9",
+            "[::1]",
+            "chat.example.com:443",
+            "proxy:8443",
+        ] {
             assert!(is_own_host(good, &allowed), "{good}");
         }
-        for bad in ["", "evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "10.0.0.1", "proxy:1", "[::2]"] {
+        for bad in
+            ["", "evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "10.0.0.1", "proxy:1", "[::2]"]
+        {
             assert!(!is_own_host(bad, &allowed), "{bad}");
         }
     }

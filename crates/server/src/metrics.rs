@@ -12,9 +12,8 @@ const BOUNDS: [u64; 12] =
     [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000, 30_000_000];
 const METHODS: [Method; 4] = [Method::GET, Method::POST, Method::PATCH, Method::DELETE];
 /// Statuses this server answers with; any other is counted in the last place.
-const STATUSES: [u16; 21] = [
-    101, 200, 201, 202, 204, 303, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 501, 502, 503, 504,
-];
+const STATUSES: [u16; 21] =
+    [101, 200, 201, 202, 204, 303, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 501, 502, 503, 504];
 
 pub struct Metrics {
     routes: HashMap<String, [Route; METHODS.len() + 1]>,
@@ -80,10 +79,7 @@ impl Route {
             let count = count.load(Ordering::Relaxed);
             if count > 0 {
                 let status = STATUSES.get(at).map_or("other".to_owned(), u16::to_string);
-                let _ = writeln!(
-                    out,
-                    "polyclaw_http_requests_total{{{labels},status=\"{status}\"}} {count}"
-                );
+                let _ = writeln!(out, "polyclaw_http_requests_total{{{labels},status=\"{status}\"}} {count}");
             }
         }
     }

@@ -71,10 +71,11 @@ fn rest() -> Router<AppState> {
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/", get(page::index))
-        .route("/assets/{name}", get(page::asset))
+        .route("/chat.js", get(page::script))
+        .route("/chat.css", get(page::style))
 }
 
-const OTHER_ROUTES: [&str; 10] = [
+const OTHER_ROUTES: [&str; 11] = [
     "/v1/chat/completions",
     "/v1/responses",
     "/v1/models",
@@ -84,7 +85,8 @@ const OTHER_ROUTES: [&str; 10] = [
     "/ready",
     "/metrics",
     "/",
-    "/assets/{name}",
+    "/chat.js",
+    "/chat.css",
 ];
 
 pub fn router(state: AppState) -> Router {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -37,43 +36,48 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
     let (close, closing) = watch::channel(false);
-    let router = router.layer(Extension(Closing(closing)));
-    let connections = GracefulShutdown::new();
+    let closing = Closing(closing);
+    let router = router.layer(Extension(closing.clone()));
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => open(stream, &router, &connections),
+                Ok((stream, _)) => drop(tokio::spawn(talk(stream, router.clone(), closing.clone()))),
                 Err(error) => pause(&error).await,
             },
             () = &mut shutdown => break,
         }
     }
-    drop(listener);
+    drop((listener, router, closing));
     let _ = close.send(true);
-    if tokio::time::timeout(GRACE, connections.shutdown()).await.is_err() {
+    // Every connection and stream holds the other end until it is done.
+    if tokio::time::timeout(GRACE, close.closed()).await.is_err() {
         tracing::warn!("some connections did not end in time and are cut");
     }
     Ok(())
 }
 
-fn open(stream: TcpStream, router: &Router, connections: &GracefulShutdown) {
+async fn talk(stream: TcpStream, router: Router, mut closing: Closing) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection ended at once");
     }
-    let service = TowerToHyperService::new(router.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_LIMIT)
         .max_buf_size(MAX_HEADERS)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
         .with_upgrades();
-    let watched = connections.watch(connection);
-    tokio::spawn(async move {
-        if let Err(error) = watched.await {
-            tracing::debug!(%error, "a connection broke");
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = closing.wait() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
-    });
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
 }
 
 /// Out of descriptors, for example: those in use come back, so the listener waits and goes on.

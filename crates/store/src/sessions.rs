@@ -122,8 +122,9 @@ pub fn set_model(tx: &mut Tx<'_>, key: &SessionKey, model: Option<&ModelRef>, no
     Ok(tx.execute(SQL, params![key, provider, name, now])? > 0)
 }
 
-/// Deletes a session with its messages, jobs and backlog. Its deliveries and events stay as the record.
+/// Deletes a session with its messages, jobs, backlog and open questions. Its deliveries and events stay as the record.
 pub fn delete(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
+    tx.execute("DELETE FROM approvals WHERE session_key = $1", params![key])?;
     Ok(tx.execute("DELETE FROM sessions WHERE session_key = $1", params![key])? > 0)
 }
 

@@ -1,5 +1,7 @@
 //! The engine with a real store and scripted edges. Time is virtual: nothing here waits for a clock.
 
+#![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
 mod approvals;
 mod delivery;
 mod ingress;

@@ -86,7 +86,11 @@ pub fn arguments(value: &Value) -> String {
         [(_, Value::String(text))] => text.clone(),
         fields => {
             let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            fields.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(" ")
+            fields
+                .iter()
+                .map(|(name, value)| format!("{name}={}", shown(value)))
+                .collect::<Vec<_>>()
+                .join(" ")
         }
     }
 }

@@ -29,7 +29,7 @@ impl Model {
             "approval.decided" => self.decided(data),
             "turn.ended" => self.turn_ended(data, turn),
             // Another node did something, or too much was missed: the stored conversation says what.
-            "session.changed" | "replay.too_old" | "behind" => return vec![Effect::Reload],
+            "session.changed" | "replay.gap" => return vec![Effect::Reload],
             _ => {}
         }
         Vec::new()
@@ -104,7 +104,9 @@ impl Model {
     fn close(&mut self, turn: &str) {
         for entry in &mut self.entries {
             match entry {
-                Entry::Answer { turn: own, open, .. } | Entry::Reasoning { turn: own, open, .. } if own == turn => {
+                Entry::Answer { turn: own, open, .. } | Entry::Reasoning { turn: own, open, .. }
+                    if own == turn =>
+                {
                     *open = false;
                 }
                 _ => {}
@@ -189,7 +191,9 @@ impl Model {
             Some("done") => self.answered(turn, text),
             Some("failed") => self.note(text.unwrap_or_else(|| "The turn failed.".to_owned()), Tone::Bad),
             Some("cancelled") => self.note("Stopped.".to_owned(), Tone::Plain),
-            Some("steered") => self.note("Set aside for your newer message; it goes on after.".to_owned(), Tone::Plain),
+            Some("steered") => {
+                self.note("Set aside for your newer message; it goes on after.".to_owned(), Tone::Plain)
+            }
             _ => {}
         }
         self.close(turn);

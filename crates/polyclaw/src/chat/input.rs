@@ -157,7 +157,8 @@ impl Input {
 
     fn word_before(&self) -> usize {
         let head = self.text[..self.cursor].trim_end_matches(char::is_whitespace);
-        head.rfind(char::is_whitespace).map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8))
+        head.rfind(char::is_whitespace)
+            .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8))
     }
 
     fn cut(&mut self, from: usize) {

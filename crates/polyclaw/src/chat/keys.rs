@@ -30,7 +30,9 @@ impl Model {
 
     pub fn paste(&mut self, text: &str) {
         let clean: String = text.replace("\r\n", "\n").replace('\r', "\n");
-        self.input.insert(&clean.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).collect::<String>());
+        self.input.insert(
+            &clean.chars().filter(|c| *c == '\n' || *c == '\t' || !c.is_control()).collect::<String>(),
+        );
         self.completion.close();
     }
 

@@ -96,7 +96,10 @@ mod tests {
 
     #[test]
     fn code_blocks_and_headings_are_set_apart() {
-        assert_eq!(shown("# Title\n```rust\nlet **x** = 1;\n```\nend"), ["Title", "  rust", "│ let **x** = 1;", "end"]);
+        assert_eq!(
+            shown("# Title\n```rust\nlet **x** = 1;\n```\nend"),
+            ["Title", "  rust", "│ let **x** = 1;", "end"]
+        );
         assert_eq!(shown("```\nnever closed"), ["│ never closed"]);
     }
 

@@ -11,13 +11,23 @@ use crate::stream::Frame;
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The conversation as it is stored, and its state.
-    Loaded { session: Value, messages: Vec<Value>, approvals: Vec<Value> },
+    Loaded {
+        session: Value,
+        messages: Vec<Value>,
+        approvals: Vec<Value>,
+    },
     Frame(Frame),
     /// The live stream is there, or gone.
     Link(Link),
     /// A message was accepted.
-    Posted { key: String, answer: Value },
-    Refused { key: String, reason: String },
+    Posted {
+        key: String,
+        answer: Value,
+    },
+    Refused {
+        key: String,
+        reason: String,
+    },
     /// A command answered.
     Told(String),
     Failed(String),
@@ -26,9 +36,15 @@ pub enum Event {
 /// What the chat wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    Send { key: String, text: String },
+    Send {
+        key: String,
+        text: String,
+    },
     Command(String),
-    Decide { id: String, decision: &'static str },
+    Decide {
+        id: String,
+        decision: &'static str,
+    },
     Stop,
     /// Read the conversation again.
     Reload,
@@ -130,7 +146,13 @@ impl Model {
         self.sent += 1;
         let key = format!("chat-{}-{}", std::process::id(), self.sent);
         let state = SaidState::Sending;
-        self.entries.push(Entry::User(Said { text: text.clone(), key: key.clone(), id: None, turn: None, state }));
+        self.entries.push(Entry::User(Said {
+            text: text.clone(),
+            key: key.clone(),
+            id: None,
+            turn: None,
+            state,
+        }));
         Effect::Send { key, text }
     }
 
@@ -145,9 +167,10 @@ impl Model {
         if let Some(model) = session["model"].as_str() {
             model.clone_into(&mut self.model);
         }
-        let open = approvals.iter().filter(|one| one["session_key"] == *self.session && one["state"] == "pending");
-        for one in open {
-            self.ask(one["id"].as_str().unwrap_or_default(), one);
+        for one in approvals.iter().filter(|one| one["state"] == "pending") {
+            if one["session_key"] == *self.session {
+                self.ask(one["id"].as_str().unwrap_or_default(), one);
+            }
         }
     }
 

@@ -18,7 +18,12 @@ pub fn wrap(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
         rows.push(row(line, &letters[start..end]));
         start = end;
         // The space at which a row ended is not the next one's first.
-        while rows.len() < letters.len() && start < letters.len() && start > 0 && letters[start].0 == ' ' && letters[start - 1].0 != ' ' {
+        while rows.len() < letters.len()
+            && start < letters.len()
+            && start > 0
+            && letters[start].0 == ' '
+            && letters[start - 1].0 != ' '
+        {
             start += 1;
         }
     }

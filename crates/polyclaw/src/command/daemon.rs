@@ -24,6 +24,6 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let overrides = Overrides { port: args.port, bind: args.bind };
+    let overrides = Overrides { port: args.port, bind: args.bind, quiet: false };
     crate::daemon::run(&context.home, overrides, |_| Ok(()))
 }

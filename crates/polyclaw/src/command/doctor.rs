@@ -47,9 +47,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 }
 
 fn values(checks: &[Check]) -> Vec<Value> {
-    let value = |check: &Check| {
-        json!({ "name": check.name, "verdict": check.verdict.as_str(), "found": check.found, "hint": check.hint })
-    };
+    let value = |check: &Check| json!({ "name": check.name, "verdict": check.verdict.as_str(), "found": check.found, "hint": check.hint });
     checks.iter().map(value).collect()
 }
 

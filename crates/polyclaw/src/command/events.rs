@@ -49,7 +49,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let mut all = Vec::new();
     loop {
         let events = client.get(&args.path(after)).await?["events"].as_array().cloned().unwrap_or_default();
-        let next = events.last().and_then(|event| event["id"].as_i64()).unwrap_or(after);
+        let next = events.last().and_then(|event| event["seq"].as_i64()).unwrap_or(after);
         if args.follow {
             for event in &events {
                 context.output.line(&told(event, context.output))?;

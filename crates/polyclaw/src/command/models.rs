@@ -29,8 +29,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     match args.verb {
         None | Some(Verb::List) => {
             let models = answer["models"].as_array().cloned().unwrap_or_default();
-            let row =
-                |model: &Value| vec![cell(&model["model"]), cell(&model["context_window"]), cell(&model["status"])];
+            let row = |model: &Value| {
+                vec![cell(&model["model"]), cell(&model["context_window"]), cell(&model["status"])]
+            };
             let rows: Vec<_> = models.iter().map(row).collect();
             context.output.say(&answer, |output| output.table(&["MODEL", "CONTEXT", "STATUS"], &rows))?;
         }
@@ -43,8 +44,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 
 /// The default model with its status, or the sentence that says what to set.
 pub fn in_use(answer: &Value) -> String {
-    let Some(default) = answer["default"].as_str() else {
-        return answer["hint"].as_str().unwrap_or(crate::choice::NO_MODEL).to_owned();
+    let Some(default) = answer["default_model"].as_str() else {
+        return crate::choice::NO_MODEL.to_owned();
     };
     let listed = answer["models"].as_array().into_iter().flatten();
     let status = listed.clone().find(|model| model["model"] == default).map(|model| cell(&model["status"]));

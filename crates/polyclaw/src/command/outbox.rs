@@ -46,14 +46,21 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 }
 
 async fn list(client: &Client, context: &Context, state: Option<&str>) -> anyhow::Result<()> {
-    let filter = state.map(|state| format!("?state={}", segment(state))).unwrap_or_default();
-    let outbox = client.list(&format!("/outbox{filter}"), "outbox", 1000).await?;
+    let filter = state.map(|state| format!("&state={}", segment(state))).unwrap_or_default();
+    let answer = client.get(&format!("/outbox?limit=1000{filter}")).await?;
+    let outbox = answer["outbox"].as_array().cloned().unwrap_or_default();
     let row = |one: &Value| {
         let error = cell(&one["error"]);
-        vec![cell(&one["id"]), cell(&one["state"]), cell(&one["channel"]), cell(&one["session_key"]), error]
+        vec![
+            cell(&one["id"]),
+            cell(&one["state"]),
+            cell(&one["address"]["channel"]),
+            cell(&one["session_key"]),
+            error,
+        ]
     };
     let rows: Vec<_> = outbox.iter().map(row).collect();
-    Ok(context.output.say(&json!({ "outbox": outbox }), |output| match rows.is_empty() {
+    Ok(context.output.say(&answer, |output| match rows.is_empty() {
         true => "Nothing is there.".to_owned(),
         false => output.table(&["ID", "STATE", "CHANNEL", "SESSION", "ERROR"], &rows),
     })?)

@@ -67,7 +67,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Some(Verb::Tail { key }) => tail(&client, output, key).await,
         Some(Verb::Export { key }) => export(&client, output, key).await,
         Some(Verb::Stop { key }) => act(&client, output, key, "stop", "Stopped.").await,
-        Some(Verb::New { key }) => act(&client, output, key, "new", "A new conversation. The old one is kept.").await,
+        Some(Verb::New { key }) => {
+            act(&client, output, key, "new", "A new conversation. The old one is kept.").await
+        }
         Some(Verb::Delete { key }) => {
             let gone = client.delete(&path(key, "")).await?;
             Ok(output.say(&gone, |_| format!("{key} is gone."))?)
@@ -96,7 +98,11 @@ async fn list(client: &Client, output: Output, args: &List) -> anyhow::Result<()
     let rows: Vec<_> = sessions.iter().map(row).collect();
     let head = ["SESSION", "AGENT", "STATE", "WAITING", "UPDATED"];
     Ok(output.say(&json!({ "sessions": sessions }), |output| {
-        if rows.is_empty() { "No conversations yet: `polyclaw chat` begins one.".to_owned() } else { output.table(&head, &rows) }
+        if rows.is_empty() {
+            "No conversations yet: `polyclaw chat` begins one.".to_owned()
+        } else {
+            output.table(&head, &rows)
+        }
     })?)
 }
 
@@ -115,7 +121,9 @@ async fn show(client: &Client, output: Output, key: &str, lines: usize) -> anyho
 
 fn head(session: &Value) -> String {
     let field = |name: &str| format!("{name} {}", cell(&session[name]));
-    ["session_key", "active_agent_id", "model", "status", "queued", "running_turn_id", "updated_at"].map(field).join("\n")
+    ["session_key", "active_agent_id", "model", "status", "queued", "running_turn_id", "updated_at"]
+        .map(field)
+        .join("\n")
 }
 
 fn speaker(message: &Value) -> String {
@@ -125,9 +133,14 @@ fn speaker(message: &Value) -> String {
 /// The text, and the calls a model made instead of one.
 fn body(message: &Value) -> String {
     let calls = message["parts"].as_array().into_iter().flatten().filter(|part| part["type"] == "tool_call");
-    let calls: Vec<String> = calls.map(|call| format!("→ {} {}", cell(&call["name"]), call["arguments"])).collect();
+    let calls: Vec<String> =
+        calls.map(|call| format!("→ {} {}", cell(&call["name"]), call["arguments"])).collect();
     let text = message["text"].as_str().unwrap_or_default();
-    [text.to_owned(), calls.join("\n")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    [text.to_owned(), calls.join("\n")]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Every message of a conversation, oldest first.
@@ -169,8 +182,12 @@ fn told(kind: &str, data: &Value) -> String {
         "turn.delta" | "turn.reasoning" | "tool.output" => String::new(),
         "message.accepted" => format!("> {}", cell(&data["text"])),
         "tool.started" => format!("→ {} {}", cell(&data["name"]), data["arguments"]),
-        "tool.ended" => format!("← {} {}", cell(&data["name"]), if data["is_error"] == true { "failed" } else { "ok" }),
-        "turn.ended" => data["text"].as_str().map_or_else(|| format!("({})", cell(&data["state"])), str::to_owned),
+        "tool.ended" => {
+            format!("← {} {}", cell(&data["name"]), if data["is_error"] == true { "failed" } else { "ok" })
+        }
+        "turn.ended" => {
+            data["text"].as_str().map_or_else(|| format!("({})", cell(&data["state"])), str::to_owned)
+        }
         other => format!("({other})"),
     }
 }
@@ -181,13 +198,21 @@ async fn act(client: &Client, output: Output, key: &str, verb: &str, done: &str)
 }
 
 async fn tree(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
-    let tree = client.get(&path(key, "/tree")).await?;
-    Ok(output.say(&tree, |_| branch(&tree, 0))?)
-}
-
-fn branch(node: &Value, depth: usize) -> String {
-    let session = if node["session"].is_object() { &node["session"] } else { node };
-    let own = format!("{}{}  {}", "  ".repeat(depth), cell(&session["session_key"]), cell(&session["active_agent_id"]));
-    let children = node["children"].as_array().into_iter().flatten().map(|child| branch(child, depth + 1));
-    std::iter::once(own).chain(children).collect::<Vec<_>>().join("\n")
+    let mut rows = vec![(0, client.get(&path(key, "")).await?)];
+    let mut at = 0;
+    while let Some((depth, parent)) = rows.get(at).cloned() {
+        let owner = segment(parent["session_key"].as_str().unwrap_or_default());
+        let children = client.list(&format!("/sessions?owner={owner}"), "sessions", 1000).await?;
+        let below = children.into_iter().map(|child| (depth + 1, child));
+        rows.splice(at + 1..at + 1, below);
+        at += 1;
+    }
+    let value: Vec<&Value> = rows.iter().map(|(_, session)| session).collect();
+    Ok(output.say(&json!({ "sessions": value }), |_| {
+        let line = |(depth, session): &(usize, Value)| {
+            let indent = "  ".repeat(*depth);
+            format!("{indent}{}  {}", cell(&session["session_key"]), cell(&session["active_agent_id"]))
+        };
+        rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    })?)
 }

@@ -23,7 +23,7 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
     let running = count(&|session| !session["running_turn_id"].is_null());
     let waiting: u64 = sessions.iter().filter_map(|session| session["queued"].as_u64()).sum();
     let value = json!({
-        "url": client.url(), "health": health, "model": models["default"],
+        "url": client.url(), "health": health, "model": models["default_model"],
         "sessions": sessions.len(), "running": running, "waiting": waiting,
     });
     context.output.say(&value, |_| {

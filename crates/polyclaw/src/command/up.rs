@@ -27,11 +27,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let overrides = Overrides { port: args.port, bind: None };
-    let output = context.output;
-    let ready = |instance: &Instance| {
+    let overrides = Overrides { port: args.port, bind: None, quiet: true };
+    let (output, opens) = (context.output, args.open);
+    let ready = move |instance: &Instance| {
         let link = link(&daemon::address(&instance.config), &instance.token);
-        if args.open {
+        if opens {
             open(&link);
         }
         greet(output, &link, &instance.choice().sentence())
@@ -50,17 +50,23 @@ fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Res
     }
     let value = serde_json::json!({ "running": true, "pid": context.home.pid(), "link": link });
     context.output.say(&value, |output| {
-        format!("{error}\n\n  {}  {link}\n  {}  polyclaw chat", output.paint(Tone::Bold, "open"), output.paint(Tone::Bold, "talk"))
+        format!(
+            "{error}\n\n  {}  {link}\n  {}  polyclaw chat",
+            output.paint(Tone::Bold, "open"),
+            output.paint(Tone::Bold, "talk")
+        )
     })?;
     Ok(())
 }
 
 fn greet(output: Output, link: &str, model: &str) -> std::io::Result<()> {
-    let value = serde_json::json!({ "running": true, "pid": std::process::id(), "link": link, "model": model });
+    let value =
+        serde_json::json!({ "running": true, "pid": std::process::id(), "link": link, "model": model });
     output.say(&value, |output| {
         let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(Tone::Bold, name));
         let title = format!("Polyclaw {} is up.", env!("CARGO_PKG_VERSION"));
-        [title, String::new(), line("open ", link), line("model", model), line("talk ", "polyclaw chat")].join("\n")
+        [title, String::new(), line("open ", link), line("model", model), line("talk ", "polyclaw chat")]
+            .join("\n")
     })
 }
 

@@ -10,24 +10,26 @@ use crate::output::cell;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw usage
-  polyclaw usage --window 7d --by agent --json
+  polyclaw usage --window 7d --by model --json
 
 What a provider did not report is counted as unknown, never as 0.")]
 pub struct Args {
     /// How far back: 1h, 24h, 7d or 30d.
     #[arg(long, default_value = "24h")]
     window: String,
-    /// model, agent or session.
-    #[arg(long, default_value = "model")]
+    /// agent, model or session.
+    #[arg(long, default_value = "agent")]
     by: String,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let path = format!("/usage?window={}&by={}", segment(&args.window), segment(&args.by));
     let answer = Client::new(context)?.get(&path).await?;
-    let totals = answer["usage"].as_array().cloned().unwrap_or_default();
+    let totals = answer["totals"].as_array().cloned().unwrap_or_default();
     let row = |total: &Value| {
-        ["group", "calls", "unknown_calls", "input_tokens", "output_tokens"].map(|field| cell(&total[field])).to_vec()
+        ["group", "calls", "unknown_calls", "input_tokens", "output_tokens"]
+            .map(|field| cell(&total[field]))
+            .to_vec()
     };
     let rows: Vec<_> = totals.iter().map(row).collect();
     let by = args.by.to_uppercase();

@@ -32,8 +32,7 @@ pub fn finish(document: &mut OpenApi) {
     document.components.get_or_insert_with(Components::new).add_security_scheme("token", bearer);
     document.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>("token", [])]);
     for item in document.paths.paths.values_mut() {
-        let operations =
-            [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
+        let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
         for operation in operations.into_iter().flatten() {
             let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
             let response = ResponseBuilder::new()

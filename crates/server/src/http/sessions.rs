@@ -156,8 +156,12 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
         limit: limit + 1,
     };
     let read = move |tx: &mut Tx<'_>| {
-        let with_load = |session: Session| Ok(SessionView::of(session.clone(), jobs::load(tx, &session.key)?));
-        sessions::list(tx, &filter)?.into_iter().map(with_load).collect::<polyclaw_store::Result<Vec<_>>>()
+        let mut views = Vec::new();
+        for session in sessions::list(tx, &filter)? {
+            let load = jobs::load(tx, &session.key)?;
+            views.push(SessionView::of(session, load));
+        }
+        Ok(views)
     };
     let mut found = app.engine.db().read(read).await?;
     let more = found.len() > limit;

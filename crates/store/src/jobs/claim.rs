@@ -46,7 +46,7 @@ pub struct Claimer {
 /// Starts the next job of a lane: fewest running turns of its agent first, then priority, then ticket.
 pub fn claim(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<Claim>> {
     let Some(agent) = next_agent(tx, lane, claimer)? else { return Ok(None) };
-    for (seq, session) in heads(tx, lane, &agent)? {
+    for (seq, session) in heads(tx, lane, &agent, claimer.now)? {
         if sessions::try_lock(tx, &session)?
             && let Some(claim) = start(tx, seq, claimer)?
         {
@@ -82,10 +82,33 @@ fn next_agent(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<A
     tx.query_one(NEXT_AGENT, params![lane.as_str(), aged, last], |row| row.agent(0))
 }
 
-fn heads(tx: &mut Tx<'_>, lane: Lane, agent: &AgentId) -> Result<Vec<(i64, SessionKey)>> {
-    const SQL: &str = "SELECT seq, session_key FROM jobs
-        WHERE lane = $1 AND agent_id = $2 AND state = 'queued' AND held = 0 ORDER BY priority, seq LIMIT 8";
-    tx.query(SQL, params![lane.as_str(), agent], |row| Ok((row.int(0)?, row.key(1)?)))
+/// The first jobs of each priority, looked up one priority at a time in the index, in the order they may run:
+/// what has waited too long goes first, whatever it is.
+fn heads(tx: &mut Tx<'_>, lane: Lane, agent: &AgentId, now: Millis) -> Result<Vec<(i64, SessionKey)>> {
+    macro_rules! of_priority {
+        ($priority:literal) => {
+            concat!(
+                "SELECT * FROM (SELECT seq, session_key, priority, queued_at FROM jobs
+                 WHERE lane = $1 AND agent_id = $2 AND state = 'queued' AND held = 0 AND priority = ",
+                $priority,
+                " ORDER BY seq LIMIT 8) AS p",
+                $priority
+            )
+        };
+    }
+    const SQL: &str = concat!(
+        "SELECT seq, session_key FROM (",
+        of_priority!("0"),
+        " UNION ALL ",
+        of_priority!("1"),
+        " UNION ALL ",
+        of_priority!("2"),
+        " UNION ALL ",
+        of_priority!("3"),
+        ") AS heads ORDER BY CASE WHEN queued_at < $3 THEN 0 ELSE priority END, seq LIMIT 8"
+    );
+    let aged = now.minus(AGED_MS);
+    tx.query(SQL, params![lane.as_str(), agent, aged], |row| Ok((row.int(0)?, row.key(1)?)))
 }
 
 fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> {

@@ -31,9 +31,9 @@ pub struct Answer {
 }
 
 impl Post {
-    /// The body is `{id, peer, thread, sender, text}`: the fields of an answer, with the platform's id for a key.
+    /// The body is `{id, peer, thread, text}`: the fields of an answer, with the platform's id for a key.
     pub fn new(id: &str, peer: &str, text: &str) -> Self {
-        let body = json!({ "id": id, "peer": peer, "thread": null, "sender": peer, "text": text });
+        let body = json!({ "id": id, "peer": peer, "thread": null, "text": text });
         Self { id: id.to_owned(), body: body.to_string() }
     }
 

@@ -160,7 +160,8 @@ fn replies_name_their_tasks(facts: &Facts) -> Result<(), String> {
         let naming = finals.iter().filter(|m| names(&m.text, name)).count();
         let failed = job.as_ref().is_some_and(|job| job.state == JobState::Failed);
         let named = reply.as_ref().is_some_and(|reply| names(&reply.text, name));
-        if !(failed && naming == 0) && !(named && naming == 1) {
+        let answered = named && naming == 1 || failed && naming == 0;
+        if !answered {
             return Err(format!(
                 "{name} is named by {naming} answers, its own {}",
                 if named { "too" } else { "not" }

@@ -38,10 +38,12 @@ pub(super) fn answer(prompt: &Prompt) -> Script {
 
 /// The tasks of the last run of user messages: what began this turn. The backlog's line names tasks in full.
 fn pending(prompt: &Prompt) -> Vec<Task<'_>> {
-    let text = |message| match message {
-        &PromptMessage::User(ref text) => Some(text.as_str()),
-        _ => None,
-    };
+    fn text(message: &PromptMessage) -> Option<&str> {
+        match message {
+            PromptMessage::User(text) => Some(text.as_str()),
+            _ => None,
+        }
+    }
     let messages = prompt.messages.iter().rev();
     let mut run: Vec<&str> = messages.skip_while(|m| text(m).is_none()).map_while(text).collect();
     run.reverse();

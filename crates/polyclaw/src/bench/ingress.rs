@@ -1,0 +1,48 @@
+//! Messages made durable per second, over HTTP, while turns wait.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::bench::subject::Subject;
+use crate::bench::{Bar, Report, Times, rate};
+
+const SENDERS: usize = 64;
+
+/// One slot in the lane: what is measured is accepting, not answering.
+pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
+    let subject = Arc::new(Subject::start("[lanes]\nmain = 1\n").await?);
+    subject
+        .model
+        .answer(|_| polyclaw_testkit::model_server::Script::reply("ok").wait(Duration::from_secs(1)));
+    let began = Instant::now();
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|n| {
+            let subject = Arc::clone(&subject);
+            tokio::spawn(async move { send(&subject, n, began, seconds).await })
+        })
+        .collect();
+    let mut times = Times::default();
+    for sender in senders {
+        times.extend(sender.await??);
+    }
+    let accepted = rate(times.len(), began.elapsed());
+    report.add("accepted messages per second, 64 senders", accepted, "/s", Some(Bar::AtLeast(5_000.0)));
+    report.add("accept p50", times.percentile(0.5), "ms", None);
+    report.add("accept p99", times.percentile(0.99), "ms", None);
+    Ok(())
+}
+
+async fn send(subject: &Subject, sender: usize, began: Instant, seconds: Duration) -> anyhow::Result<Times> {
+    let mut times = Times::default();
+    let body = json!({ "text": "a message of ordinary length, as people write them" });
+    while began.elapsed() < seconds {
+        let peer = format!("s{sender}-{}", times.len() / 40);
+        let url = format!("{}/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3A{peer}/messages", subject.url);
+        let start = Instant::now();
+        subject.post(&url, &body).await?;
+        times.push(start.elapsed());
+    }
+    Ok(times)
+}

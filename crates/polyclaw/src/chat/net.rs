@@ -1,0 +1,165 @@
+//! The chat's side of the wire: effects go out, events come in. A broken stream is opened again where it broke.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::model::{Effect, Event, Link};
+use crate::client::{Client, segment};
+use crate::failure::{Exit, Failure};
+use crate::stream::Frames;
+
+const PAUSE: Duration = Duration::from_millis(500);
+const PAGE: usize = 500;
+
+#[derive(Clone)]
+pub struct Net {
+    pub client: Client,
+    pub session: String,
+    pub agent: Option<String>,
+    /// This run of the chat: with it a message sent again is not sent twice.
+    pub run: String,
+    pub events: UnboundedSender<Event>,
+}
+
+impl Net {
+    fn path(&self, rest: &str) -> String {
+        format!("/sessions/{}{rest}", segment(&self.session))
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody listens once the chat has ended.
+        let _ = self.events.send(event);
+    }
+
+    /// Follows the conversation for as long as the chat lasts.
+    pub async fn follow(self) {
+        let mut last = None;
+        loop {
+            let after =
+                last.as_ref().map(|seq: &String| format!("?after={}", segment(seq))).unwrap_or_default();
+            if let Ok(response) = self.client.stream(&self.path(&format!("/stream{after}"))).await {
+                self.tell(Event::Link(Link::Live));
+                if last.is_none() {
+                    self.load().await;
+                }
+                self.read(Frames::new(response), &mut last).await;
+            }
+            self.tell(Event::Link(Link::Lost));
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn read(&self, mut frames: Frames, last: &mut Option<String>) {
+        while let Some(frame) = frames.next().await {
+            match &frame.id {
+                Some(id) => *last = Some(id.clone()),
+                None => note_life(&frame.data, last),
+            }
+            self.tell(Event::Frame(frame));
+        }
+    }
+
+    /// The stored conversation. One that nobody has spoken in yet is empty.
+    pub async fn load(&self) {
+        match self.stored().await {
+            Ok(event) => self.tell(event),
+            Err(failure) if failure.exit == Exit::NotFound => {
+                self.tell(Event::Loaded { session: json!({}), messages: Vec::new(), approvals: Vec::new() });
+            }
+            Err(failure) => self.tell(Event::Failed(told(&failure))),
+        }
+    }
+
+    async fn stored(&self) -> Result<Event, Failure> {
+        let session = self.client.get(&self.path("")).await?;
+        let mut messages: Vec<Value> = Vec::new();
+        let mut after = Some(0);
+        while let Some(ticket) = after {
+            let page =
+                self.client.get(&self.path(&format!("/transcript?after={ticket}&limit={PAGE}"))).await?;
+            messages.extend(page["messages"].as_array().cloned().unwrap_or_default());
+            after = page["next_after"].as_i64();
+        }
+        let approvals = self.client.get("/approvals").await?;
+        let approvals = approvals["approvals"].as_array().cloned().unwrap_or_default();
+        Ok(Event::Loaded { session, messages, approvals })
+    }
+
+    /// Does what the chat wants, and tells it what came of it.
+    pub async fn perform(self, effect: Effect) {
+        match effect {
+            Effect::Send { key, text } => self.send(key, text).await,
+            Effect::Command(text) => self.command(&text).await,
+            Effect::Stop => self.stop().await,
+            Effect::Decide { id, decision } => {
+                let path = format!("/approvals/{}", segment(&id));
+                if let Err(failure) = self.client.post(&path, &json!({ "decision": decision })).await {
+                    self.tell(Event::Failed(told(&failure)));
+                }
+            }
+            Effect::Reload => self.load().await,
+            Effect::Remember(_) | Effect::Quit => {}
+        }
+    }
+
+    /// Sends until it is accepted or refused: while the daemon is away it is tried again.
+    async fn send(&self, key: String, text: String) {
+        let mut body =
+            json!({ "text": text, "channel": "cli", "idempotency_key": format!("{}-{key}", self.run) });
+        if let Some(agent) = &self.agent {
+            body["agent"] = json!(agent);
+        }
+        loop {
+            match self.client.post(&self.path("/messages"), &body).await {
+                Ok(answer) => return self.tell(Event::Posted { key, answer }),
+                Err(failure) if failure.exit == Exit::Unavailable && failure.code != "backlog_full" => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(failure) => return self.tell(Event::Refused { key, reason: told(&failure) }),
+            }
+        }
+    }
+
+    async fn command(&self, text: &str) {
+        match self.client.post(&self.path("/commands"), &json!({ "text": text })).await {
+            Ok(answer) => {
+                // A new conversation, another agent or model: the stored state says what holds now.
+                if ["/new", "/agent", "/model"]
+                    .iter()
+                    .any(|word| text.split_whitespace().next() == Some(word))
+                {
+                    self.load().await;
+                }
+                self.tell(Event::Told(answer["text"].as_str().unwrap_or_default().to_owned()));
+            }
+            Err(failure) => self.tell(Event::Failed(told(&failure))),
+        }
+    }
+
+    async fn stop(&self) {
+        match self.client.post(&self.path("/stop"), &json!({})).await {
+            Ok(answer) if answer["turn_id"].is_null() => {
+                self.tell(Event::Told("Nothing is running.".to_owned()))
+            }
+            Ok(_) => {}
+            Err(failure) => self.tell(Event::Failed(told(&failure))),
+        }
+    }
+}
+
+/// A stream begins by saying which life of the server it is of, and where it is: numbers of another mean nothing.
+fn note_life(data: &Value, last: &mut Option<String>) {
+    let Some(epoch) = data["epoch"].as_str() else { return };
+    if last.as_ref().is_none_or(|id| !id.starts_with(epoch)) {
+        *last = Some(format!("{epoch}-{}", data["seq"]));
+    }
+}
+
+fn told(failure: &Failure) -> String {
+    match &failure.hint {
+        Some(hint) => format!("{} ({hint})", failure.message),
+        None => failure.message.clone(),
+    }
+}

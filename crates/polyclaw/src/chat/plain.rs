@@ -1,0 +1,55 @@
+//! The chat without a terminal: a line in, an answer out.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::complete::Completion;
+use crate::ask::Ask;
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::output;
+
+const LIMIT: Duration = Duration::from_secs(1800);
+
+pub async fn run(
+    client: &Client,
+    context: &Context,
+    session: &str,
+    agent: Option<&str>,
+) -> anyhow::Result<()> {
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut failed = None;
+    while let Some(line) = lines.next_line().await? {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        if matches!(line, "/quit" | "/exit") {
+            break;
+        }
+        match answer(client, session, agent, line).await {
+            Ok(text) => context.output.say(&json!({ "text": text }), |_| text.clone())?,
+            Err(failure) => {
+                output::report(&failure, context.output.json);
+                failed = Some(failure);
+            }
+        }
+    }
+    match failed {
+        Some(failure) => Err(Failure { message: "not every line was answered".to_owned(), ..failure }.into()),
+        None => Ok(()),
+    }
+}
+
+async fn answer(client: &Client, session: &str, agent: Option<&str>, line: &str) -> Result<String, Failure> {
+    if Completion::is_command(line) {
+        let path = format!("/sessions/{}/commands", segment(session));
+        let answer = client.post(&path, &json!({ "text": line })).await?;
+        return Ok(answer["text"].as_str().unwrap_or_default().to_owned());
+    }
+    let answer = Ask::new(client, agent, Some(session), line.to_owned()).await?.wait(LIMIT).await?;
+    answer.failure().map_or(Ok(answer.text), Err)
+}

@@ -1,0 +1,311 @@
+//! The chat without a terminal and without a network.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde_json::{Value, json};
+
+use super::entry::{Entry, SaidState, ToolState};
+use super::model::{Effect, Event, Link, Model};
+use super::view::View;
+use crate::stream::Frame;
+
+const SESSION: &str = "agent:main:main";
+
+fn chat() -> Model {
+    let mut model = Model::new(SESSION.to_owned(), Vec::new());
+    model.update(Event::Link(Link::Live));
+    model
+}
+
+fn key(model: &mut Model, code: KeyCode) -> Vec<Effect> {
+    model.key(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+fn ctrl(model: &mut Model, letter: char) -> Vec<Effect> {
+    model.key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL))
+}
+
+fn type_in(model: &mut Model, text: &str) {
+    for letter in text.chars() {
+        key(model, KeyCode::Char(letter));
+    }
+}
+
+fn send(model: &mut Model, text: &str) -> Vec<Effect> {
+    type_in(model, text);
+    key(model, KeyCode::Enter)
+}
+
+fn frame(model: &mut Model, kind: &str, data: Value) -> Vec<Effect> {
+    model.update(Event::Frame(Frame { id: None, kind: kind.to_owned(), data }))
+}
+
+fn started(model: &mut Model, turn: &str) {
+    frame(model, "turn.started", json!({ "turn_id": turn, "agent_id": "main", "resumes": [] }));
+}
+
+fn delta(model: &mut Model, turn: &str, text: &str) {
+    frame(model, "turn.delta", json!({ "turn_id": turn, "text": text }));
+}
+
+fn ended(model: &mut Model, turn: &str, state: &str, text: Option<&str>) {
+    frame(model, "turn.ended", json!({ "turn_id": turn, "state": state, "text": text, "model": "lab/demo" }));
+}
+
+fn said(model: &Model) -> Vec<(&str, SaidState)> {
+    let user = |entry| {
+        if let &Entry::User(ref said) = entry { Some((said.text.as_str(), said.state)) } else { None }
+    };
+    model.entries.iter().filter_map(user).collect()
+}
+
+fn answers(model: &Model) -> Vec<&str> {
+    let answer = |entry| if let &Entry::Answer { ref text, .. } = entry { Some(text.as_str()) } else { None };
+    model.entries.iter().filter_map(answer).collect()
+}
+
+fn screen(model: &mut Model, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| View::default().draw(frame, model)).unwrap();
+    terminal.backend().to_string()
+}
+
+#[test]
+fn a_message_is_sent_accepted_and_answered() {
+    let mut model = chat();
+    let effects = send(&mut model, "hello");
+    let [Effect::Remember(_), Effect::Send { key, text }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(text, "hello");
+    assert_eq!(said(&model), [("hello", SaidState::Sending)]);
+    let answer = json!({ "message_id": "m1", "turn_id": "t1", "waiting": false });
+    model.update(Event::Posted { key: key.clone(), answer });
+    frame(
+        &mut model,
+        "message.accepted",
+        json!({ "message_id": "m1", "turn_id": "t1", "text": "hello", "waiting": false }),
+    );
+    started(&mut model, "t1");
+    delta(&mut model, "t1", "Hi ");
+    delta(&mut model, "t1", "there");
+    assert_eq!(answers(&model), ["Hi there"]);
+    assert!(model.running.is_some());
+    ended(&mut model, "t1", "done", Some("Hi there!"));
+    assert_eq!(answers(&model), ["Hi there!"], "the stored text is the answer");
+    assert_eq!(said(&model), [("hello", SaidState::Taken)], "shown once, whoever told first");
+    assert!(model.running.is_none());
+    assert_eq!(model.model, "lab/demo");
+}
+
+#[test]
+fn a_frame_that_comes_before_the_answer_of_the_post_is_the_same_message() {
+    let mut model = chat();
+    let effects = send(&mut model, "hello");
+    frame(
+        &mut model,
+        "message.accepted",
+        json!({ "message_id": "m1", "turn_id": "t1", "text": "hello", "waiting": false }),
+    );
+    let Effect::Send { key, .. } = &effects[1] else { panic!() };
+    model.update(Event::Posted { key: key.clone(), answer: json!({ "message_id": "m1", "turn_id": "t1" }) });
+    assert_eq!(said(&model), [("hello", SaidState::Taken)]);
+}
+
+#[test]
+fn a_message_sent_while_it_runs_waits_until_its_turn_starts() {
+    let mut model = chat();
+    started(&mut model, "t1");
+    send(&mut model, "and this");
+    frame(
+        &mut model,
+        "message.accepted",
+        json!({ "message_id": "m2", "turn_id": "t2", "text": "and this", "waiting": true }),
+    );
+    assert_eq!(said(&model), [("and this", SaidState::Waiting)]);
+    assert_eq!(model.waiting(), 1);
+    assert!(screen(&mut model, 80, 12).contains("1 waiting"));
+    ended(&mut model, "t1", "steered", None);
+    started(&mut model, "t2");
+    assert_eq!(model.waiting(), 0);
+}
+
+#[test]
+fn what_another_window_says_is_shown_too() {
+    let mut model = chat();
+    frame(
+        &mut model,
+        "message.accepted",
+        json!({ "message_id": "m9", "turn_id": "t9", "text": "from the web", "waiting": false }),
+    );
+    assert_eq!(said(&model), [("from the web", SaidState::Taken)]);
+}
+
+#[test]
+fn frames_of_a_turn_whose_end_was_seen_change_nothing() {
+    let mut model = chat();
+    delta(&mut model, "t1", "one");
+    ended(&mut model, "t1", "done", Some("one"));
+    delta(&mut model, "t1", "one");
+    ended(&mut model, "t1", "done", Some("one"));
+    assert_eq!(answers(&model), ["one"]);
+}
+
+#[test]
+fn a_fallback_model_starts_over_and_a_tool_parts_the_text() {
+    let mut model = chat();
+    delta(&mut model, "t1", "half an ans");
+    frame(&mut model, "turn.restarted", json!({ "turn_id": "t1" }));
+    delta(&mut model, "t1", "Let me look.");
+    frame(
+        &mut model,
+        "tool.started",
+        json!({ "turn_id": "t1", "call_id": "c1", "name": "shell", "arguments": { "command": "ls" } }),
+    );
+    frame(&mut model, "tool.output", json!({ "turn_id": "t1", "call_id": "c1", "text": "a\nb\n" }));
+    let Some(Entry::Tool(tool)) = model.entries.last() else { panic!() };
+    assert_eq!(
+        (tool.arguments.as_str(), tool.tail(), tool.state),
+        ("ls", vec!["a", "b"], ToolState::Running)
+    );
+    frame(
+        &mut model,
+        "tool.ended",
+        json!({ "turn_id": "t1", "call_id": "c1", "name": "shell", "is_error": true, "text": "exit 1" }),
+    );
+    delta(&mut model, "t1", "Done.");
+    ended(&mut model, "t1", "done", Some("Done."));
+    assert_eq!(answers(&model), ["Let me look.", "Done."]);
+    let shown = screen(&mut model, 60, 20);
+    assert!(shown.contains("✗ shell ls") && shown.contains("│ exit 1"), "{shown}");
+}
+
+#[test]
+fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
+    let mut model = chat();
+    frame(
+        &mut model,
+        "approval.asked",
+        json!({ "approval_id": "a1", "turn_id": "t1", "tool": "shell", "arguments": { "command": "rm -r x" } }),
+    );
+    let shown = screen(&mut model, 60, 14);
+    assert!(shown.contains("shell wants to run") && shown.contains("rm -r x"), "{shown}");
+    type_in(&mut model, "o");
+    assert!(key(&mut model, KeyCode::Char('y')).is_empty(), "a letter of a message");
+    assert_eq!(model.input.text(), "oy");
+    model.input.clear();
+    assert_eq!(key(&mut model, KeyCode::Char('n')), [Effect::Decide { id: "a1".into(), decision: "deny" }]);
+    frame(&mut model, "approval.decided", json!({ "approval_id": "a1", "state": "denied" }));
+    assert!(model.question().is_none());
+    key(&mut model, KeyCode::Char('y'));
+    assert_eq!(model.input.text(), "y");
+}
+
+#[test]
+fn escape_stops_the_turn_and_ctrl_c_leaves_at_the_second_time() {
+    let mut model = chat();
+    assert!(key(&mut model, KeyCode::Esc).is_empty());
+    started(&mut model, "t1");
+    assert_eq!(key(&mut model, KeyCode::Esc), [Effect::Stop]);
+    ended(&mut model, "t1", "cancelled", None);
+    assert!(screen(&mut model, 60, 10).contains("Stopped."));
+    type_in(&mut model, "draft");
+    assert!(ctrl(&mut model, 'c').is_empty() && model.input.is_empty());
+    type_in(&mut model, "x");
+    assert!(ctrl(&mut model, 'c').is_empty(), "typing disarms it");
+    assert_eq!(ctrl(&mut model, 'c'), [Effect::Quit]);
+}
+
+#[test]
+fn slash_commands_are_completed_and_sent_as_commands() {
+    let mut model = chat();
+    type_in(&mut model, "/mo");
+    assert!(screen(&mut model, 90, 20).contains("/models"));
+    key(&mut model, KeyCode::Down);
+    key(&mut model, KeyCode::Tab);
+    assert_eq!(model.input.text(), "/model ");
+    type_in(&mut model, "lab/demo");
+    assert_eq!(key(&mut model, KeyCode::Enter)[1], Effect::Command("/model lab/demo".into()));
+    type_in(&mut model, "/sta");
+    assert_eq!(key(&mut model, KeyCode::Enter)[1], Effect::Command("/status".into()), "no argument: at once");
+    assert_eq!(send(&mut model, "/stop")[1], Effect::Stop);
+    assert!(matches!(&send(&mut model, "/etc/hosts is a file")[1], Effect::Send { .. }));
+    assert_eq!(send(&mut model, "/quit")[1], Effect::Quit);
+}
+
+#[test]
+fn the_stored_conversation_replaces_what_was_seen_but_not_what_is_unsent() {
+    let mut model = chat();
+    delta(&mut model, "t1", "a piece of");
+    send(&mut model, "not accepted yet");
+    let messages = vec![
+        json!({ "id": "m1", "role": "user", "text": "hi", "turn_id": "t1", "parts": [] }),
+        json!({ "id": "m2", "role": "assistant", "text": "", "turn_id": "t1",
+            "parts": [{ "type": "tool_call", "id": "c1", "name": "read_file", "arguments": { "path": "a", "lines": 3 } }] }),
+        json!({ "id": "m3", "role": "tool", "text": "content", "turn_id": "t1",
+            "parts": [{ "type": "tool_result", "call_id": "c1", "name": "read_file", "is_error": false }] }),
+        json!({ "id": "m4", "role": "assistant", "text": "It says content.", "turn_id": "t1", "parts": [] }),
+    ];
+    let approvals = vec![
+        json!({ "id": "a1", "session_key": SESSION, "state": "pending", "tool": "shell", "arguments": {} }),
+        json!({ "id": "a2", "session_key": "agent:other:main", "state": "pending", "tool": "shell", "arguments": {} }),
+    ];
+    let session = json!({ "active_agent_id": "ops", "model": null, "running_turn_id": "t2" });
+    model.update(Event::Loaded { session, messages, approvals });
+    assert_eq!(said(&model), [("hi", SaidState::Taken), ("not accepted yet", SaidState::Sending)]);
+    assert_eq!(answers(&model), ["It says content."]);
+    assert_eq!(model.question().unwrap().id, "a1");
+    assert_eq!((model.agent.as_str(), model.running.as_deref()), ("ops", Some("t2")));
+    assert!(screen(&mut model, 80, 24).contains("✓ read_file path=a lines=3"));
+}
+
+#[test]
+fn a_gap_in_the_stream_reads_the_conversation_again() {
+    assert_eq!(frame(&mut chat(), "replay.gap", json!({})), [Effect::Reload]);
+}
+
+#[test]
+fn a_failed_turn_says_why_and_a_refused_message_too() {
+    let mut model = chat();
+    ended(&mut model, "t1", "failed", Some("The model did not answer."));
+    let effects = send(&mut model, "hello");
+    let Effect::Send { key, .. } = &effects[1] else { panic!() };
+    model.update(Event::Refused { key: key.clone(), reason: "50 messages already wait".into() });
+    let shown = screen(&mut model, 60, 14);
+    assert!(shown.contains("The model did not answer.") && shown.contains("not accepted"), "{shown}");
+}
+
+#[test]
+fn the_state_of_the_link_is_shown() {
+    let mut model = chat();
+    assert!(screen(&mut model, 60, 8).contains("ready"));
+    model.update(Event::Link(Link::Lost));
+    assert!(screen(&mut model, 60, 8).contains("reconnecting"));
+}
+
+#[test]
+fn scrolling_ends_at_the_first_line_and_sending_goes_back_to_the_last() {
+    let mut model = chat();
+    for n in 0..50 {
+        ended(&mut model, &format!("t{n}"), "done", Some(&format!("answer {n}")));
+    }
+    for _ in 0..30 {
+        key(&mut model, KeyCode::PageUp);
+    }
+    assert!(screen(&mut model, 60, 14).contains("answer 0"));
+    assert!(model.scroll < 100, "no further than there are lines: {}", model.scroll);
+    send(&mut model, "back");
+    assert!(screen(&mut model, 60, 14).contains("back"));
+}
+
+#[test]
+fn several_lines_are_typed_pasted_and_fit_any_size_of_screen() {
+    let mut model = chat();
+    type_in(&mut model, "one");
+    ctrl(&mut model, 'j');
+    model.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
+    model.paste("日本\r\nthree\x1b[31m");
+    assert_eq!(model.input.text(), "one\n\n日本\nthree[31m");
+    for (width, height) in [(80, 24), (20, 8), (5, 4), (1, 1)] {
+        screen(&mut model, width, height);
+    }
+}

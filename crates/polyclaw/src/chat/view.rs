@@ -1,0 +1,162 @@
+//! Draws the chat: transcript, completion, input, status.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Clear, Paragraph};
+use unicode_width::UnicodeWidthChar;
+
+use super::card;
+use super::entry::Entry;
+use super::markdown::dim;
+use super::model::{Link, Model};
+
+const MOST_INPUT_ROWS: usize = 8;
+
+/// Entries as they were last drawn: only what changed is laid out again.
+#[derive(Default)]
+pub struct View {
+    drawn: Vec<(Entry, usize, Vec<Line<'static>>)>,
+}
+
+impl View {
+    pub fn draw(&mut self, frame: &mut Frame<'_>, model: &mut Model) {
+        let width = usize::from(frame.area().width.saturating_sub(4));
+        let (rows, cursor) = input_rows(model, width.max(1));
+        let height = rows.len().clamp(1, MOST_INPUT_ROWS) as u16 + 2;
+        let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(height), Constraint::Length(1)]);
+        let [transcript, input, status] = areas.areas(frame.area());
+        self.transcript(frame, transcript, model);
+        draw_input(frame, input, &rows, cursor);
+        draw_offers(frame, input, model);
+        frame.render_widget(status_line(model), status);
+    }
+
+    fn transcript(&mut self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+        let area = area.inner(ratatui::layout::Margin { horizontal: 1, vertical: 0 });
+        self.lay_out(&model.entries, usize::from(area.width));
+        let total: usize = self.drawn.iter().map(|(_, _, lines)| lines.len()).sum();
+        let room = usize::from(area.height);
+        model.scroll = model.scroll.min(total.saturating_sub(room));
+        let skip = total.saturating_sub(room + model.scroll);
+        let shown = self.drawn.iter().flat_map(|(_, _, lines)| lines).skip(skip).take(room);
+        let lines: Vec<Line<'_>> = shown.cloned().collect();
+        if lines.is_empty() {
+            let hint = "Say something. / shows commands, Alt+Enter begins a new line, Ctrl+C twice leaves.";
+            frame.render_widget(Paragraph::new(hint).style(dim()), area);
+            return;
+        }
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    fn lay_out(&mut self, entries: &[Entry], width: usize) {
+        self.drawn.truncate(entries.len());
+        for (n, entry) in entries.iter().enumerate() {
+            let fresh = self.drawn.get(n).is_some_and(|(old, at, _)| *at == width && old == entry);
+            if fresh {
+                continue;
+            }
+            let drawn = (entry.clone(), width, card::lines(entry, width));
+            match self.drawn.get_mut(n) {
+                Some(old) => *old = drawn,
+                None => self.drawn.push(drawn),
+            }
+        }
+    }
+}
+
+/// The input cut into rows, and the cursor's row and column.
+fn input_rows(model: &Model, width: usize) -> (Vec<String>, (usize, usize)) {
+    let (before, _) = model.input.around();
+    let mut rows = vec![String::new()];
+    let (mut column, mut cursor, mut seen) = (0, (0, 0), 0);
+    for letter in model.input.text().chars() {
+        let columns = letter.width().unwrap_or(0);
+        if letter == '\n' || column + columns > width {
+            rows.push(String::new());
+            column = 0;
+        }
+        if seen == before.len() {
+            cursor = (rows.len() - 1 - usize::from(letter == '\n'), column);
+            if letter == '\n' {
+                let last = rows.len() - 2;
+                cursor = (last, unicode_width::UnicodeWidthStr::width(rows[last].as_str()));
+            }
+        }
+        if letter != '\n' {
+            if let Some(row) = rows.last_mut() {
+                row.push(if letter == '\t' { ' ' } else { letter });
+            }
+            column += columns;
+        }
+        seen += letter.len_utf8();
+    }
+    if seen == before.len() {
+        cursor = (rows.len() - 1, column);
+    }
+    (rows, cursor)
+}
+
+fn draw_input(frame: &mut Frame<'_>, area: Rect, rows: &[String], (row, column): (usize, usize)) {
+    let block = Block::bordered().border_type(BorderType::Rounded).border_style(dim());
+    let inner = block.inner(area);
+    let room = usize::from(inner.height).max(1);
+    let first = (row + 1).saturating_sub(room);
+    let lines: Vec<Line<'_>> =
+        rows.iter().skip(first).take(room).map(|row| Line::from(row.as_str())).collect();
+    frame.render_widget(
+        Paragraph::new(lines).block(block.padding(ratatui::widgets::Padding::horizontal(1))),
+        area,
+    );
+    let x = inner.x + 1 + u16::try_from(column).unwrap_or(0);
+    let y = inner.y + u16::try_from(row - first).unwrap_or(0);
+    frame.set_cursor_position(Position { x: x.min(inner.right()), y });
+}
+
+fn draw_offers(frame: &mut Frame<'_>, input: Rect, model: &Model) {
+    let offers = model.completion.offers(model.input.text());
+    if offers.is_empty() {
+        return;
+    }
+    let selected = model.completion.position().min(offers.len() - 1);
+    let line = |(n, offer): (usize, &super::complete::Offer)| {
+        let name = format!(" /{:<10} {:<30} ", offer.name, offer.arguments);
+        let style = if n == selected { Style::new().reversed() } else { Style::new() };
+        Line::from(vec![Span::styled(name, style), Span::styled(format!(" {}", offer.does), dim())])
+    };
+    let height = u16::try_from(offers.len()).unwrap_or(u16::MAX).min(input.y);
+    let first = (selected + 1).saturating_sub(usize::from(height));
+    let lines: Vec<Line<'_>> =
+        offers.iter().enumerate().map(line).skip(first).take(usize::from(height)).collect();
+    let area = Rect { x: input.x + 1, y: input.y - height, width: input.width.saturating_sub(2), height };
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(lines).on_black(), area);
+}
+
+fn status_line(model: &Model) -> Line<'static> {
+    let state = match (&model.link, &model.running, model.question()) {
+        (Link::Connecting, ..) => Span::styled("connecting", Style::new().fg(Color::Yellow)),
+        (Link::Lost, ..) => Span::styled("reconnecting", Style::new().fg(Color::Red)),
+        (_, _, Some(_)) => Span::styled("asks you: y / n", Style::new().fg(Color::Yellow)),
+        (_, Some(_), _) => Span::styled("answering (Esc stops)", Style::new().fg(Color::Green)),
+        _ => Span::styled("ready", dim()),
+    };
+    let mut parts = vec![Span::raw(" "), Span::raw(model.agent.clone()).bold()];
+    let mut part = |span: Span<'static>| parts.extend([Span::styled(" · ", dim()), span]);
+    if !model.model.is_empty() {
+        part(Span::raw(model.model.clone()));
+    }
+    part(state);
+    if model.waiting() > 0 {
+        part(Span::styled(format!("{} waiting", model.waiting()), Style::new().fg(Color::Yellow)));
+    }
+    if model.scroll > 0 {
+        part(Span::styled(format!("{} lines below", model.scroll), dim()));
+    }
+    if model.quit_armed {
+        part(Span::styled("Ctrl+C again leaves", Style::new().fg(Color::Yellow)));
+    }
+    part(Span::styled(model.session.clone(), dim()));
+    Line::from(parts)
+}

@@ -1,0 +1,64 @@
+//! `polyclaw bench`: what Polyclaw costs on this machine, as ratios to the direct call in the same run.
+
+use clap::Subcommand;
+
+use crate::bench::{self, Report};
+use crate::cli::Context;
+
+/// Measure this build on this machine, against a scripted model that answers at once.
+///
+/// Everything runs on loopback, in a temporary home, for a bounded time; "direct" is the same call made straight to
+/// the model by the same HTTP client in the same run.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw bench turns      added latency and turns per second over a direct call
+  polyclaw bench ingress    durably accepted messages per second
+  polyclaw bench store      small transactions per second
+  polyclaw bench start      start to ready, memory, size
+  polyclaw bench all --json for machines")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// Seconds each measurement lasts.
+    #[arg(long, global = true, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=120))]
+    seconds: u64,
+}
+
+#[derive(Clone, Copy, Subcommand)]
+enum What {
+    /// Latency a turn adds, and turns per second.
+    Turns,
+    /// Accepted messages per second.
+    Ingress,
+    /// Transactions per second.
+    Store,
+    /// Start, memory and size.
+    Start,
+    /// Everything.
+    All,
+}
+
+pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let report = runtime.block_on(measure(args))?;
+    context.output.say(&report.to_json(), |_| report.to_text())?;
+    Ok(())
+}
+
+async fn measure(args: &Args) -> anyhow::Result<Report> {
+    let mut report = Report::default();
+    let seconds = std::time::Duration::from_secs(args.seconds);
+    if matches!(args.what, What::Store | What::All) {
+        bench::store::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Start | What::All) {
+        bench::start::run(&mut report).await?;
+    }
+    if matches!(args.what, What::Ingress | What::All) {
+        bench::ingress::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Turns | What::All) {
+        bench::turns::run(&mut report, seconds).await?;
+    }
+    Ok(report)
+}

@@ -1,0 +1,60 @@
+//! `polyclaw chat`: talk in the terminal.
+
+use std::io::{IsTerminal, Write};
+
+use crate::ask::main_session;
+use crate::chat::{Chat, plain};
+use crate::cli::Context;
+use crate::client::Client;
+use crate::failure::{Exit, Failure};
+use crate::spawn;
+
+/// Talk in the terminal.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw chat
+  polyclaw chat --agent ops
+  polyclaw chat --session agent:main:holiday
+  echo \"What is new?\" | polyclaw chat
+
+Keys: Enter sends, Alt+Enter or Ctrl+J begins a new line, / shows commands, Up and Down go through what you sent,
+PgUp and PgDn scroll, Esc stops the running turn, y and n answer a question, Ctrl+C twice leaves.
+If no daemon runs on this home, one is started and goes on running.")]
+pub struct Args {
+    /// Who to talk to. The instance's default agent if left out.
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// The conversation to go on with. The agent's main one if left out.
+    #[arg(long, value_name = "KEY")]
+    session: Option<String>,
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let client = connect(context).await?;
+    let session = match &args.session {
+        Some(session) => session.clone(),
+        None => main_session(&client, args.agent.as_deref()).await?,
+    };
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return plain::run(&client, context, &session, args.agent.as_deref()).await;
+    }
+    let model = client.get("/models").await?["default_model"].as_str().unwrap_or_default().to_owned();
+    Chat { client, home: context.home.clone(), session, agent: args.agent.clone(), model }.run().await
+}
+
+/// A client of the running daemon, or of one started now. Elsewhere than here nothing is started.
+async fn connect(context: &Context) -> Result<Client, Failure> {
+    let client = Client::new(context)?;
+    match client.get("/agents").await {
+        Ok(_) => return Ok(client),
+        Err(failure) if failure.exit != Exit::Unavailable || context.global.url.is_some() => {
+            return Err(failure);
+        }
+        Err(_) => {}
+    }
+    let log = context.home.log_file();
+    let _ =
+        writeln!(std::io::stderr(), "No daemon runs on this home: starting one (log: {}).", log.display());
+    spawn::daemon(context).await?;
+    Client::new(context)
+}

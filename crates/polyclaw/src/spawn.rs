@@ -1,0 +1,57 @@
+//! Starts a daemon of this home that outlives the command that wanted one.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::cli::Context;
+use crate::client::Client;
+use crate::failure::{Exit, Failure};
+use crate::home::{Home, START_PATIENCE, refused};
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Returns when the daemon answers, or says why it does not.
+pub async fn daemon(context: &Context) -> Result<(), Failure> {
+    context.home.create()?;
+    let mut child = detach(&context.home)?;
+    let began = Instant::now();
+    while began.elapsed() < START_PATIENCE {
+        // Made anew each time: a daemon that has just started may have written another address.
+        if Client::new(context)?.is_up().await {
+            return Ok(());
+        }
+        if let Ok(Some(_)) = child.try_wait() {
+            return Err(ended(&context.home));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    Err(ended(&context.home))
+}
+
+/// In a process group of its own, so that Ctrl-C in this terminal is not meant for it.
+fn detach(home: &Home) -> Result<Child, Failure> {
+    let path = home.log_file();
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+    let log = log.map_err(|error| refused(&path, &error))?;
+    let own = std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
+    let started = Command::new(own)
+        .arg("daemon")
+        .env("POLYCLAW_HOME", home.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .process_group(0)
+        .spawn();
+    started.map_err(|error| Failure::failed("no_daemon", format!("no daemon could be started: {error}")))
+}
+
+fn ended(home: &Home) -> Failure {
+    let log = std::fs::read_to_string(home.log_file()).unwrap_or_default();
+    let said =
+        log.lines().rev().find(|line| line.starts_with("error:")).unwrap_or("it did not answer in time");
+    Failure::new(Exit::Unavailable, "no_daemon", format!("the daemon did not start: {said}"))
+        .hint(format!("its log is {}", home.log_file().display()))
+}

@@ -1,0 +1,165 @@
+//! Follows one turn from its acceptance to its answer, across steering, a slow reader and other nodes.
+
+use std::sync::Arc;
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_engine::hub::{Frame, FrameKind, Watch};
+use polyclaw_engine::ingress::Accepted;
+use polyclaw_engine::{Answer, Engine};
+
+use crate::error::{Error, Result};
+use crate::sse::QUIET;
+
+/// What a reader of a turn gets.
+pub enum Piece {
+    Text(String),
+    /// Nothing happened for a while.
+    Quiet,
+    End(Result<Answer>),
+}
+
+pub struct Follow {
+    engine: Engine,
+    watch: Watch,
+    session: SessionKey,
+    /// The turn that was asked for.
+    asked: TurnId,
+    /// The turn that works on it now.
+    turn: TurnId,
+    /// The database must be asked whether it is over: frames may have been missed.
+    look: bool,
+    /// Text handed out since the last step.
+    sent: String,
+    /// The next text begins a new paragraph, because what was handed out can not be taken back.
+    paragraph: bool,
+    end: Option<Result<Answer>>,
+    over: bool,
+}
+
+impl Follow {
+    /// `watch` was begun before the message was accepted.
+    pub fn new(engine: Engine, watch: Watch, accepted: &Accepted) -> Self {
+        Self {
+            engine,
+            watch,
+            session: accepted.session_key.clone(),
+            asked: accepted.turn_id.clone(),
+            turn: accepted.turn_id.clone(),
+            look: accepted.duplicate,
+            sent: String::new(),
+            paragraph: false,
+            end: None,
+            over: false,
+        }
+    }
+
+    /// The answer alone.
+    pub async fn answer(mut self) -> Result<Answer> {
+        loop {
+            match self.next().await {
+                Some(Piece::End(answer)) => return answer,
+                Some(_) => {}
+                None => return Err(Error::Panicked),
+            }
+        }
+    }
+
+    /// The next piece; `None` after the end.
+    pub async fn next(&mut self) -> Option<Piece> {
+        loop {
+            if let Some(end) = self.end.take() {
+                self.over = true;
+                return Some(Piece::End(end));
+            }
+            if self.over {
+                return None;
+            }
+            if std::mem::take(&mut self.look)
+                && let Some(text) = self.look_up().await
+            {
+                return Some(Piece::Text(text));
+            }
+            if self.end.is_some() {
+                continue;
+            }
+            match tokio::time::timeout(QUIET, self.watch.recv()).await {
+                Err(_) => return Some(Piece::Quiet),
+                Ok(Some(frame)) => {
+                    if let Some(text) = self.take(&frame).await {
+                        return Some(Piece::Text(text));
+                    }
+                }
+                // Too far behind: watch anew, and look whether it ended meanwhile.
+                Ok(None) => {
+                    self.watch = self.engine.hub.watch(&self.session);
+                    self.look = true;
+                }
+            }
+        }
+    }
+
+    async fn take(&mut self, frame: &Arc<Frame>) -> Option<String> {
+        match &frame.kind {
+            FrameKind::Started { turn_id, resumes, .. } if resumes.contains(&self.turn) => {
+                self.turn = turn_id.clone();
+                None
+            }
+            FrameKind::Delta { turn_id, text } if *turn_id == self.turn => Some(self.hand_out(text)),
+            FrameKind::Restarted { turn_id } | FrameKind::ToolStarted { turn_id, .. }
+                if *turn_id == self.turn =>
+            {
+                self.paragraph |= !self.sent.is_empty();
+                self.sent.clear();
+                None
+            }
+            FrameKind::Ended { turn_id, state, .. } if *turn_id == self.turn => match state {
+                // Its task goes on in a turn that says so when it starts.
+                JobState::Steered => None,
+                _ => match Answer::told(&frame.kind) {
+                    Some(answer) => self.finish(answer),
+                    None => self.look_up().await,
+                },
+            },
+            FrameKind::Changed => {
+                self.look = true;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn hand_out(&mut self, text: &str) -> String {
+        self.sent.push_str(text);
+        match std::mem::take(&mut self.paragraph) {
+            true => format!("\n\n{text}"),
+            false => text.to_owned(),
+        }
+    }
+
+    async fn look_up(&mut self) -> Option<String> {
+        match self.engine.answer(&self.asked).await {
+            Ok(Some(answer)) => self.finish(answer),
+            Ok(None) => None,
+            Err(error) => {
+                self.end = Some(Err(error.into()));
+                None
+            }
+        }
+    }
+
+    /// Ends, and returns what of the answer was not handed out yet.
+    fn finish(&mut self, answer: Answer) -> Option<String> {
+        let rest = match answer.text.strip_prefix(self.sent.as_str()) {
+            _ if answer.state != JobState::Done => String::new(),
+            Some(rest) => rest.to_owned(),
+            None => {
+                self.paragraph = true;
+                answer.text.clone()
+            }
+        };
+        self.end = Some(Ok(answer));
+        (!rest.is_empty()).then(|| self.hand_out(&rest))
+    }
+}

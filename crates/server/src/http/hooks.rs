@@ -1,0 +1,94 @@
+//! `POST /hooks/{name}`: programs that sign what they send.
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use hmac::{Hmac, KeyInit, Mac};
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::job::Priority;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Origin;
+use polyclaw_engine::ingress::Inbound;
+use serde::Deserialize;
+use sha2::Sha256;
+
+use crate::error::{Error, Result};
+use crate::extract::{Id, Query, bounded, parse, read};
+use crate::http::messages::{Receipt, Wait, deliver};
+use crate::state::{AppState, Hook};
+
+const SIGNATURE: &str = "x-polyclaw-signature";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Post {
+    text: String,
+    /// The sender's own id of this message: the same one is taken once.
+    id: Option<String>,
+    /// Whom the conversation is with; one sender may speak for many.
+    peer: Option<String>,
+    thread: Option<String>,
+}
+
+/// The signature is over the raw body, so it is checked before the body is read as anything.
+pub async fn receive(State(app): State<AppState>, request: Request) -> Result<(StatusCode, Json<Receipt>)> {
+    let (mut parts, body) = request.into_parts();
+    let Id(name) = Id::from_request_parts(&mut parts, &app).await?;
+    let Query(wait) = Query::<Wait>::from_request_parts(&mut parts, &app).await?;
+    let headers = std::mem::take(&mut parts.headers);
+    let body = read(Request::from_parts(parts, body)).await?;
+    let hook = app.hooks.get(&name).ok_or_else(|| Error::UnknownHook(name.clone()))?;
+    check(hook, &headers, &body)?;
+    let limit = wait.limit()?;
+    deliver(&app, inbound(&name, hook, parse(&body)?)?, limit).await
+}
+
+fn check(hook: &Hook, headers: &HeaderMap, body: &[u8]) -> Result<()> {
+    let given = headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
+    let given = given.and_then(|value| unhex(value.strip_prefix("sha256=")?)).ok_or(Error::BadSignature)?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(hook.secret.as_bytes()).map_err(|_| Error::BadSignature)?;
+    mac.update(body);
+    // Compares in constant time.
+    mac.verify_slice(&given).map_err(|_| Error::BadSignature)
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    let pair = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?);
+    digits.chunks(2).map(pair).collect()
+}
+
+fn inbound(name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
+    let peer = post.peer.unwrap_or_else(|| "default".to_owned());
+    let mut parts = vec!["webhook", name, "dm", peer.as_str()];
+    if let Some(thread) = &post.thread {
+        parts.extend(["thread", thread]);
+    }
+    let session = bounded(SessionKey::of(&hook.agent, &parts), "peer")?;
+    let address = Address {
+        channel: "webhook".to_owned(),
+        account: name.to_owned(),
+        peer: peer.clone(),
+        thread: post.thread,
+    };
+    Ok(Inbound {
+        origin: Origin::Hook,
+        priority: Priority::Webhook,
+        platform_id: post.id,
+        ..Inbound::from_person(session, hook.agent.clone(), address, post.text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_is_read_whole_or_not_at_all() {
+        assert_eq!(unhex("00fF"), Some(vec![0, 255]));
+        for bad in ["0", "0g", "é0"] {
+            assert_eq!(unhex(bad), None, "{bad}");
+        }
+    }
+}

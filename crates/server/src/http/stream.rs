@@ -1,0 +1,173 @@
+//! Live frames of a session as server-sent events: `GET /sessions/{key}/stream`.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_engine::hub::{Frame, Replay, Watch};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::IntoParams;
+
+use crate::error::{Error, Result};
+use crate::extract::{Key, Query};
+use crate::serve::Closing;
+use crate::sse;
+use crate::state::AppState;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct From {
+    /// A frame's number, or the `id` of an event of this stream; `Last-Event-ID` says the same.
+    after: Option<String>,
+    /// Where no header can be sent.
+    #[serde(rename = "token")]
+    #[param(rename = "token")]
+    _token: Option<String>,
+}
+
+/// A frame as readers see it.
+#[derive(Serialize)]
+pub struct Shown<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    frame: &'a Frame,
+}
+
+impl<'a> Shown<'a> {
+    pub fn of(frame: &'a Frame) -> Self {
+        Self { kind: "event", frame }
+    }
+}
+
+/// Where a reader wants to go on from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    pub after: Option<u64>,
+    pub epoch: Option<String>,
+}
+
+impl Position {
+    /// `17`, or `<epoch>-17` as event ids are written.
+    fn parse(text: &str) -> Result<Self> {
+        let (epoch, number) = match text.rsplit_once('-') {
+            Some((epoch, number)) => (Some(epoch.to_owned()), number),
+            None => (None, text),
+        };
+        let after = number.parse().map_err(|_| Error::invalid("after", "must be the number of a frame"))?;
+        Ok(Self { after: Some(after), epoch })
+    }
+}
+
+/// A watch, with what its reader missed. `None`: too old, or of another life of the server.
+pub fn open(app: &AppState, key: &SessionKey, from: &Position) -> (Option<Vec<Arc<Frame>>>, Watch) {
+    let foreign = from.epoch.as_ref().is_some_and(|epoch| *epoch != app.epoch);
+    match from.after {
+        None => (Some(Vec::new()), app.engine.hub.watch(key)),
+        Some(_) if foreign => (None, app.engine.hub.watch(key)),
+        Some(after) => match app.engine.hub.watch_after(key, after) {
+            (Replay::From(frames), watch) => (Some(frames), watch),
+            (Replay::TooOld, watch) => (None, watch),
+        },
+    }
+}
+
+/// Tells a reader what no frame can.
+pub fn notice(key: &SessionKey, event: &str, message: &str) -> Value {
+    json!({ "type": "event", "session_key": key, "event": event, "message": message })
+}
+
+pub const GAP: &str = "some frames are no longer kept: read the transcript again";
+pub const BEHIND: &str = "this reader fell too far behind: subscribe again from the last number it saw";
+
+/// Tokens, tool events and state changes as they happen.
+#[utoipa::path(get, path = "/sessions/{key}/stream", tag = "sessions", params(("key" = String, Path), From),
+    responses((status = 200, description = "Each event's data is {type, seq, session_key, event, …}", body = String, content_type = "text/event-stream")))]
+pub async fn frames(
+    State(app): State<AppState>,
+    Key(key): Key,
+    Query(from): Query<From>,
+    headers: HeaderMap,
+    closing: Option<Extension<Closing>>,
+) -> Result<Response> {
+    let last_id = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let from = from.after.or(last_id).map_or(Ok(Position::default()), |text| Position::parse(&text))?;
+    let (missed, watch) = open(&app, &key, &from);
+    let hello = json!({ "type": "event", "session_key": key, "event": "stream.opened",
+        "epoch": app.epoch, "seq": app.engine.hub.seq() });
+    let mut first = vec![sse::data(&hello)];
+    match missed {
+        Some(frames) => first.extend(frames.iter().map(|frame| write(&app.epoch, frame))),
+        None => first.push(sse::data(&notice(&key, "replay.gap", GAP))),
+    }
+    first.reverse();
+    let closing = closing.map(|Extension(closing)| closing);
+    let reader = Reader { app, key, first, watch: Some(watch), closing };
+    Ok(sse::response(stream::unfold(reader, |mut reader| async move {
+        let bytes = reader.next().await?;
+        Some((bytes, reader))
+    })))
+}
+
+fn write(epoch: &str, frame: &Frame) -> Bytes {
+    sse::event(&format!("id: {epoch}-{}\n", frame.seq), &Shown::of(frame))
+}
+
+struct Reader {
+    app: AppState,
+    key: SessionKey,
+    /// What comes before live frames, last first.
+    first: Vec<Bytes>,
+    /// Gone once the reader was told that it is behind.
+    watch: Option<Watch>,
+    closing: Option<Closing>,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(bytes) = self.first.pop() {
+            return Some(bytes);
+        }
+        let watch = self.watch.as_mut()?;
+        let closing = async {
+            match &mut self.closing {
+                Some(closing) => closing.wait().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            frame = tokio::time::timeout(sse::QUIET, watch.recv()) => match frame {
+                Err(_) => Some(sse::KEEP_ALIVE),
+                Ok(Some(frame)) => Some(write(&self.app.epoch, &frame)),
+                Ok(None) => {
+                    self.watch = None;
+                    Some(sse::data(&notice(&self.key, "reader.behind", BEHIND)))
+                }
+            },
+            () = closing => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_a_number_with_or_without_its_life() {
+        assert_eq!(Position::parse("17").unwrap(), Position { after: Some(17), epoch: None });
+        let of_a_life = Position { after: Some(17), epoch: Some("a-b".into()) };
+        assert_eq!(Position::parse("a-b-17").unwrap(), of_a_life);
+        assert!(
+            Position::parse("x").is_err() && Position::parse("").is_err() && Position::parse("-").is_err()
+        );
+    }
+}

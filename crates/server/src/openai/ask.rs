@@ -1,0 +1,174 @@
+//! From a client's question to a turn: whose session it is, what is imported, what is new.
+
+use std::collections::HashSet;
+
+use axum::http::HeaderMap;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_engine::Answer;
+use polyclaw_engine::ingress::{Accepted, Inbound, ToolResult};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::extract::bounded;
+use crate::follow::Follow;
+use crate::openai::content::{Conversation, Function};
+use crate::openai::models;
+use crate::state::{AppState, hex};
+
+pub struct Question {
+    pub model: String,
+    pub user: Option<String>,
+    pub conversation: Conversation,
+    pub tools: Vec<Function>,
+    /// The session of the response this one goes on from.
+    pub continues: Option<SessionKey>,
+    pub idempotency_key: Option<String>,
+}
+
+/// A question that is durable now.
+pub struct Asked {
+    pub accepted: Accepted,
+    pub follow: Follow,
+    pub calls: Calls,
+}
+
+/// The client's own tools, and how their calls are named to it.
+#[derive(Clone)]
+pub struct Calls {
+    names: HashSet<String>,
+    /// The session of a client that keeps no session: its calls carry this, so that their results find back.
+    run: Option<String>,
+}
+
+impl Calls {
+    /// The calls of an answer that the client is to run, by the ids it will send back.
+    pub fn of(&self, answer: &Answer) -> Vec<ToolCall> {
+        let ours = answer.calls.iter().filter(|call| self.names.contains(&call.name));
+        let outward = |call: &ToolCall| match &self.run {
+            Some(run) => ToolCall { id: format!("{}-{run}", call.id), ..call.clone() },
+            None => call.clone(),
+        };
+        ours.map(outward).collect()
+    }
+}
+
+/// Where a question goes.
+struct Place {
+    key: SessionKey,
+    run: Option<String>,
+    is_fresh: bool,
+    /// Calls the session waits for results of.
+    open: Vec<ToolCall>,
+}
+
+pub fn idempotency_key(headers: &HeaderMap) -> Option<String> {
+    headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned)
+}
+
+pub async fn ask(app: &AppState, question: Question) -> Result<Asked> {
+    if !question.conversation.is_new() {
+        return Err(Error::InvalidBody("the last message must be one of the user or of a tool".to_owned()));
+    }
+    let agent = models::agent(app, &question.model)?;
+    let place = place(app, &agent, &question).await?;
+    let tool_results = results(&question.conversation, &place)?;
+    let names = question.tools.iter().map(|tool| tool.name.clone()).collect();
+    let calls = Calls { names, run: place.run.clone() };
+    let meta = meta(&question);
+    let text = question.conversation.text();
+    if place.is_fresh && !question.conversation.history.is_empty() {
+        app.engine.import_history(&place.key, &agent, question.conversation.history).await?;
+    }
+    let peer = question.user.or(place.run).unwrap_or_default();
+    let address = Address { channel: "api".into(), account: "openai".into(), peer, thread: None };
+    let inbound = Inbound {
+        idempotency_key: question.idempotency_key,
+        meta,
+        tool_results,
+        ..Inbound::from_person(place.key, agent, address, text)
+    };
+    let watch = app.engine.hub.watch(&inbound.session);
+    let accepted = app.engine.accept(inbound).await?;
+    let follow = Follow::new(app.engine.clone(), watch, &accepted);
+    Ok(Asked { accepted, follow, calls })
+}
+
+async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<Place> {
+    let known = |key: SessionKey, run: Option<String>, open| Place { key, run, is_fresh: false, open };
+    if let Some(key) = &question.continues {
+        let open = app.engine.open_calls(key).await?;
+        return Ok(known(key.clone(), run_of(key), open));
+    }
+    if let Some(user) = &question.user {
+        let key = bounded(SessionKey::direct(agent, "openai", user), "user")?;
+        let open = app.engine.open_calls(&key).await?;
+        return Ok(known(key, None, open));
+    }
+    if let Some(run) = question.conversation.results.first().and_then(|(id, _)| id.rsplit_once('-')) {
+        let key = bounded(run_key(agent, run.1), "tool_call_id")?;
+        let open = app.engine.open_calls(&key).await?;
+        if !open.is_empty() {
+            return Ok(known(key, Some(run.1.to_owned()), open));
+        }
+    }
+    let run = match &question.idempotency_key {
+        // The same question asked twice is the same session.
+        Some(key) => hex(&Sha256::digest(key)[..13]),
+        None => app.engine.next_id().replace('-', ""),
+    };
+    Ok(Place { key: run_key(agent, &run), run: Some(run), is_fresh: true, open: Vec::new() })
+}
+
+fn run_key(agent: &AgentId, run: &str) -> SessionKey {
+    SessionKey::of(agent, &["openai", "run", run])
+}
+
+fn run_of(key: &SessionKey) -> Option<String> {
+    match key.parts().as_slice() {
+        [_, _, channel, kind, run] if channel == "openai" && kind == "run" => Some(run.clone()),
+        _ => None,
+    }
+}
+
+/// Each result with the call it belongs to; one that belongs to none is refused, for no model would take it.
+fn results(conversation: &Conversation, place: &Place) -> Result<Vec<ToolResult>> {
+    let suffix = place.run.as_ref().map(|run| format!("-{run}")).unwrap_or_default();
+    let result = |(given, content): &(String, String)| {
+        let id = given.strip_suffix(&suffix).unwrap_or(given);
+        let call = match place.is_fresh {
+            true => conversation.called(given),
+            false => place.open.iter().find(|call| call.id == id),
+        };
+        let call = call.ok_or_else(|| Error::invalid("tool_call_id", format!("no open call '{given}'")))?;
+        Ok(ToolResult { call_id: call.id.clone(), name: call.name.clone(), content: content.clone() })
+    };
+    conversation.results.iter().map(result).collect()
+}
+
+/// What a turn reads beside its text: the client's tools and its instructions.
+fn meta(question: &Question) -> Option<Value> {
+    let mut meta = Map::new();
+    if !question.tools.is_empty() {
+        let tools = question.tools.iter().map(Function::meta).collect();
+        meta.insert("client_tools".to_owned(), Value::Array(tools));
+    }
+    if let Some(instructions) = question.conversation.instructions() {
+        meta.insert("instructions".to_owned(), Value::String(instructions));
+    }
+    (!meta.is_empty()).then_some(Value::Object(meta))
+}
+
+/// A turn that failed has a sentence for an answer, which is no answer to a program.
+pub fn succeeded(answer: Answer) -> Result<Answer> {
+    if answer.state == JobState::Done {
+        return Ok(answer);
+    }
+    let code = answer.error_code.unwrap_or_else(|| answer.state.as_str().to_owned());
+    let sentence = if answer.text.is_empty() { "The turn was stopped.".to_owned() } else { answer.text };
+    Err(Error::TurnFailed { code, sentence })
+}

@@ -1,0 +1,184 @@
+//! `POST /v1/chat/completions`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use polyclaw_domain::provider::Usage;
+use polyclaw_domain::tool::ToolCall;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::extract::Body;
+use crate::openai::ask::{Question, ask, idempotency_key, succeeded};
+use crate::openai::content::{Content, Conversation, Function, call};
+use crate::state::AppState;
+
+mod chunks;
+
+/// What is read of a request; the rest (temperature and the like) is the agent's own business.
+#[derive(Deserialize)]
+pub struct Request {
+    model: String,
+    messages: Vec<Message>,
+    #[serde(default)]
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    tools: Option<Vec<Tool>>,
+    user: Option<String>,
+    n: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    #[serde(rename = "type")]
+    kind: String,
+    function: Option<Function>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    #[serde(default)]
+    content: Content,
+    tool_calls: Option<Vec<Called>>,
+    tool_call_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Called {
+    id: String,
+    function: CalledFunction,
+}
+
+#[derive(Deserialize)]
+struct CalledFunction {
+    name: String,
+    #[serde(default)]
+    arguments: String,
+}
+
+pub async fn complete(
+    State(app): State<AppState>,
+    headers: HeaderMap,
+    Body(request): Body<Request>,
+) -> Result<Response> {
+    if request.n.is_some_and(|n| n != 1) {
+        return Err(Error::invalid("n", "only one answer is given"));
+    }
+    let streams = request.stream.unwrap_or(false);
+    let wants_usage = request.stream_options.as_ref().and_then(|options| options.include_usage);
+    let created = app.engine.now().0 / 1000;
+    let model = request.model.clone();
+    let asked = ask(&app, question(request, &headers)?).await?;
+    let id = format!("chatcmpl-{}", asked.accepted.turn_id);
+    let head = Head { id, created, model };
+    if streams {
+        return Ok(chunks::stream(head, asked, wants_usage.unwrap_or(false)));
+    }
+    let answer = succeeded(asked.follow.answer().await?)?;
+    let calls = asked.calls.of(&answer);
+    let usage = usage(answer.usage);
+    Ok(Json(completion(&head, answer.text, &calls, usage)).into_response())
+}
+
+/// What every answer to one request says of itself.
+pub struct Head {
+    pub id: String,
+    pub created: i64,
+    pub model: String,
+}
+
+fn question(request: Request, headers: &HeaderMap) -> Result<Question> {
+    let mut tools = Vec::new();
+    for tool in request.tools.unwrap_or_default() {
+        match (tool.kind.as_str(), tool.function) {
+            ("function", Some(function)) => tools.push(function),
+            (kind, _) => return Err(Error::invalid("tools", format!("type '{kind}' is not taken"))),
+        }
+    }
+    Ok(Question {
+        model: request.model,
+        user: request.user.filter(|user| !user.is_empty()),
+        conversation: conversation(request.messages)?,
+        tools,
+        continues: None,
+        idempotency_key: idempotency_key(headers),
+    })
+}
+
+fn conversation(messages: Vec<Message>) -> Result<Conversation> {
+    let mut talk = Conversation::default();
+    for message in messages {
+        let text = message.content.text()?;
+        match message.role.as_str() {
+            "system" | "developer" => talk.instruct(text),
+            "user" => talk.say(text),
+            "assistant" => {
+                let calls = message.tool_calls.unwrap_or_default().into_iter();
+                let calls = calls.map(|made| call(made.id, made.function.name, &made.function.arguments));
+                talk.reply(text, calls.collect());
+            }
+            "tool" => {
+                let id = message.tool_call_id;
+                let id = id.ok_or_else(|| Error::InvalidBody("a tool message needs tool_call_id".into()))?;
+                talk.result(id, text);
+            }
+            role => return Err(Error::invalid("role", format!("'{role}' is not a role"))),
+        }
+    }
+    Ok(talk)
+}
+
+fn completion(head: &Head, text: String, calls: &[ToolCall], usage: Option<Spent>) -> Value {
+    let mut message = json!({ "role": "assistant", "content": text, "refusal": null });
+    if !calls.is_empty() {
+        message["content"] = if text.is_empty() { Value::Null } else { Value::String(text) };
+        message["tool_calls"] = calls.iter().map(called).collect();
+    }
+    json!({
+        "id": head.id,
+        "object": "chat.completion",
+        "created": head.created,
+        "model": head.model,
+        "choices": [{
+            "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(calls)
+        }],
+        "usage": usage,
+    })
+}
+
+fn finish_reason(calls: &[ToolCall]) -> &'static str {
+    if calls.is_empty() { "stop" } else { "tool_calls" }
+}
+
+fn called(call: &ToolCall) -> Value {
+    let function = json!({ "name": call.name, "arguments": call.arguments.to_string() });
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
+#[derive(Serialize)]
+struct Spent {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_tokens_details: Option<Value>,
+}
+
+/// Unknown is said: without both numbers there is no usage.
+fn usage(usage: Usage) -> Option<Spent> {
+    let (prompt_tokens, completion_tokens) = (usage.input_tokens?, usage.output_tokens?);
+    Some(Spent {
+        prompt_tokens,
+        completion_tokens,
+        total_tokens: prompt_tokens + completion_tokens,
+        prompt_tokens_details: usage.cached_tokens.map(|cached| json!({ "cached_tokens": cached })),
+    })
+}

@@ -1,0 +1,181 @@
+//! What a client brings along: instructions, history, and what is new.
+
+use polyclaw_domain::message::{Part, Role};
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_engine::Past;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+
+/// Text, or a list of parts of which only text is taken.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(untagged)]
+pub enum Content {
+    #[default]
+    None,
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct ContentPart {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    refusal: Option<String>,
+}
+
+impl Content {
+    /// What is refused is said: an image is not silently left out.
+    pub fn text(self) -> Result<String> {
+        match self {
+            Self::None => Ok(String::new()),
+            Self::Text(text) => Ok(text),
+            Self::Parts(parts) => {
+                let texts: Result<Vec<String>> = parts.into_iter().map(ContentPart::text).collect();
+                Ok(texts?.join("\n"))
+            }
+        }
+    }
+}
+
+impl ContentPart {
+    fn text(self) -> Result<String> {
+        match (self.kind.as_str(), self.text.or(self.refusal)) {
+            ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text),
+            (kind, _) => Err(Error::InvalidBody(format!("content of type '{kind}' is not taken, only text"))),
+        }
+    }
+}
+
+/// A tool the client runs itself.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Function {
+    pub name: String,
+    pub description: Option<String>,
+    pub parameters: Option<Value>,
+}
+
+impl Function {
+    /// As the engine reads it from a message.
+    pub fn meta(&self) -> Value {
+        let parameters =
+            self.parameters.clone().unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+        json!({ "name": self.name, "description": self.description, "parameters": parameters })
+    }
+}
+
+/// Arguments travel as a string; what is no JSON is kept as the string it is.
+pub fn call(id: String, name: String, arguments: &str) -> ToolCall {
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let arguments = serde_json::from_str(text).unwrap_or_else(|_| Value::String(arguments.to_owned()));
+    ToolCall { id, name, arguments }
+}
+
+/// A conversation, split where the client speaks anew.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    instructions: Vec<String>,
+    pub history: Vec<Past>,
+    /// Results of the client's own tools, by call id, since the last reply.
+    pub results: Vec<(String, String)>,
+    texts: Vec<String>,
+}
+
+impl Conversation {
+    pub fn instruct(&mut self, text: String) {
+        if !text.trim().is_empty() {
+            self.instructions.push(text);
+        }
+    }
+
+    pub fn say(&mut self, text: String) {
+        self.texts.push(text);
+    }
+
+    pub fn result(&mut self, call_id: String, content: String) {
+        self.results.push((call_id, content));
+    }
+
+    /// A reply: all before it is history.
+    pub fn reply(&mut self, text: String, calls: Vec<ToolCall>) {
+        let results = std::mem::take(&mut self.results);
+        for (call_id, content) in results {
+            let name = self.called(&call_id).map_or_else(String::new, |call| call.name.clone());
+            let part = Part::ToolResult { call_id, name, is_error: false };
+            self.history.push(Past { role: Role::Tool, text: content, parts: vec![part] });
+        }
+        let said = std::mem::take(&mut self.texts);
+        let past = said.into_iter().map(|text| Past { role: Role::User, text, parts: Vec::new() });
+        self.history.extend(past);
+        // Two replies in a row, text and calls apart, are one step.
+        match self.history.last_mut() {
+            Some(last) if last.role == Role::Assistant && !calls.is_empty() && text.is_empty() => {
+                last.parts.extend(calls.into_iter().map(Part::ToolCall));
+            }
+            _ => {
+                let parts = calls.into_iter().map(Part::ToolCall).collect();
+                self.history.push(Past { role: Role::Assistant, text, parts });
+            }
+        }
+    }
+
+    /// The call a result of this conversation belongs to.
+    pub fn called(&self, call_id: &str) -> Option<&ToolCall> {
+        let calls = self.history.iter().rev().flat_map(|past| polyclaw_domain::message::calls(&past.parts));
+        calls.into_iter().find(|call| call.id == call_id)
+    }
+
+    pub fn instructions(&self) -> Option<String> {
+        (!self.instructions.is_empty()).then(|| self.instructions.join("\n\n"))
+    }
+
+    pub fn text(&self) -> String {
+        self.texts.join("\n\n")
+    }
+
+    pub fn is_new(&self) -> bool {
+        !self.texts.is_empty() || !self.results.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_the_last_reply_is_new() {
+        let mut talk = Conversation::default();
+        talk.instruct("be kind".into());
+        talk.say("hi".into());
+        talk.reply("hello".into(), vec![]);
+        talk.say("one".into());
+        talk.say("two".into());
+        assert_eq!(talk.text(), "one\n\ntwo");
+        assert_eq!(talk.instructions().unwrap(), "be kind");
+        let roles: Vec<Role> = talk.history.iter().map(|past| past.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant]);
+    }
+
+    #[test]
+    fn results_before_a_reply_are_history_with_the_name_of_their_call() {
+        let mut talk = Conversation::default();
+        talk.say("weather?".into());
+        talk.reply(String::new(), vec![call("c1".into(), "weather".into(), r#"{"city":"Bern"}"#)]);
+        talk.result("c1".into(), "sunny".into());
+        assert!(talk.is_new());
+        talk.reply("Sunny.".into(), vec![]);
+        assert!(!talk.is_new());
+        let Part::ToolResult { name, .. } = &talk.history[2].parts[0] else { panic!() };
+        assert_eq!(name, "weather");
+    }
+
+    #[test]
+    fn only_text_is_taken_and_the_rest_is_refused_aloud() {
+        let parts = |json: &str| serde_json::from_str::<Content>(json).unwrap().text();
+        assert_eq!(parts(r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#).unwrap(), "a\nb");
+        assert_eq!(parts("null").unwrap(), "");
+        assert!(parts(r#"[{"type":"image_url","image_url":{"url":"x"}}]"#).is_err());
+    }
+}

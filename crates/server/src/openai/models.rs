@@ -1,0 +1,37 @@
+//! `GET /v1/models`: every agent is a model.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::id::AgentId;
+use polyclaw_store::agents::Stored;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::extract::Id;
+use crate::state::AppState;
+
+const PREFIX: &str = "polyclaw/";
+
+/// The agent a client means: `polyclaw/<agent>`, `<agent>`, or `polyclaw` for the default one.
+pub fn agent(app: &AppState, model: &str) -> Result<AgentId> {
+    if model == "polyclaw" {
+        return Ok(app.engine.settings().default_agent.clone());
+    }
+    let name = model.strip_prefix(PREFIX).unwrap_or(model);
+    AgentId::parse(name).map_err(|_| Error::UnknownModel(model.chars().take(80).collect()))
+}
+
+fn view(id: &str, stored: &Stored) -> Value {
+    json!({ "id": id, "object": "model", "created": stored.created_at.0 / 1000, "owned_by": "polyclaw" })
+}
+
+pub async fn list(State(app): State<AppState>) -> Result<Json<Value>> {
+    let agents = app.engine.agents().await?;
+    let named = agents.iter().map(|stored| view(&format!("{PREFIX}{}", stored.spec.agent_id), stored));
+    Ok(Json(json!({ "object": "list", "data": named.collect::<Vec<_>>() })))
+}
+
+pub async fn show(State(app): State<AppState>, Id(model): Id) -> Result<Json<Value>> {
+    let stored = app.engine.agent(&agent(&app, &model)?).await?;
+    Ok(Json(view(&model, &stored)))
+}

@@ -1,0 +1,93 @@
+//! The response object and its items.
+
+use polyclaw_domain::provider::Usage;
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_engine::Answer;
+use serde_json::{Value, json};
+
+/// What a response says of its request.
+pub struct Shape {
+    pub id: String,
+    pub created_at: i64,
+    pub model: String,
+    pub instructions: Option<String>,
+    pub previous_response_id: Option<String>,
+    pub tools: Vec<Value>,
+    pub metadata: Value,
+}
+
+impl Shape {
+    pub fn object(&self, status: &str, output: Vec<Value>, usage: Value, error: Value) -> Value {
+        json!({
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created_at,
+            "status": status,
+            "error": error,
+            "incomplete_details": null,
+            "instructions": self.instructions,
+            "metadata": self.metadata,
+            "model": self.model,
+            "output": output,
+            "parallel_tool_calls": true,
+            "previous_response_id": self.previous_response_id,
+            "temperature": null,
+            "tool_choice": "auto",
+            "tools": self.tools,
+            "top_p": null,
+            "usage": usage,
+        })
+    }
+
+    pub fn begun(&self) -> Value {
+        self.object("in_progress", Vec::new(), Value::Null, Value::Null)
+    }
+
+    pub fn completed(&self, answer: &Answer, text: String, calls: &[ToolCall]) -> Value {
+        let mut output = Vec::new();
+        if !text.is_empty() || calls.is_empty() {
+            output.push(self.message("completed", Some(text)));
+        }
+        output.extend(calls.iter().enumerate().map(|(n, call)| self.call(n, call, "completed")));
+        self.object("completed", output, usage(answer.usage), Value::Null)
+    }
+
+    pub fn message_id(&self) -> String {
+        format!("msg_{}", self.id)
+    }
+
+    pub fn message(&self, status: &str, text: Option<String>) -> Value {
+        let content: Vec<Value> = text.map(|text| part(&text)).into_iter().collect();
+        json!({
+            "type": "message", "id": self.message_id(), "status": status, "role": "assistant",
+            "content": content,
+        })
+    }
+
+    pub fn call_item_id(&self, n: usize) -> String {
+        format!("fc_{}_{n}", self.id)
+    }
+
+    /// Until it is complete, a call has no arguments.
+    pub fn call(&self, n: usize, call: &ToolCall, status: &str) -> Value {
+        let arguments = if status == "completed" { call.arguments.to_string() } else { String::new() };
+        json!({
+            "type": "function_call", "id": self.call_item_id(n), "call_id": call.id, "name": call.name,
+            "arguments": arguments, "status": status,
+        })
+    }
+}
+
+pub fn part(text: &str) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+}
+
+/// Unknown is said: without both numbers there is no usage.
+pub fn usage(usage: Usage) -> Value {
+    let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) else { return Value::Null };
+    let mut spent = json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output });
+    if let Some(cached) = usage.cached_tokens {
+        spent["input_tokens_details"] = json!({ "cached_tokens": cached });
+    }
+    spent
+}

@@ -1,0 +1,142 @@
+//! A response as it is written: numbered events, from `response.created` to its end.
+
+use std::collections::VecDeque;
+
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_engine::Answer;
+use serde_json::{Value, json};
+
+use super::object::{Shape, part};
+use crate::error::{Error, Result};
+use crate::follow::{Follow, Piece};
+use crate::openai::ask::{Asked, Calls, succeeded};
+use crate::sse;
+
+struct Writer {
+    shape: Shape,
+    follow: Follow,
+    calls: Calls,
+    sequence: u64,
+    /// The text of the message item, once it is open.
+    text: Option<String>,
+    /// Written and not yet taken.
+    ready: VecDeque<Bytes>,
+}
+
+pub fn open(shape: Shape, asked: Asked) -> Response {
+    let mut writer = Writer {
+        shape,
+        follow: asked.follow,
+        calls: asked.calls,
+        sequence: 0,
+        text: None,
+        ready: VecDeque::new(),
+    };
+    let begun = writer.shape.begun();
+    writer.push("response.created", json!({ "response": begun }));
+    writer.push("response.in_progress", json!({ "response": begun }));
+    sse::response(stream::unfold(writer, |mut writer| async move {
+        let bytes = writer.next().await?;
+        Some((bytes, writer))
+    }))
+}
+
+impl Writer {
+    async fn next(&mut self) -> Option<Bytes> {
+        while self.ready.is_empty() {
+            match self.follow.next().await? {
+                Piece::Text(text) => self.say(&text),
+                Piece::Quiet => self.ready.push_back(sse::KEEP_ALIVE),
+                Piece::End(answer) => self.end(answer),
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    fn push(&mut self, kind: &str, mut data: Value) {
+        data["type"] = json!(kind);
+        data["sequence_number"] = json!(self.sequence);
+        self.sequence += 1;
+        self.ready.push_back(sse::event(&format!("event: {kind}\n"), &data));
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.text.is_none() {
+            self.open_message();
+        }
+        let data = json!({ "item_id": self.shape.message_id(), "output_index": 0, "content_index": 0, "delta": text, "logprobs": [] });
+        self.push("response.output_text.delta", data);
+        self.text.get_or_insert_default().push_str(text);
+    }
+
+    fn open_message(&mut self) {
+        let item = self.shape.message("in_progress", None);
+        self.push("response.output_item.added", json!({ "output_index": 0, "item": item }));
+        let at = json!({ "item_id": self.shape.message_id(), "output_index": 0, "content_index": 0, "part": part("") });
+        self.push("response.content_part.added", at);
+        self.text = Some(String::new());
+    }
+
+    fn close_message(&mut self, text: &str) {
+        let id = self.shape.message_id();
+        let place = |mut data: Value| {
+            data["item_id"] = json!(id);
+            data["output_index"] = json!(0);
+            data["content_index"] = json!(0);
+            data
+        };
+        let (said, whole) =
+            (place(json!({ "text": text, "logprobs": [] })), place(json!({ "part": part(text) })));
+        self.push("response.output_text.done", said);
+        self.push("response.content_part.done", whole);
+        let item = self.shape.message("completed", Some(text.to_owned()));
+        self.push("response.output_item.done", json!({ "output_index": 0, "item": item }));
+    }
+
+    fn call(&mut self, n: usize, at: usize, call: &ToolCall) {
+        let item = self.shape.call(n, call, "in_progress");
+        self.push("response.output_item.added", json!({ "output_index": at, "item": item }));
+        let (id, arguments) = (self.shape.call_item_id(n), call.arguments.to_string());
+        let delta = json!({ "item_id": id, "output_index": at, "delta": arguments });
+        self.push("response.function_call_arguments.delta", delta);
+        let done = json!({ "item_id": id, "output_index": at, "name": call.name, "arguments": arguments });
+        self.push("response.function_call_arguments.done", done);
+        let item = self.shape.call(n, call, "completed");
+        self.push("response.output_item.done", json!({ "output_index": at, "item": item }));
+    }
+
+    fn end(&mut self, answer: Result<Answer>) {
+        match answer.and_then(succeeded) {
+            Ok(answer) => self.complete(&answer),
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn complete(&mut self, answer: &Answer) {
+        let calls = self.calls.of(answer);
+        if self.text.is_none() && calls.is_empty() {
+            self.open_message();
+        }
+        let text = self.text.take();
+        if let Some(text) = &text {
+            self.close_message(text);
+        }
+        let first = usize::from(text.is_some());
+        for (n, call) in calls.iter().enumerate() {
+            self.call(n, first + n, call);
+        }
+        let response = self.shape.completed(answer, text.unwrap_or_default(), &calls);
+        self.push("response.completed", json!({ "response": response }));
+    }
+
+    fn fail(&mut self, error: &Error) {
+        let detail = error.detail();
+        let said =
+            json!({ "code": "server_error", "message": format!("{} ({})", detail.message, detail.code) });
+        let response = self.shape.object("failed", Vec::new(), Value::Null, said);
+        self.push("response.failed", json!({ "response": response }));
+    }
+}

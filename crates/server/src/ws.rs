@@ -1,0 +1,96 @@
+//! `GET /ws`: one socket for many sessions. Requests are answered in the order they came; frames flow in
+//! between. Losing the socket loses nothing: turns run on, and a reader goes on from the last number it saw.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use crate::error::{Error, Result};
+use crate::metrics::Metrics;
+use crate::serve::Closing;
+use crate::state::AppState;
+
+mod call;
+mod frame;
+mod subscription;
+
+use subscription::Subscriptions;
+
+const MAX_FRAME: usize = 1024 * 1024;
+/// Events on their way to one socket; more than that waits in its subscriptions.
+const QUEUE: usize = 256;
+const PING: Duration = Duration::from_secs(20);
+/// A peer that answers no ping for this long is gone.
+const IDLE: Duration = Duration::from_secs(60);
+/// A peer that takes nothing for this long is gone too.
+const WRITE: Duration = Duration::from_secs(30);
+
+/// Frames: `{type:"req",id,method,params}`, `{type:"res",id,ok,result|error}`, `{type:"event",seq,…}`. Methods:
+/// subscribe, unsubscribe, send, stop, command, approve.
+#[utoipa::path(get, path = "/ws", tag = "sessions", responses((status = 101, description = "A WebSocket; see the frames above")))]
+pub async fn open(
+    State(app): State<AppState>,
+    Extension(metrics): Extension<Arc<Metrics>>,
+    closing: Option<Extension<Closing>>,
+    upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response> {
+    let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
+    let closing = closing.map(|Extension(closing)| closing);
+    let upgrade = upgrade.max_message_size(MAX_FRAME).max_frame_size(MAX_FRAME);
+    Ok(upgrade.on_upgrade(async move |socket| {
+        metrics.sockets.fetch_add(1, Ordering::Relaxed);
+        run(app, socket, closing).await;
+        metrics.sockets.fetch_sub(1, Ordering::Relaxed);
+    }))
+}
+
+async fn run(app: AppState, mut socket: WebSocket, closing: Option<Closing>) {
+    let (events, mut queue) = mpsc::channel(QUEUE);
+    let mut subscriptions = Subscriptions::new(app.clone(), events);
+    let mut ping = interval(PING);
+    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heard = Instant::now();
+    let closed = closed(closing);
+    tokio::pin!(closed);
+    let code = loop {
+        let message = tokio::select! {
+            received = socket.recv() => {
+                heard = Instant::now();
+                match received {
+                    Some(Ok(Message::Text(text))) => call::answer(&app, &mut subscriptions, &text).await,
+                    Some(Ok(Message::Binary(_))) => break close_code::UNSUPPORTED,
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                }
+            }
+            Some(event) = queue.recv() => event,
+            _ = ping.tick() => {
+                if heard.elapsed() > IDLE {
+                    break close_code::AWAY;
+                }
+                Message::Ping(bytes::Bytes::new())
+            }
+            () = &mut closed => break close_code::RESTART,
+        };
+        if !matches!(timeout(WRITE, socket.send(message)).await, Ok(Ok(()))) {
+            return;
+        }
+    };
+    let farewell = Message::Close(Some(CloseFrame { code, reason: "".into() }));
+    let _ = timeout(Duration::from_secs(1), socket.send(farewell)).await;
+}
+
+async fn closed(closing: Option<Closing>) {
+    match closing {
+        Some(mut closing) => closing.wait().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,109 @@
+//! The methods of the socket: the same calls as over HTTP.
+
+use axum::extract::ws::Message;
+use polyclaw_domain::approval::Decision;
+use polyclaw_domain::id::ApprovalId;
+use polyclaw_domain::key::SessionKey;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::http::messages::{self, Receipt};
+use crate::http::stream::Position;
+use crate::http::{approvals, commands};
+use crate::state::AppState;
+use crate::ws::frame::{Incoming, response};
+use crate::ws::subscription::Subscriptions;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Subscribe {
+    session_key: SessionKey,
+    /// Frames behind this number first.
+    after: Option<u64>,
+    /// The life of the server that number is from.
+    epoch: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Session {
+    session_key: SessionKey,
+}
+
+#[derive(Deserialize)]
+struct Send {
+    session_key: SessionKey,
+    #[serde(flatten)]
+    message: messages::Message,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
+    session_key: SessionKey,
+    text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Approve {
+    approval_id: String,
+    decision: Decision,
+    reason: Option<String>,
+}
+
+/// The answer to one frame of a peer. What is no request is answered without an id.
+pub async fn answer(app: &AppState, subscriptions: &mut Subscriptions, text: &str) -> Message {
+    match serde_json::from_str(text) {
+        Ok(Incoming::Req { id, method, params }) => {
+            let outcome = call(app, subscriptions, &method, params).await;
+            response(&id, outcome)
+        }
+        Err(error) => response(&Value::Null, Err(Error::MalformedJson(error.to_string()))),
+    }
+}
+
+async fn call(app: &AppState, open: &mut Subscriptions, method: &str, params: Value) -> Result<Value> {
+    match method {
+        "subscribe" => {
+            let wanted: Subscribe = read(params)?;
+            open.add(wanted.session_key, &Position { after: wanted.after, epoch: wanted.epoch })
+        }
+        "unsubscribe" => {
+            let wanted: Session = read(params)?;
+            Ok(json!({ "unsubscribed": open.remove(&wanted.session_key) }))
+        }
+        "send" => {
+            let said: Send = read(params)?;
+            let inbound = messages::inbound(app, said.session_key, said.message)?;
+            value(Receipt::from(app.engine.accept(inbound).await?))
+        }
+        "stop" => {
+            let wanted: Session = read(params)?;
+            let stopped = app.engine.stop(&wanted.session_key).await?;
+            Ok(json!({ "turn_id": stopped.turn, "interrupted_tasks": stopped.interrupted_tasks }))
+        }
+        "command" => {
+            let command: Command = read(params)?;
+            value(commands::said(app, &command.session_key, &command.text).await?)
+        }
+        "approve" => approve(app, read(params)?).await,
+        other => Err(Error::UnknownMethod(other.chars().take(40).collect())),
+    }
+}
+
+async fn approve(app: &AppState, verdict: Approve) -> Result<Value> {
+    let id = ApprovalId::new(verdict.approval_id);
+    let approval = polyclaw_engine::decide(&app.engine, &id, verdict.decision, verdict.reason).await?;
+    value(approvals::ApprovalView::from(approval))
+}
+
+fn read<T: DeserializeOwned>(params: Value) -> Result<T> {
+    serde_json::from_value(params).map_err(|error| Error::InvalidBody(error.to_string()))
+}
+
+fn value(result: impl serde::Serialize) -> Result<Value> {
+    serde_json::to_value(result).map_err(|error| Error::InvalidBody(error.to_string()))
+}

@@ -1,0 +1,78 @@
+//! The sessions one socket watches. Each has a task of its own, so a busy session never holds up another; a
+//! socket that does not keep up fills its subscriptions, which then end and say so.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::ws::Message;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_engine::hub::{Frame, Watch};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::error::{Error, Result};
+use crate::http::stream::{BEHIND, GAP, Position, Shown, notice, open};
+use crate::state::AppState;
+use crate::ws::frame;
+
+pub const MAX: usize = 256;
+
+pub struct Subscriptions {
+    app: AppState,
+    events: mpsc::Sender<Message>,
+    tasks: HashMap<SessionKey, JoinHandle<()>>,
+}
+
+impl Subscriptions {
+    pub fn new(app: AppState, events: mpsc::Sender<Message>) -> Self {
+        Self { app, events, tasks: HashMap::new() }
+    }
+
+    /// Subscribing again starts over from the position given.
+    pub fn add(&mut self, key: SessionKey, from: &Position) -> Result<Value> {
+        self.tasks.retain(|_, task| !task.is_finished());
+        self.remove(&key);
+        if self.tasks.len() >= MAX {
+            return Err(Error::invalid("session_key", format!("at most {MAX} subscriptions per socket")));
+        }
+        let (missed, watch) = open(&self.app, &key, from);
+        let answer = json!({ "session_key": key, "epoch": self.app.epoch, "seq": self.app.engine.hub.seq() });
+        let task = forward(key.clone(), missed, watch, self.events.clone());
+        self.tasks.insert(key, tokio::spawn(task));
+        Ok(answer)
+    }
+
+    pub fn remove(&mut self, key: &SessionKey) -> bool {
+        self.tasks.remove(key).inspect(JoinHandle::abort).is_some()
+    }
+}
+
+impl Drop for Subscriptions {
+    fn drop(&mut self) {
+        self.tasks.values().for_each(JoinHandle::abort);
+    }
+}
+
+async fn forward(
+    key: SessionKey,
+    missed: Option<Vec<Arc<Frame>>>,
+    mut watch: Watch,
+    events: mpsc::Sender<Message>,
+) {
+    let missed = missed.map_or_else(
+        || vec![frame::text(&notice(&key, "replay.gap", GAP))],
+        |frames| frames.iter().map(|kept| frame::text(&Shown::of(kept))).collect(),
+    );
+    for message in missed {
+        if events.send(message).await.is_err() {
+            return;
+        }
+    }
+    while let Some(live) = watch.recv().await {
+        if events.send(frame::text(&Shown::of(&live))).await.is_err() {
+            return;
+        }
+    }
+    let _ = events.send(frame::text(&notice(&key, "reader.behind", BEHIND))).await;
+}

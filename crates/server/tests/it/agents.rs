@@ -1,0 +1,86 @@
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::instance::Instance;
+
+#[tokio::test]
+async fn an_agent_lives_from_post_to_delete() {
+    let instance = Instance::start().await;
+    let spec = json!({ "agent_id": "ops", "name": "Ops", "policy": { "tools": { "deny": ["danger"] } } });
+    let created = instance.post("/api/v1/agents", spec.clone()).await;
+    assert_eq!(created.status, StatusCode::CREATED);
+    assert_eq!((&created.body["source"], &created.body["default"]), (&json!("api"), &json!(false)));
+    instance.post("/api/v1/agents", spec).await.refuses(409, "agent_exists");
+    let patch = json!({ "description": "runs things", "defaults": { "temperature": 0.5 } });
+    let changed = instance.patch("/api/v1/agents/ops", patch).await;
+    assert_eq!(changed.ok()["description"], "runs things");
+    assert_eq!(changed.body["policy"]["tools"]["deny"], json!(["danger"]), "the rest is kept");
+    let cleared = instance.patch("/api/v1/agents/ops", json!({ "defaults": { "temperature": null } })).await;
+    assert_eq!(cleared.ok()["defaults"].get("temperature"), None);
+    let listed = instance.get("/api/v1/agents").await;
+    let ids: Vec<_> =
+        listed.ok()["agents"].as_array().unwrap().iter().map(|a| a["agent_id"].clone()).collect();
+    assert_eq!(ids, [json!("main"), json!("ops")]);
+    assert_eq!(instance.delete("/api/v1/agents/ops").await.status, StatusCode::NO_CONTENT);
+    instance.get("/api/v1/agents/ops").await.refuses(404, "unknown_agent");
+}
+
+#[tokio::test]
+async fn agents_of_the_config_belong_to_the_config() {
+    let instance = Instance::start().await;
+    let shown = instance.get("/api/v1/agents/main").await;
+    assert_eq!((&shown.ok()["source"], &shown.body["default"]), (&json!("config"), &json!(true)));
+    instance.delete("/api/v1/agents/main").await.refuses(409, "agent_in_config");
+    instance.patch("/api/v1/agents/main", json!({ "name": "x" })).await.refuses(409, "agent_in_config");
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_fit_is_refused() {
+    let instance = Instance::start().await;
+    let cases = [
+        json!({ "agent_id": "Not An Id", "name": "x" }),
+        json!({ "agent_id": "x" }),
+        json!({ "agent_id": "x", "name": "x", "colour": "red" }),
+        json!([]),
+    ];
+    for spec in cases {
+        instance.post("/api/v1/agents", spec).await.refuses(400, "invalid_body");
+    }
+    let named = json!({ "agent_id": "twin", "name": "main" });
+    instance.post("/api/v1/agents", named).await.refuses(409, "agent_exists");
+    instance.get("/api/v1/agents/Not%20An%20Id").await.refuses(400, "invalid_parameter");
+    instance.patch("/api/v1/agents/nobody", json!({})).await.refuses(404, "unknown_agent");
+    instance.delete("/api/v1/agents/nobody").await.refuses(404, "unknown_agent");
+    instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "ops" })).await.ok();
+    instance.patch("/api/v1/agents/ops", json!({ "agent_id": "other" })).await.refuses(400, "invalid_body");
+    instance.patch("/api/v1/agents/ops", json!([1])).await.refuses(400, "invalid_body");
+}
+
+#[tokio::test]
+async fn tools_come_with_the_rule_that_decided() {
+    let instance = Instance::start().await;
+    let spec = json!({ "agent_id": "ops", "name": "ops", "policy": { "tools": { "deny": ["danger"] } } });
+    instance.post("/api/v1/agents", spec).await.ok();
+    let tools = instance.get("/api/v1/agents/ops/tools").await;
+    let rules: Vec<(Value, Value)> = tools.ok()["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| (tool["name"].clone(), tool["rule"].clone()))
+        .collect();
+    assert_eq!(rules, [(json!("clock"), json!("open")), (json!("danger"), json!("denied"))]);
+    instance.get("/api/v1/agents/nobody/tools").await.refuses(404, "unknown_agent");
+    let all = instance.get("/api/v1/tools").await;
+    assert_eq!(all.ok()["tools"][1]["consent"], "ask_person");
+}
+
+#[tokio::test]
+async fn models_are_listed() {
+    let instance = Instance::start().await;
+    let models = instance.get("/api/v1/models").await;
+    let expected = json!({
+        "models": [{ "model": "test/scripted", "context_window": null, "status": "ready" }],
+        "default_model": "test/scripted",
+    });
+    assert_eq!(models.ok(), &expected);
+}

@@ -1,0 +1,335 @@
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::instance::{Answer, Instance};
+use crate::stream::Events;
+
+const PATH: &str = "/v1/chat/completions";
+
+fn ask(text: &str) -> Value {
+    json!({ "model": "polyclaw/main", "messages": [{ "role": "user", "content": text }] })
+}
+
+fn weather() -> Value {
+    let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    json!([{ "type": "function", "function": { "name": "weather", "description": "w", "parameters": parameters } }])
+}
+
+/// All chunks of a stream, and whether `[DONE]` came.
+async fn chunks(instance: &Instance, mut body: Value) -> (Vec<Value>, bool) {
+    body["stream"] = json!(true);
+    let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
+    let mut chunks = Vec::new();
+    while let Some(event) = events.next().await {
+        if event.data == "[DONE]" {
+            assert!(events.next().await.is_none());
+            return (chunks, true);
+        }
+        chunks.push(event.json());
+    }
+    (chunks, false)
+}
+
+#[tokio::test]
+async fn an_answer_has_the_shape_clients_expect() {
+    let instance = Instance::start().await;
+    let answer = instance.post(PATH, ask("hello")).await;
+    let mut body = answer.ok().clone();
+    assert!(body["id"].as_str().unwrap().starts_with("chatcmpl-"));
+    assert!(body["created"].as_i64().unwrap() > 1_700_000_000);
+    body["id"] = json!("chatcmpl-x");
+    body["created"] = json!(1);
+    let expected = json!({
+        "id": "chatcmpl-x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "polyclaw/main",
+        "choices": [{
+            "index": 0,
+            "message": { "role": "assistant", "content": "You said: hello", "refusal": null },
+            "logprobs": null,
+            "finish_reason": "stop",
+        }],
+        "usage": { "prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10 },
+    });
+    assert_eq!(body, expected);
+}
+
+#[tokio::test]
+async fn a_model_is_an_agent_by_any_of_its_names() {
+    let instance = Instance::start().await;
+    for model in ["polyclaw/main", "main", "polyclaw"] {
+        let mut body = ask("hi");
+        body["model"] = json!(model);
+        assert_eq!(instance.post(PATH, body).await.ok()["model"], model);
+    }
+    let listed = instance.get("/v1/models").await;
+    assert_eq!(
+        (&listed.ok()["object"], &listed.body["data"][0]["id"]),
+        (&json!("list"), &json!("polyclaw/main"))
+    );
+    for id in ["polyclaw/main", "main", "polyclaw", "polyclaw%2Fmain"] {
+        assert_eq!(instance.get(&format!("/v1/models/{id}")).await.ok()["object"], "model");
+    }
+    for missing in ["polyclaw/nobody", "gpt-4o", "Not An Id"] {
+        let mut body = ask("hi");
+        body["model"] = json!(missing);
+        let refused = instance.post(PATH, body).await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.body["error"]["code"]),
+            (404, &json!("model_not_found"))
+        );
+        let shown = instance.get(&format!("/v1/models/{}", missing.replace(' ', "%20"))).await;
+        assert_eq!((shown.status.as_u16(), &shown.body["error"]["code"]), (404, &json!("model_not_found")));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_begins_with_the_role_and_ends_with_done() {
+    let instance = Instance::start().await;
+    let mut body = ask("hello there");
+    body["stream_options"] = json!({ "include_usage": true });
+    let (chunks, done) = chunks(&instance, body).await;
+    assert!(done);
+    let delta = |n: usize| &chunks[n]["choices"][0]["delta"];
+    assert_eq!(delta(0), &json!({ "role": "assistant", "content": "" }));
+    let text: String = chunks.iter().filter_map(|c| c["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(text, "You said: hello there");
+    assert!(chunks.len() > 5, "word by word");
+    let last = &chunks[chunks.len() - 2];
+    assert_eq!((&last["choices"][0]["finish_reason"], delta(chunks.len() - 2)), (&json!("stop"), &json!({})));
+    let usage = &chunks[chunks.len() - 1];
+    assert_eq!((&usage["choices"], &usage["usage"]["total_tokens"]), (&json!([]), &json!(10)));
+    for chunk in &chunks {
+        assert_eq!((&chunk["object"], &chunk["id"]), (&json!("chat.completion.chunk"), &chunks[0]["id"]));
+    }
+}
+
+#[tokio::test]
+async fn the_first_words_of_a_stream_do_not_wait_for_the_last() {
+    let instance = Instance::start().await;
+    let mut body = ask("hold");
+    body["stream"] = json!(true);
+    let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
+    events.next().await.unwrap();
+    let first = events.next().await.unwrap().json();
+    assert_eq!(first["choices"][0]["delta"]["content"], "first ");
+    instance.gate.add_permits(1);
+    let second = events.next().await.unwrap().json();
+    assert_eq!(second["choices"][0]["delta"]["content"], "second");
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_does_not_end_the_turn() {
+    let instance = Instance::start().await;
+    let mut body = ask("hold");
+    body["stream"] = json!(true);
+    let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
+    events.next().await.unwrap();
+    events.next().await.unwrap();
+    drop(events);
+    instance.gate.add_permits(1);
+    loop {
+        let turns = instance.get("/api/v1/turns").await;
+        if turns.ok()["turns"][0]["state"] == "done" {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn unknown_usage_is_null_and_never_zero() {
+    let instance = Instance::start().await;
+    assert_eq!(instance.post(PATH, ask("unknown-usage")).await.ok()["usage"], Value::Null);
+    let mut body = ask("unknown-usage");
+    body["stream_options"] = json!({ "include_usage": true });
+    let (chunks, _) = chunks(&instance, body).await;
+    assert!(chunks.iter().all(|chunk| chunk["usage"].is_null()));
+}
+
+#[tokio::test]
+async fn a_failed_turn_is_an_error_not_an_answer() {
+    let instance = Instance::start().await;
+    let failed = instance.post(PATH, ask("fail")).await;
+    assert_eq!(failed.status, 502);
+    assert_eq!(failed.headers["x-should-retry"], "false");
+    assert_eq!(
+        (&failed.body["error"]["code"], &failed.body["error"]["type"]),
+        (&json!("provider_failed"), &json!("server_error"))
+    );
+    assert!(failed.body["error"]["message"].as_str().unwrap().contains("too busy"));
+    let (chunks, done) = chunks(&instance, ask("fail")).await;
+    assert!(done);
+    assert_eq!(chunks.last().unwrap()["error"]["code"], "provider_failed");
+}
+
+#[tokio::test]
+async fn without_a_user_the_history_is_the_clients() {
+    let instance = Instance::start().await;
+    let body = json!({ "model": "main", "messages": [
+        { "role": "system", "content": "Speak like a pirate." },
+        { "role": "user", "content": "my name is Ada" },
+        { "role": "assistant", "content": "Aye, Ada." },
+        { "role": "user", "content": [{ "type": "text", "text": "prompt please" }] },
+    ]});
+    let answer = instance.post(PATH, body.clone()).await;
+    let shown = answer.ok()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+    let expected =
+        r#"[User("my name is Ada"), Assistant { text: "Aye, Ada.", calls: [] }, User("prompt please")]"#;
+    assert_eq!(shown, expected);
+    assert_eq!(
+        instance.post(PATH, body).await.ok()["choices"][0]["message"]["content"],
+        expected,
+        "no leftovers"
+    );
+}
+
+#[tokio::test]
+async fn a_system_message_is_added_to_the_agents_own_and_not_kept() {
+    let instance = Instance::start().await;
+    let body = |text: &str, system: Option<&str>| {
+        let system = system.map(|content| json!({ "role": "system", "content": content }));
+        let user = json!({ "role": "user", "content": text });
+        let messages: Vec<Value> = system.into_iter().chain([user]).collect();
+        json!({ "model": "main", "user": "ada", "messages": messages })
+    };
+    let first = instance.post(PATH, body("system", Some("Speak like a pirate."))).await;
+    let text = first.ok()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("You are main") && text.ends_with("Speak like a pirate."), "{text}");
+    let second = instance.post(PATH, body("system", None)).await;
+    assert!(!second.ok()["choices"][0]["message"]["content"].as_str().unwrap().contains("pirate"));
+    let transcript = instance.get("/api/v1/sessions/agent%3Amain%3Aopenai%3Adm%3Aada/transcript").await;
+    assert_eq!(transcript.ok()["messages"][0]["text"], "system", "what was said is kept as it was said");
+}
+
+#[tokio::test]
+async fn a_user_is_a_session_that_remembers() {
+    let instance = Instance::start().await;
+    let body = |messages: Value| json!({ "model": "main", "user": "ada", "messages": messages });
+    instance.post(PATH, body(json!([{ "role": "user", "content": "one" }]))).await.ok();
+    let answer = instance
+        .post(
+            PATH,
+            body(json!([
+                { "role": "user", "content": "one" },
+                { "role": "assistant", "content": "You said: one" },
+                { "role": "user", "content": "prompt" },
+            ])),
+        )
+        .await;
+    let shown = answer.ok()["choices"][0]["message"]["content"].as_str().unwrap();
+    assert_eq!(shown.matches("User(").count(), 2, "only what is new was added: {shown}");
+}
+
+#[tokio::test]
+async fn a_client_runs_its_own_tools_with_or_without_a_session() {
+    let instance = Instance::start().await;
+    for user in [Value::Null, json!("ada")] {
+        let question = json!({ "role": "user", "content": "call weather" });
+        let body = json!({ "model": "main", "user": user, "tools": weather(), "messages": [question] });
+        let called = instance.post(PATH, body.clone()).await;
+        let choice = called.ok()["choices"][0].clone();
+        assert_eq!(
+            (&choice["finish_reason"], &choice["message"]["content"]),
+            (&json!("tool_calls"), &Value::Null)
+        );
+        let call = &choice["message"]["tool_calls"][0];
+        assert_eq!((&call["type"], &call["function"]["name"]), (&json!("function"), &json!("weather")));
+        assert_eq!(call["function"]["arguments"], r#"{"city":"Bern"}"#);
+        let mut follow_up = body;
+        follow_up["messages"] = json!([question, choice["message"],
+            { "role": "tool", "tool_call_id": call["id"], "content": "sunny" }]);
+        let done = instance.post(PATH, follow_up.clone()).await;
+        assert_eq!(done.ok()["choices"][0]["message"]["content"], "It said: sunny");
+    }
+    let sessions = instance.get("/api/v1/sessions").await;
+    assert_eq!(
+        sessions.ok()["sessions"].as_array().unwrap().len(),
+        2,
+        "each follow-up went on in its session"
+    );
+}
+
+#[tokio::test]
+async fn only_the_clients_calls_are_handed_to_it() {
+    let instance = Instance::start().await;
+    let mut body = ask("both");
+    body["tools"] = weather();
+    let (chunks, done) = chunks(&instance, body).await;
+    assert!(done);
+    let calls: Vec<&Value> =
+        chunks.iter().filter_map(|c| c["choices"][0]["delta"].get("tool_calls")).collect();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].as_array().unwrap().len(), 1);
+    assert_eq!((&calls[0][0]["index"], &calls[0][0]["function"]["name"]), (&json!(0), &json!("weather")));
+    assert_eq!(chunks.last().unwrap()["choices"][0]["finish_reason"], "tool_calls");
+}
+
+#[tokio::test]
+async fn results_of_a_session_nobody_knows_bring_their_history_along() {
+    let instance = Instance::start().await;
+    let made =
+        json!({ "id": "call_9", "type": "function", "function": { "name": "weather", "arguments": "{}" } });
+    let body = json!({ "model": "main", "tools": weather(), "messages": [
+        { "role": "user", "content": "weather?" },
+        { "role": "assistant", "content": null, "tool_calls": [made] },
+        { "role": "tool", "tool_call_id": "call_9", "content": "rain" },
+    ]});
+    let answer = instance.post(PATH, body).await;
+    assert_eq!(answer.ok()["choices"][0]["message"]["content"], "It said: rain");
+}
+
+#[tokio::test]
+async fn words_around_a_tool_are_apart_and_whole() {
+    let instance = Instance::start().await;
+    let (chunks, _) = chunks(&instance, ask("look-and-call clock")).await;
+    let text: String = chunks.iter().filter_map(|c| c["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(text, "Looking.\n\nIt said: clock ran");
+}
+
+#[tokio::test]
+async fn the_same_idempotency_key_is_the_same_turn() {
+    let instance = Instance::start().await;
+    let send = || {
+        let request =
+            instance.request(Method::POST, PATH).header("idempotency-key", "abc").json(&ask("hello"));
+        Answer::of(request)
+    };
+    let (first, second) = (send().await, send().await);
+    assert_eq!(first.ok()["id"], second.ok()["id"]);
+    assert_eq!(first.body["choices"], second.body["choices"]);
+}
+
+#[tokio::test]
+async fn a_conversation_that_makes_no_sense_is_refused() {
+    let instance = Instance::start().await;
+    let with = |messages: Value| json!({ "model": "main", "messages": messages });
+    let image = json!([{ "type": "image_url", "image_url": { "url": "data:x" } }]);
+    let mut many = ask("x");
+    many["n"] = json!(2);
+    let mut strange = ask("x");
+    strange["tools"] = json!([{ "type": "retrieval" }]);
+    let mut long = ask("x");
+    long["user"] = json!("u".repeat(600));
+    let cases = [
+        (with(json!([])), "invalid_body"),
+        (with(json!([{ "role": "assistant", "content": "x" }])), "invalid_body"),
+        (with(json!([{ "role": "system", "content": "x" }])), "invalid_body"),
+        (with(json!([{ "role": "wizard", "content": "x" }])), "invalid_parameter"),
+        (with(json!([{ "role": "user", "content": image }])), "invalid_body"),
+        (with(json!([{ "role": "user", "content": "" }])), "empty_message"),
+        (with(json!([{ "role": "tool", "tool_call_id": "none", "content": "x" }])), "invalid_parameter"),
+        (with(json!([{ "role": "tool", "content": "x" }])), "invalid_body"),
+        (json!({ "model": "main" }), "invalid_body"),
+        (json!({ "messages": [] }), "invalid_body"),
+        (many, "invalid_parameter"),
+        (strange, "invalid_parameter"),
+        (long, "invalid_parameter"),
+    ];
+    for (body, code) in cases {
+        let refused = instance.post(PATH, body.clone()).await;
+        let error = &refused.body["error"];
+        assert_eq!((refused.status.as_u16(), &error["code"]), (400, &json!(code)), "{body}");
+        assert_eq!(error["type"], "invalid_request_error");
+    }
+}

@@ -1,0 +1,115 @@
+//! The document and the router are one thing: what the document names answers, with the errors it promises.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::instance::Instance;
+
+/// The API as `interfaces.md` has it, as far as this stage goes.
+const PROMISED: &[&str] = &[
+    "DELETE /api/v1/agents/{id}",
+    "DELETE /api/v1/sessions/{key}",
+    "GET /api/v1/agents",
+    "GET /api/v1/agents/{id}",
+    "GET /api/v1/agents/{id}/tools",
+    "GET /api/v1/approvals",
+    "GET /api/v1/events",
+    "GET /api/v1/health",
+    "GET /api/v1/metrics",
+    "GET /api/v1/models",
+    "GET /api/v1/openapi.json",
+    "GET /api/v1/outbox",
+    "GET /api/v1/ready",
+    "GET /api/v1/sessions",
+    "GET /api/v1/sessions/{key}",
+    "GET /api/v1/sessions/{key}/backlog",
+    "GET /api/v1/sessions/{key}/stream",
+    "GET /api/v1/sessions/{key}/transcript",
+    "GET /api/v1/tools",
+    "GET /api/v1/turns",
+    "GET /api/v1/turns/{id}",
+    "GET /api/v1/usage",
+    "GET /api/v1/ws",
+    "PATCH /api/v1/agents/{id}",
+    "PATCH /api/v1/sessions/{key}",
+    "POST /api/v1/agents",
+    "POST /api/v1/approvals/{id}",
+    "POST /api/v1/outbox/{id}/dismiss",
+    "POST /api/v1/outbox/{id}/resend",
+    "POST /api/v1/sessions",
+    "POST /api/v1/sessions/{key}/commands",
+    "POST /api/v1/sessions/{key}/compact",
+    "POST /api/v1/sessions/{key}/messages",
+    "POST /api/v1/sessions/{key}/new",
+    "POST /api/v1/sessions/{key}/stop",
+];
+
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |(path, item): (&String, &Value)| {
+        let methods = item.as_object().unwrap().iter().filter(|(_, operation)| operation.is_object());
+        methods
+            .map(|(method, operation)| (method.to_uppercase(), path.clone(), operation.clone()))
+            .collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+#[tokio::test]
+async fn the_document_names_every_route_and_every_route_is_there() {
+    let instance = Instance::start().await;
+    let answer = instance.get("/api/v1/openapi.json").await;
+    let document = answer.ok();
+    assert_eq!(document["openapi"], "3.1.0");
+    let operations = operations(document);
+    let named: BTreeSet<String> =
+        operations.iter().map(|(method, path, _)| format!("{method} {path}")).collect();
+    let promised: BTreeSet<String> = PROMISED.iter().map(|route| (*route).to_owned()).collect();
+    assert_eq!(named, promised);
+    for (method, path, operation) in operations {
+        assert!(operation["responses"]["default"].is_object(), "{method} {path} promises no error shape");
+        let path = path.replace("{key}", "agent%3Anobody%3Anone").replace("{id}", "none");
+        let request = instance.request(method.parse().unwrap(), &path);
+        let response = request.send().await.unwrap();
+        assert_ne!(response.status(), 405, "{method} {path}");
+        if response.status() == 404 {
+            let body: Value = response.json().await.unwrap();
+            assert_ne!(body["error"]["code"], "unknown_route", "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_reference_of_the_document_leads_somewhere() {
+    let instance = Instance::start().await;
+    let answer = instance.get("/api/v1/openapi.json").await;
+    let document = answer.ok();
+    let mut found = BTreeSet::new();
+    references(document, &mut found);
+    assert!(
+        found.contains("#/components/schemas/Problem") && found.contains("#/components/schemas/AgentSpec")
+    );
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    let bodies =
+        operations(document).into_iter().filter(|(method, ..)| method == "POST" || method == "PATCH");
+    let without = ["/stop", "/new", "/compact", "/resend", "/dismiss"];
+    for (method, path, operation) in bodies {
+        let expected = !without.iter().any(|end| path.ends_with(end));
+        assert_eq!(operation["requestBody"].is_object(), expected, "{method} {path}");
+    }
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,58 @@
+use polyclaw_server::Auth;
+use reqwest::Method;
+
+use crate::instance::{Answer, Instance, TOKEN};
+
+#[tokio::test]
+async fn without_the_token_nothing_is_told() {
+    let instance = Instance::start().await;
+    for path in ["/api/v1/sessions", "/api/v1/agents", "/api/v1/openapi.json", "/metrics", "/api/v1/ws"] {
+        let bare = Answer::of(instance.bare(Method::GET, path)).await;
+        bare.refuses(401, "unauthorized");
+        assert_eq!(bare.headers["www-authenticate"], "Bearer");
+        let wrong = instance.bare(Method::GET, path).bearer_auth("wrong");
+        Answer::of(wrong).await.refuses(401, "unauthorized");
+        let basic = instance.bare(Method::GET, path).header("authorization", format!("Basic {TOKEN}"));
+        Answer::of(basic).await.refuses(401, "unauthorized");
+    }
+    let query = format!("/api/v1/sessions?token={}", TOKEN.replace(' ', "%20"));
+    Answer::of(instance.bare(Method::GET, &query)).await.refuses(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn a_foreign_host_or_origin_is_turned_away() {
+    let instance = Instance::start().await;
+    let with = |name: &'static str, value: &'static str| {
+        Answer::of(instance.request(Method::GET, "/api/v1/sessions").header(name, value))
+    };
+    with("host", "evil.example").await.refuses(403, "host_not_allowed");
+    with("host", "127.0.0.1.evil.example").await.refuses(403, "host_not_allowed");
+    with("origin", "https://evil.example").await.refuses(403, "origin_not_allowed");
+    with("origin", "null").await.refuses(403, "origin_not_allowed");
+    with("origin", "https://chat.example.com").await.ok();
+    with("host", "chat.example.com").await.ok();
+    with("host", "localhost").await.ok();
+    let own = instance.request(Method::GET, "/api/v1/sessions").header("origin", instance.url.as_str());
+    Answer::of(own).await.ok();
+    let health = instance.bare(Method::GET, "/health").header("host", "evil.example");
+    Answer::of(health).await.refuses(403, "host_not_allowed");
+}
+
+#[tokio::test]
+async fn with_auth_off_everybody_on_loopback_is_let_in() {
+    let instance = Instance::with(Auth::Off).await;
+    Answer::of(instance.bare(Method::GET, "/api/v1/sessions")).await.ok();
+    let foreign = instance.bare(Method::GET, "/api/v1/sessions").header("origin", "https://evil.example");
+    Answer::of(foreign).await.refuses(403, "origin_not_allowed");
+}
+
+#[tokio::test]
+async fn openai_clients_get_errors_they_can_read() {
+    let instance = Instance::start().await;
+    let bare = Answer::of(instance.bare(Method::GET, "/v1/models")).await;
+    assert_eq!(bare.status, 401);
+    assert_eq!(bare.body["error"]["type"], "authentication_error");
+    let nowhere = instance.get("/v1/nowhere").await;
+    assert_eq!((nowhere.status.as_u16(), &nowhere.body["error"]["code"]), (404, &"unknown_route".into()));
+    assert!(nowhere.body["error"]["param"].is_null());
+}

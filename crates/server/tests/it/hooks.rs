@@ -1,0 +1,53 @@
+use hmac::{Hmac, KeyInit, Mac};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::json;
+use sha2::Sha256;
+
+use crate::instance::{Answer, Instance, SECRET};
+
+pub fn signed(instance: &Instance, hook: &str, body: &str, secret: &str) -> RequestBuilder {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(body.as_bytes());
+    let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let request = instance.bare(Method::POST, &format!("/hooks/{hook}"));
+    request.header("x-polyclaw-signature", format!("sha256={hex}")).body(body.to_owned())
+}
+
+#[tokio::test]
+async fn a_signed_message_is_taken_once() {
+    let instance = Instance::start().await;
+    let body = json!({ "text": "built", "id": "m1", "peer": "Repo", "thread": "t" }).to_string();
+    let first = Answer::of(signed(&instance, "build", &body, SECRET)).await;
+    assert_eq!(first.status, StatusCode::ACCEPTED);
+    assert_eq!(first.body["session_key"], "agent:main:webhook:build:dm:%52epo:thread:t");
+    let again = Answer::of(signed(&instance, "build", &body, SECRET)).await;
+    assert_eq!((&again.body["duplicate"], &again.body["turn_id"]), (&json!(true), &first.body["turn_id"]));
+}
+
+#[tokio::test]
+async fn a_hook_that_waits_gets_the_answer() {
+    let instance = Instance::start().await;
+    let answer = Answer::of(signed(&instance, "build?wait=5", r#"{"text":"hi"}"#, SECRET)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let text = answer.body["reply"]["text"].as_str().unwrap();
+    assert!(text.contains("origin=\"hook\""), "what no person typed is framed: {text}");
+}
+
+#[tokio::test]
+async fn what_is_not_signed_is_refused() {
+    let instance = Instance::start().await;
+    let body = r#"{"text":"hi"}"#;
+    Answer::of(signed(&instance, "build", body, "other")).await.refuses(401, "bad_signature");
+    Answer::of(signed(&instance, "none", body, SECRET)).await.refuses(404, "unknown_hook");
+    let changed = signed(&instance, "build", body, SECRET).body(r#"{"text":"ho"}"#);
+    Answer::of(changed).await.refuses(401, "bad_signature");
+    for header in ["", "sha256=", "sha256=zz", "md5=00", "sha256=é"] {
+        let request = instance.bare(Method::POST, "/hooks/build").body(body);
+        let value = reqwest::header::HeaderValue::from_bytes(header.as_bytes()).unwrap();
+        Answer::of(request.header("x-polyclaw-signature", value)).await.refuses(401, "bad_signature");
+    }
+    Answer::of(signed(&instance, "build", "{", SECRET)).await.refuses(400, "malformed_json");
+    Answer::of(signed(&instance, "build", r#"{"text":""}"#, SECRET)).await.refuses(400, "empty_message");
+    let long = json!({ "text": "x", "peer": "x".repeat(600) }).to_string();
+    Answer::of(signed(&instance, "build", &long, SECRET)).await.refuses(400, "invalid_parameter");
+}

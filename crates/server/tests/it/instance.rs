@@ -1,0 +1,162 @@
+//! One served instance, on a port of its own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_engine::{Engine, Ports, Settings, Task};
+use polyclaw_server::{AppState, Auth, Hook, Setup, router, serve};
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::{Db, Target};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::ports::{Calm, Count, Forgetful, MODEL, Model, Now, Tools};
+
+pub const TOKEN: &str = "correct horse";
+pub const SECRET: &str = "hook secret";
+/// `agent:main:web:dm:one`, as it is written in a path.
+pub const ONE: &str = "agent%3Amain%3Aweb%3Adm%3Aone";
+pub const ONE_KEY: &str = "agent:main:web:dm:one";
+
+pub struct Instance {
+    pub url: String,
+    pub http: reqwest::Client,
+    pub engine: Engine,
+    /// A permit lets one held answer go on.
+    pub gate: Arc<Semaphore>,
+    pub stop: Option<oneshot::Sender<()>>,
+    pub server: JoinHandle<std::io::Result<()>>,
+    _loops: JoinSet<()>,
+    _home: tempfile::TempDir,
+}
+
+impl Instance {
+    pub async fn start() -> Self {
+        Self::with(Auth::Token(TOKEN.to_owned())).await
+    }
+
+    pub async fn with(auth: Auth) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let gate = Arc::new(Semaphore::new(0));
+        let engine = engine(home.path(), Arc::clone(&gate)).await;
+        let mut loops = JoinSet::new();
+        for task in [Task::Work, Task::Deliver, Task::Keep, Task::Sweep] {
+            let engine = engine.clone();
+            loops.spawn(async move { engine.run(task).await });
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let router = router(AppState::new(setup(engine.clone(), auth)));
+        let server = tokio::spawn(serve(listener, router, async move {
+            let _ = stopped.await;
+        }));
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let http = http.build().unwrap();
+        Self { url, http, engine, gate, stop: Some(stop), server, _loops: loops, _home: home }
+    }
+
+    /// A request without the token.
+    pub fn bare(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.bare(method, path).bearer_auth(TOKEN)
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer::of(self.request(Method::GET, path)).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.request(Method::POST, path).json(&body)).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        Answer::of(self.request(Method::PATCH, path).json(&body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        Answer::of(self.request(Method::DELETE, path)).await
+    }
+
+    /// Says something in session one and waits for the answer.
+    pub async fn say(&self, text: &str) -> Answer {
+        let path = format!("/api/v1/sessions/{ONE}/messages?wait=10");
+        let answer = self.post(&path, serde_json::json!({ "text": text })).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        answer
+    }
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: reqwest::header::HeaderMap,
+    pub text: String,
+    /// Null if it is not JSON.
+    pub body: Value,
+}
+
+impl Answer {
+    pub async fn of(request: RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        let text = response.text().await.unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Self { status, headers, text, body }
+    }
+
+    /// The status, the code, and that the shape is ours.
+    #[track_caller]
+    pub fn refuses(&self, status: u16, code: &str) {
+        let error = &self.body["error"];
+        assert_eq!((self.status.as_u16(), error["code"].as_str()), (status, Some(code)), "{}", self.text);
+        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{}", self.text);
+    }
+
+    #[track_caller]
+    pub fn ok(&self) -> &Value {
+        assert!(self.status.is_success(), "{} {}", self.status, self.text);
+        &self.body
+    }
+}
+
+async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
+    let ports = Ports {
+        db: Db::open(&Target::Sqlite(home.join("sessions.db"))).unwrap(),
+        provider: Arc::new(Model { gate }),
+        tools: Arc::new(Tools),
+        channels: HashMap::from([("webhook".to_owned(), Arc::new(Forgetful) as _)]),
+        clock: Arc::new(Now),
+        ids: Arc::new(Count::default()),
+        faults: Arc::new(Calm),
+    };
+    let mut settings = Settings::defaults(home.to_path_buf());
+    settings.default_model = Some(ModelRef::parse(MODEL).unwrap());
+    let engine = Engine::new(ports, settings, "test");
+    let now = engine.now();
+    let main = AgentSpec::named(AgentId::main());
+    engine.db().write(move |tx| agents::upsert(tx, &main, Source::Config, now)).await.unwrap();
+    engine
+}
+
+fn setup(engine: Engine, auth: Auth) -> Setup {
+    let hook = Hook { secret: SECRET.to_owned(), agent: AgentId::main() };
+    Setup {
+        started: engine.now(),
+        engine,
+        auth,
+        allowed_hosts: vec!["chat.example.com".to_owned()],
+        allowed_origins: vec!["https://chat.example.com".to_owned()],
+        hooks: HashMap::from([("build".to_owned(), hook)]),
+        version: "1.2.3".to_owned(),
+    }
+}

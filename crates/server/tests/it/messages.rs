@@ -1,0 +1,101 @@
+use reqwest::StatusCode;
+use serde_json::json;
+
+use crate::instance::{Instance, ONE, ONE_KEY};
+
+#[tokio::test]
+async fn a_message_is_accepted_and_answered() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages");
+    let accepted = instance.post(&path, json!({ "text": "hello" })).await;
+    assert_eq!(accepted.status, StatusCode::ACCEPTED);
+    assert_eq!(accepted.body["session_key"], ONE_KEY);
+    assert_eq!(accepted.body["duplicate"], false);
+    assert!(accepted.body.get("reply").is_none());
+    let answered = instance.say("again").await;
+    let reply = &answered.body["reply"];
+    assert_eq!((&reply["text"], &reply["state"]), (&json!("You said: again"), &json!("done")));
+    assert_eq!(reply["model"], "test/scripted");
+    assert_eq!(reply["usage"], json!({ "input_tokens": 7, "output_tokens": 3, "cached_tokens": null }));
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_message() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages?wait=5");
+    let body = json!({ "text": "once", "idempotency_key": "k" });
+    let first = instance.post(&path, body.clone()).await;
+    let second = instance.post(&path, body).await;
+    assert_eq!(second.body["duplicate"], true);
+    assert_eq!(first.body["message_id"], second.body["message_id"]);
+    assert_eq!(first.body["reply"], second.body["reply"]);
+}
+
+#[tokio::test]
+async fn who_waits_too_short_is_told_it_goes_on() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages?wait=0.05");
+    let answer = instance.post(&path, json!({ "text": "hold on" })).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    let waiting = instance.post(&path, json!({ "text": "me too" })).await;
+    assert_eq!((waiting.status, &waiting.body["waiting"]), (StatusCode::ACCEPTED, &json!(true)));
+    instance.gate.add_permits(1);
+    instance.say("later").await;
+}
+
+#[tokio::test]
+async fn a_failed_turn_says_so() {
+    let instance = Instance::start().await;
+    let reply = instance.say("fail").await.body["reply"].clone();
+    assert_eq!((&reply["state"], &reply["error_code"]), (&json!("failed"), &json!("provider_failed")));
+    assert!(reply["text"].as_str().unwrap().contains("too busy"));
+}
+
+#[tokio::test]
+async fn what_can_not_be_said_is_refused_with_a_reason() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages");
+    let cases = [
+        (json!({ "text": " " }), 400, "empty_message"),
+        (json!({ "text": "x".repeat(1_000_001) }), 413, "message_too_long"),
+        (json!({ "text": "x", "channel": "telegram" }), 400, "invalid_parameter"),
+        (json!({ "text": "x", "agent": "nobody" }), 404, "unknown_agent"),
+        (json!({ "text": "x", "agent": "Not An Id" }), 400, "invalid_body"),
+        (json!({ "txt": "x" }), 400, "invalid_body"),
+        (json!({}), 400, "invalid_body"),
+    ];
+    for (body, status, code) in cases {
+        instance.post(&path, body).await.refuses(status, code);
+    }
+    for wait in ["601", "-1", "x", "NaN"] {
+        let answer = instance.post(&format!("{path}?wait={wait}"), json!({ "text": "x" })).await;
+        answer.refuses(400, "invalid_parameter");
+    }
+}
+
+#[tokio::test]
+async fn a_full_backlog_is_said() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages");
+    instance.post(&path, json!({ "text": "hold" })).await.ok();
+    for _ in 0..60 {
+        let answer = instance.post(&path, json!({ "text": "more" })).await;
+        if answer.status == StatusCode::TOO_MANY_REQUESTS {
+            answer.refuses(429, "backlog_full");
+            assert_eq!(answer.headers["retry-after"], "1");
+            instance.gate.add_permits(1);
+            return;
+        }
+    }
+    panic!("the backlog never filled");
+}
+
+#[tokio::test]
+async fn an_instance_that_drains_takes_nothing_new() {
+    let instance = Instance::start().await;
+    instance.engine.start_draining();
+    let answer = instance.post(&format!("/api/v1/sessions/{ONE}/messages"), json!({ "text": "x" })).await;
+    answer.refuses(503, "shutting_down");
+    assert_eq!(answer.headers["retry-after"], "1");
+    instance.get("/ready").await.refuses(503, "not_ready");
+}

@@ -1,0 +1,185 @@
+//! The world around the engine: a model that does what the message says, two tools, a channel that loses track.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use polyclaw_domain::channel::{Capabilities, Channel, Sent};
+use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::fault::{Faults, KillPoint};
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::port::{Clock, Ids, Pending};
+use polyclaw_domain::provider::{
+    Delta, ErrorClass, ModelInfo, ModelRef, ModelStatus, Prompt, PromptMessage, Provider, ProviderError,
+    Reply, Sink, Usage,
+};
+use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::{
+    Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox,
+};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+pub const MODEL: &str = "test/scripted";
+
+/// Does what the last message says; see `act`.
+pub struct Model {
+    /// What `hold` waits for after its first words.
+    pub gate: Arc<Semaphore>,
+}
+
+impl Provider for Model {
+    fn stream<'a>(
+        &'a self,
+        _: &'a [ModelRef],
+        prompt: &'a Prompt,
+        sink: Sink<'a>,
+    ) -> Pending<'a, Result<Reply, ProviderError>> {
+        Box::pin(async move { self.act(prompt, sink).await })
+    }
+
+    fn models(&self) -> Pending<'_, Vec<ModelInfo>> {
+        let info = ModelInfo {
+            model: ModelRef::parse(MODEL).unwrap(),
+            context_window: None,
+            status: ModelStatus::Ready,
+        };
+        Box::pin(async move { vec![info] })
+    }
+}
+
+impl Model {
+    async fn act(&self, prompt: &Prompt, sink: Sink<'_>) -> Result<Reply, ProviderError> {
+        let last = prompt.messages.last().cloned().unwrap_or(PromptMessage::User(String::new()));
+        let text = match last {
+            PromptMessage::ToolResult { content, .. } => {
+                return Ok(said(sink, &format!("It said: {content}")));
+            }
+            PromptMessage::User(text) | PromptMessage::Assistant { text, .. } => text,
+        };
+        let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
+        match word {
+            "call" => Ok(Reply { calls: vec![call(rest)], ..quiet("") }),
+            "look-and-call" => {
+                sink(Delta::Text("Looking.".to_owned()));
+                Ok(Reply { calls: vec![call(rest)], ..quiet("Looking.") })
+            }
+            "both" => Ok(Reply { calls: vec![call("weather"), call("clock")], ..quiet("") }),
+            "fail" => Err(ProviderError {
+                class: ErrorClass::Overload,
+                model: MODEL.to_owned(),
+                message: "too busy".to_owned(),
+                retry_after_ms: None,
+            }),
+            "hold" => {
+                sink(Delta::Text("first ".to_owned()));
+                self.gate.acquire().await.unwrap().forget();
+                sink(Delta::Text("second".to_owned()));
+                Ok(quiet("first second"))
+            }
+            "flood" => {
+                let words: u32 = rest.parse().unwrap();
+                (0..words).for_each(|_| sink(Delta::Text("x".repeat(2_000))));
+                Ok(quiet("flooded"))
+            }
+            "unknown-usage" => Ok(Reply { usage: Usage::default(), ..said(sink, "done") }),
+            "silence" => Ok(said(sink, "NO_REPLY")),
+            "system" => Ok(said(sink, &prompt.system)),
+            "prompt" => Ok(said(sink, &format!("{:?}", prompt.messages))),
+            _ => Ok(said(sink, &format!("You said: {text}"))),
+        }
+    }
+}
+
+fn call(name: &str) -> ToolCall {
+    ToolCall { id: format!("call_{name}"), name: name.to_owned(), arguments: json!({ "city": "Bern" }) }
+}
+
+fn quiet(text: &str) -> Reply {
+    Reply {
+        text: text.to_owned(),
+        calls: Vec::new(),
+        usage: Usage { input_tokens: Some(7), output_tokens: Some(3), cached_tokens: None },
+        model: ModelRef::parse(MODEL).unwrap(),
+        truncated: false,
+    }
+}
+
+fn said(sink: Sink<'_>, text: &str) -> Reply {
+    for word in text.split_inclusive(' ') {
+        sink(Delta::Text(word.to_owned()));
+    }
+    quiet(text)
+}
+
+/// `clock` runs at once, `danger` asks a person first.
+pub struct Tools;
+
+impl Toolbox for Tools {
+    fn list(&self, _: &ToolScope) -> Vec<ToolSpec> {
+        let tool = |name: &str, consent| ToolSpec {
+            name: name.to_owned(),
+            description: format!("the tool {name}"),
+            parameters: json!({ "type": "object" }),
+            effect: Effect::Pure,
+            risk: Risk::Low,
+            consent,
+        };
+        vec![tool("clock", Consent::NotNeeded), tool("danger", Consent::AskPerson)]
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a ToolScope,
+        _: &'a TurnId,
+        call: &'a ToolCall,
+        progress: Progress<'a>,
+    ) -> Pending<'a, ToolOutcome> {
+        Box::pin(async move {
+            progress("tick");
+            ToolOutcome::ok(format!("{} ran", call.name))
+        })
+    }
+}
+
+/// Never knows whether what it sent arrived.
+pub struct Forgetful;
+
+impl Channel for Forgetful {
+    fn capabilities(&self, _: &str) -> Capabilities {
+        Capabilities { idempotent_send: false, max_chars: 4_000 }
+    }
+
+    fn send<'a>(&'a self, _: &'a str, _: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(async { Sent::Unknown { reason: "no answer".to_owned() } })
+    }
+}
+
+pub struct Now;
+
+impl Clock for Now {
+    fn now(&self) -> Millis {
+        Millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().try_into().unwrap())
+    }
+}
+
+#[derive(Default)]
+pub struct Count(AtomicU64);
+
+impl Ids for Count {
+    fn next(&self) -> String {
+        format!("id{:08}", self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn nonce(&self) -> String {
+        self.next()
+    }
+}
+
+pub struct Calm;
+
+impl Faults for Calm {
+    fn reach(&self, _: KillPoint) -> Pending<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}

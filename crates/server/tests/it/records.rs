@@ -1,0 +1,144 @@
+use serde_json::{Value, json};
+
+use crate::instance::{Answer, Instance, ONE, ONE_KEY, SECRET};
+
+#[tokio::test]
+async fn turns_are_listed_and_shown_with_their_steps() {
+    let instance = Instance::start().await;
+    let turn = instance.say("call clock").await.body["turn_id"].as_str().unwrap().to_owned();
+    instance.say("fail").await;
+    let listed = instance.get("/api/v1/turns?state=failed").await;
+    assert_eq!(listed.ok()["turns"].as_array().unwrap().len(), 1);
+    assert_eq!(listed.body["turns"][0]["error"]["code"], "provider_failed");
+    assert!(listed.body["turns"][0].get("steps").is_none());
+    let shown = instance.get(&format!("/api/v1/turns/{turn}")).await;
+    assert_eq!(shown.ok()["steps"].as_array().unwrap().len(), 4);
+    assert_eq!((&shown.body["state"], &shown.body["session_key"]), (&json!("done"), &json!(ONE_KEY)));
+    assert_eq!(shown.body["usage"]["input_tokens"], 14, "two model calls");
+    let of_session = instance.get(&format!("/api/v1/turns?session={ONE}&limit=1")).await;
+    assert_eq!(of_session.ok()["turns"].as_array().unwrap().len(), 1);
+    instance.get("/api/v1/turns/none").await.refuses(404, "unknown_turn");
+    instance.get("/api/v1/turns?state=sleepy").await.refuses(400, "invalid_parameter");
+    instance.get("/api/v1/turns?session=rubbish").await.refuses(400, "invalid_parameter");
+}
+
+#[tokio::test]
+async fn usage_is_summed_and_unknown_is_told_apart() {
+    let instance = Instance::start().await;
+    instance.say("hello").await;
+    instance.say("unknown-usage").await;
+    let spent = instance.get("/api/v1/usage?window=1h&by=model").await;
+    let expected = json!({
+        "group": "test/scripted", "calls": 2, "unknown_calls": 1, "input_tokens": 7, "output_tokens": 3,
+    });
+    assert_eq!(spent.ok()["totals"], json!([expected]));
+    assert_eq!(instance.get("/api/v1/usage").await.ok()["by"], "agent");
+    assert_eq!(instance.get("/api/v1/usage?by=session").await.ok()["totals"][0]["group"], ONE_KEY);
+    instance.get("/api/v1/usage?window=2h").await.refuses(400, "invalid_parameter");
+    instance.get("/api/v1/usage?by=colour").await.refuses(400, "invalid_parameter");
+}
+
+#[tokio::test]
+async fn events_are_read_from_a_number() {
+    let instance = Instance::start().await;
+    instance.say("fail").await;
+    instance.say("fail").await;
+    let all = instance.get("/api/v1/events?kind=turn.failed").await;
+    let events = all.ok()["events"].as_array().unwrap();
+    assert_eq!(events.len(), 2);
+    let seq = events[0]["seq"].as_i64().unwrap();
+    let rest = instance.get(&format!("/api/v1/events?after={seq}&session={ONE}&kind=turn.failed")).await;
+    assert_eq!(rest.ok()["events"].as_array().unwrap().len(), 1);
+    instance.get("/api/v1/events?after=x").await.refuses(400, "invalid_parameter");
+}
+
+#[tokio::test]
+async fn a_person_decides_about_what_is_held() {
+    let instance = Instance::start().await;
+    for id in ["1", "2"] {
+        let body = json!({ "text": "hi", "id": id, "peer": id }).to_string();
+        Answer::of(crate::hooks::signed(&instance, "build?wait=5", &body, SECRET)).await.ok();
+    }
+    let held = loop {
+        let listed = instance.get("/api/v1/outbox?state=unknown").await;
+        let held = listed.ok()["outbox"].as_array().unwrap().clone();
+        if held.len() == 2 {
+            break held;
+        }
+    };
+    assert_eq!(held[0]["address"]["channel"], "webhook");
+    let (first, second) = (held[0]["id"].as_str().unwrap(), held[1]["id"].as_str().unwrap());
+    let dismissed = instance.post(&format!("/api/v1/outbox/{first}/dismiss"), json!({})).await;
+    assert_eq!(dismissed.ok()["state"], "failed");
+    let resent = instance.post(&format!("/api/v1/outbox/{second}/resend"), json!({})).await;
+    assert_eq!(resent.ok()["state"], "pending");
+    instance.post("/api/v1/outbox/none/resend", json!({})).await.refuses(404, "unknown_outbox");
+    instance.get("/api/v1/outbox?state=lost").await.refuses(400, "invalid_parameter");
+}
+
+#[tokio::test]
+async fn a_question_is_answered_once() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages");
+    instance.post(&path, json!({ "text": "call danger" })).await.ok();
+    let question = loop {
+        let pending = instance.get("/api/v1/approvals").await;
+        if let Some(question) = pending.ok()["approvals"].get(0) {
+            break question.clone();
+        }
+    };
+    assert_eq!((&question["tool"], &question["state"]), (&json!("danger"), &json!("pending")));
+    let path = format!("/api/v1/approvals/{}", question["id"].as_str().unwrap());
+    instance.post(&path, json!({ "decision": "perhaps" })).await.refuses(400, "invalid_body");
+    let decided = instance.post(&path, json!({ "decision": "deny", "reason": "too risky" })).await;
+    assert_eq!(decided.ok()["state"], "denied");
+    instance.post(&path, json!({ "decision": "approve" })).await.refuses(409, "not_now");
+    instance
+        .post("/api/v1/approvals/none", json!({ "decision": "deny" }))
+        .await
+        .refuses(404, "unknown_approval");
+    assert_eq!(instance.get("/api/v1/approvals").await.ok()["approvals"], json!([]));
+}
+
+#[tokio::test]
+async fn health_tells_how_it_is_and_nothing_else() {
+    let instance = Instance::start().await;
+    for path in ["/health", "/api/v1/health"] {
+        let health = Answer::of(instance.bare(reqwest::Method::GET, path)).await;
+        let names: Vec<&String> = health.ok().as_object().unwrap().keys().collect();
+        assert_eq!(names, ["status", "version", "uptime_ms", "store", "channels", "tasks"]);
+        assert_eq!((&health.body["status"], &health.body["version"]), (&json!("ok"), &json!("1.2.3")));
+        assert_eq!(health.body["store"], json!({ "engine": "sqlite", "status": "ok" }));
+        assert_eq!(health.body["channels"], json!(["webhook"]));
+    }
+    for path in ["/ready", "/api/v1/ready"] {
+        let ready = Answer::of(instance.bare(reqwest::Method::GET, path)).await;
+        assert_eq!(ready.ok(), &json!({ "ready": true }));
+    }
+}
+
+#[tokio::test]
+async fn metrics_count_what_happened() {
+    let instance = Instance::start().await;
+    instance.say("hello").await;
+    instance.say("fail").await;
+    instance.get("/nowhere").await.refuses(404, "unknown_route");
+    for path in ["/metrics", "/api/v1/metrics"] {
+        let metrics = instance.get(path).await;
+        assert_eq!(metrics.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+        for line in [
+            "polyclaw_messages_accepted_total 2",
+            "polyclaw_turns_ended_total{state=\"done\"} 1",
+            "polyclaw_turns_ended_total{state=\"failed\"} 1",
+            "polyclaw_turns{state=\"queued\"} 0",
+            "polyclaw_tokens_total{kind=\"input\"} 7",
+            "polyclaw_store_errors_total 0",
+            "polyclaw_http_requests_total{route=\"/api/v1/sessions/{key}/messages\",method=\"POST\",status=\"200\"} 2",
+            "polyclaw_http_requests_total{route=\"other\",method=\"OTHER\",status=\"404\"} 1",
+            "process_resident_memory_bytes",
+        ] {
+            assert!(metrics.text.contains(line), "{line}\n{}", metrics.text);
+        }
+    }
+    assert_eq!(instance.get("/metrics").await.body, Value::Null);
+}

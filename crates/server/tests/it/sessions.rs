@@ -1,0 +1,144 @@
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::instance::{Instance, ONE, ONE_KEY};
+
+fn at(rest: &str) -> String {
+    format!("/api/v1/sessions/{ONE}{rest}")
+}
+
+#[tokio::test]
+async fn a_session_is_made_shown_changed_and_deleted() {
+    let instance = Instance::start().await;
+    let created = instance.post("/api/v1/sessions", json!({ "title": "Plans" })).await;
+    assert_eq!(created.status, StatusCode::CREATED);
+    let key = created.body["session_key"].as_str().unwrap().replace(':', "%3A");
+    let path = format!("/api/v1/sessions/{key}");
+    let shown = instance.get(&path).await;
+    assert_eq!((&shown.body["title"], &shown.body["agent_id"]), (&json!("Plans"), &json!("main")));
+    assert_eq!((&shown.body["queued"], &shown.body["running_turn_id"]), (&json!(0), &Value::Null));
+    let changed = instance.patch(&path, json!({ "model": "other/model" })).await;
+    assert_eq!(changed.body["model"], "other/model");
+    assert_eq!(instance.patch(&path, json!({ "model": null })).await.body["model"], Value::Null);
+    assert_eq!(instance.delete(&path).await.status, StatusCode::NO_CONTENT);
+    instance.get(&path).await.refuses(404, "unknown_session");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_change_is_said() {
+    let instance = Instance::start().await;
+    instance.say("hello").await;
+    instance.patch(&at(""), json!({})).await.refuses(400, "invalid_body");
+    instance.patch(&at(""), json!({ "model": "nonsense" })).await.refuses(400, "invalid_body");
+    instance.patch(&at(""), json!({ "active_agent_id": "nobody" })).await.refuses(404, "unknown_agent");
+    instance.patch(&at(""), json!({ "colour": "red" })).await.refuses(400, "invalid_body");
+    instance.post("/api/v1/sessions", json!({ "agent": "nobody" })).await.refuses(404, "unknown_agent");
+}
+
+#[tokio::test]
+async fn sessions_are_listed_page_by_page() {
+    let instance = Instance::start().await;
+    for n in 0..5 {
+        let path = format!("/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3A{n}/messages?wait=5");
+        instance.post(&path, json!({ "text": "hi" })).await.ok();
+    }
+    let mut keys = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = instance.get(&format!("/api/v1/sessions?agent=main&limit=2{cursor}")).await;
+        let sessions = page.ok()["sessions"].as_array().unwrap().clone();
+        assert!(sessions.len() <= 2);
+        keys.extend(sessions.iter().map(|session| session["session_key"].as_str().unwrap().to_owned()));
+        match page.body["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={}", next.replace(':', "%3A")),
+            None => break,
+        }
+    }
+    assert_eq!(keys.len(), 5);
+    assert!(keys.is_sorted());
+    instance.get("/api/v1/sessions?limit=0").await.refuses(400, "invalid_parameter");
+    instance.get("/api/v1/sessions?colour=red").await.refuses(400, "invalid_parameter");
+    instance.get("/api/v1/sessions?status=sleepy").await.refuses(400, "invalid_parameter");
+}
+
+#[tokio::test]
+async fn the_transcript_has_what_was_said_and_only_that() {
+    let instance = Instance::start().await;
+    instance.say("call clock").await;
+    let transcript = instance.get(&at("/transcript")).await;
+    let messages = transcript.ok()["messages"].as_array().unwrap();
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    assert_eq!(messages[1]["parts"][0]["type"], "tool_call");
+    assert_eq!(messages[3]["text"], "It said: clock ran");
+    assert!(messages[0]["created_at"].as_str().unwrap().ends_with('Z'));
+    let page = instance.get(&at("/transcript?limit=3")).await;
+    let after = page.body["next_after"].as_i64().unwrap();
+    let rest = instance.get(&at(&format!("/transcript?after={after}"))).await;
+    assert_eq!(rest.body["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(rest.body["next_after"], Value::Null);
+    instance.get("/api/v1/sessions/agent%3Amain%3Anone/transcript").await.refuses(404, "unknown_session");
+}
+
+#[tokio::test]
+async fn a_running_turn_is_stopped_and_what_waits_is_shown() {
+    let instance = Instance::start().await;
+    instance.post(&at("/messages"), json!({ "text": "hold" })).await.ok();
+    while instance.get(&at("")).await.body["running_turn_id"].is_null() {}
+    instance.post(&at("/messages"), json!({ "text": "waits" })).await.ok();
+    let backlog = instance.get(&at("/backlog")).await;
+    assert_eq!(backlog.ok()["waiting"][0]["text"], "waits");
+    instance.delete(&at("")).await.refuses(409, "not_now");
+    instance.post(&at("/compact"), json!({})).await.refuses(409, "not_now");
+    let stopped = instance.post(&at("/stop"), json!({})).await;
+    assert!(stopped.ok()["turn_id"].is_string());
+    assert_eq!(instance.say("after").await.body["reply"]["state"], "done");
+    let nothing = instance.post(&at("/stop"), json!({})).await;
+    assert_eq!(nothing.ok(), &json!({ "turn_id": null, "interrupted_tasks": 0 }));
+    instance.get("/api/v1/sessions/agent%3Amain%3Anone/backlog").await.refuses(404, "unknown_session");
+    instance
+        .post("/api/v1/sessions/agent%3Amain%3Anone/stop", json!({}))
+        .await
+        .refuses(404, "unknown_session");
+}
+
+#[tokio::test]
+async fn a_new_conversation_begins_under_the_same_key() {
+    let instance = Instance::start().await;
+    instance.say("old").await;
+    let before = instance.get(&at("")).await.body["session_id"].clone();
+    let renewed = instance.post(&at("/new"), json!({})).await;
+    assert_eq!(renewed.ok()["session_key"], ONE_KEY);
+    assert_ne!(renewed.body["session_id"], before);
+    assert_eq!(instance.get(&at("/transcript")).await.body["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn commands_answer_in_words() {
+    let instance = Instance::start().await;
+    instance.say("hello").await;
+    let help = instance.post(&at("/commands"), json!({ "text": "/help" })).await;
+    assert!(help.ok()["text"].as_str().unwrap().contains("/stop"));
+    instance.post(&at("/commands"), json!({ "text": "/dance" })).await.refuses(400, "unknown_command");
+    instance.post(&at("/commands"), json!({ "text": "hello" })).await.refuses(400, "unknown_command");
+    let nowhere = "/api/v1/sessions/agent%3Amain%3Anone/commands";
+    instance.post(nowhere, json!({ "text": "/status" })).await.refuses(404, "unknown_session");
+}
+
+#[tokio::test]
+async fn history_is_folded_by_hand() {
+    let instance = Instance::start().await;
+    instance.say("one").await;
+    instance.say("two").await;
+    let queued = instance.post(&at("/compact"), json!({})).await;
+    assert_eq!(queued.status, StatusCode::ACCEPTED);
+    let turn = queued.body["turn_id"].as_str().unwrap();
+    loop {
+        let shown = instance.get(&format!("/api/v1/turns/{turn}")).await;
+        if shown.ok()["state"] == "done" {
+            break;
+        }
+    }
+    let events = instance.get("/api/v1/events?kind=session.compacted").await;
+    assert_eq!(events.ok()["events"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,39 @@
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::instance::{Instance, ONE};
+use crate::stream::Events;
+
+#[tokio::test]
+async fn open_calls_end_in_peace_and_streams_are_let_go() {
+    let mut instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/stream");
+    let mut events = Events::open(instance.request(Method::GET, &path)).await;
+    events.until("stream.opened").await;
+    let said = format!("/api/v1/sessions/{ONE}/messages?wait=10");
+    let request = instance.request(Method::POST, &said).json(&json!({ "text": "hold" })).send();
+    let waiting = tokio::spawn(request);
+    events.until("turn.delta").await;
+    instance.stop.take().unwrap().send(()).unwrap();
+    while events.next().await.is_some() {}
+    instance.gate.add_permits(1);
+    let answer = waiting.await.unwrap().unwrap();
+    assert_eq!(answer.status(), 200);
+    let body: serde_json::Value = answer.json().await.unwrap();
+    assert_eq!(body["reply"]["text"], "first second");
+    tokio::time::timeout(Duration::from_secs(5), &mut instance.server).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_its_headers_is_let_go() {
+    let instance = Instance::start().await;
+    let address = instance.url.strip_prefix("http://").unwrap();
+    let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    socket.write_all(b"GET /health HTTP/1.1\r\nHost: local").await.unwrap();
+    let mut rest = Vec::new();
+    let closed = tokio::time::timeout(Duration::from_secs(15), socket.read_to_end(&mut rest)).await;
+    assert!(closed.is_ok(), "it is still open");
+}

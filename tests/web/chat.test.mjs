@@ -1,0 +1,384 @@
+// The chat page in a real browser, on the real binary: POLYCLAW_BIN=target/debug/polyclaw npm test
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { chromium } from "playwright-core";
+import { Daemon, TOKEN } from "./daemon.mjs";
+import { Model, followsTool, gate, lastUserText } from "./model.mjs";
+
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const SHOTS = process.env.POLYCLAW_SHOTS;
+const UNREACHABLE = /ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/;
+
+let model, daemon, browser, context, page, faults, expected;
+
+before(async () => {
+  model = await new Model().start();
+  daemon = await Daemon.start(model.url);
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+});
+
+after(async () => {
+  await browser?.close();
+  await daemon?.remove();
+  model?.stop();
+});
+
+beforeEach(async () => {
+  expected = null;
+  await visit();
+});
+
+afterEach(async () => {
+  await context.close();
+  assert.deepEqual(faults.filter((fault) => !expected?.test(fault)), [], "the console stays clean");
+});
+
+/** Opens the page as a new visitor, in an empty chat. */
+async function visit(options = {}) {
+  await context?.close();
+  faults = [];
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", ...options });
+  page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(message.text()); });
+  page.on("pageerror", (error) => faults.push(String(error)));
+  await page.goto(`${daemon.url}/?token=${TOKEN}`);
+  await page.locator("#app").waitFor();
+  if (await page.locator("#sessions li").count()) await page.locator("#new-chat").evaluate((node) => node.click());
+}
+
+async function say(text) {
+  await page.locator("#composer-text").fill(text);
+  await page.locator("#composer-text").press("Enter");
+}
+
+const shot = (name) => SHOTS ? page.screenshot({ path: `${SHOTS}/${name}.png` }) : null;
+const see = (text) => page.locator("#log").getByText(text, { exact: true }).first().waitFor();
+const count = (text) => page.locator("#log").getByText(text, { exact: true }).count();
+const idle = () => page.waitForFunction(() => document.getElementById("turns").childElementCount === 0
+  && document.getElementById("pending").childElementCount === 0 && document.getElementById("stored").childElementCount > 0);
+/** Who said what, from top to bottom. */
+const said = () => page.locator("#stored > .user .bubble, #stored > .reply > .text, #stored > .note").allInnerTexts();
+const location = () => new URL(page.url()).hash;
+const says = (text) => async function* () { yield { text }; };
+
+describe("getting in", () => {
+  it("opens with the token link and keeps the token out of the address", async () => {
+    assert.equal(new URL(page.url()).search, "");
+    assert.equal(await page.locator("#composer-text").evaluate((field) => field === document.activeElement), true);
+    assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
+    await shot("empty");
+  });
+
+  it("says plainly that a token is wrong or missing, and takes the right one", async () => {
+    expected = /401/;
+    await context.clearCookies();
+    await page.goto(`${daemon.url}/?token=wrong`);
+    await page.locator("#gate h1").waitFor();
+    assert.match(await page.locator("#gate").innerText(), /needs a token[\s\S]*polyclaw up/);
+    assert.equal(await page.locator("#app").isVisible(), false);
+    await shot("gate");
+    await page.locator("#gate-token").fill(TOKEN);
+    await page.locator("#gate-token").press("Enter");
+    await page.locator("#app").waitFor();
+  });
+});
+
+describe("talking", () => {
+  it("shows text as it streams, and the stored message in the end", async () => {
+    const more = gate();
+    model.answer = async function* () {
+      yield { text: "The first half" };
+      await more.passed;
+      yield { text: " and the **second**." };
+    };
+    await say("Tell me something");
+    await page.locator(".live", { hasText: "The first half" }).waitFor();
+    assert.equal(await page.locator("#stop").isVisible(), true);
+    await shot("streaming");
+    more.open();
+    await idle();
+    assert.deepEqual(await said(), ["Tell me something", "The first half and the second."]);
+    assert.equal(await page.locator("#stored strong").innerText(), "second");
+    assert.equal(await page.locator("#stop").isVisible(), false);
+    assert.match(await page.locator("#facts").innerText(), /main.*scripted\/steady/);
+    assert.match(await page.locator("#announcer").innerText(), /The first half and/);
+    assert.equal(await page.locator("#sessions [aria-current] .name").innerText(), "Tell me something");
+  });
+
+  it("writes a new line with Shift+Enter and sends none while a character is being chosen", async () => {
+    model.answer = says("Two lines.");
+    await page.locator("#composer-text").fill("one");
+    await page.locator("#composer-text").press("Shift+Enter");
+    await page.keyboard.type("two");
+    await page.locator("#composer-text").dispatchEvent("keydown", { key: "Enter", isComposing: true });
+    assert.equal(await page.locator("#composer-text").inputValue(), "one\ntwo");
+    await page.locator("#composer-text").press("Enter");
+    await idle();
+    assert.deepEqual(await said(), ["one\ntwo", "Two lines."]);
+  });
+
+  it("shows a tool's call and result as a card that opens", async () => {
+    model.answer = async function* (asked) {
+      if (followsTool(asked)) { yield { text: "It is empty." }; return; }
+      yield { text: "Let me look." };
+      yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } };
+    };
+    await say("What is in the folder?");
+    await idle();
+    const card = page.locator("#stored .card");
+    assert.equal(await card.count(), 1);
+    assert.match(await card.getAttribute("class"), /done/);
+    assert.equal(await card.locator("pre").first().isVisible(), false);
+    await card.locator("summary").focus();
+    await page.keyboard.press("Enter");
+    assert.match(await card.innerText(), /list_dir[\s\S]*Arguments[\s\S]*"path": "\."[\s\S]*Result/);
+    assert.deepEqual(await said(), ["What is in the folder?", "Let me look.", "It is empty."]);
+    await shot("tool");
+  });
+
+  it("asks before a risky tool runs, here for a message that came from a terminal", async () => {
+    model.answer = says("Hello.");
+    await say("Hi");
+    await idle();
+    model.answer = async function* (asked) {
+      if (followsTool(asked)) yield { text: "Ran it." };
+      else yield { call: { id: "call-1", name: "shell", arguments: { command: "echo from the shell" } } };
+    };
+    await daemon.api("POST", `/sessions/${location().slice(2)}/messages`, { text: "Run it", channel: "cli" });
+    await page.locator(".ask").waitFor();
+    assert.match(await page.locator(".ask").innerText(), /shell[\s\S]*echo from the shell/);
+    await shot("ask");
+    await page.reload();
+    await page.locator(".ask button", { hasText: "Allow" }).click();
+    await idle();
+    await page.locator("#stored .card summary").click();
+    assert.match(await page.locator("#stored .card").innerText(), /from the shell/);
+    assert.equal(await page.locator(".ask").count(), 0);
+    assert.equal(await count("Ran it."), 1);
+  });
+
+  it("shows a message sent meanwhile as waiting, and answers both in order", async () => {
+    const more = gate();
+    model.answer = async function* (asked) {
+      if (!lastUserText(asked).includes("First")) { yield { text: "Second answer." }; return; }
+      yield { text: "First" };
+      await more.passed;
+      yield { text: " answer." };
+    };
+    await say("First question");
+    await page.locator(".live", { hasText: "First" }).waitFor();
+    await say("Another question");
+    await page.locator(".user.waiting", { hasText: "Another question" }).waitFor();
+    await shot("waiting");
+    await page.reload();
+    await page.locator(".user.waiting", { hasText: "Another question" }).waitFor();
+    await page.locator(".live", { hasText: "First" }).waitFor();
+    more.open();
+    await see("Second answer.");
+    await idle();
+    assert.deepEqual(await said(), ["First question", "First answer.", "Another question", "Second answer."]);
+  });
+
+  it("stops when told to", async () => {
+    const never = gate();
+    model.answer = async function* () { yield { text: "On and on" }; await never.passed; };
+    await say("Count for ever");
+    await page.locator(".live", { hasText: "On and on" }).waitFor();
+    await page.locator("#stop").click();
+    await idle();
+    assert.equal((await said()).at(-1), "Stopped.");
+    assert.equal(await page.locator("#stop").isVisible(), false);
+    never.open();
+  });
+
+  it("runs commands, sends a line with a slash that is none, and shows what went wrong", async () => {
+    expected = /40\d/;
+    model.answer = says("A path.");
+    await say("/help");
+    await page.locator(".note", { hasText: "what you can type" }).waitFor();
+    await say("/etc/hosts is what?");
+    await page.locator("#stored .reply", { hasText: "A path." }).waitFor();
+    await say("/agent nobody");
+    await page.locator("#problem", { hasText: "nobody" }).waitFor();
+    assert.equal(await page.locator("#composer-text").inputValue(), "/agent nobody", "what was typed is not lost");
+    await shot("problem");
+  });
+
+  it("shows a failed turn in words", async () => {
+    model.answer = async function* () { throw new Error("gone"); };
+    await say("Will this work?");
+    await page.locator("#stored .failed").waitFor({ timeout: 60_000 });
+    assert.ok((await page.locator("#stored .failed").innerText()).length > 10);
+    await shot("failed");
+  });
+});
+
+describe("never twice", () => {
+  it("shows the same transcript after a reload, once", async () => {
+    model.answer = says("A lasting answer.");
+    await say("Remember this");
+    await idle();
+    const first = await said();
+    await page.reload();
+    await idle();
+    assert.deepEqual(await said(), first);
+    assert.deepEqual(first, ["Remember this", "A lasting answer."]);
+  });
+
+  it("joins a running answer after a reload and ends with one", async () => {
+    const more = gate();
+    model.answer = async function* (asked) {
+      if (!followsTool(asked)) {
+        yield { text: "Looking first." };
+        yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } };
+        return;
+      }
+      yield { text: "Half of it" };
+      await more.passed;
+      yield { text: " and the rest." };
+    };
+    await say("Go on");
+    await page.locator(".live", { hasText: "Half of it" }).waitFor();
+    await page.reload();
+    await page.locator(".live", { hasText: "Half of it" }).waitFor();
+    assert.equal(await count("Looking first."), 1);
+    assert.equal(await page.locator(".card").count(), 1);
+    more.open();
+    await idle();
+    assert.deepEqual(await said(), ["Go on", "Looking first.", "Half of it and the rest."]);
+  });
+
+  it("ends with exactly one answer when the daemon is killed in mid-answer", async () => {
+    expected = UNREACHABLE;
+    const never = gate();
+    model.answer = async function* () { yield { text: "An answer cut sho" }; await never.passed; };
+    await say("Survive this");
+    await page.locator(".live", { hasText: "An answer cut sho" }).waitFor();
+    await daemon.kill();
+    await page.locator("#line").waitFor();
+    await shot("lost");
+    model.answer = says("An answer whole.");
+    await daemon.run();
+    await see("An answer whole.");
+    await idle();
+    assert.deepEqual(await said(), ["Survive this", "An answer whole."]);
+    assert.equal(await page.locator("#line").isVisible(), false);
+    await page.reload();
+    await idle();
+    assert.deepEqual(await said(), ["Survive this", "An answer whole."]);
+    never.open();
+  });
+
+  it("keeps what is written while the daemon is away and sends it once", async () => {
+    expected = UNREACHABLE;
+    model.answer = says("Here I am.");
+    await say("Hello");
+    await idle();
+    await daemon.kill();
+    await say("Are you there?");
+    await page.locator(".state.not_sent").waitFor();
+    await daemon.run();
+    await page.waitForFunction(() => document.querySelectorAll("#stored > .reply").length === 2);
+    await idle();
+    assert.deepEqual(await said(), ["Hello", "Here I am.", "Are you there?", "Here I am."]);
+    assert.equal(await page.locator("#problem").isVisible(), false);
+  });
+});
+
+describe("for everybody", () => {
+  it("fits 360 pixels without scrolling sideways, with a drawer for the chats", async () => {
+    await visit({ viewport: { width: 360, height: 720 }, isMobile: true, hasTouch: true });
+    model.answer = says(`A ${"verylongword".repeat(20)} and\n\n\`\`\`sh\n${"echo a long line ".repeat(12)}\n\`\`\`\n\n- one\n- two`);
+    await say("Narrow?");
+    await idle();
+    const [wide, inner] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide <= inner, `${wide} > ${inner}`);
+    assert.ok(await page.locator("#scroll").evaluate((node) => node.scrollWidth <= node.clientWidth));
+    await shot("small");
+    assert.equal(await page.locator("#side").isVisible(), false);
+    await page.locator("#menu").click();
+    await page.locator("#new-chat").waitFor();
+    await shot("small-menu");
+    await page.keyboard.press("Escape");
+    await page.locator("#side").waitFor({ state: "hidden" });
+  });
+
+  it("speaks Chinese to those whose browser does, and remembers a switch", async () => {
+    await visit({ locale: "zh-CN", colorScheme: "dark" });
+    model.answer = says("你好！");
+    await say("你好吗？");
+    await idle();
+    assert.equal(await page.locator("html").getAttribute("lang"), "zh-CN");
+    assert.equal(await page.locator("#send").innerText(), "发送");
+    assert.equal(await page.locator("#composer-text").getAttribute("placeholder"), "输入消息…");
+    await shot("chinese");
+    await page.locator("#language").click();
+    assert.equal(await page.locator("#send").innerText(), "Send");
+    await page.reload();
+    await idle();
+    assert.equal(await page.locator("#send").innerText(), "Send");
+    assert.equal(await page.locator("html").getAttribute("lang"), "en");
+  });
+
+  it("has the same texts in both languages", async () => {
+    const [en, zh] = await page.evaluate(() => [Object.keys(TEXTS.en), Object.keys(TEXTS.zh)]);
+    assert.deepEqual(en, zh);
+    const used = await page.evaluate(() => [...document.querySelectorAll("[data-t]")].map((node) => node.dataset.t));
+    assert.deepEqual(used.filter((name) => !en.includes(name)), []);
+  });
+
+  it("reaches everything with the keyboard, focus in sight", async () => {
+    const seen = new Set();
+    for (let step = 0; step < 80 && !seen.has("composer-text"); step += 1) {
+      await page.keyboard.press("Tab");
+      const id = await page.evaluate(() => document.activeElement.id || document.activeElement.closest("[id]")?.id);
+      seen.add(id);
+      const ring = await page.evaluate(() => {
+        const node = document.activeElement;
+        const style = getComputedStyle(node.id === "composer-text" ? node.parentElement : node);
+        return style.outlineStyle !== "none" || style.borderColor !== "rgba(0, 0, 0, 0)";
+      });
+      assert.ok(ring, `${id} shows its focus`);
+    }
+    for (const id of ["new-chat", "language", "composer-text"]) assert.ok(seen.has(id), `${id} of ${[...seen]}`);
+  });
+});
+
+describe("markdown", () => {
+  const rows = [
+    ["a *plain* line\nand another", "<p>a *plain* line<br>and another</p>"],
+    ["**bold** and `code <b>`", "<p><strong>bold</strong> and <code>code &lt;b&gt;</code></p>"],
+    ["# One\n### Three", "<h3>One</h3><h4>Three</h4>"],
+    ["- a\n- b\n  - c\n\nafter", "<ul><li>a</li><li><p>b</p><ul><li>c</li></ul></li></ul><p>after</p>"],
+    ["3. c\n4. d", '<ol start="3"><li>c</li><li>d</li></ol>'],
+    ["> quoted\n> more", "<blockquote><p>quoted<br>more</p></blockquote>"],
+    ["[a](https://a.example/b_(c)) x", '<p><a href="https://a.example/b_(c)" target="_blank" rel="noopener noreferrer">a</a> x</p>'],
+    ["see https://a.example/x.", '<p>see <a href="https://a.example/x" target="_blank" rel="noopener noreferrer">https://a.example/x</a>.</p>'],
+    ["[x](javascript:alert(1))", "<p>[x](javascript:alert(1))</p>"],
+    ["[x](data:text/html,hi) [y](//evil.example)", "<p>[x](data:text/html,hi) [y](//evil.example)</p>"],
+    ["<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"],
+    ["a\n\n---\n\nb", "<p>a</p><hr><p>b</p>"],
+  ];
+  it("makes elements of what it knows and text of everything else", async () => {
+    for (const [text, html] of rows) {
+      const made = await page.evaluate((given) => { const box = document.createElement("div"); box.append(markdown(given)); return box.innerHTML; }, text);
+      assert.equal(made, html);
+    }
+  });
+
+  it("shows code as it is, closed or not", async () => {
+    for (const text of ["```js\nlet a = `b`;\n\n<b>\n```", "```js\nlet a = `b`;\n\n<b>"]) {
+      const code = await page.evaluate((given) => markdown(given).querySelector("pre code").textContent, text);
+      assert.equal(code, "let a = `b`;\n\n<b>");
+    }
+  });
+
+  it("is done quickly with what is meant to slow it down", async () => {
+    for (const text of ["*".repeat(60_000), "`".repeat(19_999), "[".repeat(19_999), "[a](".repeat(4_999), "- ".repeat(9_999), "> ".repeat(9_999), "  ".repeat(30_000) + "x", "https://".repeat(2_400)]) {
+      const took = await page.evaluate((given) => { const start = performance.now(); markdown(given); return performance.now() - start; }, text);
+      assert.ok(took < 1500, `${text.slice(0, 8)}… took ${took} ms`);
+    }
+  });
+});

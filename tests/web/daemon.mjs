@@ -1,0 +1,74 @@
+// The real binary, on a home of its own.
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import net from "node:net";
+import os from "node:os";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+
+export const TOKEN = "a-token-for-tests-only-0123456789";
+
+export class Daemon {
+  static async start(modelUrl) {
+    const daemon = new Daemon();
+    daemon.binary = process.env.POLYCLAW_BIN;
+    if (!daemon.binary) throw new Error("POLYCLAW_BIN must name the polyclaw binary");
+    daemon.home = await mkdtemp(path.join(os.tmpdir(), "polyclaw-web-"));
+    daemon.port = await freePort();
+    daemon.url = `http://127.0.0.1:${daemon.port}`;
+    await writeFile(path.join(daemon.home, "config.toml"), `
+schema = 1
+[gateway]
+port = ${daemon.port}
+[providers.scripted]
+kind = "openai_compatible"
+base_url = "${modelUrl}"
+models = ["steady"]
+[agents.defaults]
+model = "scripted/steady"
+`, { mode: 0o600 });
+    await daemon.run();
+    return daemon;
+  }
+
+  async run() {
+    this.output = "";
+    const env = { PATH: process.env.PATH, HOME: this.home, POLYCLAW_HOME: this.home, POLYCLAW_TOKEN: TOKEN };
+    this.child = spawn(this.binary, ["daemon"], { env, stdio: ["ignore", "pipe", "pipe"] });
+    for (const stream of [this.child.stdout, this.child.stderr]) stream.on("data", (piece) => { this.output += piece; });
+    this.exited = new Promise((resolve) => this.child.once("exit", resolve));
+    for (let tries = 0; tries < 200; tries += 1) {
+      if (this.child.exitCode !== null) break;
+      const response = await fetch(`${this.url}/health`).catch(() => null);
+      if (response?.ok) return;
+      await pause(50);
+    }
+    throw new Error(`the daemon did not come up:\n${this.output}`);
+  }
+
+  /** As the machine would: no drain, no goodbye. */
+  async kill() {
+    this.child.kill("SIGKILL");
+    await this.exited;
+  }
+
+  async api(method, route, body) {
+    const response = await fetch(`${this.url}/api/v1${route}`, {
+      method, headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" }, body: body && JSON.stringify(body),
+    });
+    return response.json();
+  }
+
+  async remove() {
+    await this.kill();
+    await rm(this.home, { recursive: true, force: true });
+  }
+}
+
+async function freePort() {
+  const server = net.createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
