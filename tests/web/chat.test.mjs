@@ -56,11 +56,17 @@ async function say(text) {
 const shot = (name) => SHOTS ? page.screenshot({ path: `${SHOTS}/${name}.png` }) : null;
 const see = (text) => page.locator("#log").getByText(text, { exact: true }).first().waitFor();
 const count = (text) => page.locator("#log").getByText(text, { exact: true }).count();
-const idle = () => page.waitForFunction(() => document.getElementById("turns").childElementCount === 0
-  && document.getElementById("pending").childElementCount === 0 && document.getElementById("stored").childElementCount > 0);
+/** Nothing runs, and the page shows all that is stored. */
+async function idle() {
+  await page.waitForFunction(async () => {
+    const route = `api/v1/sessions/${location.hash.slice(2)}`;
+    const [session, transcript] = await Promise.all([route, `${route}/transcript`].map(async (at) => (await fetch(at)).json()));
+    return session.running_turn_id === null && session.queued === 0 && transcript.messages.length > 0
+      && chat.messages.size === transcript.messages.length && chat.turns.size === 0 && outgoing.length === 0;
+  });
+}
 /** Who said what, from top to bottom. */
 const said = () => page.locator("#stored > .user .bubble, #stored > .reply > .text, #stored > .note").allInnerTexts();
-const location = () => new URL(page.url()).hash;
 const says = (text) => async function* () { yield { text }; };
 
 describe("getting in", () => {
@@ -146,7 +152,7 @@ describe("talking", () => {
       if (followsTool(asked)) yield { text: "Ran it." };
       else yield { call: { id: "call-1", name: "shell", arguments: { command: "echo from the shell" } } };
     };
-    await daemon.api("POST", `/sessions/${location().slice(2)}/messages`, { text: "Run it", channel: "cli" });
+    await daemon.api("POST", `/sessions/${new URL(page.url()).hash.slice(2)}/messages`, { text: "Run it", channel: "cli" });
     await page.locator(".ask").waitFor();
     assert.match(await page.locator(".ask").innerText(), /shell[\s\S]*echo from the shell/);
     await shot("ask");
@@ -199,7 +205,7 @@ describe("talking", () => {
     await say("/help");
     await page.locator(".note", { hasText: "what you can type" }).waitFor();
     await say("/etc/hosts is what?");
-    await page.locator("#stored .reply", { hasText: "A path." }).waitFor();
+    await idle();
     await say("/agent nobody");
     await page.locator("#problem", { hasText: "nobody" }).waitFor();
     assert.equal(await page.locator("#composer-text").inputValue(), "/agent nobody", "what was typed is not lost");

@@ -243,14 +243,16 @@ function openChat(key) {
 
 /** Also the way back after a lost connection or missed frames; in the latter case the stream is still there. */
 async function load(mine) {
+  const known = new Set(mine.turns.keys());
   try {
     const messages = await transcript(mine);
     const [session, backlog, { approvals }, { turns }] = await Promise.all([api("GET", at(mine)), api("GET", at(mine, "/backlog")),
       api("GET", "/approvals"), api("GET", `/turns?limit=1&state=done&session=${encodeURIComponent(mine.key)}`)]);
     if (mine !== chat) return;
     const running = session.running_turn_id;
+    const begun = new Set(messages.map((one) => one.turn_id));
     const goesOn = mine.last !== null && mine.turns.get(running)?.started;
-    for (const id of [...mine.turns.keys()]) if (!goesOn || id !== running) dropTurn(mine, id);
+    for (const id of [...mine.turns.keys()]) if (id === running ? !goesOn : begun.has(id) || known.has(id)) dropTurn(mine, id);
     keepAll(mine, messages);
     Object.assign(mine, { session, model: turns[0]?.model, settled: new Set([...mine.messages.values()].map((one) => one.turn_id)) });
     mine.settled.delete(running);
@@ -261,6 +263,7 @@ async function load(mine) {
     toEnd(true);
     if (!mine.source) follow(mine);
   } catch (problem) {
+    if (problem.status === undefined) throw problem;
     if (mine !== chat || problem.status === 401) return;
     if (problem.status === 404) { openChat(null); showProblem(problem); } else lost(mine);
   }
@@ -296,7 +299,10 @@ async function refresh(mine) {
       toEnd(stays);
     }
     await loadSessions();
-  } catch { /* the stream breaks too, and its way back reads everything */ } finally { mine.refreshing = false; }
+  } catch (problem) {
+    // The stream breaks too, and its way back reads everything.
+    if (problem.status === undefined) throw problem;
+  } finally { mine.refreshing = false; }
 }
 
 function follow(mine) {
@@ -382,6 +388,7 @@ function turn(mine, id) {
 
 function dropTurn(mine, id) {
   const one = mine.turns.get(id);
+  if (!one) return;
   dropText(one);
   dropCards(mine, id);
   one.node.remove();

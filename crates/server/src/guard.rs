@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -31,7 +32,7 @@ pub async fn token(State(app): State<AppState>, request: Request, next: Next) ->
 
 fn check_place(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<()> {
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = named.or_else(|| uri.authority().map(|authority| authority.as_str())).unwrap_or_default();
+    let host = named.or_else(|| uri.authority().map(Authority::as_str)).unwrap_or_default();
     if !is_own_host(host, &app.allowed_hosts) {
         return Err(Error::HostNotAllowed(shown(host)));
     }

@@ -72,25 +72,34 @@ impl Model {
 
     fn delta(&mut self, turn: &str, piece: &str) {
         self.running = Some(turn.to_owned());
-        if let Some(Entry::Answer { turn: own, text, open: true }) = self.entries.last_mut()
-            && own == turn
-        {
-            text.push_str(piece);
-            return;
+        let open = self.entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Answer { turn: own, text, open: true } if own == turn => Some(text),
+            _ => None,
+        });
+        if let Some(text) = open {
+            return text.push_str(piece);
         }
         self.close(turn);
-        self.entries.push(Entry::Answer { turn: turn.to_owned(), text: piece.to_owned(), open: true });
+        self.put(Entry::Answer { turn: turn.to_owned(), text: piece.to_owned(), open: true });
     }
 
     fn reason(&mut self, turn: &str, piece: &str) {
         self.running = Some(turn.to_owned());
-        if let Some(Entry::Reasoning { turn: own, text, open: true }) = self.entries.last_mut()
-            && own == turn
-        {
-            text.push_str(piece);
-            return;
+        let open = self.entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Reasoning { turn: own, text, open: true } if own == turn => Some(text),
+            _ => None,
+        });
+        if let Some(text) = open {
+            return text.push_str(piece);
         }
-        self.entries.push(Entry::Reasoning { turn: turn.to_owned(), text: piece.to_owned(), open: true });
+        self.put(Entry::Reasoning { turn: turn.to_owned(), text: piece.to_owned(), open: true });
+    }
+
+    /// What the running turn does stands before the messages that wait for it.
+    fn put(&mut self, entry: Entry) {
+        let waits = |entry: &&Entry| matches!(entry, Entry::User(said) if matches!(said.state, SaidState::Waiting | SaidState::Sending));
+        let waiting = self.entries.iter().rev().take_while(waits).count();
+        self.entries.insert(self.entries.len() - waiting, entry);
     }
 
     /// A fallback model starts over: what streamed since the last step no longer counts.
@@ -119,7 +128,7 @@ impl Model {
         if self.tool(data).is_some() {
             return;
         }
-        self.entries.push(Entry::Tool(Tool {
+        self.put(Entry::Tool(Tool {
             call_id: data["call_id"].as_str().unwrap_or_default().to_owned(),
             name: data["name"].as_str().unwrap_or_default().to_owned(),
             arguments: entry::arguments(&data["arguments"]),
@@ -160,7 +169,7 @@ impl Model {
         if self.entries.iter().any(|entry| matches!(entry, Entry::Approval(known) if known.id == id)) {
             return;
         }
-        self.entries.push(Entry::Approval(Question {
+        self.put(Entry::Approval(Question {
             id: id.to_owned(),
             tool: data["tool"].as_str().unwrap_or_default().to_owned(),
             arguments: entry::arguments(&data["arguments"]),
@@ -189,14 +198,18 @@ impl Model {
         let text = data["text"].as_str().map(str::to_owned);
         match data["state"].as_str() {
             Some("done") => self.answered(turn, text),
-            Some("failed") => self.note(text.unwrap_or_else(|| "The turn failed.".to_owned()), Tone::Bad),
-            Some("cancelled") => self.note("Stopped.".to_owned(), Tone::Plain),
+            Some("failed") => self.tell(text.unwrap_or_else(|| "The turn failed.".to_owned()), Tone::Bad),
+            Some("cancelled") => self.tell("Stopped.".to_owned(), Tone::Plain),
             Some("steered") => {
-                self.note("Set aside for your newer message; it goes on after.".to_owned(), Tone::Plain)
+                self.tell("Set aside for your newer message; it goes on after.".to_owned(), Tone::Plain)
             }
             _ => {}
         }
         self.close(turn);
+    }
+
+    fn tell(&mut self, text: String, tone: Tone) {
+        self.put(Entry::Note { text, tone });
     }
 
     /// The stored text is the answer, whatever part of it streamed.
@@ -208,7 +221,7 @@ impl Model {
         });
         match streamed {
             Some(text) => *text = answer,
-            None => self.entries.push(Entry::Answer { turn: turn.to_owned(), text: answer, open: false }),
+            None => self.put(Entry::Answer { turn: turn.to_owned(), text: answer, open: false }),
         }
     }
 }

@@ -123,6 +123,13 @@ fn a_message_sent_while_it_runs_waits_until_its_turn_starts() {
     );
     assert_eq!(said(&model), [("and this", SaidState::Waiting)]);
     assert_eq!(model.waiting(), 1);
+    delta(&mut model, "t1", "still the ");
+    delta(&mut model, "t1", "first");
+    assert!(
+        matches!(model.entries.last(), Some(Entry::User(_))),
+        "the answer stands before what waits for it"
+    );
+    assert_eq!(answers(&model), ["still the first"]);
     assert!(screen(&mut model, 80, 12).contains("1 waiting"));
     ended(&mut model, "t1", "steered", None);
     started(&mut model, "t2");

@@ -28,7 +28,10 @@ async fn bodies_that_are_no_json() {
         send(kind, body.to_vec()).await.refuses(status, code);
     }
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    send("application/json", deep.into_bytes()).await.refuses(400, "malformed_json");
+    send("application/json", deep.clone().into_bytes()).await.refuses(400, "invalid_body");
+    let patch =
+        instance.request(Method::PATCH, "/api/v1/agents/main").header("content-type", "application/json");
+    Answer::of(patch.body(deep)).await.refuses(400, "malformed_json");
     let good = send("application/json; charset=utf-8", b"{\"text\":\"a\"}".to_vec()).await;
     assert_eq!(good.status, 202);
 }

@@ -94,6 +94,13 @@ impl Instance {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         answer
     }
+
+    /// A turn of session one that runs until the gate lets it end.
+    pub async fn hold(&self) {
+        let path = format!("/api/v1/sessions/{ONE}");
+        self.post(&format!("{path}/messages"), serde_json::json!({ "text": "hold" })).await.ok();
+        while self.get(&path).await.ok()["running_turn_id"].is_null() {}
+    }
 }
 
 #[derive(Debug)]

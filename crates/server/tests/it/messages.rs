@@ -34,9 +34,8 @@ async fn the_same_key_is_the_same_message() {
 #[tokio::test]
 async fn who_waits_too_short_is_told_it_goes_on() {
     let instance = Instance::start().await;
+    instance.hold().await;
     let path = format!("/api/v1/sessions/{ONE}/messages?wait=0.05");
-    let answer = instance.post(&path, json!({ "text": "hold on" })).await;
-    assert_eq!(answer.status, StatusCode::ACCEPTED);
     let waiting = instance.post(&path, json!({ "text": "me too" })).await;
     assert_eq!((waiting.status, &waiting.body["waiting"]), (StatusCode::ACCEPTED, &json!(true)));
     instance.gate.add_permits(1);
@@ -77,7 +76,7 @@ async fn what_can_not_be_said_is_refused_with_a_reason() {
 async fn a_full_backlog_is_said() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
-    instance.post(&path, json!({ "text": "hold" })).await.ok();
+    instance.hold().await;
     for _ in 0..60 {
         let answer = instance.post(&path, json!({ "text": "more" })).await;
         if answer.status == StatusCode::TOO_MANY_REQUESTS {

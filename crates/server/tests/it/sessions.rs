@@ -83,8 +83,7 @@ async fn the_transcript_has_what_was_said_and_only_that() {
 #[tokio::test]
 async fn a_running_turn_is_stopped_and_what_waits_is_shown() {
     let instance = Instance::start().await;
-    instance.post(&at("/messages"), json!({ "text": "hold" })).await.ok();
-    while instance.get(&at("")).await.body["running_turn_id"].is_null() {}
+    instance.hold().await;
     instance.post(&at("/messages"), json!({ "text": "waits" })).await.ok();
     let backlog = instance.get(&at("/backlog")).await;
     assert_eq!(backlog.ok()["waiting"][0]["text"], "waits");

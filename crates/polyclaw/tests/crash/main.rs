@@ -1,0 +1,7 @@
+//! The real binary, killed by SIGKILL: at every named point, and as one of two nodes on PostgreSQL.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+mod cluster;
+mod daemon;
+mod sigkill;

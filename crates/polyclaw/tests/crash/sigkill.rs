@@ -1,0 +1,151 @@
+//! SIGKILL at every kill point of the real process, with a platform that delivers again what was not acknowledged.
+
+use std::time::Duration;
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::platform::{Hook, Platform, Post};
+use serde_json::json;
+
+use crate::daemon::{Daemon, Home};
+
+/// Kills per point; with 16 points, more than 200 in all.
+const KILLS: usize = 13;
+
+/// Works on `work <id>` with three tools, the last of which must not run twice, and answers `quick <id>` at once.
+fn answer(request: &Request) -> Script {
+    let asked = request.last_user_text();
+    let word = |after: &str| {
+        let at = asked.rfind(after)? + after.len();
+        Some(asked[at..].split(|c: char| !c.is_ascii_alphanumeric()).next()?.to_owned())
+    };
+    if let Some(id) = word("quick ").filter(|_| !asked.contains("[Backlog]")) {
+        return Script::reply(format!("done quick-{id}"));
+    }
+    let id = word("work ").unwrap_or_default();
+    let done = request.messages().iter().filter(|message| {
+        let content = message["content"].as_str().unwrap_or_default();
+        message["role"] == "tool" && !content.starts_with("Skipped") && !content.starts_with("Not run")
+    });
+    let file = format!("{id}.txt");
+    match done.count() {
+        0 => Script::new().wait(Duration::from_millis(60)).call("a", "list_dir", json!({})),
+        1 => Script::new().call("b", "write_file", json!({ "path": file, "content": "start" })),
+        2 => Script::new().call("c", "edit_file", json!({ "path": file, "old_text": "start", "new_text": "start+1" })),
+        _ => Script::new().chunks(&format!("done work-{id}"), 2, Duration::from_millis(10)),
+    }
+}
+
+struct Stage {
+    home: Home,
+    platform: Platform,
+    idempotent: bool,
+    _model: ModelServer,
+    _folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new(idempotent: bool) -> Self {
+        let (model, platform) = (ModelServer::start(), Platform::start());
+        model.answer(answer);
+        if idempotent {
+            platform.recognise_repeats();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let config = format!(
+            "[providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
+             [agents.defaults]\nmodel = \"scripted/m\"\n\
+             [channels.webhook.chat]\nsecret = \"s\"\nreply_url = \"{}\"\nidempotent = {idempotent}\n",
+            model.url(),
+            platform.reply_url()
+        );
+        let home = Home::new(&folder.path().join("home"), &config);
+        Self { home, platform, idempotent, _model: model, _folder: folder }
+    }
+
+    /// One message from the platform and one from a person in the same session, with a kill somewhere between.
+    async fn act(&self, point: KillPoint, id: &str) -> bool {
+        let mut daemon = self.home.start(Some(&format!("{}:1", point.as_str()))).await;
+        let post = Post::new(&format!("p-{id}"), id, &format!("work {id}"));
+        let first = deliver(&daemon, &post).await;
+        let session = format!("agent:main:webhook:chat:dm:{id}");
+        let spoken = match first {
+            true => daemon.say(&session, &format!("quick {id}"), 0).await.is_ok(),
+            false => false,
+        };
+        let died = daemon.dies(Duration::from_secs(10)).await;
+        drop(daemon);
+        let daemon = self.home.start(None).await;
+        if !first {
+            assert!(deliver(&daemon, &post).await, "redelivery");
+        }
+        let _ = spoken;
+        let quick = daemon.say(&session, &format!("quick {id}"), 30).await.unwrap();
+        assert_eq!(quick["reply"]["text"], format!("done quick-{id}"), "{point:?} {quick}");
+        self.check(&daemon, point, id, &session).await;
+        died
+    }
+
+    async fn check(&self, daemon: &Daemon, point: KillPoint, id: &str, session: &str) {
+        let key = session.replace(':', "%3A");
+        let text = format!("done work-{id}");
+        for _ in 0..2_000 {
+            let status = daemon.get(&format!("/api/v1/sessions/{key}")).await;
+            let pending = daemon.get("/api/v1/outbox?state=pending").await;
+            let sending = daemon.get("/api/v1/outbox?state=sending").await;
+            let idle = status["running_turn_id"].is_null() && status["queued"] == 0;
+            let sent = [&pending, &sending].iter().all(|o| o["outbox"].as_array().is_some_and(Vec::is_empty));
+            if idle && sent {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let transcript = daemon.get(&format!("/api/v1/sessions/{key}/transcript?limit=200")).await;
+        let said = |wanted: &str| {
+            let messages = transcript["messages"].as_array().unwrap().iter();
+            messages.filter(|m| m["role"] == "assistant" && m["text"] == wanted).count()
+        };
+        assert_eq!(said(&text), 1, "{point:?} {id}: {transcript:#}");
+        assert_eq!(said(&format!("done quick-{id}")), 1, "{point:?} {id}: {transcript:#}");
+        let shown = self.platform.texts().iter().filter(|shown| **shown == text).count();
+        let unknown = daemon.get("/api/v1/outbox?state=unknown").await.to_string().contains(&text);
+        match self.idempotent {
+            true => assert_eq!((shown, unknown), (1, false), "{point:?} {id}"),
+            false => assert!(shown == 1 || shown == 0 && unknown, "{point:?} {id}: shown {shown}, unknown {unknown}"),
+        }
+        let file = self.home.0.join("workspace").join(format!("{id}.txt"));
+        let content = std::fs::read_to_string(file).unwrap();
+        assert!(content == "start" || content == "start+1", "the effect ran twice: {content}");
+    }
+}
+
+async fn deliver(daemon: &Daemon, post: &Post) -> bool {
+    let hook = Hook::new(&daemon.url, "chat", "s");
+    hook.deliver(post).await.is_ok_and(|answer| answer.status < 300)
+}
+
+async fn all_points(idempotent: bool) {
+    let stage = Stage::new(idempotent);
+    let mut kills = 0;
+    for point in KillPoint::ALL {
+        let mut here = 0;
+        for n in 0..KILLS.div_ceil(2) {
+            let id = format!("{}{n}", point.as_str().replace('.', ""));
+            here += usize::from(stage.act(*point, &id).await);
+        }
+        assert!(here > 0, "{point:?} was never reached");
+        kills += here;
+    }
+    println!("{kills} kills");
+    assert!(kills >= 100, "only {kills} kills");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_with_a_platform_that_recognises_repeats_everything_is_shown_once() {
+    all_points(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_with_a_platform_that_does_not_nothing_is_shown_twice() {
+    all_points(false).await;
+}

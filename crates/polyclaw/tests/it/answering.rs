@@ -1,0 +1,94 @@
+//! Asking an agent from the command line.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::Duration;
+
+use polyclaw_testkit::model_server::{ModelServer, Script};
+
+use crate::fixture::Home;
+
+const MAIN: &str = "agent:main:main";
+
+#[test]
+fn the_answer_is_on_stdout_and_nothing_else() {
+    let model = ModelServer::start();
+    model.push(Script::new().chunks("It is four.", 3, Duration::from_millis(5)));
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let ran = home.run(&["agent", "--message", "What is two and two?"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "It is four.\n", ""));
+    let messages = home.transcript(MAIN);
+    assert_eq!(
+        messages,
+        [("user".into(), "What is two and two?".into()), ("assistant".into(), "It is four.".into())]
+    );
+}
+
+#[test]
+fn machines_get_the_whole_reply() {
+    let model = ModelServer::start();
+    model.push(Script::reply("yes").usage(7, 3));
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let reply =
+        home.run(&["agent", "--message", "well?", "--json", "--session", "agent:main:test"]).ok()["reply"]
+            .clone();
+    assert_eq!(
+        (&reply["text"], &reply["state"], &reply["model"]),
+        (&"yes".into(), &"done".into(), &"lab/demo".into())
+    );
+    assert_eq!((&reply["usage"]["input_tokens"], &reply["usage"]["output_tokens"]), (&7.into(), &3.into()));
+}
+
+#[test]
+fn a_model_that_is_down_is_a_failure_with_its_sentence() {
+    let home = Home::new();
+    home.write_config(
+        "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodels = [\"demo\"]\n",
+    );
+    let _daemon = home.daemon();
+    let ran = home.run(&["agent", "--message", "hi"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.contains("lab/demo"), "{}", ran.stderr);
+    let machine = home.run(&["agent", "--message", "hi", "--json"]);
+    assert_eq!(machine.code, 1);
+    assert!(machine.stdout.starts_with("{\"error\":{\"code\":"), "{}", machine.stdout);
+}
+
+#[test]
+fn without_a_model_it_says_what_to_set() {
+    let home = Home::new();
+    home.write_config("");
+    let _daemon = home.daemon();
+    let ran = home.run(&["agent", "--message", "hi"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("OPENAI_API_KEY") && ran.stderr.contains("[no_model]"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_answer_that_takes_too_long_is_unavailable_and_the_agent_goes_on() {
+    let model = ModelServer::start();
+    model.push(Script::new().wait(Duration::from_millis(2500)).text("late"));
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    assert_eq!(home.run(&["agent", "-m", "hi", "--timeout", "1", "--json"]).error(), (5, "timeout".into()));
+    crate::fixture::until("the answer is stored", || home.transcript(MAIN).len() == 2);
+}
+
+#[test]
+fn a_chat_without_a_terminal_answers_line_by_line_and_starts_its_daemon() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let mut command = home.command(&["chat"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut chat = command.spawn().unwrap();
+    chat.stdin.take().unwrap().write_all(b"one\n\n/whoami\ntwo\n").unwrap();
+    let output = chat.wait_with_output().unwrap();
+    let pid = std::fs::read_to_string(home.path().join("daemon.pid")).unwrap();
+    let stop = std::process::Command::new("kill").arg(pid.trim()).status().unwrap();
+    assert!(output.status.success() && stop.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, "echo: one\nsession agent:main:main, agent main\necho: two\n");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("starting one"));
+}

@@ -1,0 +1,172 @@
+//! A home in a temporary folder, the binary that works on it, and a daemon that ends with its test.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use polyclaw_testkit::model_server::ModelServer;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longer than anything healthy takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Home {
+    dir: TempDir,
+    pub port: u16,
+}
+
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
+        let value: Value = serde_json::from_str(&self.stdout).expect("JSON on stdout");
+        value["ok"].clone()
+    }
+
+    /// The exit code and the `code` of the error.
+    #[track_caller]
+    pub fn error(&self) -> (i32, String) {
+        let value: Value = serde_json::from_str(&self.stdout).expect("JSON on stdout");
+        (self.code, value["error"]["code"].as_str().expect("an error with a code").to_owned())
+    }
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self { dir: tempfile::tempdir().unwrap(), port }
+    }
+
+    /// A home whose model is the scripted one.
+    pub fn with_model(model: &ModelServer) -> Self {
+        let home = Self::new();
+        home.write_config(&format!(
+            "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
+            model.url()
+        ));
+        home
+    }
+
+    /// The folder is made by the program, as on a real machine.
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    pub fn write_config(&self, rest: &str) {
+        fs::create_dir_all(self.path()).unwrap();
+        let text = format!("schema = 1\n[gateway]\nport = {}\n{rest}", self.port);
+        fs::write(self.path().join("config.toml"), text).unwrap();
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        command(&self.path(), args)
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        ran(self.command(args))
+    }
+
+    /// A daemon that answers.
+    #[track_caller]
+    pub fn daemon(&self) -> Daemon {
+        self.daemon_with(&[])
+    }
+
+    #[track_caller]
+    pub fn daemon_with(&self, env: &[(&str, &str)]) -> Daemon {
+        let mut command = self.command(&["daemon", "--port", &self.port.to_string()]);
+        let child =
+            command.envs(env.iter().copied()).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let daemon = Daemon { child };
+        until("the daemon answers", || self.run(&["status", "--json"]).code == 0);
+        daemon
+    }
+
+    /// Every stored message of a conversation, as role and text.
+    pub fn transcript(&self, session: &str) -> Vec<(String, String)> {
+        let exported = self.run(&["sessions", "export", session]);
+        let message = |line: &str| {
+            let message: Value = serde_json::from_str(line).unwrap();
+            (message["role"].as_str().unwrap().to_owned(), message["text"].as_str().unwrap().to_owned())
+        };
+        exported.stdout.lines().map(message).collect()
+    }
+}
+
+/// Nothing of the machine's own settings reaches the program.
+pub fn command(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
+    command
+        .args(args)
+        .env_clear()
+        .env("POLYCLAW_HOME", home)
+        .env("PATH", "/usr/bin:/bin")
+        .stdin(Stdio::null());
+    command
+}
+
+pub fn ran(mut command: Command) -> Ran {
+    let output = command.output().unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+pub struct Daemon {
+    child: Child,
+}
+
+impl Daemon {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// As `kill -9` and a power cut do.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    #[track_caller]
+    pub fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("the daemon ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,153 @@
+//! The commands of each noun, as people and machines use them.
+
+use std::time::Duration;
+
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use serde_json::json;
+
+use crate::fixture::{Home, until};
+
+const MAIN: &str = "agent:main:main";
+
+#[test]
+fn agents_are_listed_made_shown_and_deleted() {
+    let home = Home::new();
+    home.write_config("[[agents.list]]\nid = \"ops\"\nname = \"Operations\"\n");
+    let _daemon = home.daemon();
+    let listed = home.run(&["agents", "list", "--json"]).ok();
+    assert_eq!(
+        (&listed["agents"][0]["agent_id"], &listed["agents"][0]["source"]),
+        (&json!("ops"), &json!("config"))
+    );
+    home.run(&["agents", "add", "helper", "--model", "lab/demo", "--prompt", "Help.", "--json"]).ok();
+    assert_eq!(home.run(&["agents", "show", "helper", "--json"]).ok()["defaults"]["model"], "lab/demo");
+    let table = home.run(&["agents"]).stdout;
+    assert!(table.contains("helper") && table.contains("Operations"), "{table}");
+    assert_eq!(home.run(&["agents", "add", "helper", "--json"]).code, 4);
+    home.run(&["agents", "delete", "helper", "--json"]).ok();
+    assert_eq!(home.run(&["agents", "show", "helper", "--json"]).error(), (3, "unknown_agent".into()));
+}
+
+#[test]
+fn a_changed_config_is_read_again_on_a_hangup() {
+    let home = Home::new();
+    home.write_config("");
+    let daemon = home.daemon();
+    home.write_config("[[agents.list]]\nid = \"fresh\"\n");
+    daemon.signal("HUP");
+    until("the new agent is there", || home.run(&["agents", "show", "fresh"]).code == 0);
+    assert_eq!(home.run(&["agents", "show", "main"]).code, 3, "the config no longer names it");
+    home.write_config("nonsense\n");
+    daemon.signal("HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(home.run(&["agents", "show", "fresh"]).code, 0, "a bad config changes nothing");
+}
+
+#[test]
+fn sessions_are_listed_shown_exported_renewed_and_deleted() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    home.run(&["agent", "-m", "first"]);
+    let sessions = home.run(&["sessions", "--json"]).ok();
+    assert_eq!(sessions["sessions"][0]["session_key"], MAIN);
+    let shown = home.run(&["sessions", "show", MAIN]).stdout;
+    assert!(shown.contains("echo: first"), "{shown}");
+    assert_eq!(home.transcript(MAIN).len(), 2);
+    assert!(home.run(&["sessions", "tree", MAIN]).stdout.starts_with(MAIN));
+    home.run(&["sessions", "new", MAIN, "--json"]).ok();
+    assert!(home.transcript(MAIN).is_empty());
+    home.run(&["sessions", "delete", MAIN, "--json"]).ok();
+    assert_eq!(home.run(&["sessions", "show", MAIN, "--json"]).error(), (3, "unknown_session".into()));
+    assert_eq!(home.run(&["sessions", "show", "no key", "--json"]).code, 2);
+}
+
+#[test]
+fn a_running_turn_is_stopped() {
+    let model = ModelServer::start();
+    model.push(Script::new().hang());
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let mut asked =
+        home.command(&["agent", "-m", "hi", "--json"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    until("the model is asked", || model.request_count() == 1);
+    home.run(&["sessions", "stop", MAIN, "--json"]).ok();
+    assert_eq!(asked.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_shell_call_of_the_command_line_waits_for_a_person() {
+    let model = ModelServer::start();
+    model.push(Script::new().call("c1", "shell", json!({ "command": "echo ran" })));
+    model.push(Script::reply("it ran"));
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let asked =
+        home.command(&["agent", "-m", "run it"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut id = String::new();
+    until("somebody is asked", || {
+        let waiting = home.run(&["approvals", "list", "--json"]).ok();
+        waiting["approvals"][0]["id"].as_str().unwrap_or_default().clone_into(&mut id);
+        !id.is_empty()
+    });
+    assert!(home.run(&["approvals"]).stdout.contains("echo ran"));
+    home.run(&["approvals", "approve", &id, "--json"]).ok();
+    assert_eq!(String::from_utf8(asked.wait_with_output().unwrap().stdout).unwrap(), "it ran\n");
+    assert_eq!(home.run(&["approvals", "deny", &id, "--json"]).code, 4, "answered once");
+    assert_eq!(home.run(&["approvals", "approve", "nobody", "--json"]).code, 3);
+}
+
+#[test]
+fn models_usage_events_and_status_tell_what_is_known() {
+    let model = ModelServer::start();
+    model.set_models(["demo"]);
+    model.push(Script::reply("x").usage(11, 4));
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    home.run(&["agent", "-m", "hi"]);
+    assert_eq!(home.run(&["models", "--json"]).ok()["default_model"], "lab/demo");
+    assert!(home.run(&["models", "status"]).stdout.starts_with("lab/demo"));
+    let usage = home.run(&["usage", "--by", "model", "--json"]).ok();
+    assert_eq!(
+        (&usage["totals"][0]["group"], &usage["totals"][0]["input_tokens"]),
+        (&json!("lab/demo"), &json!(11))
+    );
+    assert_eq!(home.run(&["usage", "--window", "1y", "--json"]).code, 2);
+    let status = home.run(&["status", "--json"]).ok();
+    assert_eq!((&status["health"]["status"], &status["sessions"]), (&json!("ok"), &json!(1)));
+    assert!(home.run(&["events", "--json"]).ok()["events"].is_array());
+    assert!(home.run(&["outbox", "--json"]).ok()["outbox"].is_array());
+    assert_eq!(home.run(&["outbox", "resend", "none", "--json"]).error(), (3, "unknown_outbox".into()));
+}
+
+#[test]
+fn the_doctor_finds_what_is_wrong_and_mends_what_it_can() {
+    use std::os::unix::fs::PermissionsExt;
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let checks = home.run(&["doctor", "--json"]).ok();
+    let verdict = |name: &str| {
+        let found = checks["checks"].as_array().unwrap().iter().find(|check| check["name"] == name);
+        found.unwrap()["verdict"].as_str().unwrap().to_owned()
+    };
+    for name in ["disk", "clock", "token", "config", "sqlite", "database", "daemon", "model"] {
+        assert_eq!(verdict(name), "ok", "{name}: {checks}");
+    }
+    let token = home.path().join("token");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let ill = home.run(&["doctor"]);
+    assert!(ill.code == 1 && ill.stdout.contains("others can read it"), "{}", ill.stdout);
+    assert_eq!(home.run(&["doctor", "--fix"]).code, 0);
+}
+
+#[test]
+fn the_config_is_shown_without_its_secrets() {
+    let home = Home::new();
+    home.write_config("[providers.openai]\napi_key = \"canary-4711\"\n");
+    let shown = home.run(&["config", "show"]).stdout + &home.run(&["config", "show", "--json"]).stdout;
+    assert!(shown.contains("***") && !shown.contains("canary"), "{shown}");
+    assert!(home.run(&["config", "path"]).stdout.trim().ends_with("home/config.toml"));
+    assert!(home.run(&["config", "schema"]).stdout.contains("\"Polyclaw config\""));
+    assert!(home.run(&["completions", "bash"]).stdout.contains("polyclaw"));
+}

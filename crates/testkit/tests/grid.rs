@@ -1,0 +1,56 @@
+//! The grid: which crate may use which. Adding an edge is a decision, and this table is where it is made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+const TABLE: &[(&str, &[&str])] = &[
+    ("domain", &[]),
+    ("store", &["domain"]),
+    ("engine", &["domain", "store"]),
+    ("provider", &["domain"]),
+    ("tool", &["domain"]),
+    ("channel", &["domain"]),
+    ("server", &["domain", "store", "engine"]),
+    ("testkit", &["domain", "store", "engine"]),
+];
+
+/// Normal dependencies between the crates of the workspace, from their manifests.
+fn edges() -> BTreeMap<String, BTreeSet<String>> {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .output()
+        .expect("cargo metadata runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let short = |name: &str| name.strip_prefix("polyclaw-").unwrap_or(name).to_owned();
+    let packages = metadata["packages"].as_array().expect("packages").iter();
+    packages
+        .map(|package| {
+            let used = package["dependencies"].as_array().expect("dependencies").iter();
+            let used = used.filter(|dependency| dependency["kind"].is_null());
+            let used = used.filter_map(|dependency| dependency["name"].as_str());
+            let used = used.filter(|name| name.starts_with("polyclaw-")).map(short).collect();
+            (short(package["name"].as_str().expect("a name")), used)
+        })
+        .collect()
+}
+
+#[test]
+fn a_crate_uses_only_what_the_table_allows() {
+    let edges = edges();
+    for (name, allowed) in TABLE {
+        let used = edges.get(*name).unwrap_or_else(|| panic!("there is no crate {name}"));
+        let wrong: Vec<_> = used.iter().filter(|used| !allowed.contains(&used.as_str())).collect();
+        assert!(wrong.is_empty(), "{name} must not use {wrong:?}");
+    }
+    let known: BTreeSet<&str> = TABLE.iter().map(|(name, _)| *name).chain(["polyclaw"]).collect();
+    let new: Vec<_> = edges.keys().filter(|name| !known.contains(name.as_str())).collect();
+    assert!(new.is_empty(), "new crates need a row in the table: {new:?}");
+}
+
+#[test]
+fn the_domain_does_no_input_or_output() {
+    let manifest = include_str!("../../domain/Cargo.toml");
+    let normal = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+    for banned in ["tokio", "reqwest", "rusqlite", "getrandom", "tracing"] {
+        assert!(!normal.lines().any(|line| line.starts_with(banned)), "domain must not use {banned}");
+    }
+}
