@@ -186,7 +186,8 @@ impl Hub {
 
 fn replay(state: &State, session: &SessionKey, seq: u64) -> Replay {
     let oldest = state.kept.front().map_or(state.seq + 1, |frame| frame.seq);
-    if seq > state.seq || seq + 1 < oldest {
+    // Who asks from 0 has seen nothing and misses nothing: it gets what is kept.
+    if seq > state.seq || (seq > 0 && seq + 1 < oldest) {
         return Replay::TooOld;
     }
     let after = state.kept.iter().filter(|frame| frame.seq > seq && frame.session_key == *session);
@@ -241,5 +242,6 @@ mod tests {
         }
         assert!(matches!(hub.watch_after(&key("a"), 5).0, Replay::TooOld));
         assert!(matches!(hub.watch_after(&key("a"), 10).0, Replay::From(_)));
+        assert!(matches!(hub.watch_after(&key("a"), 0).0, Replay::From(frames) if frames.len() == KEPT));
     }
 }

@@ -1,5 +1,7 @@
 //! One question to an agent and its answer, whatever happens to the connection in between.
 
+mod live;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use crate::client::{Client, LOST, segment};
 use crate::failure::{Exit, Failure};
 use crate::ids::{hex, random};
 use crate::output::Output;
-use crate::stream::Frames;
+use live::Live;
 
 /// The longest single wait at the server.
 const WAIT_SECONDS: u64 = 25;
@@ -20,6 +22,8 @@ pub struct Ask<'a> {
     pub session: String,
     agent: Option<String>,
     text: String,
+    /// A person sits there who can be asked before a tool runs.
+    pub can_ask: bool,
     /// The same for every try, so that asking again is not asking twice.
     key: String,
 }
@@ -45,18 +49,10 @@ impl Answer {
 }
 
 impl<'a> Ask<'a> {
-    pub async fn new(
-        client: &'a Client,
-        agent: Option<&str>,
-        session: Option<&str>,
-        text: String,
-    ) -> Result<Self, Failure> {
-        let session = match session {
-            Some(session) => session.to_owned(),
-            None => main_session(client, agent).await?,
-        };
+    pub fn new(client: &'a Client, session: &str, agent: Option<&str>, text: String) -> Self {
         let key = format!("cli-{}", hex(&random::<12>()));
-        Ok(Self { client, session, agent: agent.map(str::to_owned), text, key })
+        let (session, agent) = (session.to_owned(), agent.map(str::to_owned));
+        Self { client, session, agent, text, can_ask: false, key }
     }
 
     /// Waits for the whole answer.
@@ -92,12 +88,12 @@ impl<'a> Ask<'a> {
         let stream = self.client.stream(&format!("/sessions/{}/stream", segment(&self.session))).await?;
         let accepted = self.client.post(&self.path(), &self.body()).await?;
         let turn = accepted["turn_id"].as_str().unwrap_or_default().to_owned();
-        let mut shown = Shown { turn, text: String::new(), output };
-        let ended = tokio::time::timeout(limit, shown.follow(Frames::new(stream))).await;
+        let mut live = Live::new(self.client, turn, output);
+        let ended = tokio::time::timeout(limit, live.follow(stream)).await;
         ended.map_err(|_| self.too_late(limit))?;
         let answer = self.wait(limit).await?;
         if answer.failure().is_none() {
-            shown.complete(&answer.text);
+            live.complete(&answer.text);
         }
         Ok(answer)
     }
@@ -107,7 +103,8 @@ impl<'a> Ask<'a> {
     }
 
     fn body(&self) -> Value {
-        let mut body = json!({ "text": self.text, "idempotency_key": self.key, "channel": "cli" });
+        let channel = if self.can_ask { "cli" } else { "api" };
+        let mut body = json!({ "text": self.text, "idempotency_key": self.key, "channel": channel });
         if let Some(agent) = &self.agent {
             body["agent"] = json!(agent);
         }
@@ -118,59 +115,6 @@ impl<'a> Ask<'a> {
         let message = format!("no answer within {} s; the agent goes on", limit.as_secs());
         Failure::new(Exit::Unavailable, "timeout", message)
             .hint(format!("`polyclaw sessions tail {}` shows it", self.session))
-    }
-}
-
-/// What is on the terminal of one turn and of those that took its task up.
-struct Shown {
-    turn: String,
-    text: String,
-    output: Output,
-}
-
-impl Shown {
-    async fn follow(&mut self, mut frames: Frames) {
-        while let Some(frame) = frames.next().await {
-            let resumes = frame.data["resumes"]
-                .as_array()
-                .is_some_and(|turns| turns.iter().any(|turn| *turn == *self.turn));
-            if resumes {
-                self.turn = frame.data["turn_id"].as_str().unwrap_or_default().to_owned();
-            }
-            if frame.data["turn_id"].as_str() != Some(&self.turn) {
-                continue;
-            }
-            match frame.kind.as_str() {
-                "turn.delta" => self.show(frame.data["text"].as_str().unwrap_or_default()),
-                "turn.restarted" => self.start_over(),
-                "tool.started" if !self.text.is_empty() => self.start_over(),
-                "turn.ended" if frame.data["state"] != "steered" => return,
-                _ => {}
-            }
-        }
-    }
-
-    fn show(&mut self, text: &str) {
-        self.text += text;
-        let _ = self.output.piece(text);
-    }
-
-    /// What was shown is not the final answer: it goes on in a new line.
-    fn start_over(&mut self) {
-        self.text.clear();
-        let _ = self.output.piece("\n");
-    }
-
-    /// The part of the final text that did not stream.
-    fn complete(&mut self, text: &str) {
-        match text.strip_prefix(self.text.as_str()) {
-            Some(rest) => {
-                let _ = self.output.piece(rest);
-            }
-            None => {
-                let _ = self.output.piece(&format!("\n{text}"));
-            }
-        }
     }
 }
 

@@ -108,9 +108,14 @@ pub fn report(failure: &Failure, json: bool) {
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => safe(text),
         other => other.to_string(),
     }
+}
+
+/// Text of a model or a stranger without the control characters that would steer a terminal.
+pub fn safe(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
 }
 
 fn is_colored(stream: &impl IsTerminal) -> bool {

@@ -9,14 +9,13 @@ const TEXTS = {
     empty_title: "What shall we do?", empty_text: "What is said here is kept on the machine that runs Polyclaw.",
     language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", dismiss: "Dismiss",
     sending: "Sending…", not_sent: "Not sent.", waiting: "Waiting: taken up at the next step",
-    resumes: "Going on with the earlier task.",
-    steered: "Set aside for your newer message; it goes on afterwards.",
+    resumes: "Going on with the earlier task.", steered: "Set aside for your newer message; it goes on afterwards.",
     silent: "Nothing to add.", stopped: "Stopped.", running: "running", done: "done", error: "failed",
-    arguments: "Arguments", result: "Result", ask: "May it run", allow: "Allow", deny: "Deny",
+    arguments: "Arguments", result: "Result", ask: "Permission needed", allow: "Allow", deny: "Deny",
     lost: "The connection is lost. Trying again…", offline: "The server does not answer.",
     offline_hint: "What you wrote is kept here and sent when it is back.",
     gate_title: "This page needs a token", gate_label: "Token", gate_open: "Open",
-    gate_why: "It is open only to those who have the token of this instance. Yours is missing or wrong.",
+    gate_why: "It opens only with the token of this instance. Yours is missing or wrong.",
     gate_hint: "Use the link that “polyclaw up” prints, or paste the token: it is the file “token” in the instance's home folder.",
   },
   zh: {
@@ -25,31 +24,30 @@ const TEXTS = {
     empty_title: "今天做点什么？", empty_text: "对话保存在运行 Polyclaw 的机器上。",
     language: "English", copy: "复制", copied: "已复制", retry: "重试", dismiss: "关闭",
     sending: "正在发送…", not_sent: "未发送。", waiting: "等待中：将在下一步处理",
-    resumes: "继续之前的任务。",
-    steered: "先处理你的新消息，之后继续。",
+    resumes: "继续之前的任务。", steered: "先处理你的新消息，之后继续。",
     silent: "没有要补充的。", stopped: "已停止。", running: "运行中", done: "完成", error: "失败",
-    arguments: "参数", result: "结果", ask: "是否允许运行", allow: "允许", deny: "拒绝",
+    arguments: "参数", result: "结果", ask: "需要许可", allow: "允许", deny: "拒绝",
     lost: "连接已断开，正在重试…", offline: "服务器没有响应。",
     offline_hint: "你写的内容已保留，恢复后会发送。",
     gate_title: "此页面需要令牌", gate_label: "令牌", gate_open: "打开",
-    gate_why: "只有持有本实例令牌的人才能打开。你的令牌缺失或不正确。",
+    gate_why: "它只能用本实例的令牌打开。你的令牌缺失或不正确。",
     gate_hint: "请使用 “polyclaw up” 显示的链接，或粘贴令牌：它在实例主目录的 “token” 文件中。",
   },
 };
-const PAUSES = [500, 1000, 2000, 4000, 8000, 16000, 30000];
 
 const $ = (id) => document.getElementById(id);
-const stored = (() => { try { return localStorage.getItem("polyclaw.language"); } catch { return null; } })();
-let language = TEXTS[stored] ? stored : navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
-const t = (name) => TEXTS[language][name] ?? name;
+let language = localStorage.getItem("polyclaw.language") ?? (/^zh/i.test(navigator.language) ? "zh" : "en");
+const t = (name) => TEXTS[language][name];
 
 /** One open chat. Opening another makes a new one, and what still arrives for the old one is dropped. */
 const chatOf = (key) => ({
-  key, session: null, model: null, messages: new Map(), cards: new Map(), turns: new Map(), settled: new Set(),
+  key, session: null, messages: new Map(), cards: new Map(), turns: new Map(), settled: new Set(),
   unfolded: new Set(), cursor: 0, last: null, source: null, failures: 0, timer: null, refreshing: false, again: false,
 });
 let chat = chatOf(null);
 let sessions = [];
+let agents = [];
+let defaultModel = null;
 let outgoing = [];
 
 // Elements. Text only ever becomes text: nothing here parses HTML.
@@ -65,11 +63,11 @@ function el(tag, attributes = {}, ...children) {
 }
 
 const button = (text, click, kind) => el("button", { type: "button", class: kind, click }, text);
-const when = (time, style) => new Date(time).toLocaleString(language, style);
+const when = (time) => new Date(time).toLocaleString(language, { dateStyle: "short", timeStyle: "short" });
 const note = (text, kind = "") => el("p", { class: `note ${kind}` }, text);
 
 function translate() {
-  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+  document.documentElement.lang = language;
   for (const node of document.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
   for (const id of ["side", "menu"]) $(id).ariaLabel = t("chats");
   $("composer-text").placeholder = t("placeholder");
@@ -209,7 +207,7 @@ function showGate() {
 async function loadSessions() {
   const page = await api("GET", "/sessions?limit=1000");
   sessions = page.sessions.filter((one) => !one.owner_session_key);
-  sessions.sort((a, b) => Date.parse(b.updated_at) - Date.parse(a.updated_at));
+  sessions.sort((a, b) => a.updated_at > b.updated_at ? -1 : 1);
   showSessions();
 }
 
@@ -220,9 +218,9 @@ function showSessions() {
 }
 
 function sessionItem(one) {
-  const facts = [one.channel === "web" ? null : one.channel, one.active_agent_id, one.running_turn_id ? t("running") : when(one.updated_at, { dateStyle: "short", timeStyle: "short" })];
+  const facts = [one.channel === "web" ? null : one.channel, one.active_agent_id, one.running_turn_id ? t("running") : when(one.updated_at)];
   return el("li", {}, el("button", {
-    type: "button", "data-key": one.session_key, "aria-current": one.session_key === chat.key ? "true" : null,
+    type: "button", class: "plain", "data-key": one.session_key, "aria-current": one.session_key === chat.key ? "true" : null,
     click: () => { toggleSide(false); openChat(one.session_key); },
   }, el("span", { class: "name" }, one.title || t("new_chat")), el("span", { class: "sub" }, facts.filter(Boolean).join(" · "))));
 }
@@ -246,15 +244,16 @@ async function load(mine) {
   const known = new Set(mine.turns.keys());
   try {
     const messages = await transcript(mine);
-    const [session, backlog, { approvals }, { turns }] = await Promise.all([api("GET", at(mine)), api("GET", at(mine, "/backlog")),
-      api("GET", "/approvals"), api("GET", `/turns?limit=1&state=done&session=${encodeURIComponent(mine.key)}`)]);
+    const [session, backlog, { approvals }] =
+      await Promise.all([at(mine), at(mine, "/backlog"), "/approvals"].map((path) => api("GET", path)));
     if (mine !== chat) return;
     const running = session.running_turn_id;
     const begun = new Set(messages.map((one) => one.turn_id));
     const goesOn = mine.last !== null && mine.turns.get(running)?.started;
     for (const id of [...mine.turns.keys()]) if (id === running ? !goesOn : begun.has(id) || known.has(id)) dropTurn(mine, id);
     keepAll(mine, messages);
-    Object.assign(mine, { session, model: turns[0]?.model, settled: new Set([...mine.messages.values()].map((one) => one.turn_id)) });
+    mine.session = session;
+    mine.settled = new Set([...mine.messages.values()].map((one) => one.turn_id));
     mine.settled.delete(running);
     if (running) turn(mine, running).started = true;
     for (const one of backlog.waiting) accept(mine, one.turn_id, one.id, one.text);
@@ -325,7 +324,7 @@ function disconnect(mine) {
 
 function lost(mine) {
   disconnect(mine);
-  const pause = PAUSES[Math.min(mine.failures, PAUSES.length - 1)];
+  const pause = Math.min(500 * 2 ** mine.failures, 30000);
   mine.failures += 1;
   $("line").hidden = false;
   mine.timer = setTimeout(() => load(mine), pause * (0.8 + 0.4 * Math.random()));
@@ -368,7 +367,6 @@ const FRAMES = {
     if (one) one.ended = true;
     if (one && frame.text) $("announcer").textContent = frame.text;
     if (one && frame.state === "steered") { endText(one); one.output.append(note(t("steered"))); }
-    mine.model = frame.model ?? mine.model;
     refresh(mine);
   },
 };
@@ -535,7 +533,8 @@ function show() {
   $("pending").replaceChildren(...outgoing.filter((one) => one.key === chat.key).map(outgoingNode));
   const known = chat.session ?? sessions.find((one) => one.session_key === chat.key);
   $("title").textContent = known?.title || t("new_chat");
-  $("facts").textContent = [known?.active_agent_id, known?.model ?? chat.model].filter(Boolean).join(" · ");
+  const agent = agents.find((one) => one.agent_id === (known?.active_agent_id ?? $("pick-agent").value));
+  $("facts").textContent = [agent?.agent_id, known?.model ?? agent?.defaults.model ?? defaultModel].filter(Boolean).join(" · ");
   document.title = known?.title ? `${known.title} · Polyclaw` : "Polyclaw";
   $("empty").hidden = chat.key !== null && chat.session === null || ["stored", "turns", "pending"].some((id) => $(id).childElementCount);
 }
@@ -585,7 +584,7 @@ async function submit() {
 }
 
 async function createChat(text) {
-  const title = text.split("\n")[0].slice(0, 60);
+  const title = text.startsWith("/") ? undefined : text.split("\n")[0].slice(0, 60);
   const made = await api("POST", "/sessions", { title, agent: $("pick-agent").value || undefined });
   openChat(made.session_key);
 }
@@ -621,7 +620,7 @@ async function command(text) {
   if (!answer) return false;
   if (chat.key !== key) return true;
   if (/^\/new\b/.test(text)) openChat(key); else refresh(chat);
-  $("turns").append(note(`${text}\n${answer.text}`, "output"));
+  $("stored").append(note(`${text}\n${answer.text}`, "output"));
   $("announcer").textContent = answer.text;
   show();
   toEnd(true);
@@ -637,7 +636,8 @@ function write(text) {
 }
 
 async function loadAgents() {
-  const { agents } = await api("GET", "/agents");
+  ({ agents } = await api("GET", "/agents"));
+  api("GET", "/models").then((found) => { defaultModel = found.default_model; show(); }, () => {});
   const option = (one) => el("option", { value: one.agent_id, selected: one.default ? "" : null }, one.agent_id);
   $("pick-agent").replaceChildren(...agents.map(option));
   $("pick").hidden = agents.length < 2;
@@ -655,6 +655,7 @@ function listen() {
     event.preventDefault();
     submit();
   });
+  on("pick-agent", "change", show);
   on("stop", "click", () => api("POST", at(chat, "/stop")).catch(showProblem));
   on("new-chat", "click", () => { toggleSide(false); openChat(null); });
   on("menu", "click", () => toggleSide(!$("side").classList.contains("open")));
@@ -662,7 +663,7 @@ function listen() {
   on("side", "keydown", (event) => { if (event.key === "Escape") toggleSide(false); });
   on("language", "click", () => {
     language = language === "zh" ? "en" : "zh";
-    try { localStorage.setItem("polyclaw.language", language); } catch { /* then it is not remembered */ }
+    localStorage.setItem("polyclaw.language", language);
     translate();
     openChat(chat.key);
   });

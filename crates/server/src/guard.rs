@@ -5,21 +5,29 @@ use std::net::IpAddr;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::cors;
 use crate::error::{Error, Result};
 use crate::state::AppState;
 
 pub const COOKIE: &str = "polyclaw_token";
 
-/// For every route: the host must be ours, and a page's origin too.
+/// For every route: the host must be ours, and a page's origin ours or allowed.
 pub async fn place(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    match check_place(&app, request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
+    let foreign = match check_place(&app, request.uri(), request.headers()) {
+        Ok(foreign) => foreign,
+        Err(error) => return error.into_response(),
+    };
+    let Some(origin) = foreign else { return next.run(request).await };
+    let mut response = match cors::preflight(&request) {
+        Some(response) => response,
+        None => next.run(request).await,
+    };
+    cors::grant(&mut response, origin);
+    response
 }
 
 /// For every route that tells or does anything.
@@ -30,17 +38,19 @@ pub async fn token(State(app): State<AppState>, request: Request, next: Next) ->
     Error::Unauthorized.into_response()
 }
 
-fn check_place(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<()> {
+/// The origin of a page that is allowed and not our own.
+fn check_place(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>> {
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = named.or_else(|| uri.authority().map(Authority::as_str)).unwrap_or_default();
     if !is_own_host(host, &app.allowed_hosts) {
         return Err(Error::HostNotAllowed(shown(host)));
     }
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().unwrap_or("null");
-    match is_own_origin(origin, host, &app.allowed_origins) {
-        true => Ok(()),
-        false => Err(Error::OriginNotAllowed(shown(origin))),
+    let Some(given) = headers.get(header::ORIGIN) else { return Ok(None) };
+    let origin = given.to_str().unwrap_or("null");
+    match () {
+        () if is_own_origin(origin, host) => Ok(None),
+        () if is_allowed(origin, &app.allowed_origins) => Ok(Some(given.clone())),
+        () => Err(Error::OriginNotAllowed(shown(origin))),
     }
 }
 
@@ -64,10 +74,13 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-fn is_own_origin(origin: &str, host: &str, allowed: &[String]) -> bool {
+fn is_own_origin(origin: &str, host: &str) -> bool {
     let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     place.is_some_and(|place| place.eq_ignore_ascii_case(host))
-        || allowed.iter().any(|known| known.eq_ignore_ascii_case(origin))
+}
+
+fn is_allowed(origin: &str, allowed: &[String]) -> bool {
+    allowed.iter().any(|known| known.eq_ignore_ascii_case(origin))
 }
 
 fn shows_token(app: &AppState, request: &Request) -> bool {
@@ -135,10 +148,10 @@ mod tests {
     #[test]
     fn an_origin_is_ours_if_it_is_the_host_or_named() {
         let allowed = ["https://chat.example.com".to_owned()];
-        assert!(is_own_origin("http://127.0.0.1:1", "127.0.0.1:1", &allowed));
-        assert!(is_own_origin("https://chat.example.com", "127.0.0.1:1", &allowed));
+        let passes = |origin: &str| is_own_origin(origin, "127.0.0.1:1") || is_allowed(origin, &allowed);
+        assert!(passes("http://127.0.0.1:1") && passes("https://chat.example.com"));
         for bad in ["null", "", "http://127.0.0.1:2", "https://evil.com", "http://127.0.0.1:1.evil.com"] {
-            assert!(!is_own_origin(bad, "127.0.0.1:1", &allowed), "{bad}");
+            assert!(!passes(bad), "{bad}");
         }
     }
 }

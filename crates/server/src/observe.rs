@@ -40,3 +40,35 @@ fn harden(response: &mut Response) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    async fn explode() -> Response {
+        panic!("the secret of the kitchen");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_like_any_other_and_tells_nothing() {
+        let metrics = Arc::new(Metrics::new(["/".to_owned()]));
+        let router =
+            Router::new().route("/", get(explode)).layer(from_fn_with_state(Arc::clone(&metrics), observe));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(crate::serve(listener, router, std::future::pending()));
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        socket.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+        assert!(answer.contains(r#"{"error":{"code":"internal""#) && !answer.contains("kitchen"), "{answer}");
+        server.abort();
+    }
+}

@@ -200,9 +200,7 @@ impl Model {
             Some("done") => self.answered(turn, text),
             Some("failed") => self.tell(text.unwrap_or_else(|| "The turn failed.".to_owned()), Tone::Bad),
             Some("cancelled") => self.tell("Stopped.".to_owned(), Tone::Plain),
-            Some("steered") => {
-                self.tell("Set aside for your newer message; it goes on after.".to_owned(), Tone::Plain)
-            }
+            Some("steered") => self.tell("Set aside for your newer message.".to_owned(), Tone::Plain),
             _ => {}
         }
         self.close(turn);

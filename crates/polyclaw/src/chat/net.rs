@@ -141,7 +141,7 @@ impl Net {
     async fn stop(&self) {
         match self.client.post(&self.path("/stop"), &json!({})).await {
             Ok(answer) if answer["turn_id"].is_null() => {
-                self.tell(Event::Told("Nothing is running.".to_owned()))
+                self.tell(Event::Told("Nothing is running.".to_owned()));
             }
             Ok(_) => {}
             Err(failure) => self.tell(Event::Failed(told(&failure))),

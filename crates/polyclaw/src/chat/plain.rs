@@ -50,6 +50,6 @@ async fn answer(client: &Client, session: &str, agent: Option<&str>, line: &str)
         let answer = client.post(&path, &json!({ "text": line })).await?;
         return Ok(answer["text"].as_str().unwrap_or_default().to_owned());
     }
-    let answer = Ask::new(client, agent, Some(session), line.to_owned()).await?.wait(LIMIT).await?;
+    let answer = Ask::new(client, session, agent, line.to_owned()).wait(LIMIT).await?;
     answer.failure().map_or(Ok(answer.text), Err)
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Read};
 use std::time::Duration;
 
-use crate::ask::{Answer, Ask};
+use crate::ask::{Answer, Ask, main_session};
 use crate::cli::Context;
 use crate::client::Client;
 use crate::failure::Failure;
@@ -29,14 +29,23 @@ pub struct Args {
     /// How long to wait for the answer, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     timeout: u64,
+    /// Without a terminal: let calls that need a person's word wait for `polyclaw approvals`. Otherwise they are
+    /// not offered, because nobody could be asked.
+    #[arg(long)]
+    wait_for_approval: bool,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     let text = if args.message == "-" { read_stdin()? } else { args.message.clone() };
-    let ask = Ask::new(&client, args.agent.as_deref(), args.session.as_deref(), text).await?;
+    let session = match &args.session {
+        Some(session) => session.clone(),
+        None => main_session(&client, args.agent.as_deref()).await?,
+    };
+    let mut ask = Ask::new(&client, &session, args.agent.as_deref(), text);
     let limit = Duration::from_secs(args.timeout);
     let live = !context.output.json && std::io::stdout().is_terminal();
+    ask.can_ask = args.wait_for_approval || (live && std::io::stdin().is_terminal());
     let answer = if live { ask.live(limit, context.output).await? } else { ask.wait(limit).await? };
     finish(&answer, context, live)
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
-use crate::output::{Output, Tone, cell};
+use crate::output::{Output, Tone, cell, safe};
 use crate::stream::Frames;
 
 /// The conversations: list, show, tail, export, stop, new, delete, tree.
@@ -135,12 +135,8 @@ fn body(message: &Value) -> String {
     let calls = message["parts"].as_array().into_iter().flatten().filter(|part| part["type"] == "tool_call");
     let calls: Vec<String> =
         calls.map(|call| format!("→ {} {}", cell(&call["name"]), call["arguments"])).collect();
-    let text = message["text"].as_str().unwrap_or_default();
-    [text.to_owned(), calls.join("\n")]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("\n")
+    let text = safe(message["text"].as_str().unwrap_or_default());
+    [text, calls.join("\n")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// Every message of a conversation, oldest first.
@@ -185,9 +181,7 @@ fn told(kind: &str, data: &Value) -> String {
         "tool.ended" => {
             format!("← {} {}", cell(&data["name"]), if data["is_error"] == true { "failed" } else { "ok" })
         }
-        "turn.ended" => {
-            data["text"].as_str().map_or_else(|| format!("({})", cell(&data["state"])), str::to_owned)
-        }
+        "turn.ended" => data["text"].as_str().map_or_else(|| format!("({})", cell(&data["state"])), safe),
         other => format!("({other})"),
     }
 }

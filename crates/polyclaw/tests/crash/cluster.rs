@@ -19,7 +19,9 @@ fn config(model: &str, database: &str) -> String {
 async fn a_killed_daemons_turn_is_finished_by_the_other() {
     let database = Cluster::of_process().fresh_database();
     let model = ModelServer::start();
-    model.answer(|request| Script::new().chunks(&format!("re: {}", request.last_user_text()), 4, Duration::from_millis(200)));
+    model.answer(|request| {
+        Script::new().chunks(&format!("re: {}", request.last_user_text()), 4, Duration::from_millis(200))
+    });
     let folder = tempfile::tempdir().unwrap();
     let config = config(&model.url(), &database);
     let homes = [Home::new(&folder.path().join("a"), &config), Home::new(&folder.path().join("b"), &config)];
@@ -30,7 +32,11 @@ async fn a_killed_daemons_turn_is_finished_by_the_other() {
     first.kill();
     let second = homes[1].start(None).await;
     let reply = second.say("agent:main:web:dm:x", "hello", 30).await.unwrap();
-    assert_eq!((&reply["duplicate"], &reply["reply"]["text"]), (&true.into(), &"re: hello".into()), "{reply}");
+    assert_eq!(
+        (&reply["duplicate"], &reply["reply"]["text"]),
+        (&true.into(), &"re: hello".into()),
+        "{reply}"
+    );
     let transcript = second.get("/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3Ax/transcript").await;
     assert_eq!(transcript["messages"].as_array().unwrap().len(), 2, "{transcript:#}");
 }
@@ -39,7 +45,9 @@ async fn a_killed_daemons_turn_is_finished_by_the_other() {
 async fn two_daemons_share_the_work_and_no_session_has_two_turns() {
     let database = Cluster::of_process().fresh_database();
     let model = ModelServer::start();
-    model.answer(|request| Script::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(20)));
+    model.answer(|request| {
+        Script::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(20))
+    });
     let folder = tempfile::tempdir().unwrap();
     let config = config(&model.url(), &database);
     let homes = [Home::new(&folder.path().join("a"), &config), Home::new(&folder.path().join("b"), &config)];

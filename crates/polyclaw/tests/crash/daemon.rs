@@ -21,7 +21,8 @@ impl Home {
     /// Starts the daemon; `kill_at` arms a kill point.
     pub async fn start(&self, kill_at: Option<&str>) -> Daemon {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.0.join("daemon.log")).unwrap();
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).open(self.0.join("daemon.log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
         command
             .args(["daemon", "--port", &port.to_string()])
@@ -54,7 +55,9 @@ impl Daemon {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(20) {
             let answer = self.client.get(format!("{}/ready", self.url)).send().await;
-            if answer.is_ok_and(|answer| answer.status().is_success()) || self.child.try_wait().unwrap().is_some() {
+            if answer.is_ok_and(|answer| answer.status().is_success())
+                || self.child.try_wait().unwrap().is_some()
+            {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -80,7 +83,11 @@ impl Daemon {
     }
 
     /// The same in a task of its own.
-    pub fn say_later(&self, session: String, text: String) -> tokio::task::JoinHandle<Result<Value, reqwest::Error>> {
+    pub fn say_later(
+        &self,
+        session: String,
+        text: String,
+    ) -> tokio::task::JoinHandle<Result<Value, reqwest::Error>> {
         let (url, client) = (self.url.clone(), self.client.clone());
         tokio::spawn(async move {
             let key = session.replace(':', "%3A");

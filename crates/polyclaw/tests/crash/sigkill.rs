@@ -31,7 +31,11 @@ fn answer(request: &Request) -> Script {
     match done.count() {
         0 => Script::new().wait(Duration::from_millis(60)).call("a", "list_dir", json!({})),
         1 => Script::new().call("b", "write_file", json!({ "path": file, "content": "start" })),
-        2 => Script::new().call("c", "edit_file", json!({ "path": file, "old_text": "start", "new_text": "start+1" })),
+        2 => Script::new().call(
+            "c",
+            "edit_file",
+            json!({ "path": file, "old_text": "start", "new_text": "start+1" }),
+        ),
         _ => Script::new().chunks(&format!("done work-{id}"), 2, Duration::from_millis(10)),
     }
 }
@@ -111,7 +115,10 @@ impl Stage {
         let unknown = daemon.get("/api/v1/outbox?state=unknown").await.to_string().contains(&text);
         match self.idempotent {
             true => assert_eq!((shown, unknown), (1, false), "{point:?} {id}"),
-            false => assert!(shown == 1 || shown == 0 && unknown, "{point:?} {id}: shown {shown}, unknown {unknown}"),
+            false => assert!(
+                shown == 1 || shown == 0 && unknown,
+                "{point:?} {id}: shown {shown}, unknown {unknown}"
+            ),
         }
         let file = self.home.0.join("workspace").join(format!("{id}.txt"));
         let content = std::fs::read_to_string(file).unwrap();

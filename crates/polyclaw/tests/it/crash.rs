@@ -55,6 +55,8 @@ fn at_every_kill_point_of_a_plain_turn_the_answer_comes_once() {
     ];
     for point in points {
         let model = ModelServer::start();
+        // In pieces: an answer that is there whole has no middle.
+        model.answer(|_| Script::new().chunks("echo: hello", 3, Duration::from_millis(30)));
         let home = Home::with_model(&model);
         let mut daemon = home.daemon_with(&[("POLYCLAW_KILL_AT", &format!("{point}:1"))]);
         let asked = ask(&home, "hello");

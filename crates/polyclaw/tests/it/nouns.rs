@@ -82,8 +82,11 @@ fn a_shell_call_of_the_command_line_waits_for_a_person() {
     model.push(Script::reply("it ran"));
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
-    let asked =
-        home.command(&["agent", "-m", "run it"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let asked = home
+        .command(&["agent", "-m", "run it", "--wait-for-approval"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut id = String::new();
     until("somebody is asked", || {
         let waiting = home.run(&["approvals", "list", "--json"]).ok();

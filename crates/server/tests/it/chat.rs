@@ -4,19 +4,14 @@ use serde_json::{Value, json};
 use crate::instance::{Answer, Instance};
 use crate::stream::Events;
 
-const PATH: &str = "/v1/chat/completions";
+pub const PATH: &str = "/v1/chat/completions";
 
-fn ask(text: &str) -> Value {
+pub fn ask(text: &str) -> Value {
     json!({ "model": "polyclaw/main", "messages": [{ "role": "user", "content": text }] })
 }
 
-fn weather() -> Value {
-    let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    json!([{ "type": "function", "function": { "name": "weather", "description": "w", "parameters": parameters } }])
-}
-
 /// All chunks of a stream, and whether `[DONE]` came.
-async fn chunks(instance: &Instance, mut body: Value) -> (Vec<Value>, bool) {
+pub async fn chunks(instance: &Instance, mut body: Value) -> (Vec<Value>, bool) {
     body["stream"] = json!(true);
     let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
     let mut chunks = Vec::new();
@@ -222,64 +217,6 @@ async fn a_user_is_a_session_that_remembers() {
 }
 
 #[tokio::test]
-async fn a_client_runs_its_own_tools_with_or_without_a_session() {
-    let instance = Instance::start().await;
-    for user in [Value::Null, json!("ada")] {
-        let question = json!({ "role": "user", "content": "call weather" });
-        let body = json!({ "model": "main", "user": user, "tools": weather(), "messages": [question] });
-        let called = instance.post(PATH, body.clone()).await;
-        let choice = called.ok()["choices"][0].clone();
-        assert_eq!(
-            (&choice["finish_reason"], &choice["message"]["content"]),
-            (&json!("tool_calls"), &Value::Null)
-        );
-        let call = &choice["message"]["tool_calls"][0];
-        assert_eq!((&call["type"], &call["function"]["name"]), (&json!("function"), &json!("weather")));
-        assert_eq!(call["function"]["arguments"], r#"{"city":"Bern"}"#);
-        let mut follow_up = body;
-        follow_up["messages"] = json!([question, choice["message"],
-            { "role": "tool", "tool_call_id": call["id"], "content": "sunny" }]);
-        let done = instance.post(PATH, follow_up.clone()).await;
-        assert_eq!(done.ok()["choices"][0]["message"]["content"], "It said: sunny");
-    }
-    let sessions = instance.get("/api/v1/sessions").await;
-    assert_eq!(
-        sessions.ok()["sessions"].as_array().unwrap().len(),
-        2,
-        "each follow-up went on in its session"
-    );
-}
-
-#[tokio::test]
-async fn only_the_clients_calls_are_handed_to_it() {
-    let instance = Instance::start().await;
-    let mut body = ask("both");
-    body["tools"] = weather();
-    let (chunks, done) = chunks(&instance, body).await;
-    assert!(done);
-    let calls: Vec<&Value> =
-        chunks.iter().filter_map(|c| c["choices"][0]["delta"].get("tool_calls")).collect();
-    assert_eq!(calls.len(), 1);
-    assert_eq!(calls[0].as_array().unwrap().len(), 1);
-    assert_eq!((&calls[0][0]["index"], &calls[0][0]["function"]["name"]), (&json!(0), &json!("weather")));
-    assert_eq!(chunks.last().unwrap()["choices"][0]["finish_reason"], "tool_calls");
-}
-
-#[tokio::test]
-async fn results_of_a_session_nobody_knows_bring_their_history_along() {
-    let instance = Instance::start().await;
-    let made =
-        json!({ "id": "call_9", "type": "function", "function": { "name": "weather", "arguments": "{}" } });
-    let body = json!({ "model": "main", "tools": weather(), "messages": [
-        { "role": "user", "content": "weather?" },
-        { "role": "assistant", "content": null, "tool_calls": [made] },
-        { "role": "tool", "tool_call_id": "call_9", "content": "rain" },
-    ]});
-    let answer = instance.post(PATH, body).await;
-    assert_eq!(answer.ok()["choices"][0]["message"]["content"], "It said: rain");
-}
-
-#[tokio::test]
 async fn words_around_a_tool_are_apart_and_whole() {
     let instance = Instance::start().await;
     let (chunks, _) = chunks(&instance, ask("look-and-call clock")).await;
@@ -332,4 +269,50 @@ async fn a_conversation_that_makes_no_sense_is_refused() {
         assert_eq!((refused.status.as_u16(), &error["code"]), (400, &json!(code)), "{body}");
         assert_eq!(error["type"], "invalid_request_error");
     }
+}
+
+#[tokio::test]
+async fn a_reader_too_slow_for_the_words_still_gets_the_answer() {
+    let instance = Instance::start().await;
+    let mut body = ask("flood 8000");
+    body["stream"] = json!(true);
+    body["user"] = json!("ada");
+    let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
+    // It reads nothing until the turn is over.
+    let turns = "/api/v1/turns?session=agent%3Amain%3Aopenai%3Adm%3Aada&state=done";
+    while instance.get(turns).await.ok()["turns"].as_array().unwrap().is_empty() {}
+    let mut text = String::new();
+    loop {
+        let event = events.next().await.expect("it ends with [DONE]");
+        if event.data == "[DONE]" {
+            break;
+        }
+        text.push_str(event.json()["choices"][0]["delta"]["content"].as_str().unwrap_or_default());
+    }
+    assert!(text.ends_with("\n\nflooded"), "{}", &text[text.len() - 40..]);
+}
+
+#[tokio::test]
+async fn an_interrupted_question_is_answered_after_the_one_that_interrupted_it() {
+    let instance = Instance::start().await;
+    let body = |text: &str, stream: bool| {
+        let mut body = ask(text);
+        body["user"] = json!("ada");
+        body["stream"] = json!(stream);
+        body
+    };
+    let request = instance.request(Method::POST, PATH).json(&body("look-and-call wait", true));
+    let mut first = Events::open(request).await;
+    first.next().await.unwrap();
+    assert_eq!(first.next().await.unwrap().json()["choices"][0]["delta"]["content"], "Looking.");
+    let second = tokio::spawn(Answer::of(instance.request(Method::POST, PATH).json(&body("hello", false))));
+    let backlog = "/api/v1/sessions/agent%3Amain%3Aopenai%3Adm%3Aada/backlog";
+    while instance.get(backlog).await.ok()["waiting"].as_array().unwrap().is_empty() {}
+    instance.gate.add_permits(1);
+    assert_eq!(second.await.unwrap().ok()["choices"][0]["message"]["content"], "You said: hello");
+    let mut rest = String::new();
+    while let Some(event) = first.next().await.filter(|event| event.data != "[DONE]") {
+        rest.push_str(event.json()["choices"][0]["delta"]["content"].as_str().unwrap_or_default());
+    }
+    assert!(rest.contains("[Backlog]") && rest.contains("look-and-call wait"), "{rest}");
 }

@@ -56,3 +56,30 @@ async fn openai_clients_get_errors_they_can_read() {
     assert_eq!((nowhere.status.as_u16(), &nowhere.body["error"]["code"]), (404, &"unknown_route".into()));
     assert!(nowhere.body["error"]["param"].is_null());
 }
+
+#[tokio::test]
+async fn a_page_of_an_allowed_origin_may_ask_call_and_read() {
+    let instance = Instance::start().await;
+    let page = "https://chat.example.com";
+    let asked = instance
+        .bare(Method::OPTIONS, "/v1/chat/completions")
+        .header("origin", page)
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "authorization,content-type");
+    let asked = Answer::of(asked).await;
+    assert_eq!(asked.status, 204);
+    assert_eq!(asked.headers["access-control-allow-origin"], page);
+    assert_eq!(asked.headers["access-control-allow-headers"], "authorization,content-type");
+    let called = Answer::of(instance.request(Method::GET, "/v1/models").header("origin", page)).await;
+    assert_eq!(
+        (called.status.as_u16(), &called.headers["access-control-allow-origin"]),
+        (200, &page.parse().unwrap())
+    );
+    let stranger = instance
+        .bare(Method::OPTIONS, "/v1/models")
+        .header("origin", "https://evil.example")
+        .header("access-control-request-method", "GET");
+    let refused = Answer::of(stranger).await;
+    assert_eq!(refused.status, 403);
+    assert!(!refused.headers.contains_key("access-control-allow-origin"));
+}

@@ -139,8 +139,8 @@ impl Answer {
 async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     let ports = Ports {
         db: Db::open(&Target::Sqlite(home.join("sessions.db"))).unwrap(),
-        provider: Arc::new(Model { gate }),
-        tools: Arc::new(Tools),
+        provider: Arc::new(Model { gate: Arc::clone(&gate) }),
+        tools: Arc::new(Tools { gate }),
         channels: HashMap::from([("webhook".to_owned(), Arc::new(Forgetful) as _)]),
         clock: Arc::new(Now),
         ids: Arc::new(Count::default()),

@@ -112,8 +112,10 @@ fn said(sink: Sink<'_>, text: &str) -> Reply {
     quiet(text)
 }
 
-/// `clock` runs at once, `danger` asks a person first.
-pub struct Tools;
+/// `clock` runs at once, `danger` asks a person first, `wait` waits for the gate.
+pub struct Tools {
+    pub gate: Arc<Semaphore>,
+}
 
 impl Toolbox for Tools {
     fn list(&self, _: &ToolScope) -> Vec<ToolSpec> {
@@ -125,7 +127,11 @@ impl Toolbox for Tools {
             risk: Risk::Low,
             consent,
         };
-        vec![tool("clock", Consent::NotNeeded), tool("danger", Consent::AskPerson)]
+        vec![
+            tool("clock", Consent::NotNeeded),
+            tool("danger", Consent::AskPerson),
+            tool("wait", Consent::NotNeeded),
+        ]
     }
 
     fn run<'a>(
@@ -137,6 +143,9 @@ impl Toolbox for Tools {
     ) -> Pending<'a, ToolOutcome> {
         Box::pin(async move {
             progress("tick");
+            if call.name == "wait" {
+                self.gate.acquire().await.unwrap().forget();
+            }
             ToolOutcome::ok(format!("{} ran", call.name))
         })
     }

@@ -1,0 +1,69 @@
+//! Tools a client of the chat endpoint runs itself.
+
+use serde_json::{Value, json};
+
+use crate::chat::{PATH, ask, chunks};
+use crate::instance::Instance;
+
+fn weather() -> Value {
+    let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    json!([{ "type": "function", "function": { "name": "weather", "description": "w", "parameters": parameters } }])
+}
+
+#[tokio::test]
+async fn a_client_runs_its_own_tools_with_or_without_a_session() {
+    let instance = Instance::start().await;
+    for user in [Value::Null, json!("ada")] {
+        let question = json!({ "role": "user", "content": "call weather" });
+        let body = json!({ "model": "main", "user": user, "tools": weather(), "messages": [question] });
+        let called = instance.post(PATH, body.clone()).await;
+        let choice = called.ok()["choices"][0].clone();
+        assert_eq!(
+            (&choice["finish_reason"], &choice["message"]["content"]),
+            (&json!("tool_calls"), &Value::Null)
+        );
+        let call = &choice["message"]["tool_calls"][0];
+        assert_eq!((&call["type"], &call["function"]["name"]), (&json!("function"), &json!("weather")));
+        assert_eq!(call["function"]["arguments"], r#"{"city":"Bern"}"#);
+        let mut follow_up = body;
+        follow_up["messages"] = json!([question, choice["message"],
+            { "role": "tool", "tool_call_id": call["id"], "content": "sunny" }]);
+        let done = instance.post(PATH, follow_up.clone()).await;
+        assert_eq!(done.ok()["choices"][0]["message"]["content"], "It said: sunny");
+    }
+    let sessions = instance.get("/api/v1/sessions").await;
+    assert_eq!(
+        sessions.ok()["sessions"].as_array().unwrap().len(),
+        2,
+        "each follow-up went on in its session"
+    );
+}
+
+#[tokio::test]
+async fn only_the_clients_calls_are_handed_to_it() {
+    let instance = Instance::start().await;
+    let mut body = ask("both");
+    body["tools"] = weather();
+    let (chunks, done) = chunks(&instance, body).await;
+    assert!(done);
+    let calls: Vec<&Value> =
+        chunks.iter().filter_map(|c| c["choices"][0]["delta"].get("tool_calls")).collect();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].as_array().unwrap().len(), 1);
+    assert_eq!((&calls[0][0]["index"], &calls[0][0]["function"]["name"]), (&json!(0), &json!("weather")));
+    assert_eq!(chunks.last().unwrap()["choices"][0]["finish_reason"], "tool_calls");
+}
+
+#[tokio::test]
+async fn results_of_a_session_nobody_knows_bring_their_history_along() {
+    let instance = Instance::start().await;
+    let made =
+        json!({ "id": "call_9", "type": "function", "function": { "name": "weather", "arguments": "{}" } });
+    let body = json!({ "model": "main", "tools": weather(), "messages": [
+        { "role": "user", "content": "weather?" },
+        { "role": "assistant", "content": null, "tool_calls": [made] },
+        { "role": "tool", "tool_call_id": "call_9", "content": "rain" },
+    ]});
+    let answer = instance.post(PATH, body).await;
+    assert_eq!(answer.ok()["choices"][0]["message"]["content"], "It said: rain");
+}

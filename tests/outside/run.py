@@ -1,0 +1,179 @@
+"""Polyclaw between two things nobody here wrote: the official OpenAI client on one side, llama.cpp's server with a
+small real model on the other. What the model says is never checked, only its shape. Then schemathesis throws odd
+requests at the API. Needs POLYCLAW_BIN."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WEIGHTS = os.path.join(HERE, "..", "..", ".tools", "model", "smollm2.gguf")
+BINARY = os.environ.get("POLYCLAW_BIN") or sys.exit("run.py: POLYCLAW_BIN is not set")
+TOKEN = "outside"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def model_server():
+    """llama.cpp's own server, in this process."""
+    import xllamacpp as xlc
+
+    params = xlc.CommonParams()
+    params.model.path = WEIGHTS
+    params.hostname = "127.0.0.1"
+    params.port = free_port()
+    params.n_ctx = 4096
+    params.cpuparams.n_threads = 1
+    params.cpuparams_batch.n_threads = 1
+    params.verbosity = -1
+    server = xlc.Server(params)
+    return server, server.listening_address + "/v1"
+
+
+class Daemon:
+    def __init__(self, home, config):
+        self.home = home
+        os.makedirs(home, exist_ok=True)
+        with open(os.path.join(home, "config.toml"), "w") as file:
+            file.write(config)
+        self.start()
+
+    def start(self):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.env = dict(os.environ, POLYCLAW_HOME=self.home, POLYCLAW_TOKEN=TOKEN, POLYCLAW_URL=self.url)
+        log = open(os.path.join(self.home, "daemon.log"), "ab")
+        command = [BINARY, "daemon", "--port", str(self.port)]
+        self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        for _ in range(400):
+            try:
+                urllib.request.urlopen(self.url + "/ready", timeout=1)
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise SystemExit("run.py: the daemon is not ready")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def call(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+        request = urllib.request.Request(self.url + path, data=data, headers=headers)
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)
+
+
+def openai_client(daemon):
+    from openai import NotFoundError, OpenAI
+
+    client = OpenAI(base_url=daemon.url + "/v1", api_key=TOKEN, max_retries=0)
+    models = [model.id for model in client.models.list()]
+    assert "polyclaw/main" in models, models
+
+    ask = {"model": "polyclaw/main", "messages": [{"role": "user", "content": "Name three fruits."}]}
+    whole = client.chat.completions.create(**ask)
+    assert whole.choices[0].message.content and whole.choices[0].finish_reason == "stop", whole
+    assert whole.usage.prompt_tokens > 0 and whole.usage.completion_tokens > 0, whole.usage
+
+    pieces = list(client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
+    texts = [c.choices[0].delta.content for c in pieces if c.choices and c.choices[0].delta.content]
+    assert len(texts) > 2, "the answer did not stream"
+    assert pieces[-1].usage.completion_tokens > 0, pieces[-1]
+
+    user = dict(ask, user="alice")
+    for text in ["My name is Alice.", "What did I say?"]:
+        client.chat.completions.create(**dict(user, messages=[{"role": "user", "content": text}]))
+    transcript = daemon.call("/api/v1/sessions/agent%3Amain%3Aopenai%3Adm%3Aalice/transcript")
+    assert [m["role"] for m in transcript["messages"]] == ["user", "assistant"] * 2, transcript
+
+    answer = client.responses.create(model="polyclaw/main", input="Say hello.")
+    assert answer.output_text and answer.status == "completed", answer
+    events = list(client.responses.create(model="polyclaw/main", input="Say hello.", stream=True))
+    assert events[0].type == "response.created" and events[-1].type == "response.completed", events
+    assert any(event.type == "response.output_text.delta" for event in events)
+
+    try:
+        client.chat.completions.create(**dict(ask, model="polyclaw/nobody"))
+        raise AssertionError("an unknown agent was accepted")
+    except NotFoundError as error:
+        assert error.code == "unknown_agent", error
+    print("openai client: models, chat, streaming, sessions, responses, errors")
+
+
+def command_line(daemon):
+    answer = subprocess.run(
+        [BINARY, "agent", "--message", "Name a colour."], env=daemon.env, capture_output=True, text=True, timeout=120
+    )
+    assert answer.returncode == 0 and answer.stdout.strip(), answer
+    print("polyclaw agent --message:", answer.stdout.strip()[:60].replace("\n", " "))
+
+
+def killed_in_the_middle(daemon):
+    """kill -9 while the real model is answering: one answer after the restart."""
+    key = "agent%3Amain%3Aweb%3Adm%3Akilled"
+    body = {"text": "Write a long story about the sea.", "idempotency_key": "k"}
+    daemon.call(f"/api/v1/sessions/{key}/messages", body)
+    time.sleep(0.4)
+    daemon.kill()
+    daemon.start()
+    again = daemon.call(f"/api/v1/sessions/{key}/messages?wait=120", body)
+    assert again["duplicate"] and again["reply"]["text"], again
+    transcript = daemon.call(f"/api/v1/sessions/{key}/transcript")
+    assert [m["role"] for m in transcript["messages"]] == ["user", "assistant"], transcript
+    print("kill -9 in the middle of an answer: one answer")
+
+
+def odd_requests(daemon):
+    """schemathesis: whatever the schema allows or forbids, the answer is one the schema knows, and never a 500."""
+    command = [
+        os.path.join(os.path.dirname(sys.executable), "schemathesis"),
+        "run", daemon.url + "/api/v1/openapi.json",
+        "-H", f"Authorization: Bearer {TOKEN}",
+        "--checks", "not_a_server_error,content_type_conformance,response_schema_conformance",
+        "--phases", "examples,coverage,fuzzing", "--max-examples", "10", "--seed", "1",
+        "--exclude-path-regex", "/(ws|stream|metrics)$", "--request-timeout", "30", "--no-color",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    if done.returncode != 0:
+        print(done.stdout[-6000:], done.stderr[-2000:])
+        raise SystemExit("run.py: schemathesis found something")
+    print("schemathesis:", [line for line in done.stdout.splitlines() if line.strip()][-1].strip(" ="))
+
+
+def main():
+    server, url = model_server()
+    with tempfile.TemporaryDirectory() as folder:
+        provider = f'[providers.llama]\nkind = "openai_compatible"\nbase_url = "{url}"\nmodels = ["smollm2"]\n'
+        defaults = '[agents.defaults]\nmodel = "llama/smollm2"\nmax_tokens = 60\n'
+        daemon = Daemon(os.path.join(folder, "home"), provider + defaults)
+        try:
+            command_line(daemon)
+            openai_client(daemon)
+            killed_in_the_middle(daemon)
+            daemon.kill()
+            # The odd requests need no model: one that refuses at once keeps them quick.
+            closed = f'[providers.none]\nkind = "openai_compatible"\nbase_url = "http://127.0.0.1:{free_port()}/v1"\n'
+            defaults = '[agents.defaults]\nmodel = "none/m"\n'
+            daemon = Daemon(os.path.join(folder, "odd"), closed + defaults)
+            odd_requests(daemon)
+        finally:
+            daemon.kill()
+    del server
+    print("outside checks: 4 passed, 0 failed")
+
+
+main()
+# llama.cpp's threads outlive their server; nothing is left to wait for.
+os._exit(0)
