@@ -40,6 +40,7 @@ async function visit(options = {}) {
   await context?.close();
   faults = [];
   context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", ...options });
+  await context.addInitScript(watchForTwins);
   page = await context.newPage();
   page.setDefaultTimeout(10_000);
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(message.text()); });
@@ -47,6 +48,16 @@ async function visit(options = {}) {
   await page.goto(`${daemon.url}/?token=${TOKEN}`);
   await page.locator("#app").waitFor();
   if (await page.locator("#sessions li").count()) await page.locator("#new-chat").evaluate((node) => node.click());
+}
+
+/** Runs in the page: complains whenever a reply, whole or in part, is on it twice, be it for a moment. */
+function watchForTwins() {
+  const look = () => {
+    const texts = [...document.querySelectorAll("#log .text")].map((node) => node.textContent.replace(/^… /, "")).filter(Boolean);
+    texts.sort().forEach((text, at) => { if (texts[at + 1]?.startsWith(text)) console.error(`twice on the page: ${text}`); });
+  };
+  document.addEventListener("DOMContentLoaded", () =>
+    new MutationObserver(look).observe(document.getElementById("log"), { childList: true, subtree: true, characterData: true }));
 }
 
 async function say(text) {
@@ -193,6 +204,31 @@ describe("talking", () => {
     assert.deepEqual(await said(), ["First question", "First answer.", "Another question", "Second answer."]);
   });
 
+  it("sets a task aside for a newer message and goes on with it afterwards", async () => {
+    const more = gate();
+    const answers = [
+      async function* () {
+        yield { text: "Working on it." };
+        await more.passed;
+        yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } };
+      },
+      says("A quick answer."),
+      says("The long task is done."),
+    ];
+    model.answer = (asked) => answers.shift()(asked);
+    await say("A long task");
+    await page.locator(".live", { hasText: "Working on it." }).waitFor();
+    await say("A quick question");
+    await page.locator(".user.waiting").waitFor();
+    more.open();
+    await see("The long task is done.");
+    await idle();
+    assert.deepEqual(await said(), ["A long task", "Working on it.", "A quick question", "A quick answer.",
+      "Going on with the earlier task.", "The long task is done."]);
+    assert.equal(await page.locator("#stored .card.done").count(), 1);
+    await shot("steered");
+  });
+
   it("stops when told to", async () => {
     const never = gate();
     model.answer = async function* () { yield { text: "On and on" }; await never.passed; };
@@ -289,13 +325,14 @@ describe("never twice", () => {
     model.answer = says("Here I am.");
     await say("Hello");
     await idle();
+    model.answer = says("Back again.");
     await daemon.kill();
     await say("Are you there?");
     await page.locator(".state.not_sent").waitFor();
     await daemon.run();
     await page.waitForFunction(() => document.querySelectorAll("#stored > .reply").length === 2);
     await idle();
-    assert.deepEqual(await said(), ["Hello", "Here I am.", "Are you there?", "Here I am."]);
+    assert.deepEqual(await said(), ["Hello", "Here I am.", "Are you there?", "Back again."]);
     assert.equal(await page.locator("#problem").isVisible(), false);
   });
 });
@@ -356,6 +393,20 @@ describe("for everybody", () => {
       assert.ok(ring, `${id} shows its focus`);
     }
     for (const id of ["new-chat", "language", "composer-text"]) assert.ok(seen.has(id), `${id} of ${[...seen]}`);
+  });
+});
+
+describe("the files", () => {
+  it("are small, and ask for nothing from elsewhere", async () => {
+    const asked = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.reload();
+    await page.locator("#app").waitFor();
+    assert.deepEqual(asked.filter((url) => !url.startsWith(daemon.url) && !url.startsWith("data:")), []);
+    const files = await Promise.all(["/", "/chat.js", "/chat.css"].map((at) => fetch(daemon.url + at)));
+    for (const file of files) assert.match(file.headers.get("content-security-policy"), /default-src 'self'/);
+    const bytes = await Promise.all(files.map(async (file) => (await file.arrayBuffer()).byteLength));
+    assert.ok(bytes.reduce((sum, size) => sum + size) <= 40 * 1024, String(bytes));
   });
 });
 

@@ -56,7 +56,11 @@ pub(crate) async fn ask(
         }
         // Woken by the decision or by another message; the second bounds a wake-up that never comes.
         tokio::select! {
-            _ = watch.recv() => {}
+            frame = watch.recv() => {
+                if frame.is_none() {
+                    watch = engine.hub.watch(&claim.session);
+                }
+            }
             () = tokio::time::sleep(Duration::from_secs(1)) => {}
         }
     }

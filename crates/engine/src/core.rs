@@ -126,6 +126,7 @@ impl Inner {
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
         self.jobs_wake.notify_one();
+        self.outbox_wake.notify_one();
     }
 
     pub fn is_draining(&self) -> bool {

@@ -119,16 +119,15 @@ impl Context {
         again.chain(own).collect()
     }
 
-    /// Messages that drive this turn; the `[Backlog]` line is not one of them.
+    /// What drives this turn: messages and results of tools the caller ran. The `[Backlog]` line is not one of them.
     fn inputs(&self) -> impl Iterator<Item = &Message> {
-        self.stored.iter().filter(|message| message.role == Role::User && message.address.is_some())
+        self.stored.iter().filter(|message| message.address.is_some())
     }
 
     /// Every conversation that waits for this turn, each address whole and once.
     pub fn addresses(&self) -> Vec<(Address, bool)> {
         let mut addresses: Vec<(Address, bool)> = Vec::new();
-        let client = self.stored.iter().filter(|m| m.role == Role::Tool && m.address.is_some());
-        for message in self.begun.iter().chain(self.inputs()).chain(client) {
+        for message in self.begun.iter().chain(self.inputs()) {
             let Some(address) = &message.address else { continue };
             match addresses.iter_mut().find(|(known, _)| known == address) {
                 Some((_, wanted)) => *wanted |= message.deliver,

@@ -1,6 +1,7 @@
 //! What people do with a session besides talking: stop, start anew, switch agent or model, compact, delete.
 
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{AgentId, SessionId, TraceId, TurnId};
@@ -103,7 +104,10 @@ impl Engine {
 
     /// `/new`: the same key, a new session id, an empty history. What ran is stopped.
     pub async fn renew(&self, key: &SessionKey) -> Result<Session> {
-        self.stop(key).await?;
+        // What the stopped turn still says belongs to the old conversation.
+        if let Some(turn) = self.stop(key).await?.turn {
+            self.wait(key, &turn, Duration::from_secs(5)).await?;
+        }
         let (wanted, id, now) = (key.clone(), SessionId::new(self.next_id()), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             sessions::renew(tx, &wanted, &id, now)?;

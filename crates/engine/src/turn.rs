@@ -124,12 +124,30 @@ pub(crate) fn event(claim: &Claim, kind: EventKind, data: serde_json::Value) -> 
     turn.id = %running.claim.turn, session.key = %running.claim.session,
     agent.id = %running.claim.agent, trace.id = %running.claim.trace))]
 pub(crate) async fn drive(engine: &Engine, running: &Arc<Running>) {
-    let halt = match watched(engine, running).await {
-        Ok(()) => return,
-        Err(halt) => halt,
-    };
-    if let Err(error) = end::halt(engine, running, halt).await {
-        tracing::warn!(%error, "the end of a turn could not be stored; its lease will be taken over");
+    loop {
+        let lost = match watched(engine, running).await {
+            Ok(()) => return,
+            Err(Halt::Lost(error)) => error,
+            Err(halt) => match end::halt(engine, running, halt).await {
+                Ok(()) => return,
+                Err(error) => error,
+            },
+        };
+        if !matches!(&lost, Error::Store(error) if error.is_transient()) || engine.is_draining() {
+            tracing::warn!(error = %lost, "a turn is left to whoever takes its lease over");
+            return;
+        }
+        // The stored steps are still there: as soon as the database is, the turn goes on from them.
+        tracing::error!(error = %lost, "the database is away, trying the turn again");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Ends a turn whose task panicked; the panic itself is in the log already.
+pub(crate) async fn give_up(engine: &Engine, running: &Arc<Running>) {
+    let sentence = "I stopped because of a fault inside; the log says what.".to_owned();
+    if let Err(error) = end::halt(engine, running, Halt::Failed { code: "internal", sentence }).await {
+        tracing::error!(%error, "the end of a turn that panicked could not be stored");
     }
 }
 

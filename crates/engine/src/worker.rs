@@ -1,10 +1,12 @@
 //! The loops around turns: claim and drive, renew leases, take over what a dead node left.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::AgentId;
@@ -147,7 +149,10 @@ fn start(engine: &Engine, claim: Claim, lanes: &mut Lanes, turns: &mut JoinSet<L
     let engine = engine.clone();
     turns.spawn(async move {
         engine.reach(KillPoint::TurnClaimed).await;
-        turn::drive(&engine, &running).await;
+        let driven = AssertUnwindSafe(turn::drive(&engine, &running)).catch_unwind().await;
+        if driven.is_err() {
+            turn::give_up(&engine, &running).await;
+        }
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
         running.claim.lane
     });
@@ -193,13 +198,15 @@ fn taken_over(claim: &Claim) -> Event {
 
 /// Renews the leases of turns that are alive. One that stalls is ended by its own watchdog before its lease is.
 pub(crate) async fn keep(engine: &Engine) -> Result<()> {
-    while !engine.is_draining() {
+    loop {
         let settings = engine.settings();
         tokio::time::sleep(Duration::from_millis(settings.lease_ms.unsigned_abs() / 3)).await;
         let running: Vec<_> =
             engine.running.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        if running.is_empty() {
-            continue;
+        match running.is_empty() {
+            true if engine.is_draining() => return Ok(()),
+            true => continue,
+            false => {}
         }
         let claims: Vec<Claim> = running.iter().map(|running| running.claim.clone()).collect();
         let (now, lease_ms) = (engine.now(), settings.lease_ms);
@@ -218,7 +225,6 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
             .filter(|running| stopped.contains(&running.claim.turn))
             .for_each(|running| running.stop());
     }
-    Ok(())
 }
 
 /// Hears other nodes: new jobs, changed sessions.

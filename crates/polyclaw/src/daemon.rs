@@ -110,7 +110,7 @@ where
 
 fn write_url(home: &Home, url: &str) -> Result<(), Failure> {
     let path = home.url_file();
-    home::write_private(&path, &format!("{url}\n")).map_err(|error| home::refused(&path, &error))
+    home::write_note(&path, &format!("{url}\n")).map_err(|error| home::refused(&path, &error))
 }
 
 /// Looks for a model where none is named, then says which one answers. Nobody waits for this.

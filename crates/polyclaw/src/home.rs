@@ -95,7 +95,7 @@ impl Home {
             Err(TryLockError::Error(error)) => return Err(refused(&path, &error)),
         }
         let pid = self.pid_file();
-        write_private(&pid, &format!("{}\n", std::process::id())).map_err(|error| refused(&pid, &error))?;
+        write_note(&pid, &format!("{}\n", std::process::id())).map_err(|error| refused(&pid, &error))?;
         Ok(Lock { _file: file, left: vec![pid, self.url_file()] })
     }
 
@@ -178,12 +178,16 @@ impl Drop for Lock {
 /// Writes a file that only its owner reads, whole or not at all.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let partial = path.with_extension("writing");
-    let mut file =
-        OpenOptions::new().create(true).write(true).truncate(true).mode(FILE_MODE).open(&partial)?;
-    file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
+    write_note(&partial, text)?;
+    File::open(&partial)?.sync_all()?;
     fs::rename(&partial, path)
+}
+
+/// The same for what means nothing after a crash: it costs no wait for the disk.
+pub fn write_note(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(FILE_MODE).open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
+    file.write_all(text.as_bytes())
 }
 
 fn look_up(source: Source<'_>) -> Result<String, String> {

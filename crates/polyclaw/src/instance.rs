@@ -56,13 +56,16 @@ impl Instance {
         let token = home.ensure_token()?;
         let choice = Choice::known(&config, |name| std::env::var(name).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let models = Arc::new(Current::new(models(&choice, &clock)?));
+        let (db, clients) =
+            open_beside(&target(&config, &home), || Ok((models(&choice, &clock)?, channels(&config)?)));
+        let (models, channels) = clients?;
+        let models = Arc::new(Current::new(models));
         let tools = Arc::new(Current::new(toolbox(&config)));
         let ports = Ports {
-            db: Db::open(&target(&config, &home))?,
+            db: db?,
             provider: Arc::clone(&models) as _,
             tools: Arc::clone(&tools) as _,
-            channels: channels(&config)?,
+            channels,
             clock: Arc::clone(&clock),
             ids: Arc::new(SortableIds::new(Arc::clone(&clock))),
             faults: faults()?,
@@ -152,6 +155,18 @@ impl Overrides {
         }
         Ok(config)
     }
+}
+
+/// Opens the database while something else is made: HTTP clients read all of the system's certificates.
+fn open_beside<T: Send>(
+    target: &Target,
+    make: impl FnOnce() -> Result<T, Failure> + Send,
+) -> (Result<Db, Failure>, Result<T, Failure>) {
+    std::thread::scope(|scope| {
+        let made = scope.spawn(make);
+        let db = Db::open(target).map_err(Failure::from);
+        (db, made.join().unwrap_or_else(|_| Err(Failure::failed("panicked", "a part could not be made"))))
+    })
 }
 
 fn target(config: &Config, home: &Home) -> Target {

@@ -1,9 +1,14 @@
 //! Server-sent events, as they arrive: bytes in, frames out.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::Response;
 use serde_json::Value;
+
+/// A stream gives a sign of life every 15 s; one that gave none for this long is dead.
+const SILENCE: Duration = Duration::from_secs(40);
 
 /// One live frame of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,13 +30,14 @@ impl Frames {
         Self { bytes, decoder: Decoder::default() }
     }
 
-    /// `None` when the stream ended or broke.
+    /// `None` when the stream ended, broke or fell silent.
     pub async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.decoder.next() {
                 return Some(frame);
             }
-            self.decoder.push(&self.bytes.next().await?.ok()?);
+            let piece = tokio::time::timeout(SILENCE, self.bytes.next()).await.ok()?;
+            self.decoder.push(&piece?.ok()?);
         }
     }
 }

@@ -253,7 +253,6 @@ async function load(mine) {
     for (const id of [...mine.turns.keys()]) if (id === running ? !goesOn : begun.has(id) || known.has(id)) dropTurn(mine, id);
     keepAll(mine, messages);
     mine.session = session;
-    mine.settled = new Set([...mine.messages.values()].map((one) => one.turn_id));
     mine.settled.delete(running);
     if (running) turn(mine, running).started = true;
     for (const one of backlog.waiting) accept(mine, one.turn_id, one.id, one.text);
@@ -292,6 +291,7 @@ async function refresh(mine) {
       if (mine !== chat) return;
       const stays = nearEnd();
       for (const { id } of ended) { dropTurn(mine, id); mine.settled.add(id); }
+      if (session.running_turn_id) turn(mine, session.running_turn_id);
       mine.session = session;
       keepAll(mine, messages);
       show();
@@ -453,11 +453,13 @@ function ask(mine, asked) {
 // What is stored.
 
 function keepAll(mine, messages) {
-  const streams = (id) => mine.turns.get(id)?.started && !mine.turns.get(id).ended;
-  // The steps of a turn that streams are on the page already.
-  for (const one of messages) if (one.role === "user" || !streams(one.turn_id)) keep(mine, one);
-  const isBusy = [...mine.turns.values()].some((one) => !one.ended);
-  if (!isBusy) mine.cursor = Math.max(mine.cursor, ...messages.map((one) => one.ticket));
+  for (const one of messages) {
+    const streams = mine.turns.has(one.turn_id);
+    // The steps of a turn that streams are on the page already; those of any other will not be streamed.
+    if (!streams || one.origin === "user") keep(mine, one);
+    if (!streams) mine.settled.add(one.turn_id);
+  }
+  if (mine.turns.size === 0) mine.cursor = Math.max(mine.cursor, ...messages.map((one) => one.ticket));
 }
 
 function keep(mine, message) {
@@ -479,6 +481,7 @@ function messageNode(mine, message) {
     for (const part of parts) mine.cards.get(`${turn_id} ${part.call_id}`)?.end(text, part.is_error);
     return null;
   }
+  if (role === "user" && text.startsWith("[Backlog]")) return note(t("resumes"));
   if (role === "user") return origin === "user" ? bubble(text) : note(`${origin}\n${text}`, "output");
   if (meta?.silent) return note(t("silent"));
   if (meta?.error === "stopped") return note(t("stopped"));

@@ -104,3 +104,9 @@ impl From<postgres::Error> for Error {
 fn is_connection(error: &postgres::Error) -> bool {
     error.is_closed() || matches!(error.source(), Some(source) if source.is::<std::io::Error>())
 }
+
+/// Runs one transaction's body; a panic in it fails that transaction, not the thread that serves all of them.
+pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+    outcome.unwrap_or_else(|_| Err(Error::Other("a transaction panicked; it was rolled back".into())))
+}

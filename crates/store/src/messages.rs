@@ -96,7 +96,9 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Message>> {
 /// Moves a waiting turn's inputs behind everything stored meanwhile, keeping their order.
 pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis) -> Result<()> {
     const IDS: &str = "SELECT id FROM messages WHERE turn_id = $1 ORDER BY ticket";
-    const MOVE: &str = "UPDATE messages SET ticket = $2 WHERE id = $1";
+    // A conversation begun anew meanwhile is the one they are answered in.
+    const MOVE: &str = "UPDATE messages SET ticket = $2, session_id =
+        (SELECT s.session_id FROM sessions s WHERE s.session_key = messages.session_key) WHERE id = $1";
     let ids = tx.query(IDS, params![turn], |row| row.text(0))?;
     let first = sessions::take_tickets(tx, session, ids.len(), now)?.unwrap_or_default();
     for (ticket, id) in (first..).zip(&ids) {

@@ -9,7 +9,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught};
 
 /// A statement that fails fails its transaction, even if the closure goes on: PostgreSQL would turn the commit
 /// into a silent rollback, SQLite would keep the rest.
@@ -46,7 +46,7 @@ impl<'a> Tx<'a> {
 
     /// Runs the closure of a caller; `Err` means that nothing of it may be committed.
     pub(crate) fn run<T>(&mut self, body: &mut impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
-        let value = body(self)?;
+        let value = caught(|| body(self))?;
         self.failed.take().map_or(Ok(value), Err)
     }
 

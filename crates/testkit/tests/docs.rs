@@ -54,7 +54,10 @@ fn links_between_pages_lead_somewhere() {
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let file = target.split('#').next().unwrap_or_default();
             let is_local = !file.is_empty() && !file.contains("://");
-            assert!(!is_local || path.parent().expect("a parent").join(file).exists(), "{page} links to {target}");
+            assert!(
+                !is_local || path.parent().expect("a parent").join(file).exists(),
+                "{page} links to {target}"
+            );
         }
     }
 }

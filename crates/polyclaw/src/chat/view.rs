@@ -144,8 +144,9 @@ fn status_line(model: &Model) -> Line<'static> {
     };
     let mut parts = vec![Span::raw(" "), Span::raw(model.agent.clone()).bold()];
     let mut part = |span: Span<'static>| parts.extend([Span::styled(" · ", dim()), span]);
-    if !model.model.is_empty() {
-        part(Span::raw(model.model.clone()));
+    match model.model.as_str() {
+        "" => part(Span::styled("no model", Style::new().fg(Color::Yellow))),
+        name => part(Span::raw(name.to_owned())),
     }
     part(state);
     if model.waiting() > 0 {

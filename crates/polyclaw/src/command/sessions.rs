@@ -38,6 +38,7 @@ enum Verb {
     /// Every message, one JSON object per line.
     Export { key: String },
     /// Stop the running turn.
+    #[command(alias = "kill")]
     Stop { key: String },
     /// Start a new conversation under the same key; the old one is kept.
     New { key: String },

@@ -103,3 +103,13 @@ fn a_second_signal_ends_at_once_and_the_turn_goes_on_at_the_next_start() {
     let _daemon = home.daemon();
     assert_eq!(answer(asked).stdout, "whole\n");
 }
+
+#[test]
+fn a_daemon_with_nothing_to_do_ends_at_once() {
+    let home = Home::new();
+    let mut daemon = home.daemon();
+    let began = std::time::Instant::now();
+    daemon.signal("TERM");
+    assert!(daemon.ended().success());
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}

@@ -6,6 +6,7 @@ mod bad_input;
 mod chat;
 mod client_tools;
 mod document;
+mod forever;
 mod guard;
 mod hooks;
 mod instance;
