@@ -16,6 +16,7 @@ export class Daemon {
     daemon.home = await mkdtemp(path.join(os.tmpdir(), "polyclaw-web-"));
     daemon.port = await freePort();
     daemon.url = `http://127.0.0.1:${daemon.port}`;
+    process.once("exit", () => daemon.child?.kill("SIGKILL"));
     await writeFile(path.join(daemon.home, "config.toml"), `
 schema = 1
 [gateway]

@@ -1,5 +1,5 @@
-// The chat page. It shows what the server stored, plus what streams right now: when a turn ends, its streamed
-// text goes and the stored message takes its place, so no reply is ever seen twice.
+// The chat page. It shows what is stored, plus what streams right now: when a turn ends, its stored messages take
+// the place of what was streamed, so no reply is ever seen twice.
 "use strict";
 
 const TEXTS = {
@@ -41,16 +41,13 @@ const t = (name) => TEXTS[language][name];
 
 /** One open chat. Opening another makes a new one, and what still arrives for the old one is dropped. */
 const chatOf = (key) => ({
-  key, session: null, messages: new Map(), cards: new Map(), turns: new Map(), settled: new Set(),
-  unfolded: new Set(), cursor: 0, last: null, source: null, failures: 0, timer: null, refreshing: false, again: false,
+  key, messages: new Map(), cards: new Map(), turns: new Map(), settled: new Set(), unfolded: new Set(),
+  cursor: 0, last: null, failures: 0,
 });
 let chat = chatOf(null);
-let sessions = [];
-let agents = [];
-let defaultModel = null;
-let outgoing = [];
+let [sessions, agents, outgoing, defaultModel] = [[], [], [], null];
 
-// Elements. Text only ever becomes text: nothing here parses HTML.
+// Elements. Nothing here parses HTML.
 
 function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -225,7 +222,7 @@ function sessionItem(one) {
   }, el("span", { class: "name" }, one.title || t("new_chat")), el("span", { class: "sub" }, facts.filter(Boolean).join(" · "))));
 }
 
-// Opening a chat: read what is stored, then follow the stream.
+// Opening a chat.
 
 function openChat(key) {
   disconnect(chat);
@@ -247,7 +244,7 @@ async function load(mine) {
     const [session, backlog, { approvals }] =
       await Promise.all([at(mine), at(mine, "/backlog"), "/approvals"].map((path) => api("GET", path)));
     if (mine !== chat) return;
-    const running = session.running_turn_id;
+    const running = mine.settled.has(session.running_turn_id) ? null : session.running_turn_id;
     const begun = new Set(messages.map((one) => one.turn_id));
     const goesOn = mine.last !== null && mine.turns.get(running)?.started;
     for (const id of [...mine.turns.keys()]) if (id === running ? !goesOn : begun.has(id) || known.has(id)) dropTurn(mine, id);
@@ -290,8 +287,9 @@ async function refresh(mine) {
       const session = await api("GET", at(mine));
       if (mine !== chat) return;
       const stays = nearEnd();
-      for (const { id } of ended) { dropTurn(mine, id); mine.settled.add(id); }
-      if (session.running_turn_id) turn(mine, session.running_turn_id);
+      for (const { id } of ended) dropTurn(mine, id);
+      const running = session.running_turn_id;
+      if (running && !mine.settled.has(running)) turn(mine, running);
       mine.session = session;
       keepAll(mine, messages);
       show();
@@ -363,6 +361,7 @@ const FRAMES = {
   "approval.decided": (mine, frame) => askNode(frame.approval_id)?.remove(),
   "turn.ended": (mine, frame) => {
     const one = mine.turns.get(frame.turn_id);
+    mine.settled.add(frame.turn_id);
     if (!one && mine.messages.has(frame.message_id)) return;
     if (one) one.ended = true;
     if (one && frame.text) $("announcer").textContent = frame.text;
@@ -455,7 +454,7 @@ function ask(mine, asked) {
 function keepAll(mine, messages) {
   for (const one of messages) {
     const streams = mine.turns.has(one.turn_id);
-    // The steps of a turn that streams are on the page already; those of any other will not be streamed.
+    // The steps of a turn that streams are on the page already.
     if (!streams || one.origin === "user") keep(mine, one);
     if (!streams) mine.settled.add(one.turn_id);
   }
@@ -481,8 +480,8 @@ function messageNode(mine, message) {
     for (const part of parts) mine.cards.get(`${turn_id} ${part.call_id}`)?.end(text, part.is_error);
     return null;
   }
-  if (role === "user" && text.startsWith("[Backlog]")) return note(t("resumes"));
-  if (role === "user") return origin === "user" ? bubble(text) : note(`${origin}\n${text}`, "output");
+  if (origin === "user") return bubble(text);
+  if (role === "user") return text.startsWith("[Backlog]") ? note(t("resumes")) : note(`${origin}\n${text}`, "output");
   if (meta?.silent) return note(t("silent"));
   if (meta?.error === "stopped") return note(t("stopped"));
   const who = origin.startsWith("agent:") ? origin.slice(6) : mine.session?.active_agent_id ?? "";
@@ -510,10 +509,9 @@ function card(mine, turnId, call, isStored) {
     el("div", { class: "label" }, t("arguments")), el("pre", { tabindex: 0 }, shown(call.arguments)), results);
   node.open = mine.unfolded.has(id);
   node.addEventListener("toggle", () => mine.unfolded[node.open ? "add" : "delete"](id));
-  const isRunning = () => node.classList.contains("running");
   mine.cards.set(id, {
     turn: turnId, stored: isStored,
-    add: (text) => { results.hidden = false; if (isRunning()) result.append(text); },
+    add: (text) => { results.hidden = false; if (node.matches(".running")) result.append(text); },
     end: (text, isError) => {
       results.hidden = false;
       result.textContent = text;
@@ -539,7 +537,7 @@ function show() {
   const agent = agents.find((one) => one.agent_id === (known?.active_agent_id ?? $("pick-agent").value));
   $("facts").textContent = [agent?.agent_id, known?.model ?? agent?.defaults.model ?? defaultModel].filter(Boolean).join(" · ");
   document.title = known?.title ? `${known.title} · Polyclaw` : "Polyclaw";
-  $("empty").hidden = chat.key !== null && chat.session === null || ["stored", "turns", "pending"].some((id) => $(id).childElementCount);
+  $("empty").hidden = chat.key && !chat.session || ["stored", "turns", "pending"].some((id) => $(id).childElementCount);
 }
 
 function showTurn(one, running) {

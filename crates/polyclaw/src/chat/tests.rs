@@ -54,15 +54,19 @@ fn ended(model: &mut Model, turn: &str, state: &str, text: Option<&str>) {
 }
 
 fn said(model: &Model) -> Vec<(&str, SaidState)> {
-    let user = |entry| {
-        if let &Entry::User(ref said) = entry { Some((said.text.as_str(), said.state)) } else { None }
-    };
-    model.entries.iter().filter_map(user).collect()
+    let users = model.entries.iter().filter_map(|entry| match entry {
+        Entry::User(said) => Some((said.text.as_str(), said.state)),
+        _ => None,
+    });
+    users.collect()
 }
 
 fn answers(model: &Model) -> Vec<&str> {
-    let answer = |entry| if let &Entry::Answer { ref text, .. } = entry { Some(text.as_str()) } else { None };
-    model.entries.iter().filter_map(answer).collect()
+    let answers = model.entries.iter().filter_map(|entry| match entry {
+        Entry::Answer { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    answers.collect()
 }
 
 fn screen(model: &mut Model, width: u16, height: u16) -> String {

@@ -6,7 +6,6 @@ mod bad_input;
 mod chat;
 mod client_tools;
 mod document;
-mod forever;
 mod guard;
 mod hooks;
 mod instance;
