@@ -94,10 +94,18 @@ describe("getting in", () => {
     await shot("empty");
   });
 
-  it("says plainly that a token is wrong or missing, and takes the right one", async () => {
+  it("says plainly that a token is wrong", async () => {
     expected = /401/;
     await context.clearCookies();
     await page.goto(`${daemon.url}/?token=wrong`);
+    await page.locator("#gate h1").waitFor();
+    assert.equal(await page.locator("#app").isVisible(), false);
+  });
+
+  it("says plainly that a token is missing, and takes the right one", async () => {
+    expected = /401/;
+    await context.clearCookies();
+    await page.goto(daemon.url);
     await page.locator("#gate h1").waitFor();
     assert.match(await page.locator("#gate").innerText(), /needs a token[\s\S]*polyclaw up/);
     assert.equal(await page.locator("#app").isVisible(), false);

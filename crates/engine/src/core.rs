@@ -2,12 +2,13 @@
 //! the database.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use polyclaw_domain::channel::Channel;
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::{NodeId, TurnId};
+use polyclaw_domain::job::Lane;
 use polyclaw_domain::port::{Clock, Ids};
 use polyclaw_domain::provider::Provider;
 use polyclaw_domain::time::Millis;
@@ -43,6 +44,8 @@ pub struct Inner {
     pub(crate) node: NodeId,
     pub hub: Hub,
     pub(crate) jobs_wake: Notify,
+    /// Lanes in which a job may be ready, a bit each.
+    ready: AtomicU8,
     pub(crate) outbox_wake: Notify,
     pub(crate) running: Mutex<HashMap<TurnId, Arc<Running>>>,
     draining: AtomicBool,
@@ -68,6 +71,7 @@ impl Engine {
             node,
             hub: Hub::default(),
             jobs_wake: Notify::new(),
+            ready: AtomicU8::new(u8::MAX),
             outbox_wake: Notify::new(),
             running: Mutex::default(),
             draining: AtomicBool::new(false),
@@ -116,6 +120,24 @@ impl Inner {
 
     pub fn node(&self) -> &NodeId {
         &self.node
+    }
+
+    /// Says that a job of this lane may be ready.
+    pub(crate) fn wake(&self, lane: Lane) {
+        self.ready.fetch_or(1 << lane as u8, Ordering::Relaxed);
+        self.jobs_wake.notify_one();
+    }
+
+    /// The same for every lane, where another node did not say which.
+    pub(crate) fn wake_all(&self) {
+        self.ready.store(u8::MAX, Ordering::Relaxed);
+        self.jobs_wake.notify_one();
+    }
+
+    /// The lanes in which a job may be ready since this was last asked.
+    pub(crate) fn take_ready(&self) -> Vec<Lane> {
+        let bits = self.ready.swap(0, Ordering::Relaxed);
+        Lane::ALL.into_iter().filter(|lane| bits & (1 << *lane as u8) != 0).collect()
     }
 
     pub(crate) async fn reach(&self, point: KillPoint) {

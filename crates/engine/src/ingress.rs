@@ -99,6 +99,7 @@ pub struct Accepted {
     pub duplicate: bool,
     /// A turn is running: this one is taken up at its next boundary or its end.
     pub waiting: bool,
+    pub lane: Lane,
 }
 
 /// Everything a transaction must not make up itself, so that it can be run again.
@@ -185,7 +186,7 @@ impl Engine {
         };
         self.hub.publish(&accepted.session_key, kind);
         if !accepted.waiting {
-            self.jobs_wake.notify_one();
+            self.wake(accepted.lane);
         }
     }
 
@@ -243,12 +244,14 @@ fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, budget: u32) -> poly
     } else {
         tx.notify("jobs")?;
     }
+    let lane = lane(inbound, &session);
     Ok(Ok(Accepted {
         message_id: fresh.message.clone(),
         session_key: session.key,
         turn_id: turn,
         duplicate: false,
         waiting,
+        lane,
     }))
 }
 
@@ -272,6 +275,7 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
         turn_id: message.turn,
         duplicate: true,
         waiting: false,
+        lane: Lane::Main,
     }))
 }
 
@@ -307,6 +311,10 @@ fn open_session(
     sessions::ensure(tx, &session).map(Some)
 }
 
+fn lane(inbound: &Inbound, session: &Session) -> Lane {
+    if inbound.relayed.is_some() { Lane::InternalAnnounce } else { session.lane }
+}
+
 fn queue(
     tx: &mut Tx<'_>,
     inbound: &Inbound,
@@ -320,7 +328,7 @@ fn queue(
         session: session.key.clone(),
         agent: session.active_agent.clone(),
         kind: Kind::Turn,
-        lane: if inbound.relayed.is_some() { Lane::InternalAnnounce } else { session.lane },
+        lane: lane(inbound, session),
         priority: inbound.priority,
         held,
         inputs: 1,

@@ -176,7 +176,7 @@ impl Engine {
         if !self.db().write(write).await? {
             return Err(Error::NotNow("a turn is running: compact when it has ended".to_owned()));
         }
-        self.jobs_wake.notify_one();
+        self.wake(session.lane);
         Ok(turn)
     }
 

@@ -1,6 +1,6 @@
 //! The loops around turns: claim and drive, renew leases, take over what a dead node left.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -57,85 +57,123 @@ impl Running {
     }
 }
 
-/// Which lanes have room, and who was served last in each.
+/// Which lanes have room, who was served last in each, and where jobs may be left.
+#[derive(Default)]
 struct Lanes {
     used: HashMap<Lane, usize>,
     last: HashMap<Lane, AgentId>,
+    /// Had no room for what may be ready: looked at again when a slot is free.
+    full: HashSet<Lane>,
 }
 
 pub(crate) async fn work(engine: &Engine) -> Result<()> {
-    let mut lanes = Lanes { used: HashMap::new(), last: HashMap::new() };
+    let mut lanes = Lanes::default();
     let mut turns: JoinSet<Lane> = JoinSet::new();
     take_over(engine, &mut lanes, &mut turns).await?;
+    engine.wake_all();
     loop {
+        tokio::select! {
+            () = engine.jobs_wake.notified() => {}
+            Some(ended) = turns.join_next() => lanes.free(engine, ended),
+            () = tokio::time::sleep(Duration::from_secs(1)), if engine.db().is_shared() => {
+                take_over(engine, &mut lanes, &mut turns).await?;
+                engine.wake_all();
+            }
+        }
+        while let Some(ended) = turns.try_join_next() {
+            lanes.free(engine, ended);
+        }
         if engine.is_draining() {
             while turns.join_next().await.is_some() {}
             return Ok(());
         }
-        for lane in Lane::ALL {
-            fill(engine, lane, &mut lanes, &mut turns).await?;
-        }
-        tokio::select! {
-            () = engine.jobs_wake.notified() => {}
-            Some(ended) = turns.join_next() => lanes.free(ended),
-            () = tokio::time::sleep(Duration::from_secs(1)), if engine.db().is_shared() => {
-                take_over(engine, &mut lanes, &mut turns).await?;
-            }
-        }
-        while let Some(ended) = turns.try_join_next() {
-            lanes.free(ended);
-        }
+        fill(engine, &mut lanes, &mut turns).await?;
     }
 }
 
 impl Lanes {
-    fn free(&mut self, ended: std::result::Result<Lane, tokio::task::JoinError>) {
+    fn free(&mut self, engine: &Engine, ended: std::result::Result<Lane, tokio::task::JoinError>) {
         match ended {
-            Ok(lane) => *self.used.entry(lane).or_insert(1) -= 1,
+            Ok(lane) => {
+                *self.used.entry(lane).or_insert(1) -= 1;
+                if self.full.remove(&lane) {
+                    engine.wake(lane);
+                }
+            }
             Err(error) => tracing::error!(%error, "a turn's task ended abnormally"),
         }
     }
-}
 
-/// Claims jobs of one lane until it is full or has none ready.
-async fn fill(engine: &Engine, lane: Lane, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
-    let slots = engine.settings().slots.get(&lane).copied().unwrap_or(1);
-    loop {
-        let free = slots.saturating_sub(lanes.used.get(&lane).copied().unwrap_or(0));
-        if free == 0 || engine.is_draining() {
-            return Ok(());
+    /// The free slots of the lanes in which something may be ready.
+    fn room(&mut self, engine: &Engine) -> Vec<Room> {
+        let settings = engine.settings();
+        let mut rooms = Vec::new();
+        for lane in engine.take_ready() {
+            let slots = settings.slots.get(&lane).copied().unwrap_or(1);
+            let free = slots.saturating_sub(self.used.get(&lane).copied().unwrap_or(0));
+            if free > 0 {
+                rooms.push(Room { lane, free, last: self.last.get(&lane).cloned() });
+            } else {
+                self.full.insert(lane);
+            }
         }
-        let claims = claim(engine, lane, lanes.last.get(&lane).cloned(), free).await?;
-        let got = claims.len();
-        for claim in claims {
-            lanes.last.insert(lane, claim.agent.clone());
-            start(engine, claim, lanes, turns);
-        }
-        if got < free {
-            return Ok(());
-        }
+        rooms
     }
 }
 
-/// Claims up to `free` jobs and opens their turns, in one transaction.
-async fn claim(engine: &Engine, lane: Lane, last: Option<AgentId>, free: usize) -> Result<Vec<Claim>> {
-    let claimer = claimer(engine, last);
+#[derive(Clone)]
+struct Room {
+    lane: Lane,
+    free: usize,
+    last: Option<AgentId>,
+}
+
+/// Claims what is ready in the lanes that have room, all in one transaction.
+async fn fill(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
+    let rooms = lanes.room(engine);
+    if rooms.is_empty() {
+        return Ok(());
+    }
+    let (claimer, wanted) = (claimer(engine), rooms.clone());
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        let mut claimer = claimer.clone();
         let mut claims = Vec::new();
-        while claims.len() < free {
-            let Some(claim) = jobs::claim(tx, lane, &claimer)? else { break };
-            turn::open(tx, &claim, claimer.now)?;
-            claimer.last = Some(claim.agent.clone());
-            claims.push(claim);
+        for room in &wanted {
+            claim(tx, room, &claimer, &mut claims)?;
         }
         Ok(claims)
     };
-    Ok(engine.db().write(write).await?)
+    let claims = engine.db().write(write).await?;
+    for room in rooms {
+        if claims.iter().filter(|claim| claim.lane == room.lane).count() == room.free {
+            lanes.full.insert(room.lane);
+        }
+    }
+    for claim in claims {
+        lanes.last.insert(claim.lane, claim.agent.clone());
+        start(engine, claim, lanes, turns);
+    }
+    Ok(())
 }
 
-fn claimer(engine: &Engine, last: Option<AgentId>) -> Claimer {
-    Claimer { node: engine.node.clone(), now: engine.now(), lease_ms: engine.settings().lease_ms, last }
+/// Claims jobs of one lane and opens their turns.
+fn claim(
+    tx: &mut polyclaw_store::Tx<'_>,
+    room: &Room,
+    claimer: &Claimer,
+    claims: &mut Vec<Claim>,
+) -> polyclaw_store::Result<()> {
+    let mut claimer = Claimer { last: room.last.clone(), ..claimer.clone() };
+    for _ in 0..room.free {
+        let Some(claim) = jobs::claim(tx, room.lane, &claimer)? else { break };
+        turn::open(tx, &claim, claimer.now)?;
+        claimer.last = Some(claim.agent.clone());
+        claims.push(claim);
+    }
+    Ok(())
+}
+
+fn claimer(engine: &Engine) -> Claimer {
+    Claimer { node: engine.node.clone(), now: engine.now(), lease_ms: engine.settings().lease_ms, last: None }
 }
 
 fn start(engine: &Engine, claim: Claim, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) {
@@ -160,7 +198,7 @@ fn start(engine: &Engine, claim: Claim, lanes: &mut Lanes, turns: &mut JoinSet<L
 
 /// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
 async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
-    let claimer = claimer(engine, None);
+    let claimer = claimer(engine);
     let family = family(engine);
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         let mut taken = Vec::new();
@@ -238,7 +276,7 @@ pub(crate) async fn listen(engine: &Engine) -> Result<()> {
                 }
             }
             _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
-            _ => engine.jobs_wake.notify_one(),
+            _ => engine.wake_all(),
         }
     }
     Ok(())

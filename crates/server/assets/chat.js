@@ -295,7 +295,7 @@ async function refresh(mine) {
       show();
       toEnd(stays);
     }
-    await loadSessions();
+    loadSessions().catch(() => {});
   } catch (problem) {
     // The stream breaks too, and its way back reads everything.
     if (problem.status === undefined) throw problem;

@@ -46,11 +46,22 @@ pub fn list(
     session: Option<&SessionKey>,
     limit: usize,
 ) -> Result<Vec<Recorded>> {
-    const SQL: &str =
-        "SELECT seq, kind, session_key, turn_id, agent_id, trace_id, data_json, created_at FROM events
-        WHERE seq > $1 AND (CAST($2 AS TEXT) IS NULL OR kind = $2)
-          AND (CAST($3 AS TEXT) IS NULL OR session_key = $3) ORDER BY seq LIMIT $4";
-    tx.query(SQL, params![after, kind, session, limit], read)
+    macro_rules! select {
+        ($which:literal) => {
+            concat!(
+                "SELECT seq, kind, session_key, turn_id, agent_id, trace_id, data_json, created_at FROM events
+                 WHERE ",
+                $which,
+                "seq > $1 AND (CAST($2 AS TEXT) IS NULL OR kind = $2) ORDER BY seq LIMIT $3"
+            )
+        };
+    }
+    match session {
+        Some(session) => {
+            tx.query(select!("session_key = $4 AND "), params![after, kind, limit, session], read)
+        }
+        None => tx.query(select!(""), params![after, kind, limit], read),
+    }
 }
 
 fn read(row: &Row<'_>) -> Result<Recorded> {

@@ -195,11 +195,15 @@ pub fn list(
     state: Option<JobState>,
     limit: usize,
 ) -> Result<Vec<Job>> {
-    const SQL: &str = select!(
-        "WHERE (CAST($1 AS TEXT) IS NULL OR session_key = $1) AND (CAST($2 AS TEXT) IS NULL OR state = $2)
-         ORDER BY seq DESC LIMIT $3"
+    const ALL: &str = select!("WHERE CAST($1 AS TEXT) IS NULL OR state = $1 ORDER BY seq DESC LIMIT $2");
+    const OF_SESSION: &str = select!(
+        "WHERE session_key = $3 AND (CAST($1 AS TEXT) IS NULL OR state = $1) ORDER BY seq DESC LIMIT $2"
     );
-    tx.query(SQL, params![session, state.map(JobState::as_str), limit], read)
+    let state = state.map(JobState::as_str);
+    match session {
+        Some(session) => tx.query(OF_SESSION, params![state, limit, session], read),
+        None => tx.query(ALL, params![state, limit], read),
+    }
 }
 
 /// How many turns are queued and running, for the health page.

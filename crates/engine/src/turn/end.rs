@@ -8,7 +8,7 @@ use polyclaw_domain::delivery::{self, OutboxState, Outgoing, Policy};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{MessageId, OutboxId, TurnId};
-use polyclaw_domain::job::{JobState, Priority};
+use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::provider::Reply;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
@@ -246,16 +246,20 @@ async fn commit(engine: &Engine, last: Last) -> Result<()> {
     if let Err(Error::Store(polyclaw_store::Error::Conflict(reason))) = &committed {
         tracing::info!(%reason, "the end of this turn is somebody else's now");
     }
-    committed?;
+    let next = committed?;
     if last.end.state != JobState::Steered {
         engine.reach(KillPoint::FinishCommitted).await;
     }
     publish_end(engine, &last);
+    if let Some(lane) = next {
+        engine.wake(lane);
+    }
     Ok(())
 }
 
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
-fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
+/// Returns the lane in which the session's next turn is ready, if there is one.
+fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Option<Lane>> {
     sessions::take_tickets(tx, &last.claim.session, 0, last.now)?;
     jobs::end(tx, &last.claim, &last.end, last.now)?;
     append(tx, &last.claim, &last.steps)?;
@@ -279,19 +283,28 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<()> {
     for token in &last.tokens {
         backlog::push(tx, &last.claim.session, token, last.now)?;
     }
-    if !jobs::release(tx, &last.claim.session)? {
-        queue_resume(tx, &last.claim, &last.next_turn, last.now)?;
+    let next = match jobs::release(tx, &last.claim.session)? {
+        Some(lane) => Some(lane),
+        None => queue_resume(tx, &last.claim, &last.next_turn, last.now)?,
+    };
+    if next.is_some() {
+        tx.notify("jobs")?;
     }
-    tx.notify("jobs")?;
-    tx.notify(&format!("session {}", last.claim.session))
+    tx.notify(&format!("session {}", last.claim.session))?;
+    Ok(next)
 }
 
 /// With nobody waiting, an interrupted task gets the next turn.
-fn queue_resume(tx: &mut Tx<'_>, claim: &Claim, turn: &TurnId, now: Millis) -> polyclaw_store::Result<()> {
+fn queue_resume(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    turn: &TurnId,
+    now: Millis,
+) -> polyclaw_store::Result<Option<Lane>> {
     if !backlog::any_waiting(tx, &claim.session)? {
-        return Ok(());
+        return Ok(None);
     }
-    let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(()) };
+    let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(None) };
     let job = NewJob {
         turn: turn.clone(),
         session: claim.session.clone(),
@@ -306,7 +319,8 @@ fn queue_resume(tx: &mut Tx<'_>, claim: &Claim, turn: &TurnId, now: Millis) -> p
         trace: claim.trace.clone(),
         queued_at: now,
     };
-    jobs::insert(tx, &job)
+    jobs::insert(tx, &job)?;
+    Ok(Some(job.lane))
 }
 
 fn publish_end(engine: &Engine, last: &Last) {
@@ -326,5 +340,4 @@ fn publish_end(engine: &Engine, last: &Last) {
     if !last.parcels.is_empty() {
         engine.outbox_wake.notify_one();
     }
-    engine.jobs_wake.notify_one();
 }

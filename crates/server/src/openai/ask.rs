@@ -101,12 +101,12 @@ pub async fn ask(app: &AppState, question: Question) -> Result<Asked> {
 async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<Place> {
     let known = |key: SessionKey, run: Option<String>, open| Place { key, run, is_fresh: false, open };
     if let Some(key) = &question.continues {
-        let open = app.engine.open_calls(key).await?;
+        let open = open_calls(app, key, question).await?;
         return Ok(known(key.clone(), run_of(key), open));
     }
     if let Some(user) = &question.user {
         let key = bounded(SessionKey::direct(agent, "openai", user), "user")?;
-        let open = app.engine.open_calls(&key).await?;
+        let open = open_calls(app, &key, question).await?;
         return Ok(known(key, None, open));
     }
     if let Some(run) = question.conversation.results.first().and_then(|(id, _)| id.rsplit_once('-')) {
@@ -122,6 +122,14 @@ async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<P
         None => app.engine.next_id().replace('-', ""),
     };
     Ok(Place { key: run_key(agent, &run), run: Some(run), is_fresh: true, open: Vec::new() })
+}
+
+/// Calls that wait for the results a question brings; one without results needs no look.
+async fn open_calls(app: &AppState, key: &SessionKey, question: &Question) -> Result<Vec<ToolCall>> {
+    match question.conversation.results.is_empty() {
+        true => Ok(Vec::new()),
+        false => Ok(app.engine.open_calls(key).await?),
+    }
 }
 
 fn run_key(agent: &AgentId, run: &str) -> SessionKey {

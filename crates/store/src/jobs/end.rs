@@ -1,7 +1,7 @@
 //! The end of a turn, and what its session does next.
 
 use polyclaw_domain::id::MessageId;
-use polyclaw_domain::job::JobState;
+use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Usage;
 use polyclaw_domain::time::Millis;
@@ -47,10 +47,11 @@ pub fn end(tx: &mut Tx<'_>, claim: &Claim, end: &End, now: Millis) -> Result<()>
     if changed == 1 { Ok(()) } else { Err(Error::Conflict(format!("turn {} was taken over", claim.turn))) }
 }
 
-/// Lets the turn that waited for this one start. `false`: none waited.
-pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
-    const SQL: &str = "UPDATE jobs SET held = 0 WHERE session_key = $1 AND state = 'queued' AND held = 1";
-    Ok(tx.execute(SQL, params![session])? > 0)
+/// Lets the turn that waited for this one start, and says in which lane. `None`: none waited.
+pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Lane>> {
+    const SQL: &str = "UPDATE jobs SET held = 0
+        WHERE session_key = $1 AND state = 'queued' AND held = 1 RETURNING lane";
+    tx.query_one(SQL, params![session], |row| row.parsed(0, Lane::parse))
 }
 
 /// Gives a claim back at a boundary: the next node to look goes on from the stored steps. Not a failed attempt.
