@@ -32,6 +32,30 @@ pub struct Session {
     pub updated_at: Millis,
 }
 
+impl Session {
+    /// A session of a person's own that begins now; whatever else it is, its maker says.
+    pub fn begun(key: SessionKey, id: SessionId, agent: AgentId, now: Millis) -> Self {
+        Self {
+            key,
+            id,
+            active_agent: agent.clone(),
+            agent,
+            model_override: None,
+            delivers: true,
+            sends: true,
+            owner: None,
+            lane: Lane::Main,
+            spawn_depth: 0,
+            delegation_depth: 0,
+            address: None,
+            status: Status::Active,
+            title: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {

@@ -2,10 +2,10 @@
 
 use polyclaw_domain::channel::INTERNAL;
 use polyclaw_domain::id::{AgentId, MessageId, SessionId, TurnId};
-use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Part, Role};
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::messages::{self, Message};
 use polyclaw_store::{Tx, agents, jobs, sessions};
@@ -57,26 +57,10 @@ impl Engine {
     }
 
     fn imported_session(&self, key: &SessionKey, agent: &AgentId, past: &[Past]) -> Session {
-        let now = self.now();
         let first = past.iter().find(|message| message.role == Role::User);
-        Session {
-            key: key.clone(),
-            id: SessionId::new(self.next_id()),
-            agent: agent.clone(),
-            active_agent: agent.clone(),
-            model_override: None,
-            delivers: true,
-            sends: true,
-            owner: None,
-            lane: Lane::Main,
-            spawn_depth: 0,
-            delegation_depth: 0,
-            address: None,
-            status: Status::Active,
-            title: first.and_then(|message| title(&message.text)),
-            created_at: now,
-            updated_at: now,
-        }
+        let id = SessionId::new(self.next_id());
+        let title = first.and_then(|message| title(&message.text));
+        Session { title, ..Session::begun(key.clone(), id, agent.clone(), self.now()) }
     }
 }
 

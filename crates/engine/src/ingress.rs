@@ -9,7 +9,7 @@ use polyclaw_domain::job::{Lane, Priority};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Part, Role};
 use polyclaw_domain::relay::{self, Relay};
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Kind, NewJob};
 use polyclaw_store::messages::Message;
@@ -290,24 +290,9 @@ fn open_session(
     if agents::get(tx, &inbound.agent)?.is_none() {
         return Ok(None);
     }
-    let session = Session {
-        key: inbound.session.clone(),
-        id: fresh.session.clone(),
-        agent: inbound.agent.clone(),
-        active_agent: inbound.agent.clone(),
-        model_override: None,
-        delivers: true,
-        sends: true,
-        owner: None,
-        lane: Lane::Main,
-        spawn_depth: 0,
-        delegation_depth: 0,
-        address: Some(inbound.address.clone()),
-        status: Status::Active,
-        title: title(&inbound.text),
-        created_at: fresh.now,
-        updated_at: fresh.now,
-    };
+    let begun =
+        Session::begun(inbound.session.clone(), fresh.session.clone(), inbound.agent.clone(), fresh.now);
+    let session = Session { address: Some(inbound.address.clone()), title: title(&inbound.text), ..begun };
     sessions::ensure(tx, &session).map(Some)
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{AgentId, SessionId, TraceId, TurnId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::job::{JobState, Priority};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ModelRef, Usage};
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::session::Session;
 use polyclaw_store::jobs::{Kind, NewJob};
 use polyclaw_store::{agents, backlog, events, jobs, sessions};
 use serde_json::json;
@@ -38,25 +38,8 @@ impl Engine {
         agent: &AgentId,
         title: Option<String>,
     ) -> Result<Session> {
-        let now = self.now();
-        let session = Session {
-            key: key.clone(),
-            id: SessionId::new(self.next_id()),
-            agent: agent.clone(),
-            active_agent: agent.clone(),
-            model_override: None,
-            delivers: true,
-            sends: true,
-            owner: None,
-            lane: Lane::Main,
-            spawn_depth: 0,
-            delegation_depth: 0,
-            address: None,
-            status: Status::Active,
-            title,
-            created_at: now,
-            updated_at: now,
-        };
+        let id = SessionId::new(self.next_id());
+        let session = Session { title, ..Session::begun(key.clone(), id, agent.clone(), self.now()) };
         let write = move |tx: &mut polyclaw_store::Tx<'_>| match agents::get(tx, &session.agent)? {
             Some(_) => sessions::ensure(tx, &session).map(Some),
             None => Ok(None),

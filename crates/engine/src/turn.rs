@@ -85,27 +85,15 @@ pub(crate) fn open(tx: &mut Tx<'_>, claim: &Claim, now: Millis) -> polyclaw_stor
 fn insert_backlog(tx: &mut Tx<'_>, claim: &Claim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
     let ticket = sessions::take_tickets(tx, &claim.session, 1, now)?.unwrap_or_default();
     let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(()) };
-    messages::insert(
-        tx,
-        &Message {
-            // Derived, so that a transaction that is run again makes the same row.
-            id: MessageId::new(format!("{}-backlog", claim.turn)),
-            session: claim.session.clone(),
-            session_id: session.id,
-            ticket,
-            role: Role::User,
-            text: text.to_owned(),
-            parts: Vec::new(),
-            origin: Origin::System,
-            channel: polyclaw_domain::channel::INTERNAL.to_owned(),
-            deliver: false,
-            address: None,
-            meta: None,
-            idempotency_key: None,
-            turn: claim.turn.clone(),
-            created_at: now,
-        },
-    )
+    // Derived, so that a transaction that is run again makes the same row.
+    let id = MessageId::new(format!("{}-backlog", claim.turn));
+    let line = Message {
+        role: Role::User,
+        text: text.to_owned(),
+        origin: Origin::System,
+        ..Message::internal(id, claim, session.id, now)
+    };
+    messages::insert_at(tx, &line, ticket)
 }
 
 pub(crate) fn event(claim: &Claim, kind: EventKind, data: serde_json::Value) -> Event {
@@ -237,23 +225,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
 
 /// A stored step of this turn.
 pub(crate) fn step_message(context: &Context, claim: &Claim, id: MessageId, now: Millis) -> Message {
-    Message {
-        id,
-        session: claim.session.clone(),
-        session_id: context.session.id.clone(),
-        ticket: 0,
-        role: Role::Assistant,
-        text: String::new(),
-        parts: Vec::new(),
-        origin: Origin::Agent(claim.agent.clone()),
-        channel: polyclaw_domain::channel::INTERNAL.to_owned(),
-        deliver: false,
-        address: None,
-        meta: None,
-        idempotency_key: None,
-        turn: claim.turn.clone(),
-        created_at: now,
-    }
+    Message::internal(id, claim, context.session.id.clone(), now)
 }
 
 /// The one result of a call. Synthetic ones say so, and every call stays paired.

@@ -6,7 +6,6 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, L
 use axum::http::{HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
-use crate::error::Error;
 use crate::guard::{COOKIE, token_in};
 use crate::state::AppState;
 
@@ -22,7 +21,8 @@ const REFERRER: HeaderName = HeaderName::from_static("referrer-policy");
 pub async fn index(State(app): State<AppState>, uri: Uri) -> Response {
     let Some(given) = token_in(&uri) else { return file("text/html; charset=utf-8", INDEX) };
     if !app.accepts_token(&given) {
-        return Error::Unauthorized.into_response();
+        // The page itself says that the token is wrong, and asks for another.
+        return (StatusCode::UNAUTHORIZED, file("text/html; charset=utf-8", INDEX)).into_response();
     }
     let mut response = (StatusCode::SEE_OTHER, [(LOCATION, "/"), (REFERRER, "no-referrer")]).into_response();
     let cookie = app.cookie().map(|value| format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict"));

@@ -1,7 +1,7 @@
 //! Messages: what was said, in ticket order. A message that waits has the turn that will take it up; it gets
 //! its final ticket when that turn starts, so a transcript never shows it between a call and its result.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::id::{MessageId, SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Part, Role};
@@ -9,6 +9,7 @@ use polyclaw_domain::prompt::Line;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
+use crate::jobs::Claim;
 use crate::tx::{Row, Tx};
 use crate::{params, sessions};
 
@@ -29,6 +30,29 @@ pub struct Message {
     pub idempotency_key: Option<String>,
     pub turn: TurnId,
     pub created_at: Millis,
+}
+
+impl Message {
+    /// A line the runtime writes for a turn: inside, with no address, until its maker says otherwise.
+    pub fn internal(id: MessageId, claim: &Claim, session_id: SessionId, now: Millis) -> Self {
+        Self {
+            id,
+            session: claim.session.clone(),
+            session_id,
+            ticket: 0,
+            role: Role::Assistant,
+            text: String::new(),
+            parts: Vec::new(),
+            origin: Origin::Agent(claim.agent.clone()),
+            channel: INTERNAL.to_owned(),
+            deliver: false,
+            address: None,
+            meta: None,
+            idempotency_key: None,
+            turn: claim.turn.clone(),
+            created_at: now,
+        }
+    }
 }
 
 pub fn insert(tx: &mut Tx<'_>, message: &Message) -> Result<()> {

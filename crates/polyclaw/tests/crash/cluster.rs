@@ -17,7 +17,7 @@ fn config(model: &str, database: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_daemons_turn_is_finished_by_the_other() {
-    let database = Cluster::of_process().fresh_database();
+    let database = Cluster::of_process().fresh_database().unwrap();
     let model = ModelServer::start();
     model.answer(|request| {
         Script::new().chunks(&format!("re: {}", request.last_user_text()), 4, Duration::from_millis(200))
@@ -43,7 +43,7 @@ async fn a_killed_daemons_turn_is_finished_by_the_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_daemons_share_the_work_and_no_session_has_two_turns() {
-    let database = Cluster::of_process().fresh_database();
+    let database = Cluster::of_process().fresh_database().unwrap();
     let model = ModelServer::start();
     model.answer(|request| {
         Script::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(20))

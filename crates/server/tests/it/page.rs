@@ -29,5 +29,8 @@ async fn a_link_with_the_token_leaves_a_cookie_that_lets_in() {
     Answer::of(call).await.ok();
     let forged = instance.bare(Method::GET, "/api/v1/sessions").header("cookie", "polyclaw_token=x");
     Answer::of(forged).await.refuses(401, "unauthorized");
-    Answer::of(instance.bare(Method::GET, "/?token=wrong")).await.refuses(401, "unauthorized");
+    let refused = instance.bare(Method::GET, "/?token=wrong").send().await.unwrap();
+    assert_eq!(refused.status(), 401);
+    assert!(refused.headers()["content-type"].to_str().unwrap().starts_with("text/html"), "the page says so");
+    assert!(refused.headers().get("set-cookie").is_none());
 }
