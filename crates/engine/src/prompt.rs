@@ -46,7 +46,9 @@ pub(crate) struct Context {
     system: String,
 }
 
-struct Rows {
+/// What a turn reads before it starts. Short histories come along with the claim.
+#[derive(Clone)]
+pub(crate) struct Rows {
     session: Session,
     spec: Option<AgentSpec>,
     compaction: Compaction,
@@ -57,13 +59,28 @@ struct Rows {
     steered: bool,
 }
 
+/// Longest history, in tickets, that is read by the thread that writes: a longer one would hold others up.
+const SHORT: i64 = 64;
+
+/// Reads a claimed turn's rows in the transaction that claims it, if they are few.
+pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
+    match sessions::uncompacted(tx, &claim.session)? <= SHORT {
+        true => read(tx, claim),
+        false => Ok(None),
+    }
+}
+
 impl Context {
     pub async fn load(engine: &Engine, claim: &Claim) -> Driven<Self> {
         let wanted = claim.clone();
         let rows = engine.db().read(move |tx| read(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
-        let Some(rows) = rows else {
-            return Err(Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string())));
-        };
+        match rows {
+            Some(rows) => Self::of(engine, claim, rows),
+            None => Err(Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string()))),
+        }
+    }
+
+    pub fn of(engine: &Engine, claim: &Claim, rows: Rows) -> Driven<Self> {
         let Some(spec) = rows.spec else {
             let sentence = format!("The agent '{}' no longer exists.", claim.agent);
             return Err(Halt::Failed { code: "unknown_agent", sentence });

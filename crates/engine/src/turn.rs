@@ -122,8 +122,7 @@ pub(crate) async fn drive(engine: &Engine, running: &Arc<Running>) {
             },
         };
         if !matches!(&lost, Error::Store(error) if error.is_transient()) || engine.is_draining() {
-            tracing::warn!(error = %lost, "a turn is left to whoever takes its lease over");
-            return;
+            return end::look(engine, running, &lost).await;
         }
         // The stored steps are still there: as soon as the database is, the turn goes on from them.
         tracing::error!(error = %lost, "the database is away, trying the turn again");
@@ -182,7 +181,10 @@ async fn stalled(engine: &Engine, running: &Running, stall_ms: u64) {
 
 async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     let claim = &running.claim;
-    let mut context = Context::load(engine, claim).await?;
+    let mut context = match running.take_rows() {
+        Some(rows) => Context::of(engine, claim, rows)?,
+        None => Context::load(engine, claim).await?,
+    };
     engine.hub.publish(
         &claim.session,
         FrameKind::Started {

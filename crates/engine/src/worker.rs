@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -13,7 +13,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{self, Claim, Claimer};
+use polyclaw_store::jobs::{self, Claim, Claimer, Renewal};
 use polyclaw_store::{events, ingress};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
+use crate::prompt::{self, Rows};
 use crate::turn;
 
 /// A turn this node is driving.
@@ -31,16 +32,23 @@ pub(crate) struct Running {
     pub cancel: Notify,
     /// When it last did something: a token, tool output, a stored step.
     progress: AtomicI64,
+    /// What was read with the claim, for the first look.
+    rows: Mutex<Option<Rows>>,
 }
 
 impl Running {
-    fn new(claim: Claim, now: Millis) -> Arc<Self> {
+    fn new(claim: Claim, rows: Option<Rows>, now: Millis) -> Arc<Self> {
         Arc::new(Self {
             claim,
             cancelled: AtomicBool::new(false),
             cancel: Notify::new(),
             progress: AtomicI64::new(now.0),
+            rows: Mutex::new(rows),
         })
+    }
+
+    pub fn take_rows(&self) -> Option<Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub fn pulse(&self, now: Millis) {
@@ -144,13 +152,13 @@ async fn fill(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> 
     };
     let claims = engine.db().write(write).await?;
     for room in rooms {
-        if claims.iter().filter(|claim| claim.lane == room.lane).count() == room.free {
+        if claims.iter().filter(|(claim, _)| claim.lane == room.lane).count() == room.free {
             lanes.full.insert(room.lane);
         }
     }
-    for claim in claims {
+    for (claim, rows) in claims {
         lanes.last.insert(claim.lane, claim.agent.clone());
-        start(engine, claim, lanes, turns);
+        start(engine, Running::new(claim, rows, engine.now()), lanes, turns);
     }
     Ok(())
 }
@@ -160,14 +168,15 @@ fn claim(
     tx: &mut polyclaw_store::Tx<'_>,
     room: &Room,
     claimer: &Claimer,
-    claims: &mut Vec<Claim>,
+    claims: &mut Vec<(Claim, Option<Rows>)>,
 ) -> polyclaw_store::Result<()> {
     let mut claimer = Claimer { last: room.last.clone(), ..claimer.clone() };
     for _ in 0..room.free {
         let Some(claim) = jobs::claim(tx, room.lane, &claimer)? else { break };
         turn::open(tx, &claim, claimer.now)?;
         claimer.last = Some(claim.agent.clone());
-        claims.push(claim);
+        let rows = prompt::read_short(tx, &claim)?;
+        claims.push((claim, rows));
     }
     Ok(())
 }
@@ -176,9 +185,8 @@ fn claimer(engine: &Engine) -> Claimer {
     Claimer { node: engine.node.clone(), now: engine.now(), lease_ms: engine.settings().lease_ms, last: None }
 }
 
-fn start(engine: &Engine, claim: Claim, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) {
-    *lanes.used.entry(claim.lane).or_default() += 1;
-    let running = Running::new(claim, engine.now());
+fn start(engine: &Engine, running: Arc<Running>, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) {
+    *lanes.used.entry(running.claim.lane).or_default() += 1;
     engine
         .running
         .lock()
@@ -213,7 +221,7 @@ async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>
     for claim in engine.db().write(write).await? {
         tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
             "going on with a turn its node left behind");
-        start(engine, claim, lanes, turns);
+        start(engine, Running::new(claim, None, engine.now()), lanes, turns);
     }
     Ok(())
 }
@@ -251,7 +259,7 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             let mut stopped = Vec::new();
             for claim in &claims {
-                if !jobs::renew(tx, claim, now, lease_ms)? || jobs::is_cancelled(tx, &claim.turn)? {
+                if jobs::renew(tx, claim, now, lease_ms)? == Renewal::Stop {
                     stopped.push(claim.turn.clone());
                 }
             }

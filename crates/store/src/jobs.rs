@@ -15,7 +15,7 @@ mod claim;
 mod end;
 
 pub(crate) use claim::earlier_lives;
-pub use claim::{Claim, Claimer, claim, holds, orphans, renew, take_over};
+pub use claim::{Claim, Claimer, Renewal, claim, holds, orphans, renew, take_over};
 pub use end::{End, end, hand_back, release};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,13 +133,6 @@ pub fn cancel(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Opti
         None => tx.query_one(QUEUED, params![session, now], |row| row.text(0))?,
     };
     Ok(turn.map(TurnId::new))
-}
-
-/// A person asked this turn to end.
-pub fn is_cancelled(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
-    Ok(tx
-        .query_one("SELECT cancel FROM jobs WHERE turn_id = $1", params![turn], |row| row.flag(0))?
-        .unwrap_or(true))
 }
 
 #[derive(Clone, Debug)]

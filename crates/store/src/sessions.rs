@@ -96,6 +96,12 @@ pub fn compaction(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Compaction> {
     Ok(tx.query_one(SQL, params![key], read)?.unwrap_or_default())
 }
 
+/// Tickets handed out since history was last folded: at least as many as there are messages to read.
+pub fn uncompacted(tx: &mut Tx<'_>, key: &SessionKey) -> Result<i64> {
+    const SQL: &str = "SELECT next_ticket - compacted_ticket FROM sessions WHERE session_key = $1";
+    Ok(tx.query_one(SQL, params![key], |row| row.int(0))?.unwrap_or(0))
+}
+
 pub fn set_compaction(tx: &mut Tx<'_>, key: &SessionKey, compaction: &Compaction) -> Result<()> {
     const SQL: &str = "UPDATE sessions SET summary = $2, compacted_ticket = $3 WHERE session_key = $1";
     tx.execute(SQL, params![key, compaction.summary.as_ref(), compaction.through]).map(drop)

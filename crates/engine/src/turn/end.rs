@@ -243,9 +243,6 @@ fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing) {
 async fn commit(engine: &Engine, last: Last) -> Result<()> {
     let stored = last.clone();
     let committed = engine.persist(move |tx| store(tx, &stored)).await;
-    if let Err(Error::Store(polyclaw_store::Error::Conflict(reason))) = &committed {
-        tracing::info!(%reason, "the end of this turn is somebody else's now");
-    }
     let next = committed?;
     if last.end.state != JobState::Steered {
         engine.reach(KillPoint::FinishCommitted).await;
@@ -321,6 +318,30 @@ fn queue_resume(
     };
     jobs::insert(tx, &job)?;
     Ok(Some(job.lane))
+}
+
+/// A turn whose end could not be stored may have ended all the same: a person's stop can meet its last commit.
+/// Then whoever waits is told what is stored. Otherwise whoever takes the lease over goes on.
+pub(super) async fn look(engine: &Engine, running: &Arc<Running>, lost: &Error) {
+    let claim = &running.claim;
+    match engine.answer(&claim.turn).await {
+        Ok(Some(answer)) => {
+            engine.hub.publish(
+                &claim.session,
+                FrameKind::Ended {
+                    turn_id: answer.turn,
+                    state: answer.state,
+                    message_id: answer.message_id,
+                    text: Some(answer.text),
+                    model: answer.model,
+                    usage: answer.usage,
+                    error_code: answer.error_code,
+                },
+            );
+            engine.wake_all();
+        }
+        _ => tracing::warn!(error = %lost, "a turn is left to whoever takes its lease over"),
+    }
 }
 
 fn publish_end(engine: &Engine, last: &Last) {

@@ -48,9 +48,15 @@ impl Subject {
         self.post(&format!("{}/v1/chat/completions", self.url), &body).await.map(drop)
     }
 
-    /// The same call straight to the model, as the daemon makes it: streamed.
-    pub async fn direct(&self) -> anyhow::Result<()> {
-        let body = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "hi" }] });
+    /// The same call straight to the model, as the daemon makes it: streamed, with as long a history.
+    pub async fn direct(&self, turns_before: usize) -> anyhow::Result<()> {
+        let mut messages = Vec::with_capacity(turns_before * 2 + 1);
+        for _ in 0..turns_before {
+            messages.push(json!({ "role": "user", "content": "hi" }));
+            messages.push(json!({ "role": "assistant", "content": "ok" }));
+        }
+        messages.push(json!({ "role": "user", "content": "hi" }));
+        let body = json!({ "model": "m", "stream": true, "messages": messages });
         let answer =
             self.client.post(format!("{}/chat/completions", self.model.url())).json(&body).send().await?;
         ensure!(answer.status().is_success(), "the model answered {}", answer.status());

@@ -120,12 +120,28 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
     tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), claimer.now], read)
 }
 
-/// Keeps a claim. `false`: it is no longer ours.
-pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Result<bool> {
-    const SQL: &str = "UPDATE jobs SET lease_until = $4
+/// What became of a claim that was to be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    Renewed,
+    /// The turn has ended: there is nothing to keep.
+    Ended,
+    /// A person asked the turn to end, or another node has it.
+    Stop,
+}
+
+pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Result<Renewal> {
+    const FIND: &str = "SELECT state, cancel FROM jobs WHERE turn_id = $1";
+    const RENEW: &str = "UPDATE jobs SET lease_until = $4
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
     let until = tx.lease_clock(now)?.plus(lease_ms);
-    Ok(tx.execute(SQL, params![&claim.turn, &claim.node, claim.attempt, until])? == 1)
+    let kept = tx.execute(RENEW, params![&claim.turn, &claim.node, claim.attempt, until])? == 1;
+    let found = tx.query_one(FIND, params![&claim.turn], |row| Ok((row.text(0)?, row.flag(1)?)))?;
+    Ok(match found {
+        Some((state, _)) if state != "running" => Renewal::Ended,
+        Some((_, false)) if kept => Renewal::Renewed,
+        _ => Renewal::Stop,
+    })
 }
 
 /// Whether this node still holds the claim: every step a turn stores asks first. The row is taken, so that a

@@ -140,7 +140,7 @@ async fn only_the_holder_of_a_claim_can_renew_or_end_it(db: Db) -> Result<()> {
     let first = claim(&db, Claimer { lease_ms: ENDED, ..claimer("one/1") }).await?.unwrap();
     let renew = |claim: &jobs::Claim, lease_ms| {
         let claim = claim.clone();
-        db.write(move |tx| jobs::renew(tx, &claim, NOW, lease_ms))
+        db.write(move |tx| Ok(jobs::renew(tx, &claim, NOW, lease_ms)? == jobs::Renewal::Renewed))
     };
     let holds = |claim: &jobs::Claim| {
         let claim = claim.clone();
