@@ -19,6 +19,18 @@ pub struct Subject {
     pub ready_after: Duration,
 }
 
+/// A request to the model, made before the clock runs.
+pub struct DirectCall(String);
+
+impl DirectCall {
+    pub fn after(turns: usize) -> Self {
+        let said = |role: &str, content: &str| json!({ "role": role, "content": content });
+        let history = (0..turns).flat_map(|_| [said("user", "hi"), said("assistant", "ok")]);
+        let messages: Vec<Value> = history.chain([said("user", "hi")]).collect();
+        Self(json!({ "model": "m", "stream": true, "messages": messages }).to_string())
+    }
+}
+
 const TOKEN: &str = "bench";
 
 impl Subject {
@@ -49,16 +61,10 @@ impl Subject {
     }
 
     /// The same call straight to the model, as the daemon makes it: streamed, with as long a history.
-    pub async fn direct(&self, turns_before: usize) -> anyhow::Result<()> {
-        let mut messages = Vec::with_capacity(turns_before * 2 + 1);
-        for _ in 0..turns_before {
-            messages.push(json!({ "role": "user", "content": "hi" }));
-            messages.push(json!({ "role": "assistant", "content": "ok" }));
-        }
-        messages.push(json!({ "role": "user", "content": "hi" }));
-        let body = json!({ "model": "m", "stream": true, "messages": messages });
-        let answer =
-            self.client.post(format!("{}/chat/completions", self.model.url())).json(&body).send().await?;
+    pub async fn direct(&self, body: &DirectCall) -> anyhow::Result<()> {
+        let request = self.client.post(format!("{}/chat/completions", self.model.url()));
+        let request = request.header("content-type", "application/json").body(body.0.clone());
+        let answer = request.send().await?;
         ensure!(answer.status().is_success(), "the model answered {}", answer.status());
         answer.bytes().await?;
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::bench::subject::Subject;
+use crate::bench::subject::{DirectCall, Subject};
 use crate::bench::{Bar, Report, Times, rate};
 
 pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
@@ -17,15 +17,16 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
 /// Direct and durable calls take turns, so that both see the same machine.
 async fn added_latency(report: &mut Report, subject: &Subject, seconds: Duration) -> anyhow::Result<()> {
     let (mut direct, mut durable) = (Times::default(), Times::default());
+    let call = DirectCall::after(0);
     for _ in 0..50 {
-        subject.direct(0).await?;
+        subject.direct(&call).await?;
         subject.turn("warm").await?;
     }
     let began = Instant::now();
     let mut n = 0;
     while began.elapsed() < seconds {
         let start = Instant::now();
-        subject.direct(0).await?;
+        subject.direct(&call).await?;
         direct.push(start.elapsed());
         // A session grows; another every 50 turns keeps the history short.
         let start = Instant::now();
@@ -52,8 +53,9 @@ async fn long_session(report: &mut Report, subject: &Subject) -> anyhow::Result<
         }
         let (mut direct, mut durable) = (Times::default(), Times::default());
         for _ in 0..20 {
+            let call = DirectCall::after(before);
             let start = Instant::now();
-            subject.direct(before).await?;
+            subject.direct(&call).await?;
             direct.push(start.elapsed());
             let start = Instant::now();
             subject.turn("long").await?;
@@ -99,11 +101,11 @@ async fn load(subject: &Arc<Subject>, callers: usize, seconds: Duration, kind: K
         .map(|n| {
             let (subject, errors) = (Arc::clone(subject), Arc::clone(&errors));
             tokio::spawn(async move {
-                let mut times = Times::default();
+                let (mut times, call) = (Times::default(), DirectCall::after(0));
                 while began.elapsed() < seconds {
                     let start = Instant::now();
                     let done = match kind {
-                        Kind::Direct => subject.direct(0).await,
+                        Kind::Direct => subject.direct(&call).await,
                         Kind::Turn => subject.turn(&format!("load-{callers}-{n}-{}", times.len() / 20)).await,
                     };
                     match done {
