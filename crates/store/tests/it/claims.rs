@@ -108,8 +108,8 @@ async fn a_held_turn_starts_only_when_released(db: Db) -> Result<()> {
     end(&db, &first, JobState::Done).await?;
     assert_eq!(next(&db).await?, None, "the end alone does not release it");
     let release = || db.write(|tx| jobs::release(tx, &key("p")));
-    assert!(release().await?);
-    assert!(!release().await?);
+    assert!(release().await?.is_some());
+    assert!(release().await?.is_none());
     let second = claim(&db, claimer("one/1")).await?.unwrap();
     assert_eq!((second.turn, second.was_held), (turn("t2"), true));
     Ok(())

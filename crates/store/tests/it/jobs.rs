@@ -74,10 +74,10 @@ async fn stopping_asks_the_running_turn_and_ends_a_queued_one(db: Db) -> Result<
     assert_eq!(stop().await?, None);
     queue(&db, vec![job("t1", "p")]).await?;
     let running = claim(&db, claimer("one/1")).await?.unwrap();
-    assert!(!db.read(|tx| jobs::is_cancelled(tx, &turn("t1"))).await?);
+    assert!(!db.read(|tx| jobs::get(tx, &turn("t1"))).await?.unwrap().cancel);
     queue(&db, vec![NewJob { held: true, ..job("t2", "p") }]).await?;
     assert_eq!(stop().await?, Some(turn("t1")));
-    assert!(db.read(|tx| jobs::is_cancelled(tx, &turn("t1"))).await?);
+    assert!(db.read(|tx| jobs::get(tx, &turn("t1"))).await?.unwrap().cancel);
     assert_eq!(db.read(|tx| jobs::get(tx, &turn("t2"))).await?.unwrap().state, JobState::Queued);
     end(&db, &running, JobState::Cancelled).await?;
     assert_eq!(stop().await?, Some(turn("t2")));
