@@ -11,8 +11,8 @@ impl Error {
     /// Stable, and documented for users.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::ReplyUrl { .. } => "channel.reply_url",
-            Self::Client(_) => "channel.client",
+            Self::ReplyUrl { .. } => "channel_reply_url",
+            Self::Client(_) => "channel_client",
         }
     }
 

@@ -29,7 +29,8 @@ fn codes() -> Vec<String> {
         for body in text.split("fn code(").skip(1) {
             let body = body.split("\n    }").next().unwrap_or_default();
             let arms = body.split("=> \"").skip(1).filter_map(|arm| arm.split('"').next());
-            codes.extend(arms.map(str::to_owned));
+            // Words only: a terminal's colours have codes too.
+            codes.extend(arms.filter(|code| code.starts_with(|c: char| c.is_ascii_lowercase())).map(str::to_owned));
         }
     }
     codes.sort();
