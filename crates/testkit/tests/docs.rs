@@ -30,7 +30,9 @@ fn codes() -> Vec<String> {
             let body = body.split("\n    }").next().unwrap_or_default();
             let arms = body.split("=> \"").skip(1).filter_map(|arm| arm.split('"').next());
             // Words only: a terminal's colours have codes too.
-            codes.extend(arms.filter(|code| code.starts_with(|c: char| c.is_ascii_lowercase())).map(str::to_owned));
+            codes.extend(
+                arms.filter(|code| code.starts_with(|c: char| c.is_ascii_lowercase())).map(str::to_owned),
+            );
         }
     }
     codes.sort();

@@ -8,7 +8,7 @@ fn from_env(name: &str, default: u64) -> u64 {
 
 #[test]
 fn whatever_dies_every_message_is_answered_once() {
-    let (first, count) = (from_env("POLYCLAW_SEED", 1), from_env("POLYCLAW_SEEDS", 10_000));
+    let (first, count) = (from_env("POLYCLAW_SEED", 1), from_env("POLYCLAW_SEEDS", 2_000));
     let totals = match simulator::run_many(first, count, 2, &|_| {}) {
         Ok(totals) => totals,
         Err(broken) => panic!("{broken}\nagain: polyclaw selftest --crash 1 --seed {}", broken.seed),

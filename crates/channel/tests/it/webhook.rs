@@ -170,7 +170,7 @@ async fn an_account_without_a_reply_url_takes_no_answers() {
 fn a_url_that_leads_nowhere_is_refused_at_the_start() {
     for url in ["", "chat.example.com/r", "ftp://chat.example.com", "file:///etc/passwd", "https://"] {
         let error = Webhook::new([("desk".to_owned(), account(url))]).unwrap_err();
-        assert_eq!(error.code(), "channel.reply_url", "{url}");
+        assert_eq!(error.code(), "channel_reply_url", "{url}");
     }
 }
 

@@ -29,7 +29,10 @@ impl PartialSchema for Spec {
             .with(|settings| settings.inline_subschemas = true)
             .into_generator()
             .into_root_schema_for::<AgentSpec>();
-        let schema = serde_json::from_value(whole.to_value());
+        let mut whole = whole.to_value();
+        // What answers is the spec and more; only what is sent must hold nothing else.
+        whole.as_object_mut().map(|schema| schema.remove("additionalProperties"));
+        let schema = serde_json::from_value(whole);
         RefOr::T(schema.unwrap_or_else(|_| Schema::Object(Object::new())))
     }
 }

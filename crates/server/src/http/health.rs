@@ -34,6 +34,7 @@ struct Store {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = BackgroundLoop)]
 struct Task {
     task: &'static str,
     /// `running`, `restarting` or `stopped`.

@@ -90,6 +90,7 @@ pub struct Backlog {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = InterruptedTask)]
 pub struct Task {
     /// The message that began it.
     #[schema(value_type = String)]

@@ -109,7 +109,9 @@ async fn plan(db: &Db, body: Body) -> Result<String> {
 /// A partial index over what is alive may be walked whole; a table may not.
 fn scans_a_table(line: &str) -> bool {
     let scanned = line.trim().strip_prefix("SCAN ").unwrap_or_default();
-    let virtual_rows = ["ready", "heads", "p0", "p1", "p2", "p3", "CONSTANT ROW", "("].iter().any(|name| scanned.starts_with(name));
+    let virtual_rows = ["ready", "heads", "p0", "p1", "p2", "p3", "CONSTANT ROW", "("]
+        .iter()
+        .any(|name| scanned.starts_with(name));
     !(scanned.is_empty() || virtual_rows || scanned.contains("USING INDEX") || scanned.contains("COVERING"))
 }
 
