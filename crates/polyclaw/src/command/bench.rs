@@ -15,12 +15,13 @@ use crate::cli::Context;
   polyclaw bench ingress    durably accepted messages per second
   polyclaw bench store      small transactions per second
   polyclaw bench start      start to ready, memory, size
+  polyclaw bench soak --seconds 300
   polyclaw bench all --json for machines")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
     /// Seconds each measurement lasts.
-    #[arg(long, global = true, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=120))]
+    #[arg(long, global = true, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
 }
 
@@ -34,7 +35,9 @@ enum What {
     Store,
     /// Start, memory and size.
     Start,
-    /// Everything.
+    /// 500 sessions at once for as long as you say.
+    Soak,
+    /// Everything but the soak.
     All,
 }
 
@@ -56,6 +59,9 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     }
     if matches!(args.what, What::Ingress | What::All) {
         bench::ingress::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Soak) {
+        bench::soak::run(&mut report, seconds).await?;
     }
     if matches!(args.what, What::Turns | What::All) {
         bench::turns::run(&mut report, seconds).await?;
