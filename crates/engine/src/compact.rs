@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::core::Engine;
 use crate::prompt::Context;
-use crate::turn::{Driven, Halt, event, lost};
+use crate::turn::{Driven, Halt, check_claim, event, lost};
 use crate::worker::Running;
 
 impl Context {
@@ -59,6 +59,7 @@ impl Context {
         let (claim, compaction, now, model) =
             (running.claim.clone(), compaction.clone(), engine.now(), model.to_owned());
         let write = move |tx: &mut Tx<'_>| {
+            check_claim(tx, &claim)?;
             sessions::set_compaction(tx, &claim.session, &compaction)?;
             let call = usage::Call {
                 session: &claim.session,

@@ -17,37 +17,41 @@ use tokio::task::JoinSet;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::worker::family;
+use crate::worker::{family, later};
 
 /// Parts under way at once; parts of one session always go one after the other.
 const PARALLEL: usize = 16;
 /// A send that has no answer after this long is unknown.
 const SEND_MS: u64 = 30_000;
 
+/// Never returns an error while sends are under way: leaving the loop would drop them in mid-request.
 pub(crate) async fn deliver(engine: &Engine) -> Result<()> {
-    recover(engine, true).await?;
     let mut sends = JoinSet::new();
+    while later(engine, recover(engine, true).await).await {}
     loop {
         if engine.is_draining() {
             while sends.join_next().await.is_some() {}
             return Ok(());
         }
-        let room = PARALLEL - sends.len();
-        for parcel in due(engine, room).await? {
-            let engine = engine.clone();
-            sends.spawn(async move { send(&engine, parcel).await });
-        }
-        let pause = until_due(engine).await?;
+        let begun = begin_due(engine, &mut sends).await;
+        later(engine, begun).await;
+        let pause = until_due(engine).await.unwrap_or(Duration::from_secs(1));
         tokio::select! {
             () = engine.outbox_wake.notified() => {}
             Some(_) = sends.join_next(), if !sends.is_empty() => {}
             () = tokio::time::sleep(pause) => {
-                if engine.db().is_shared() {
-                    recover(engine, false).await?;
-                }
+                later(engine, recover(engine, false).await).await;
             }
         }
     }
+}
+
+async fn begin_due(engine: &Engine, sends: &mut JoinSet<()>) -> Result<()> {
+    for parcel in due(engine, PARALLEL - sends.len()).await? {
+        let engine = engine.clone();
+        sends.spawn(async move { send(&engine, parcel).await });
+    }
+    Ok(())
 }
 
 async fn due(engine: &Engine, room: usize) -> Result<Vec<Parcel>> {

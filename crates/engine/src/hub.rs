@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 
 /// Frames kept for replay, over all sessions.
 const KEPT: usize = 8192;
+/// Bytes of text they may hold together: long messages and replies are frames too.
+const KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// Frames a reader may be behind before it is told so and let go.
 const BEHIND: usize = 1024;
 
@@ -106,7 +108,36 @@ struct State {
     seq: u64,
     counters: Counters,
     kept: VecDeque<Arc<Frame>>,
+    kept_bytes: usize,
     watchers: HashMap<SessionKey, Vec<mpsc::Sender<Arc<Frame>>>>,
+}
+
+impl State {
+    fn keep(&mut self, frame: Arc<Frame>) {
+        self.kept_bytes += frame.kind.bytes();
+        self.kept.push_back(frame);
+        while self.kept.len() > KEPT || self.kept_bytes > KEPT_BYTES {
+            let Some(oldest) = self.kept.pop_front() else { return };
+            self.kept_bytes -= oldest.kind.bytes();
+        }
+    }
+}
+
+impl FrameKind {
+    /// What its text weighs; the rest is small.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Accepted { text, .. } | Self::Delta { text, .. } | Self::Reasoning { text, .. } => {
+                text.len()
+            }
+            Self::ToolOutput { text, .. } | Self::ToolEnded { text, .. } => text.len(),
+            Self::Ended { text, .. } => text.as_ref().map_or(0, String::len),
+            Self::ToolStarted { arguments, .. } | Self::ApprovalAsked { arguments, .. } => {
+                arguments.to_string().len()
+            }
+            _ => 0,
+        }
+    }
 }
 
 /// A reader's end. `None` from `recv` means it fell too far behind, or the hub is gone.
@@ -133,10 +164,7 @@ impl Hub {
         state.seq += 1;
         state.counters.count(&kind);
         let frame = Arc::new(Frame { seq: state.seq, session_key: session.clone(), kind });
-        if state.kept.len() == KEPT {
-            state.kept.pop_front();
-        }
-        state.kept.push_back(Arc::clone(&frame));
+        state.keep(Arc::clone(&frame));
         if let Some(watchers) = state.watchers.get_mut(session) {
             watchers.retain(|watcher| watcher.try_send(Arc::clone(&frame)).is_ok());
             if watchers.is_empty() {
@@ -232,6 +260,21 @@ mod tests {
         assert_eq!(got, BEHIND);
         assert!(matches!(watch.frames.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
         assert!(hub.lock().watchers.is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_in_bytes_too() {
+        let hub = Hub::default();
+        for n in 0..100 {
+            let text = "x".repeat(1_000_000);
+            hub.publish(&key("a"), FrameKind::Delta { turn_id: TurnId::new(n.to_string()), text });
+        }
+        let state = hub.lock();
+        assert!(
+            state.kept_bytes <= KEPT_BYTES && (10..20).contains(&state.kept.len()),
+            "{}",
+            state.kept.len()
+        );
     }
 
     #[test]

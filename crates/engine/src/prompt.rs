@@ -23,6 +23,7 @@ use crate::settings::Settings;
 use crate::turn::{Driven, Halt};
 
 pub(crate) struct Context {
+    pub agent_is_gone: bool,
     pub session: Session,
     pub spec: AgentSpec,
     pub candidates: Vec<ModelRef>,
@@ -81,10 +82,9 @@ impl Context {
     }
 
     pub fn of(engine: &Engine, claim: &Claim, rows: Rows) -> Driven<Self> {
-        let Some(spec) = rows.spec else {
-            let sentence = format!("The agent '{}' no longer exists.", claim.agent);
-            return Err(Halt::Failed { code: "unknown_agent", sentence });
-        };
+        // A turn whose agent is gone still needs an end that is told.
+        let agent_is_gone = rows.spec.is_none();
+        let spec = rows.spec.unwrap_or_else(|| AgentSpec::named(claim.agent.clone()));
         let settings = engine.settings();
         let scope = scope(&settings, claim, &spec, &rows.stored, &rows.begun);
         let tools =
@@ -92,6 +92,7 @@ impl Context {
         let client_tools = client_tools(&rows.stored);
         let nonce = engine.ports.ids.nonce();
         Ok(Self {
+            agent_is_gone,
             candidates: candidates(&settings, &rows.session, &spec),
             tools: tools.collect(),
             client_tools,

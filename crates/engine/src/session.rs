@@ -62,6 +62,9 @@ impl Engine {
         if let Some(turn) = &stopped.turn {
             self.end_locally(key, turn);
         }
+        if stopped.interrupted_tasks > 0 {
+            self.hub.publish(key, FrameKind::Changed);
+        }
         Ok(stopped)
     }
 

@@ -29,6 +29,8 @@ mod end;
 mod model;
 mod tool;
 
+pub(crate) use model::check_claim;
+
 /// How a turn ended early.
 pub(crate) enum Halt {
     /// The claim is no longer ours, or the database gave up: whoever holds it next goes on.
@@ -185,6 +187,10 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         Some(rows) => Context::of(engine, claim, rows)?,
         None => Context::load(engine, claim).await?,
     };
+    if context.agent_is_gone {
+        let sentence = format!("The agent '{}' no longer exists.", claim.agent);
+        return Err(Halt::Failed { code: "unknown_agent", sentence });
+    }
     engine.hub.publish(
         &claim.session,
         FrameKind::Started {

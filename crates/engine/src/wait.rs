@@ -13,6 +13,9 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::{FrameKind, Watch};
 
+/// How long a waiter trusts that it will be woken.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
 /// The answer of a finished turn.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -69,8 +72,11 @@ impl Engine {
             return Ok(Some(answer));
         }
         loop {
-            match tokio::time::timeout_at(deadline, watch.recv()).await {
-                Err(_) => return Ok(None),
+            // A wake-up of another node may be lost: now and then the database is asked anyway.
+            let look_at = deadline.min(tokio::time::Instant::now() + LOOK_AGAIN);
+            match tokio::time::timeout_at(look_at, watch.recv()).await {
+                Err(_) if look_at == deadline => return Ok(None),
+                Err(_) => {}
                 Ok(Some(frame)) if !matches!(frame.kind, FrameKind::Ended { .. } | FrameKind::Changed) => {
                     continue;
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::id::AgentId;
+use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -74,19 +74,22 @@ struct Lanes {
     full: HashSet<Lane>,
 }
 
+/// Never returns an error while turns run: leaving the loop would drop them.
 pub(crate) async fn work(engine: &Engine) -> Result<()> {
     let mut lanes = Lanes::default();
     let mut turns: JoinSet<Lane> = JoinSet::new();
-    take_over(engine, &mut lanes, &mut turns).await?;
-    engine.wake_all();
+    let look_around = Duration::from_secs(if engine.db().is_shared() { 1 } else { 10 });
+    let mut orphans = true;
     loop {
+        if std::mem::take(&mut orphans) {
+            let taken = take_over(engine, &mut lanes, &mut turns).await;
+            orphans = later(engine, taken).await;
+            engine.wake_all();
+        }
         tokio::select! {
             () = engine.jobs_wake.notified() => {}
             Some(ended) = turns.join_next() => lanes.free(engine, ended),
-            () = tokio::time::sleep(Duration::from_secs(1)), if engine.db().is_shared() => {
-                take_over(engine, &mut lanes, &mut turns).await?;
-                engine.wake_all();
-            }
+            () = tokio::time::sleep(look_around) => orphans = true,
         }
         while let Some(ended) = turns.try_join_next() {
             lanes.free(engine, ended);
@@ -95,8 +98,18 @@ pub(crate) async fn work(engine: &Engine) -> Result<()> {
             while turns.join_next().await.is_some() {}
             return Ok(());
         }
-        fill(engine, &mut lanes, &mut turns).await?;
+        let filled = fill(engine, &mut lanes, &mut turns).await;
+        later(engine, filled).await;
     }
+}
+
+/// Waits a moment after an error, which is in the database's hands; says whether to try again.
+pub(crate) async fn later(engine: &Engine, outcome: Result<()>) -> bool {
+    let Err(error) = outcome else { return false };
+    tracing::error!(%error, "the database refuses, trying again");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    engine.wake_all();
+    true
 }
 
 impl Lanes {
@@ -208,9 +221,12 @@ fn start(engine: &Engine, running: Arc<Running>, lanes: &mut Lanes, turns: &mut 
 async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
     let claimer = claimer(engine);
     let family = family(engine);
+    let driven: HashSet<TurnId> =
+        engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         let mut taken = Vec::new();
-        for (turn, _) in jobs::orphans(tx, &claimer.node, family.as_deref(), claimer.now)? {
+        let orphans = jobs::orphans(tx, &claimer.node, family.as_deref(), claimer.now)?;
+        for (turn, _) in orphans.into_iter().filter(|(turn, _)| !driven.contains(turn)) {
             if let Some(claim) = jobs::take_over(tx, &turn, &claimer, family.as_deref())? {
                 events::record(tx, &taken_over(&claim), claimer.now)?;
                 taken.push(claim);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::net::TcpListener;
 
 use polyclaw_domain::config::{self, Config};
@@ -50,7 +51,11 @@ fn setup(instance: &Instance) -> Setup {
     let gateway = &instance.config.gateway;
     let mut allowed_hosts = gateway.allowed_hosts.clone();
     if !gateway.bind.is_loopback() && !gateway.bind.is_unspecified() {
-        allowed_hosts.push(gateway.bind.to_string());
+        // As a browser writes it: an IPv6 address stands in brackets.
+        allowed_hosts.push(match gateway.bind {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        });
     }
     Setup {
         engine: instance.engine.clone(),

@@ -85,7 +85,10 @@ impl Follow {
                 continue;
             }
             match tokio::time::timeout(QUIET, self.watch.recv()).await {
-                Err(_) => return Some(Piece::Quiet),
+                Err(_) => {
+                    self.look = true;
+                    return Some(Piece::Quiet);
+                }
                 Ok(Some(frame)) => {
                     if let Some(text) = self.take(&frame).await {
                         return Some(Piece::Text(text));
@@ -122,7 +125,8 @@ impl Follow {
                     None => self.look_up().await,
                 },
             },
-            FrameKind::Changed => {
+            // The end of another turn may be the end of this task: its start may have been missed.
+            FrameKind::Ended { .. } | FrameKind::Changed => {
                 self.look = true;
                 None
             }

@@ -77,6 +77,13 @@ pub fn decide(
 }
 
 /// Open questions, the first to expire first.
+/// Closes the questions of a turn that has ended: nothing waits for their answer any more.
+pub fn close(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE approvals SET state = 'expired', decided_at = $2
+        WHERE turn_id = $1 AND state = 'pending'";
+    tx.execute(SQL, params![turn, now]).map(drop)
+}
+
 pub fn pending(tx: &mut Tx<'_>) -> Result<Vec<Approval>> {
     tx.query(select!("WHERE state = 'pending' ORDER BY expires_at, id"), &[], read)
 }

@@ -38,3 +38,10 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str, begun: Begun, now: M
     let state = if begun == Begun::Run { "done" } else { "unknown" };
     tx.execute(SQL, params![turn, call_id, state, now]).map(drop)
 }
+
+/// Calls of a turn that were started, must not be repeated and have no result: nobody knows what they did.
+pub fn in_doubt(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<String>> {
+    const SQL: &str = "SELECT call_id FROM intents
+        WHERE turn_id = $1 AND state = 'intent' AND effect = 'effect'";
+    tx.query(SQL, params![turn], |row| row.text(0))
+}

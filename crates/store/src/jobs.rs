@@ -84,7 +84,8 @@ pub fn insert(tx: &mut Tx<'_>, job: &NewJob) -> Result<()> {
 /// Adds one more input to a turn that has not started.
 pub fn join(tx: &mut Tx<'_>, turn: &TurnId, steers: bool, lane: Lane, priority: Priority) -> Result<()> {
     // A person's message takes the turn into its own lane.
-    const SQL: &str = "UPDATE jobs SET inputs = inputs + 1,
+    // A turn that only was to fold history has something to answer now.
+    const SQL: &str = "UPDATE jobs SET inputs = inputs + 1, kind = 'turn',
           steers = CASE WHEN $2 = 1 THEN 1 ELSE steers END,
           lane = CASE WHEN $2 = 1 THEN $3 ELSE lane END,
           priority = CASE WHEN $4 < priority THEN $4 ELSE priority END

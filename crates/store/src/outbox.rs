@@ -118,8 +118,8 @@ pub fn settle(tx: &mut Tx<'_>, id: &OutboxId, outcome: &Outcome, now: Millis) ->
 /// transaction, so that a sender that was only slow can not settle one in between.
 pub fn orphans(tx: &mut Tx<'_>, node: &NodeId, family: Option<&str>, now: Millis) -> Result<Vec<Parcel>> {
     const SQL: &str = select!(
-        "WHERE o.state = 'sending' AND o.node <> $1
-           AND (o.lease_until < $2 OR substr(o.node, 1, length($3)) = $3) ORDER BY o.lease_until /* skip locked */"
+        "WHERE o.state = 'sending'
+           AND (o.lease_until < $2 OR o.node <> $1 AND substr(o.node, 1, length($3)) = $3) ORDER BY o.lease_until /* skip locked */"
     );
     let now = tx.lease_clock(now)?;
     let earlier = earlier_lives(family);

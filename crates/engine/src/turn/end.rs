@@ -9,6 +9,7 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{MessageId, OutboxId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::message::Part;
 use polyclaw_domain::provider::Reply;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
@@ -16,13 +17,14 @@ use polyclaw_domain::turn::Stop;
 use polyclaw_store::jobs::{Claim, End, Kind, NewJob};
 use polyclaw_store::messages::Message;
 use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, backlog, events, jobs, sessions, usage};
+use polyclaw_store::{Tx, approvals, backlog, events, intents, jobs, sessions, usage};
 use serde_json::json;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::prompt::Context;
+use crate::turn::tool::OUTCOME_UNKNOWN;
 use crate::turn::{Driven, Halt, append, event, lost, open_calls, result_message, step_message, stop_code};
 use crate::worker::Running;
 
@@ -86,6 +88,7 @@ pub(super) async fn give_way(
 ) -> Driven<()> {
     let mut last = last(engine, running, context, JobState::Steered);
     skip(engine, context, &mut last, skipped.iter(), "Skipped: a newer message of the user goes first.");
+    doubt(engine, &mut last).await?;
     last.tokens = context.tokens(&running.claim.turn);
     let data = json!({ "skipped_calls": skipped.len(), "tasks": last.tokens.len() });
     last.events.push(event(&running.claim, EventKind::TurnSteered, data));
@@ -126,8 +129,28 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
     };
     let mut last = last(engine, running, &context, state);
     skip(engine, &context, &mut last, open_calls(&context.stored).iter(), "Not run: the turn ended before.");
+    if let Err(Halt::Lost(error)) = doubt(engine, &mut last).await {
+        return Err(error);
+    }
     fail(engine, &context, &mut last, code, sentence);
     commit(engine, last).await
+}
+
+/// A call that was started, must not be repeated and has no result was not "not run": its outcome is unknown.
+async fn doubt(engine: &Engine, last: &mut Last) -> Driven<()> {
+    let turn = last.claim.turn.clone();
+    let read = engine.db().read(move |tx| intents::in_doubt(tx, &turn)).await;
+    let doubtful = read.map_err(|error| Halt::Lost(error.into()))?;
+    for step in &mut last.steps {
+        let is_in_doubt = step
+            .parts
+            .iter()
+            .any(|part| matches!(part, Part::ToolResult { call_id, .. } if doubtful.contains(call_id)));
+        if is_in_doubt {
+            step.text = OUTCOME_UNKNOWN.to_owned();
+        }
+    }
+    Ok(())
 }
 
 fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) -> Last {
@@ -270,6 +293,9 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Option<Lane>> {
             usage: *spent,
         };
         usage::record(tx, &call, last.now)?;
+    }
+    if last.end.state != JobState::Done {
+        approvals::close(tx, &last.claim.turn, last.now)?;
     }
     for parcel in &last.parcels {
         outbox::push(tx, parcel)?;

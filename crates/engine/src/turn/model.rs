@@ -113,7 +113,7 @@ async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply
 }
 
 /// A node that lost its claim must not write another line into the transcript.
-pub(super) fn check_claim(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<()> {
+pub(crate) fn check_claim(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<()> {
     match jobs::holds(tx, claim)? {
         true => Ok(()),
         false => Err(polyclaw_store::Error::Conflict(format!("turn {} was taken over", claim.turn))),

@@ -18,6 +18,9 @@ use crate::turn::model::check_claim;
 use crate::turn::{Driven, append, event, lost, result_message};
 use crate::worker::Running;
 
+pub(super) const OUTCOME_UNKNOWN: &str = "This call was cut off while it ran. Whether it took effect is unknown; it was \
+not run again. Check before repeating it.";
+
 /// Runs a call and stores its result. Says whether a newer message of a person waits.
 pub(super) async fn run(
     engine: &Engine,
@@ -76,10 +79,7 @@ async fn perform(
     let claim = &running.claim;
     if begun == Begun::Unknown {
         engine.record(event(claim, EventKind::TurnTakenOver, json!({ "unknown_outcome": call.name }))).await;
-        return ToolOutcome::error(
-            "The process ended while this call was running. Whether it took effect is unknown; it was not run \
-             again. Check before repeating it.",
-        );
+        return ToolOutcome::error(OUTCOME_UNKNOWN);
     }
     engine.hub.publish(
         &claim.session,

@@ -124,3 +124,23 @@ async fn old_history_is_folded_before_the_context_is_full() {
     assert!(first.contains("they talked about numbers"));
     assert_eq!(world.transcript("me").await.len(), 40, "nothing is deleted");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_agent_is_gone_ends_and_says_so() {
+    let world = World::new().await;
+    world.says("hello").await;
+    let gone = polyclaw_domain::id::AgentId::main();
+    world.engine.db().write(move |tx| polyclaw_store::agents::delete(tx, &gone)).await.unwrap();
+    let answer = world.says("still there?").await;
+    assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("unknown_agent")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_was_cut_off_is_unknown_not_unrun() {
+    let model = Scripted::new(|_| vec![Line::Call("hang".into(), json!({}))]);
+    let world = World::with(model).await;
+    world.ground.tools.add("hang", Effect::Effect, Consent::NotNeeded, |_| Box::pin(std::future::pending()));
+    world.says("go").await;
+    let transcript = glance(&world.transcript("me").await);
+    assert!(transcript[2].contains("Whether it took effect is unknown"), "{transcript:?}");
+}

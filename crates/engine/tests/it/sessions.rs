@@ -107,3 +107,13 @@ async fn a_session_that_works_is_not_deleted() {
     world.engine.delete_session(&key).await.unwrap();
     assert!(matches!(world.engine.session(&key).await, Err(Error::UnknownSession(_))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_meets_a_waiting_compaction_is_answered() {
+    let world = World::new().await;
+    world.says("one").await;
+    let key = World::key("me");
+    world.engine.compact(&key).await.unwrap();
+    let accepted = world.sends("me", "two").await.unwrap();
+    assert_eq!(world.answer(&accepted).await.text, "echo: two");
+}

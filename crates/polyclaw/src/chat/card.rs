@@ -95,9 +95,10 @@ fn ask(question: &Question) -> Vec<Line<'static>> {
         Span::styled("? ", Style::new().fg(color).bold()),
         Span::raw(format!("{} wants to run", plain(&question.tool))).bold(),
     ])];
-    let arguments = short(&question.arguments);
+    // Whole, however long: nobody can agree to what is not shown.
     lines.extend(
-        arguments
+        question
+            .arguments
             .lines()
             .map(|line| Line::styled(format!("  {}", plain(line)), Style::new().fg(Color::Cyan))),
     );

@@ -161,7 +161,8 @@ pub fn orphans(
     now: Millis,
 ) -> Result<Vec<(TurnId, SessionKey)>> {
     const SQL: &str = "SELECT turn_id, session_key FROM jobs
-        WHERE state = 'running' AND node <> $1 AND (lease_until < $2 OR substr(node, 1, length($3)) = $3)
+        WHERE state = 'running'
+          AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)
         ORDER BY lane, agent_id, started_at LIMIT 64";
     let now = tx.lease_clock(now)?;
     let earlier = earlier_lives(family);
@@ -182,8 +183,8 @@ pub fn take_over(
     family: Option<&str>,
 ) -> Result<Option<Claim>> {
     const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1
-        WHERE turn_id = $1 AND state = 'running' AND node <> $2
-          AND (lease_until < $4 OR substr(node, 1, length($5)) = $5)
+        WHERE turn_id = $1 AND state = 'running'
+          AND (lease_until < $4 OR node <> $2 AND substr(node, 1, length($5)) = $5)
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop, trace_id";
     let now = tx.lease_clock(claimer.now)?;
     let earlier = earlier_lives(family);
