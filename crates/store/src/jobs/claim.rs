@@ -117,7 +117,8 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
         WHERE seq = $1 AND state = 'queued' AND held = 0
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop, trace_id";
     let now = tx.lease_clock(claimer.now)?;
-    tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), claimer.now], read)
+    // The clock of the transaction, so that a turn never seems to start before the one it waited for has ended.
+    tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), now], read)
 }
 
 /// What became of a claim that was to be renewed.
