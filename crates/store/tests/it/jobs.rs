@@ -106,7 +106,9 @@ async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
     assert_eq!((stored.model.as_deref(), stored.reply), (Some("m"), Some(MessageId::new("r"))));
     assert_eq!(stored.error_code.as_deref(), Some("stalled"));
     assert_eq!(stored.error.as_deref(), Some("no token for 120 s"));
-    assert_eq!((stored.started_at, stored.ended_at), (Some(NOW), Some(NOW.plus(9))));
+    // PostgreSQL starts a turn by its own clock.
+    assert!(stored.started_at.is_some());
+    assert_eq!(stored.ended_at, Some(NOW.plus(9)));
     Ok(())
 }
 
