@@ -7,7 +7,7 @@ use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Role};
 use polyclaw_domain::provider::Usage;
-use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{self, Claim, Claimer, End, Kind, NewJob};
 use polyclaw_store::messages::Message;
@@ -36,24 +36,7 @@ pub fn address() -> Address {
 }
 
 pub fn session(peer: &str) -> Session {
-    Session {
-        key: key(peer),
-        id: SessionId::new(format!("{peer}-1")),
-        agent: AgentId::main(),
-        active_agent: AgentId::main(),
-        model_override: None,
-        delivers: true,
-        sends: true,
-        owner: None,
-        lane: Lane::Main,
-        spawn_depth: 0,
-        delegation_depth: 0,
-        address: None,
-        status: Status::Active,
-        title: None,
-        created_at: NOW,
-        updated_at: NOW,
-    }
+    Session::begun(key(peer), SessionId::new(format!("{peer}-1")), AgentId::main(), NOW)
 }
 
 pub fn message(id: &str, peer: &str, ticket: i64, of: &str) -> Message {
