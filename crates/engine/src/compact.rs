@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::core::Engine;
 use crate::prompt::Context;
-use crate::turn::{Driven, Halt, check_claim, event, lost};
+use crate::turn::{Driven, Halt, check_claim, event, lost, unless_stopping};
 use crate::worker::Running;
 
 impl Context {
@@ -56,11 +56,16 @@ impl Context {
         compaction: &Compaction,
         (model, spent): (&str, polyclaw_domain::provider::Usage),
     ) -> Driven<()> {
-        let (claim, compaction, now, model) =
-            (running.claim.clone(), compaction.clone(), engine.now(), model.to_owned());
+        let (claim, id, compaction, now, model) = (
+            running.claim.clone(),
+            self.session_id.clone(),
+            compaction.clone(),
+            engine.now(),
+            model.to_owned(),
+        );
         let write = move |tx: &mut Tx<'_>| {
-            check_claim(tx, &claim)?;
-            sessions::set_compaction(tx, &claim.session, &compaction)?;
+            sessions::set_compaction(tx, &claim.session, &id, &compaction)?;
+            let hold = check_claim(tx, &claim)?;
             let call = usage::Call {
                 session: &claim.session,
                 turn: &claim.turn,
@@ -70,8 +75,9 @@ impl Context {
             };
             usage::record(tx, &call, now)?;
             let data = json!({ "through_ticket": compaction.through });
-            events::record(tx, &event(&claim, EventKind::SessionCompacted, data), now)
+            events::record(tx, &event(&claim, EventKind::SessionCompacted, data), now)?;
+            Ok(hold)
         };
-        lost(engine.persist(write).await)
+        unless_stopping(lost(engine.persist(write).await)?)
     }
 }

@@ -28,6 +28,8 @@ pub enum Error {
     KeyTooLong(usize, usize),
     #[error("{0} messages already wait in this session: nothing more is taken until one is answered")]
     BacklogFull(usize),
+    #[error("this message was taken before, and its session has been deleted since")]
+    Deleted,
     #[error("{0}")]
     Relay(#[from] Refusal),
     #[error("{0}")]
@@ -63,6 +65,7 @@ impl Error {
             Self::TooLong(..) => "message_too_long",
             Self::KeyTooLong(..) => "key_too_long",
             Self::BacklogFull(_) => "backlog_full",
+            Self::Deleted => "session_deleted",
             Self::Relay(refusal) => refusal.code(),
             Self::NotNow(_) => "not_now",
             Self::Draining => "shutting_down",
@@ -76,7 +79,7 @@ impl Error {
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
-            Self::NotNow(_) => Action::Conflict,
+            Self::NotNow(_) | Self::Deleted => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
             Self::Store(error) if error.is_transient() => Action::Retry,
             Self::Store(_) => Action::Alarm,

@@ -116,6 +116,8 @@ struct Fresh {
 enum Refused {
     UnknownAgent,
     Full,
+    /// It was taken before, and its session deleted since.
+    Deleted,
     Relay(relay::Refusal),
 }
 
@@ -194,6 +196,7 @@ impl Engine {
         let error = match refused {
             Refused::UnknownAgent => Error::UnknownAgent(inbound.agent.to_string()),
             Refused::Full => Error::BacklogFull(MAX_WAITING),
+            Refused::Deleted => Error::Deleted,
             Refused::Relay(refusal) => Error::Relay(refusal),
         };
         let event = Event {
@@ -211,7 +214,7 @@ impl Engine {
 
 fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, budget: u32) -> polyclaw_store::Result<Verdict> {
     if let Some(earlier) = find_duplicate(tx, inbound)? {
-        return Ok(Ok(earlier));
+        return Ok(earlier);
     }
     if let Some(relayed) = &inbound.relayed {
         let automatic_turns = ingress::automatic_turns(tx, &relayed.trace)?;
@@ -259,7 +262,7 @@ fn has_message(inbound: &Inbound) -> bool {
     inbound.tool_results.is_empty() || !inbound.text.trim().is_empty() || !inbound.parts.is_empty()
 }
 
-fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<Option<Accepted>> {
+fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<Option<Verdict>> {
     let by_platform = match &inbound.platform_id {
         Some(id) => ingress::find(tx, &inbound.address, id)?,
         None => None,
@@ -269,14 +272,15 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
         None => None,
     };
     let Some(id) = by_platform.or(by_key) else { return Ok(None) };
-    Ok(messages::get(tx, &id)?.map(|message| Accepted {
+    let Some(message) = messages::get(tx, &id)? else { return Ok(Some(Err(Refused::Deleted))) };
+    Ok(Some(Ok(Accepted {
         message_id: message.id,
         session_key: message.session,
         turn_id: message.turn,
         duplicate: true,
         waiting: false,
         lane: Lane::Main,
-    }))
+    })))
 }
 
 fn open_session(

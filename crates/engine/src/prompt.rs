@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::id::TurnId;
+use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::message::{Part, Role, calls};
 use polyclaw_domain::prompt::{self, Line};
 use polyclaw_domain::provider::{ModelRef, Prompt, Reply, Usage};
 use polyclaw_domain::session::Session;
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolOutcome, ToolScope, ToolSpec};
+use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec};
 use polyclaw_domain::turn::Step;
 use polyclaw_store::backlog::Waiting;
 use polyclaw_store::jobs::Claim;
@@ -25,6 +25,8 @@ use crate::turn::{Driven, Halt};
 pub(crate) struct Context {
     pub agent_is_gone: bool,
     pub session: Session,
+    /// The conversation this turn belongs to; its session may have begun another since.
+    pub session_id: SessionId,
     pub spec: AgentSpec,
     pub candidates: Vec<ModelRef>,
     pub scope: ToolScope,
@@ -51,6 +53,7 @@ pub(crate) struct Context {
 #[derive(Clone)]
 pub(crate) struct Rows {
     session: Session,
+    session_id: SessionId,
     spec: Option<AgentSpec>,
     compaction: Compaction,
     lines: Vec<Line>,
@@ -98,6 +101,7 @@ impl Context {
             client_tools,
             system: system_prompt(&spec, instructions(&rows.stored), &nonce),
             session: rows.session,
+            session_id: rows.session_id,
             spec,
             scope,
             compaction: rows.compaction,
@@ -165,6 +169,16 @@ impl Context {
         }
     }
 
+    /// The caller of this turn runs this tool itself.
+    pub fn is_for_client(&self, call: &ToolCall) -> bool {
+        self.client_tools.iter().any(|tool| tool.name == call.name)
+    }
+
+    /// What the model last asked for.
+    pub fn last_step(&self) -> Option<&Message> {
+        self.stored.iter().rev().find(|message| message.role == Role::Assistant)
+    }
+
     pub fn push(&mut self, step: Message) {
         self.lines.push(Line {
             ticket: step.ticket,
@@ -188,15 +202,17 @@ fn read(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> 
     let spec = agents::get(tx, &claim.agent)?.map(|stored| stored.spec);
     let compaction = sessions::compaction(tx, &claim.session)?;
     let queued = jobs::load(tx, &claim.session)?.queued;
-    let lines = messages::history(tx, &claim.session, compaction.through, queued.as_ref())?;
     let stored = messages::of_turn(tx, &claim.turn)?;
+    let session_id = stored.first().map_or_else(|| session.id.clone(), |own| own.session_id.clone());
+    let conversation = (&claim.session, &session_id);
+    let lines = messages::history(tx, conversation, compaction.through, queued.as_ref())?;
     let taken = backlog::taken_by(tx, &claim.turn)?;
     let mut begun = Vec::new();
     for row in &taken {
         begun.extend(messages::get(tx, &row.task.token.message_id)?);
     }
     let steered = jobs::is_steered(tx, &claim.session)?;
-    Ok(Some(Rows { session, spec, compaction, lines, stored, taken, begun, steered }))
+    Ok(Some(Rows { session, session_id, spec, compaction, lines, stored, taken, begun, steered }))
 }
 
 fn step(message: &Message) -> Option<Step> {

@@ -1,7 +1,6 @@
 //! What people do with a session besides talking: stop, start anew, switch agent or model, compact, delete.
 
 use std::sync::PoisonError;
-use std::time::Duration;
 
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{AgentId, SessionId, TraceId, TurnId};
@@ -54,49 +53,46 @@ impl Engine {
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             sessions::take_tickets(tx, &wanted, 0, now)?;
             let interrupted_tasks = backlog::cancel(tx, &wanted)?;
-            let turn = jobs::cancel(tx, &wanted, now)?;
+            let running = jobs::stop(tx, &wanted)?;
+            let queued = match running {
+                Some(_) => None,
+                None => jobs::cancel_queued(tx, &wanted, now)?,
+            };
             tx.notify(&format!("session {wanted}"))?;
-            Ok(Stopped { turn, interrupted_tasks })
+            Ok((running, queued, interrupted_tasks))
         };
-        let stopped = self.db().write(write).await?;
-        if let Some(turn) = &stopped.turn {
-            self.end_locally(key, turn);
+        let (running, queued, interrupted_tasks) = self.db().write(write).await?;
+        if let Some(turn) = &running {
+            self.stop_here(turn);
         }
-        if stopped.interrupted_tasks > 0 {
+        if let Some(turn) = &queued {
+            self.hub.publish(key, never_ran(turn));
+        }
+        if interrupted_tasks > 0 {
             self.hub.publish(key, FrameKind::Changed);
         }
-        Ok(stopped)
+        Ok(Stopped { turn: running.or(queued), interrupted_tasks })
     }
 
-    /// Tells the turn's task on this node; a queued one has no task and ends here.
-    fn end_locally(&self, key: &SessionKey, turn: &TurnId) {
+    /// Tells the turn's task if it is on this node. On another, that node hears of it.
+    pub(crate) fn stop_here(&self, turn: &TurnId) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned();
-        match running {
-            Some(running) => running.stop(),
-            None => self.hub.publish(
-                key,
-                FrameKind::Ended {
-                    turn_id: turn.clone(),
-                    state: JobState::Cancelled,
-                    message_id: None,
-                    text: None,
-                    model: None,
-                    usage: Usage::default(),
-                    error_code: Some("stopped".to_owned()),
-                },
-            ),
+        if let Some(running) = running {
+            running.stop();
         }
     }
 
-    /// `/new`: the same key, a new session id, an empty history. What ran is stopped.
+    /// `/new`: the same key, a new session id, an empty history. What runs is stopped and ends in the old
+    /// conversation; what waits is answered in the new one.
     pub async fn renew(&self, key: &SessionKey) -> Result<Session> {
-        // What the stopped turn still says belongs to the old conversation.
-        if let Some(turn) = self.stop(key).await?.turn {
-            self.wait(key, &turn, Duration::from_secs(5)).await?;
-        }
+        self.session(key).await?;
         let (wanted, id, now) = (key.clone(), SessionId::new(self.next_id()), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             sessions::renew(tx, &wanted, &id, now)?;
+            backlog::cancel(tx, &wanted)?;
+            jobs::postpone(tx, &wanted)?;
+            let running = jobs::stop(tx, &wanted)?;
+            tx.notify(&format!("session {wanted}"))?;
             let event = Event {
                 kind: EventKind::SessionRenewed,
                 session: Some(wanted.clone()),
@@ -105,9 +101,13 @@ impl Engine {
                 trace: None,
                 data: json!({ "session_id": id.as_str() }),
             };
-            events::record(tx, &event, now)
+            events::record(tx, &event, now)?;
+            Ok(running)
         };
-        self.db().write(write).await?;
+        if let Some(turn) = self.db().write(write).await? {
+            self.stop_here(&turn);
+        }
+        self.hub.publish(key, FrameKind::Changed);
         self.session(key).await
     }
 
@@ -166,19 +166,36 @@ impl Engine {
         Ok(turn)
     }
 
+    /// What waits there is gone with it; whoever waits for it is told.
     pub async fn delete_session(&self, key: &SessionKey) -> Result<()> {
         self.session(key).await?;
-        let wanted = key.clone();
+        let (wanted, now) = (key.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            sessions::take_tickets(tx, &wanted, 0, now)?;
             let busy = jobs::load(tx, &wanted)?.running.is_some();
             if !busy {
                 sessions::delete(tx, &wanted)?;
+                tx.notify(&format!("session {wanted}"))?;
             }
             Ok(busy)
         };
-        match self.db().write(write).await? {
-            true => Err(Error::NotNow("a turn is running: stop it before deleting the session".to_owned())),
-            false => Ok(()),
+        if self.db().write(write).await? {
+            return Err(Error::NotNow("a turn is running: stop it before deleting the session".to_owned()));
         }
+        self.hub.publish(key, FrameKind::Changed);
+        Ok(())
+    }
+}
+
+/// The end of a turn that was stopped before it started.
+fn never_ran(turn: &TurnId) -> FrameKind {
+    FrameKind::Ended {
+        turn_id: turn.clone(),
+        state: JobState::Cancelled,
+        message_id: None,
+        text: None,
+        model: None,
+        usage: Usage::default(),
+        error_code: Some("stopped".to_owned()),
     }
 }

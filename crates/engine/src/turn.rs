@@ -14,7 +14,7 @@ use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_domain::turn::{Effect, Event as Step, Stop, Turn};
-use polyclaw_store::jobs::Claim;
+use polyclaw_store::jobs::{Claim, Hold};
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, backlog as rows, events, jobs, messages, sessions};
 use serde_json::json;
@@ -28,8 +28,6 @@ use crate::worker::Running;
 mod end;
 mod model;
 mod tool;
-
-pub(crate) use model::check_claim;
 
 /// How a turn ended early.
 pub(crate) enum Halt {
@@ -210,10 +208,14 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         effect = match effect {
             Effect::CallModel => {
                 let reply = model::ask(engine, running, &mut context, &machine).await?;
-                if model::is_for_client(&context, &reply) {
-                    return end::hand_to_client(engine, running, &context, &reply).await;
+                if reply.calls.iter().any(|call| context.is_for_client(call)) {
+                    return end::hand_to_client(engine, running, &context).await;
                 }
                 machine.step(Step::Replied { text: reply.text, calls: reply.calls })
+            }
+            // The step was stored before a crash, the handing over was not.
+            Effect::RunTool(call) if context.is_for_client(&call) => {
+                return end::hand_to_client(engine, running, &context).await;
             }
             Effect::RunTool(call) => {
                 let (outcome, steered) = tool::run(engine, running, &mut context, &call).await?;
@@ -224,34 +226,21 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
             }
             Effect::Yield { skipped } => return end::give_way(engine, running, &context, &skipped).await,
             Effect::Finish { text } => return end::finish(engine, running, &context, text).await,
-            Effect::Stop { reason, skipped } => {
-                return end::stop(engine, running, &context, &reason, &skipped).await;
-            }
+            Effect::Stop { reason, .. } => return end::stop(engine, running, &context, &reason).await,
         };
     }
 }
 
 /// A stored step of this turn.
 pub(crate) fn step_message(context: &Context, claim: &Claim, id: MessageId, now: Millis) -> Message {
-    Message::internal(id, claim, context.session.id.clone(), now)
+    Message::internal(id, claim, context.session_id.clone(), now)
 }
 
 /// The one result of a call. Synthetic ones say so, and every call stays paired.
-pub(crate) fn result_message(
-    context: &Context,
-    claim: &Claim,
-    call: &ToolCall,
-    outcome: &ToolOutcome,
-    (id, now): (MessageId, Millis),
-) -> Message {
+pub(crate) fn result_message(step: Message, call: &ToolCall, outcome: &ToolOutcome) -> Message {
     let part =
         Part::ToolResult { call_id: call.id.clone(), name: call.name.clone(), is_error: outcome.is_error };
-    Message {
-        role: Role::Tool,
-        text: outcome.content.clone(),
-        parts: vec![part],
-        ..step_message(context, claim, id, now)
-    }
+    Message { role: Role::Tool, text: outcome.content.clone(), parts: vec![part], ..step }
 }
 
 /// Stores steps in ticket order and returns the first ticket.
@@ -308,4 +297,18 @@ pub(crate) fn stop_code(stop: &Stop) -> &'static str {
 
 pub(crate) fn lost<T>(result: Result<T>) -> Driven<T> {
     result.map_err(Halt::Lost)
+}
+
+/// A node that lost its claim must not write another line into the transcript. Says whether the turn is to end.
+/// Where a step is stored too, that comes first: the session's row is taken before the job's, everywhere.
+pub(crate) fn check_claim(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Hold> {
+    match jobs::holds(tx, claim)? {
+        Hold::Lost => Err(polyclaw_store::Error::Conflict(format!("turn {} was taken over", claim.turn))),
+        hold => Ok(hold),
+    }
+}
+
+/// What a person stopped ends here, at a stored step.
+pub(crate) fn unless_stopping(hold: Hold) -> Driven<()> {
+    if hold == Hold::Stopping { Err(Halt::Cancelled) } else { Ok(()) }
 }

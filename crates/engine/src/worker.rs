@@ -39,8 +39,8 @@ pub(crate) struct Running {
 impl Running {
     fn new(claim: Claim, rows: Option<Rows>, now: Millis) -> Arc<Self> {
         Arc::new(Self {
+            cancelled: AtomicBool::new(claim.stopping),
             claim,
-            cancelled: AtomicBool::new(false),
             cancel: Notify::new(),
             progress: AtomicI64::new(now.0),
             rows: Mutex::new(rows),
@@ -209,8 +209,9 @@ fn start(engine: &Engine, running: Arc<Running>, lanes: &mut Lanes, turns: &mut 
     turns.spawn(async move {
         engine.reach(KillPoint::TurnClaimed).await;
         let driven = AssertUnwindSafe(turn::drive(&engine, &running)).catch_unwind().await;
-        if driven.is_err() {
-            turn::give_up(&engine, &running).await;
+        if driven.is_err() && AssertUnwindSafe(turn::give_up(&engine, &running)).catch_unwind().await.is_err()
+        {
+            tracing::error!("a turn panicked twice: it is tried again when its lease ends");
         }
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
         running.claim.lane
@@ -219,6 +220,12 @@ fn start(engine: &Engine, running: Arc<Running>, lanes: &mut Lanes, turns: &mut 
 
 /// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
 async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
+    while take_over_some(engine, lanes, turns).await? == jobs::ORPHANS {}
+    Ok(())
+}
+
+/// As many as one look finds; says how many.
+async fn take_over_some(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<usize> {
     let claimer = claimer(engine);
     let family = family(engine);
     let driven: HashSet<TurnId> =
@@ -234,12 +241,14 @@ async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>
         }
         Ok(taken)
     };
-    for claim in engine.db().write(write).await? {
+    let taken = engine.db().write(write).await?;
+    let count = taken.len();
+    for claim in taken {
         tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
             "going on with a turn its node left behind");
         start(engine, Running::new(claim, None, engine.now()), lanes, turns);
     }
-    Ok(())
+    Ok(count)
 }
 
 /// Which other names are this node's own; `None` where no other node can be.
@@ -299,6 +308,7 @@ pub(crate) async fn listen(engine: &Engine) -> Result<()> {
                     engine.hub.publish(&key, FrameKind::Changed);
                 }
             }
+            Some(("stop", turn)) => engine.stop_here(&TurnId::new(turn)),
             _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
             _ => engine.wake_all(),
         }

@@ -15,7 +15,7 @@ mod claim;
 mod end;
 
 pub(crate) use claim::earlier_lives;
-pub use claim::{Claim, Claimer, Renewal, claim, holds, orphans, renew, take_over};
+pub use claim::{Claim, Claimer, Hold, ORPHANS, Renewal, claim, holds, orphans, renew, take_over};
 pub use end::{End, end, hand_back, release};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,17 +123,28 @@ pub fn is_steered(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
     Ok(tx.query_one(SQL, params![session], |row| row.flag(0))?.unwrap_or(false))
 }
 
-/// Asks the running turn to end at its next look; with none running, cancels the queued one.
-pub fn cancel(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
-    const RUNNING: &str = "UPDATE jobs SET cancel = 1
+/// Asks the running turn to end: its node hears of it, and every step it stores asks.
+pub fn stop(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TurnId>> {
+    const SQL: &str = "UPDATE jobs SET cancel = 1
         WHERE session_key = $1 AND state = 'running' RETURNING turn_id";
-    const QUEUED: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
+    let turn = tx.query_one(SQL, params![session], |row| row.text(0))?.map(TurnId::new);
+    if let Some(turn) = &turn {
+        tx.notify(&format!("stop {turn}"))?;
+    }
+    Ok(turn)
+}
+
+/// Cancels the turn that has not started.
+pub fn cancel_queued(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
+    const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
         WHERE session_key = $1 AND state = 'queued' RETURNING turn_id";
-    let turn = match tx.query_one(RUNNING, params![session], |row| row.text(0))? {
-        Some(turn) => Some(turn),
-        None => tx.query_one(QUEUED, params![session, now], |row| row.text(0))?,
-    };
-    Ok(turn.map(TurnId::new))
+    Ok(tx.query_one(SQL, params![session, now], |row| row.text(0))?.map(TurnId::new))
+}
+
+/// What has not started moves behind everything stored before it does, as if it had waited for a turn.
+pub fn postpone(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET was_held = 1 WHERE session_key = $1 AND state = 'queued'";
+    tx.execute(SQL, params![session]).map(drop)
 }
 
 #[derive(Clone, Debug)]

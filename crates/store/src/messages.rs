@@ -131,17 +131,18 @@ pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis)
     Ok(())
 }
 
-/// What a prompt is made of: everything taken up after `after`, without what still waits for `queued`.
+/// What a prompt is made of: everything of one session id taken up after `after`, without what still waits
+/// for `queued`.
 pub fn history(
     tx: &mut Tx<'_>,
-    session: &SessionKey,
+    (session, id): (&SessionKey, &SessionId),
     after: i64,
     queued: Option<&TurnId>,
 ) -> Result<Vec<Line>> {
     const SQL: &str = "SELECT ticket, role, origin, text, parts_json FROM messages
-        WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 ORDER BY ticket";
+        WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY ticket";
     let queued = queued.map_or("", TurnId::as_str);
-    tx.query(SQL, params![session, after, queued], |row| {
+    tx.query(SQL, params![session, after, queued, id], |row| {
         Ok(Line {
             ticket: row.int(0)?,
             role: row.parsed(1, Role::parse)?,

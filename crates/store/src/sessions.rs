@@ -102,9 +102,16 @@ pub fn uncompacted(tx: &mut Tx<'_>, key: &SessionKey) -> Result<i64> {
     Ok(tx.query_one(SQL, params![key], |row| row.int(0))?.unwrap_or(0))
 }
 
-pub fn set_compaction(tx: &mut Tx<'_>, key: &SessionKey, compaction: &Compaction) -> Result<()> {
-    const SQL: &str = "UPDATE sessions SET summary = $2, compacted_ticket = $3 WHERE session_key = $1";
-    tx.execute(SQL, params![key, compaction.summary.as_ref(), compaction.through]).map(drop)
+/// Of that session id only: a conversation begun anew meanwhile has nothing to fold.
+pub fn set_compaction(
+    tx: &mut Tx<'_>,
+    key: &SessionKey,
+    id: &SessionId,
+    compaction: &Compaction,
+) -> Result<()> {
+    const SQL: &str = "UPDATE sessions SET summary = $3, compacted_ticket = $4
+        WHERE session_key = $1 AND session_id = $2";
+    tx.execute(SQL, params![key, id, compaction.summary.as_ref(), compaction.through]).map(drop)
 }
 
 /// `/new`: another session id under the same key; the old transcript stays under the old id.

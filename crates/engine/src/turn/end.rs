@@ -7,17 +7,15 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::delivery::{self, OutboxState, Outgoing, Policy};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::id::{MessageId, OutboxId, TurnId};
+use polyclaw_domain::id::{MessageId, OutboxId, SessionId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
-use polyclaw_domain::message::Part;
-use polyclaw_domain::provider::Reply;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_domain::turn::Stop;
 use polyclaw_store::jobs::{Claim, End, Kind, NewJob};
 use polyclaw_store::messages::Message;
 use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, approvals, backlog, events, intents, jobs, sessions, usage};
+use polyclaw_store::{Tx, approvals, backlog, events, intents, jobs, messages, sessions, usage};
 use serde_json::json;
 
 use crate::core::Engine;
@@ -32,6 +30,11 @@ use crate::worker::Running;
 #[derive(Clone)]
 struct Last {
     claim: Claim,
+    session_id: SessionId,
+    /// Why calls without a result have none: each gets one that says so.
+    unanswered: Option<&'static str>,
+    /// Tools whose calls the caller answers.
+    for_client: Vec<String>,
     steps: Vec<Message>,
     end: End,
     parcels: Vec<Parcel>,
@@ -59,23 +62,11 @@ pub(super) async fn finish(
 }
 
 /// Ends the turn with calls its caller runs itself; their results start the next turn.
-pub(super) async fn hand_to_client(
-    engine: &Engine,
-    running: &Arc<Running>,
-    context: &Context,
-    reply: &Reply,
-) -> Driven<()> {
+pub(super) async fn hand_to_client(engine: &Engine, running: &Arc<Running>, context: &Context) -> Driven<()> {
     let mut last = last(engine, running, context, JobState::Done);
-    let ours =
-        reply.calls.iter().filter(|call| !context.client_tools.iter().any(|tool| tool.name == call.name));
-    skip(
-        engine,
-        context,
-        &mut last,
-        ours,
-        "Not run: the caller's own tools go first. Ask again if still needed.",
-    );
-    last.end.reply = context.stored.last().map(|message| message.id.clone());
+    last.unanswered = Some("Not run: the caller's own tools go first. Ask again if still needed.");
+    last.for_client = context.client_tools.iter().map(|tool| tool.name.clone()).collect();
+    last.end.reply = context.last_step().map(|message| message.id.clone());
     lost(commit(engine, last).await)
 }
 
@@ -87,8 +78,7 @@ pub(super) async fn give_way(
     skipped: &[ToolCall],
 ) -> Driven<()> {
     let mut last = last(engine, running, context, JobState::Steered);
-    skip(engine, context, &mut last, skipped.iter(), "Skipped: a newer message of the user goes first.");
-    doubt(engine, &mut last).await?;
+    last.unanswered = Some("Skipped: a newer message of the user goes first.");
     last.tokens = context.tokens(&running.claim.turn);
     let data = json!({ "skipped_calls": skipped.len(), "tasks": last.tokens.len() });
     last.events.push(event(&running.claim, EventKind::TurnSteered, data));
@@ -103,10 +93,9 @@ pub(super) async fn stop(
     running: &Arc<Running>,
     context: &Context,
     reason: &Stop,
-    skipped: &[ToolCall],
 ) -> Driven<()> {
     let mut last = last(engine, running, context, JobState::Failed);
-    skip(engine, context, &mut last, skipped.iter(), "Skipped: the turn was stopped.");
+    last.unanswered = Some("Skipped: the turn was stopped.");
     fail(engine, context, &mut last, stop_code(reason), reason.sentence());
     lost(commit(engine, last).await)
 }
@@ -128,34 +117,17 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
         Err(_) => return Err(Error::UnknownSession(running.claim.session.to_string())),
     };
     let mut last = last(engine, running, &context, state);
-    skip(engine, &context, &mut last, open_calls(&context.stored).iter(), "Not run: the turn ended before.");
-    if let Err(Halt::Lost(error)) = doubt(engine, &mut last).await {
-        return Err(error);
-    }
+    last.unanswered = Some("Not run: the turn ended before.");
     fail(engine, &context, &mut last, code, sentence);
     commit(engine, last).await
-}
-
-/// A call that was started, must not be repeated and has no result was not "not run": its outcome is unknown.
-async fn doubt(engine: &Engine, last: &mut Last) -> Driven<()> {
-    let turn = last.claim.turn.clone();
-    let read = engine.db().read(move |tx| intents::in_doubt(tx, &turn)).await;
-    let doubtful = read.map_err(|error| Halt::Lost(error.into()))?;
-    for step in &mut last.steps {
-        let is_in_doubt = step
-            .parts
-            .iter()
-            .any(|part| matches!(part, Part::ToolResult { call_id, .. } if doubtful.contains(call_id)));
-        if is_in_doubt {
-            step.text = OUTCOME_UNKNOWN.to_owned();
-        }
-    }
-    Ok(())
 }
 
 fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) -> Last {
     Last {
         claim: running.claim.clone(),
+        session_id: context.session_id.clone(),
+        unanswered: None,
+        for_client: Vec::new(),
         steps: Vec::new(),
         end: End {
             state,
@@ -171,20 +143,6 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
         final_call: None,
         next_turn: TurnId::new(engine.next_id()),
         now: engine.now(),
-    }
-}
-
-fn skip<'a>(
-    engine: &Engine,
-    context: &Context,
-    last: &mut Last,
-    skipped: impl Iterator<Item = &'a ToolCall>,
-    why: &str,
-) {
-    let outcome = ToolOutcome::error(why);
-    for call in skipped {
-        let id = MessageId::new(engine.next_id());
-        last.steps.push(result_message(context, &last.claim, call, &outcome, (id, last.now)));
     }
 }
 
@@ -282,6 +240,8 @@ async fn commit(engine: &Engine, last: Last) -> Result<()> {
 fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Option<Lane>> {
     sessions::take_tickets(tx, &last.claim.session, 0, last.now)?;
     jobs::end(tx, &last.claim, &last.end, last.now)?;
+    let closed = close_calls(tx, last)?;
+    append(tx, &last.claim, &closed)?;
     append(tx, &last.claim, &last.steps)?;
     if let Some((model, spent)) = &last.final_call {
         let claim = &last.claim;
@@ -315,6 +275,24 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Option<Lane>> {
     }
     tx.notify(&format!("session {}", last.claim.session))?;
     Ok(next)
+}
+
+/// A result for every call that has none. They are looked for here, under the session's row: a step that was
+/// being stored when the turn was halted is there by now, or never will be. A call that was started and must not
+/// be repeated was not "not run": its outcome is unknown.
+fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Message>> {
+    let Some(why) = last.unanswered else { return Ok(Vec::new()) };
+    let doubtful = intents::in_doubt(tx, &last.claim.turn)?;
+    let open = open_calls(&messages::of_turn(tx, &last.claim.turn)?);
+    let ours = open.iter().filter(|call| !last.for_client.contains(&call.name));
+    let closed = ours.enumerate().map(|(n, call)| {
+        let why = if doubtful.contains(&call.id) { OUTCOME_UNKNOWN } else { why };
+        // Derived, so that a transaction that is run again makes the same row.
+        let id = MessageId::new(format!("{}-closed-{n}", last.claim.turn));
+        let step = Message::internal(id, &last.claim, last.session_id.clone(), last.now);
+        result_message(step, call, &ToolOutcome::error(why))
+    });
+    Ok(closed.collect())
 }
 
 /// With nobody waiting, an interrupted task gets the next turn.

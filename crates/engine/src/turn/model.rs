@@ -7,14 +7,14 @@ use polyclaw_domain::id::MessageId;
 use polyclaw_domain::message::Part;
 use polyclaw_domain::provider::{Delta, ErrorClass, ProviderError, Reply};
 use polyclaw_domain::turn::Turn;
-use polyclaw_store::jobs::{self, Claim};
+use polyclaw_store::jobs::Claim;
 use polyclaw_store::{Tx, usage};
 use tokio::sync::Notify;
 
 use crate::core::Engine;
 use crate::hub::FrameKind;
 use crate::prompt::Context;
-use crate::turn::{Driven, Halt, append, lost, step_message};
+use crate::turn::{Driven, Halt, append, check_claim, lost, step_message, unless_stopping};
 use crate::worker::Running;
 
 /// One model call. A reply with tool calls is stored as a step before this returns; a final one by the end.
@@ -95,8 +95,8 @@ async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply
     step.parts = reply.calls.iter().cloned().map(Part::ToolCall).collect();
     let (owned, stored, model, spent) = (claim.clone(), step.clone(), reply.model.to_string(), reply.usage);
     let write = move |tx: &mut Tx<'_>| {
-        check_claim(tx, &owned)?;
         let ticket = append(tx, &owned, std::slice::from_ref(&stored))?;
+        let hold = check_claim(tx, &owned)?;
         let call = usage::Call {
             session: &owned.session,
             turn: &owned.turn,
@@ -105,22 +105,10 @@ async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply
             usage: spent,
         };
         usage::record(tx, &call, now)?;
-        Ok(ticket)
+        Ok((ticket, hold))
     };
-    step.ticket = lost(engine.persist(write).await)?;
+    let (ticket, hold) = lost(engine.persist(write).await)?;
+    step.ticket = ticket;
     context.push(step);
-    Ok(())
-}
-
-/// A node that lost its claim must not write another line into the transcript.
-pub(crate) fn check_claim(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<()> {
-    match jobs::holds(tx, claim)? {
-        true => Ok(()),
-        false => Err(polyclaw_store::Error::Conflict(format!("turn {} was taken over", claim.turn))),
-    }
-}
-
-/// The caller runs some of these tools itself: the turn ends and its results start the next.
-pub(super) fn is_for_client(context: &Context, reply: &Reply) -> bool {
-    reply.calls.iter().any(|call| context.client_tools.iter().any(|tool| tool.name == call.name))
+    unless_stopping(hold)
 }

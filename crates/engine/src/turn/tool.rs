@@ -7,6 +7,7 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::tool::{Consent, Effect, ToolCall, ToolOutcome};
 use polyclaw_store::intents::{self, Begun};
+use polyclaw_store::jobs::Hold;
 use polyclaw_store::{Tx, jobs};
 use serde_json::json;
 
@@ -14,8 +15,9 @@ use crate::approval;
 use crate::core::Engine;
 use crate::hub::FrameKind;
 use crate::prompt::Context;
-use crate::turn::model::check_claim;
-use crate::turn::{Driven, append, event, lost, result_message};
+use crate::turn::{
+    Driven, Halt, append, check_claim, event, lost, result_message, step_message, unless_stopping,
+};
 use crate::worker::Running;
 
 pub(super) const OUTCOME_UNKNOWN: &str = "This call was cut off while it ran. Whether it took effect is unknown; it was \
@@ -60,11 +62,11 @@ pub(super) async fn run(
 
 async fn begin(engine: &Engine, running: &Running, call: &ToolCall, effect: Effect) -> Driven<Begun> {
     let (claim, call, now) = (running.claim.clone(), call.clone(), engine.now());
-    let write = move |tx: &mut Tx<'_>| {
-        check_claim(tx, &claim)?;
-        intents::begin(tx, &claim.turn, &call, effect, now)
+    let write = move |tx: &mut Tx<'_>| match check_claim(tx, &claim)? {
+        Hold::Kept => intents::begin(tx, &claim.turn, &call, effect, now).map(Some),
+        _ => Ok(None),
     };
-    let begun = lost(engine.persist(write).await)?;
+    let begun = lost(engine.persist(write).await)?.ok_or(Halt::Cancelled)?;
     engine.reach(KillPoint::IntentStored).await;
     Ok(begun)
 }
@@ -108,19 +110,20 @@ async fn store_result(
     (outcome, begun): (&ToolOutcome, Option<Begun>),
 ) -> Driven<bool> {
     let now = engine.now();
-    let mut step =
-        result_message(context, &running.claim, call, outcome, (MessageId::new(engine.next_id()), now));
+    let id = MessageId::new(engine.next_id());
+    let mut step = result_message(step_message(context, &running.claim, id, now), call, outcome);
     let (claim, call_id, stored) = (running.claim.clone(), call.id.clone(), step.clone());
     let write = move |tx: &mut Tx<'_>| {
-        check_claim(tx, &claim)?;
         let ticket = append(tx, &claim, std::slice::from_ref(&stored))?;
+        let hold = check_claim(tx, &claim)?;
         if let Some(begun) = begun {
             intents::close(tx, &claim.turn, &call_id, begun, now)?;
         }
-        Ok((ticket, jobs::is_steered(tx, &claim.session)?))
+        Ok((ticket, jobs::is_steered(tx, &claim.session)?, hold))
     };
-    let (ticket, steered) = lost(engine.persist(write).await)?;
+    let (ticket, steered, hold) = lost(engine.persist(write).await)?;
     step.ticket = ticket;
     context.push(step);
+    unless_stopping(hold)?;
     Ok(steered)
 }

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod delivery;
+mod ends;
 mod ingress;
 mod lanes;
 mod limits;

@@ -29,6 +29,8 @@ pub struct Claim {
     pub inputs: usize,
     /// A person's message is among the inputs: interrupted tasks wait for a later turn.
     pub has_person: bool,
+    /// A person asked for its end before it was taken over.
+    pub stopping: bool,
     pub hop: u32,
     pub trace: TraceId,
 }
@@ -115,7 +117,8 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
     const SQL: &str = "UPDATE jobs SET state = 'running', node = $2, lease_until = $3, attempt = attempt + 1,
           started_at = $4
         WHERE seq = $1 AND state = 'queued' AND held = 0
-        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop, trace_id";
+        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
+          trace_id, cancel";
     let now = tx.lease_clock(claimer.now)?;
     // The clock of the transaction, so that a turn never seems to start before the one it waited for has ended.
     tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), now], read)
@@ -145,13 +148,29 @@ pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Resu
     })
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    Kept,
+    /// Still ours, but a person asked the turn to end.
+    Stopping,
+    Lost,
+}
+
 /// Whether this node still holds the claim: every step a turn stores asks first. The row is taken, so that a
 /// take-over waits for the step and finds it.
-pub fn holds(tx: &mut Tx<'_>, claim: &Claim) -> Result<bool> {
-    const SQL: &str = "SELECT attempt FROM jobs
+pub fn holds(tx: &mut Tx<'_>, claim: &Claim) -> Result<Hold> {
+    const SQL: &str = "SELECT cancel FROM jobs
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running' /* lock */";
-    Ok(tx.query_one(SQL, params![&claim.turn, &claim.node, claim.attempt], |row| row.int(0))?.is_some())
+    let params = params![&claim.turn, &claim.node, claim.attempt];
+    Ok(match tx.query_one(SQL, params, |row| row.flag(0))? {
+        Some(false) => Hold::Kept,
+        Some(true) => Hold::Stopping,
+        None => Hold::Lost,
+    })
 }
+
+/// How many orphans one look finds at most.
+pub const ORPHANS: usize = 64;
 
 /// Running turns whose node has gone: its lease has ended, or it is an earlier life of this one. In the order of
 /// the index of running turns: by `seq` SQLite would read every turn there ever was.
@@ -164,10 +183,10 @@ pub fn orphans(
     const SQL: &str = "SELECT turn_id, session_key FROM jobs
         WHERE state = 'running'
           AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)
-        ORDER BY lane, agent_id, started_at LIMIT 64";
+        ORDER BY lane, agent_id, started_at LIMIT $4";
     let now = tx.lease_clock(now)?;
     let earlier = earlier_lives(family);
-    tx.query(SQL, params![node, now, &earlier], |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
+    tx.query(SQL, params![node, now, &earlier, ORPHANS], |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
 }
 
 /// What the names of a node's earlier lives begin with. With no family every other node is one: a SQLite file
@@ -186,7 +205,8 @@ pub fn take_over(
     const SQL: &str = "UPDATE jobs SET node = $2, lease_until = $3, attempt = attempt + 1
         WHERE turn_id = $1 AND state = 'running'
           AND (lease_until < $4 OR node <> $2 AND substr(node, 1, length($5)) = $5)
-        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop, trace_id";
+        RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
+          trace_id, cancel";
     let now = tx.lease_clock(claimer.now)?;
     let earlier = earlier_lives(family);
     tx.query_one(SQL, params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier], read)
@@ -206,5 +226,6 @@ fn read(row: &Row<'_>) -> Result<Claim> {
         has_person: row.flag(9)?,
         hop: row.small(10)?,
         trace: TraceId::new(row.text(11)?),
+        stopping: row.flag(12)?,
     })
 }

@@ -146,14 +146,18 @@ async fn only_the_holder_of_a_claim_can_renew_or_end_it(db: Db) -> Result<()> {
         let claim = claim.clone();
         db.write(move |tx| jobs::holds(tx, &claim))
     };
-    assert!(renew(&first, LEASE_MS).await? && holds(&first).await?);
+    assert!(renew(&first, LEASE_MS).await?);
+    assert_eq!(holds(&first).await?, jobs::Hold::Kept);
     assert_eq!(take_over(&db, "two/1", "two").await?, None, "a renewed lease is respected");
     assert!(renew(&first, ENDED).await?);
     let second = take_over(&db, "two/1", "two").await?.unwrap();
     assert_eq!((second.attempt, second.node.as_str()), (2, "two/1"));
     assert_eq!(take_over(&db, "three/1", "three").await?, None, "the second was faster");
-    assert!(!renew(&first, LEASE_MS).await? && !holds(&first).await?);
-    assert!(holds(&second).await?);
+    assert!(!renew(&first, LEASE_MS).await?);
+    assert_eq!(holds(&first).await?, jobs::Hold::Lost);
+    assert_eq!(holds(&second).await?, jobs::Hold::Kept);
+    db.write(|tx| jobs::stop(tx, &key("p"))).await?;
+    assert_eq!(holds(&second).await?, jobs::Hold::Stopping);
     let late = end(&db, &first, JobState::Done).await;
     assert!(matches!(late, Err(Error::Conflict(_))), "{late:?}");
     let stale = jobs::Claim { attempt: 1, ..second.clone() };

@@ -70,8 +70,9 @@ async fn a_session_has_one_queued_and_one_running_turn(db: Db) -> Result<()> {
 
 async fn stopping_asks_the_running_turn_and_ends_a_queued_one(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
-    let stop = || db.write(|tx| jobs::cancel(tx, &key("p"), NOW));
-    assert_eq!(stop().await?, None);
+    let stop = || db.write(|tx| jobs::stop(tx, &key("p")));
+    let cancel = || db.write(|tx| jobs::cancel_queued(tx, &key("p"), NOW));
+    assert_eq!((stop().await?, cancel().await?), (None, None));
     queue(&db, vec![job("t1", "p")]).await?;
     let running = claim(&db, claimer("one/1")).await?.unwrap();
     assert!(!db.read(|tx| jobs::get(tx, &turn("t1"))).await?.unwrap().cancel);
@@ -80,7 +81,7 @@ async fn stopping_asks_the_running_turn_and_ends_a_queued_one(db: Db) -> Result<
     assert!(db.read(|tx| jobs::get(tx, &turn("t1"))).await?.unwrap().cancel);
     assert_eq!(db.read(|tx| jobs::get(tx, &turn("t2"))).await?.unwrap().state, JobState::Queued);
     end(&db, &running, JobState::Cancelled).await?;
-    assert_eq!(stop().await?, Some(turn("t2")));
+    assert_eq!((stop().await?, cancel().await?), (None, Some(turn("t2"))));
     let stopped = db.read(|tx| jobs::get(tx, &turn("t2"))).await?.unwrap();
     assert_eq!((stopped.state, stopped.ended_at), (JobState::Cancelled, Some(NOW)));
     assert_eq!(stopped.error_code.as_deref(), Some("stopped"));

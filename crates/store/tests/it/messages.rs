@@ -6,7 +6,7 @@ use polyclaw_store::messages::{self, Message};
 use polyclaw_store::{Db, Error, Result, jobs, sessions};
 use serde_json::json;
 
-use crate::rows::{NOW, address, agent, job, key, message, turn, with_sessions};
+use crate::rows::{NOW, address, agent, job, key, message, session, turn, with_sessions};
 
 on_every_engine!(
     a_message_comes_back_whole,
@@ -58,7 +58,7 @@ async fn any_text_survives(db: Db) -> Result<()> {
         ..message(&format!("m{ticket}"), "p", ticket, "t")
     });
     store(&db, rows.collect()).await?;
-    let lines = db.read(|tx| messages::history(tx, &key("p"), 0, None)).await?;
+    let lines = db.read(|tx| messages::history(tx, (&key("p"), &session("p").id), 0, None)).await?;
     let found: Vec<_> = lines.into_iter().map(|line| line.text).collect();
     // The one character PostgreSQL's text can not hold.
     let nul = if db.engine() == "postgres" { "a\u{fffd}b" } else { "a\u{0}b" };
@@ -107,7 +107,7 @@ async fn what_waits_moves_behind_what_was_stored_meanwhile(db: Db) -> Result<()>
         messages::retake(tx, &key("p"), &turn("waits"), NOW)
     })
     .await?;
-    let lines = db.read(|tx| messages::history(tx, &key("p"), 0, None)).await?;
+    let lines = db.read(|tx| messages::history(tx, (&key("p"), &session("p").id), 0, None)).await?;
     let order: Vec<_> = lines.iter().map(|line| (line.text.as_str(), line.ticket)).collect();
     let expected = [("text of a", 1), ("text of c", 3), ("text of e", 5), ("text of b", 6), ("text of d", 7)];
     assert_eq!(order, expected);
@@ -122,10 +122,12 @@ async fn history_is_in_ticket_order_without_what_waits(db: Db) -> Result<()> {
         .map(|(id, n, of)| message(id, "p", n, of))
         .into();
     rows.push(message("other", "q", 1, "t1"));
+    rows.push(Message { session_id: SessionId::new("p-0"), ..message("before", "p", 5, "t0") });
     store(&db, rows).await?;
     db.read(|tx| {
         let mut tickets = |after, queued: Option<&str>| -> Result<Vec<i64>> {
-            let lines = messages::history(tx, &key("p"), after, queued.map(turn).as_ref())?;
+            let lines =
+                messages::history(tx, (&key("p"), &session("p").id), after, queued.map(turn).as_ref())?;
             Ok(lines.iter().map(|line| line.ticket).collect())
         };
         assert_eq!(tickets(0, None)?, [1, 2, 3, 4]);

@@ -8,7 +8,7 @@ use polyclaw_store::{
 };
 
 use crate::engines::{File, Shared, drive};
-use crate::rows::{NOW, address, claimer, key, turn};
+use crate::rows::{NOW, address, claimer, key, session, turn};
 
 /// Years of use: long tables of which little is alive.
 const FILL: &[&str] = &[
@@ -58,7 +58,11 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("ingress", |tx| ingress::find(tx, &address(), "p7").map(drop), &["PRIMARY KEY (channel=?"]),
     ("forget", |tx| ingress::forget_old(tx, NOW).map(drop), &["ingress_age"]),
     ("by key", |tx| messages::by_key(tx, &key("7"), "k6").map(drop), &["messages_idempotency"]),
-    ("history", |tx| messages::history(tx, &key("7"), 3, None).map(drop), &["messages_ticket"]),
+    (
+        "history",
+        |tx| messages::history(tx, (&key("7"), &session("7").id), 3, None).map(drop),
+        &["messages_ticket"],
+    ),
     ("of turn", |tx| messages::of_turn(tx, &turn("t7")).map(drop), &["messages_turn"]),
     ("waiting", |tx| messages::waiting(tx, &key("7")).map(drop), &["messages_turn", "jobs_one_queued"]),
     ("retake", |tx| messages::retake(tx, &key("7"), &turn("t7"), NOW), &["messages_turn"]),
@@ -67,7 +71,9 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("is steered", |tx| jobs::is_steered(tx, &key("7")).map(drop), &["jobs_one_queued"]),
     ("claim", |tx| jobs::claim(tx, Lane::Main, &claimer("one/1")).map(drop), &["jobs_ready", "jobs_running"]),
     ("release", |tx| jobs::release(tx, &key("7")).map(drop), &["jobs_one_queued"]),
-    ("cancel", |tx| jobs::cancel(tx, &key("7"), NOW).map(drop), &["jobs_one_"]),
+    ("stop", |tx| jobs::stop(tx, &key("7")).map(drop), &["jobs_one_"]),
+    ("cancel", |tx| jobs::cancel_queued(tx, &key("7"), NOW).map(drop), &["jobs_one_"]),
+    ("postpone", |tx| jobs::postpone(tx, &key("7")), &["jobs_one_"]),
     ("answering", |tx| jobs::answering(tx, &turn("t7")).map(drop), &["turn_id=?"]),
     ("counts", |tx| jobs::counts(tx).map(drop), &["jobs_"]),
     (

@@ -221,7 +221,7 @@ fn a_take_over_waits_for_the_step_that_is_being_stored() {
         let seen = Arc::clone(&taken);
         let storing = tokio::spawn(async move {
             one.write(move |tx| {
-                assert!(jobs::holds(tx, &claim)?);
+                assert_eq!(jobs::holds(tx, &claim)?, jobs::Hold::Kept);
                 held.take().map(|held| held.send(()));
                 while tx.query_one(WAITING, &[], |row| row.int(0))? != Some(1) {
                     assert!(!seen.load(Ordering::SeqCst), "taken over while a step was being stored");

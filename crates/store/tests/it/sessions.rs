@@ -134,7 +134,8 @@ async fn a_new_id_leaves_the_old_history_behind(db: Db) -> Result<()> {
     let stored = summary.clone();
     db.write(move |tx| {
         sessions::take_tickets(tx, &key("p"), 7, NOW)?;
-        sessions::set_compaction(tx, &key("p"), &stored)
+        sessions::set_compaction(tx, &key("p"), &SessionId::new("another"), &Compaction::default())?;
+        sessions::set_compaction(tx, &key("p"), &session("p").id, &stored)
     })
     .await?;
     assert_eq!(db.read(|tx| sessions::compaction(tx, &key("p"))).await?, summary);

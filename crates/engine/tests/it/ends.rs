@@ -1,0 +1,112 @@
+//! Turns that end in an unusual way: stopped from elsewhere, left behind by `/new`, handed to their caller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::job::JobState;
+use polyclaw_engine::Error;
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_store::jobs;
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::{glance, worker};
+
+async fn moment() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_at_a_new_start_is_answered_in_the_new_conversation() {
+    let gate = Arc::new(Semaphore::new(0));
+    let model = worker(1, &gate);
+    let world = World::with(Arc::clone(&model) as _).await;
+    let old = world.sends("me", "work").await.unwrap();
+    moment().await;
+    let waiting = world.sends("me", "hello").await.unwrap();
+    assert!(waiting.waiting);
+    world.engine.renew(&World::key("me")).await.unwrap();
+    let answer = world.answer(&waiting).await;
+    assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "reply to hello"));
+    assert_eq!(world.answer(&old).await.state, JobState::Cancelled);
+    assert_eq!(model.prompts().last().unwrap().messages.len(), 1, "nothing of the old conversation is shown");
+    assert_eq!(glance(&world.transcript("me").await), ["user hello", "assistant reply to hello"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_from_another_node_is_seen_at_the_next_step() {
+    let gate = Arc::new(Semaphore::new(0));
+    let world = World::with(worker(3, &gate)).await;
+    let accepted = world.sends("me", "work").await.unwrap();
+    moment().await;
+    // As another node on the same database does it: only the row says so.
+    world.engine.db().write(|tx| jobs::stop(tx, &World::key("me"))).await.unwrap();
+    gate.add_permits(1);
+    moment().await;
+    assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
+    let shown = glance(&world.transcript("me").await);
+    let closed = "result Not run: the turn ended before.";
+    assert_eq!(shown, ["user work", "call look", closed, "assistant Stopped."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_taken_over_after_its_stop_asks_no_model() {
+    let gate = Arc::new(Semaphore::new(0));
+    let model = worker(1, &gate);
+    let world = World::with(Arc::clone(&model) as _).await;
+    let accepted = world.sends("me", "work").await.unwrap();
+    moment().await;
+    let ground = world.killed().await;
+    ground.db.write(|tx| jobs::stop(tx, &World::key("me"))).await.unwrap();
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
+    assert_eq!(model.prompts().len(), 1);
+}
+
+fn with_own_tool(text: &str) -> Inbound {
+    let tools = json!([{ "name": "theirs", "parameters": { "type": "object" } }]);
+    Inbound { meta: Some(json!({ "client_tools": tools })), ..World::inbound("me", text) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_before_calls_are_handed_to_their_caller_loses_none() {
+    let calls = || vec![Line::Call("theirs".into(), json!({})), Line::Call("look".into(), json!({}))];
+    let model = Scripted::new(move |_| calls());
+    let ground: Ground = World::with(Arc::clone(&model) as _).await.killed().await;
+    let faults = Faulty::at(KillPoint::StepStored, 1);
+    let world = ground.wake(Arc::clone(&faults));
+    let accepted = world.engine.accept(with_own_tool("go")).await.unwrap();
+    faults.death().await;
+    let world = world.killed().await.wake(Faulty::never());
+    let answer = world.answer(&accepted).await;
+    let names: Vec<_> = answer.calls.iter().map(|call| call.name.as_str()).collect();
+    assert_eq!((answer.state, names), (JobState::Done, vec!["theirs", "look"]));
+    assert_eq!(model.prompts().len(), 1, "the stored step is used, the model is not asked again");
+    let shown = glance(&world.transcript("me").await);
+    assert_eq!(shown[..3], ["user go", "call theirs", "call look"]);
+    assert!(shown[3].starts_with("result Not run: the caller's own tools go first"), "{shown:?}");
+    assert_eq!(shown.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_in_a_deleted_session_is_told() {
+    let world = World::new().await;
+    let ground = world.killed().await;
+    let mut settings = ground.settings.clone();
+    settings.slots.values_mut().for_each(|slots| *slots = 0);
+    let world = Arc::new(Ground { settings, ..ground }.wake(Faulty::never()));
+    let inbound = Inbound { platform_id: Some("p1".into()), ..World::inbound("me", "hi") };
+    let accepted = world.engine.accept(inbound.clone()).await.unwrap();
+    let waiter = tokio::spawn({
+        let (world, accepted) = (Arc::clone(&world), accepted.clone());
+        async move { world.engine.wait(&accepted.session_key, &accepted.turn_id, Duration::from_secs(5)).await }
+    });
+    moment().await;
+    world.engine.delete_session(&World::key("me")).await.unwrap();
+    assert!(matches!(waiter.await.unwrap(), Err(Error::UnknownTurn(_))));
+    let again = world.engine.accept(inbound).await;
+    assert!(matches!(again, Err(Error::Deleted)), "a redelivery does not bring it back: {again:?}");
+}
