@@ -1,6 +1,7 @@
 //! Models: how one is named, asked and answers, and what can go wrong.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +64,7 @@ impl schemars::JsonSchema for ModelRef {
 pub struct Prompt {
     pub system: String,
     pub messages: Vec<PromptMessage>,
-    pub tools: Vec<ToolSpec>,
+    pub tools: Vec<Arc<ToolSpec>>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
 }

@@ -1,6 +1,7 @@
 //! Tools: what a model may call, what a call may do to the world, and the port that runs one.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -101,7 +102,7 @@ pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 /// Runs tools. One filter serves both: what `list` shows can be run, what it hides can not.
 pub trait Toolbox: Send + Sync {
-    fn list(&self, scope: &ToolScope) -> Vec<ToolSpec>;
+    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>>;
 
     /// Runs one listed call. Dropping the future stops the work, child processes included.
     fn run<'a>(

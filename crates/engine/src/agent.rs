@@ -1,5 +1,7 @@
 //! Agents made, changed and removed while the instance runs. Those of the config file belong to that file.
 
+use std::sync::Arc;
+
 use polyclaw_domain::agent::{AgentSpec, ToolPolicy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
@@ -104,7 +106,11 @@ impl Engine {
     }
 
     /// Every tool the instance has for an agent, each with the rule that decided.
-    pub async fn tools_of(&self, id: &AgentId, session: Option<SessionKey>) -> Result<Vec<(ToolSpec, Rule)>> {
+    pub async fn tools_of(
+        &self,
+        id: &AgentId,
+        session: Option<SessionKey>,
+    ) -> Result<Vec<(Arc<ToolSpec>, Rule)>> {
         let spec = self.agent(id).await?.spec;
         let folder = spec.workspace.as_deref().unwrap_or_default();
         let scope = ToolScope {
@@ -113,7 +119,7 @@ impl Engine {
             workspace: self.settings().workspace.join(folder),
             can_ask: true,
         };
-        let rule = |tool: ToolSpec| {
+        let rule = |tool: Arc<ToolSpec>| {
             let rule = Rule::of(&spec.policy.tools, &tool.name);
             (tool, rule)
         };

@@ -2,25 +2,25 @@
 //! the database.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use polyclaw_domain::channel::Channel;
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::{NodeId, TurnId};
-use polyclaw_domain::job::Lane;
 use polyclaw_domain::port::{Clock, Ids};
 use polyclaw_domain::provider::Provider;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::Toolbox;
 use polyclaw_store::{Db, Tx};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::lanes::Lanes;
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
-use crate::worker::Running;
+use crate::worker::{Running, Start};
 
 /// What the engine needs from the world.
 pub struct Ports {
@@ -43,9 +43,10 @@ pub struct Inner {
     pub(crate) family: String,
     pub(crate) node: NodeId,
     pub hub: Hub,
-    pub(crate) jobs_wake: Notify,
-    /// Lanes in which a job may be ready, a bit each.
-    ready: AtomicU8,
+    pub(crate) lanes: Arc<Lanes>,
+    /// Turns that were claimed as they were asked for, on their way to the worker.
+    pub(crate) starts: mpsc::UnboundedSender<Start>,
+    pub(crate) started: tokio::sync::Mutex<mpsc::UnboundedReceiver<Start>>,
     pub(crate) outbox_wake: Notify,
     pub(crate) running: Mutex<HashMap<TurnId, Arc<Running>>>,
     draining: AtomicBool,
@@ -63,6 +64,7 @@ impl std::ops::Deref for Engine {
 impl Engine {
     /// `family` names this node across restarts, its home for example.
     pub fn new(ports: Ports, settings: Settings, family: &str) -> Self {
+        let (starts, started) = mpsc::unbounded_channel();
         let node = NodeId::new(format!("{family}/{}", ports.ids.next()));
         Self(Arc::new(Inner {
             ports,
@@ -70,8 +72,9 @@ impl Engine {
             family: family.to_owned(),
             node,
             hub: Hub::default(),
-            jobs_wake: Notify::new(),
-            ready: AtomicU8::new(u8::MAX),
+            lanes: Arc::default(),
+            starts,
+            started: tokio::sync::Mutex::new(started),
             outbox_wake: Notify::new(),
             running: Mutex::default(),
             draining: AtomicBool::new(false),
@@ -122,24 +125,6 @@ impl Inner {
         &self.node
     }
 
-    /// Says that a job of this lane may be ready.
-    pub(crate) fn wake(&self, lane: Lane) {
-        self.ready.fetch_or(1 << lane as u8, Ordering::Relaxed);
-        self.jobs_wake.notify_one();
-    }
-
-    /// The same for every lane, where another node did not say which.
-    pub(crate) fn wake_all(&self) {
-        self.ready.store(u8::MAX, Ordering::Relaxed);
-        self.jobs_wake.notify_one();
-    }
-
-    /// The lanes in which a job may be ready since this was last asked.
-    pub(crate) fn take_ready(&self) -> Vec<Lane> {
-        let bits = self.ready.swap(0, Ordering::Relaxed);
-        Lane::ALL.into_iter().filter(|lane| bits & (1 << *lane as u8) != 0).collect()
-    }
-
     pub(crate) async fn reach(&self, point: KillPoint) {
         self.ports.faults.reach(point).await;
     }
@@ -147,7 +132,7 @@ impl Inner {
     /// Stop accepting and claiming; running turns give their claim back at the next boundary.
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
-        self.jobs_wake.notify_one();
+        self.lanes.wake_all();
         self.outbox_wake.notify_one();
     }
 

@@ -1,5 +1,7 @@
 //! Ingress: makes an inbound message durable. When `accept` returns, a crash loses nothing.
 
+use std::sync::Arc;
+
 use polyclaw_domain::backlog::{Admission, MAX_WAITING, admit};
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::event::{Event, EventKind};
@@ -11,8 +13,9 @@ use polyclaw_domain::message::{Origin, Part, Role};
 use polyclaw_domain::relay::{self, Relay};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{Kind, NewJob};
+use polyclaw_store::jobs::{Claim, Claimer, Kind, NewJob};
 use polyclaw_store::messages::Message;
+use polyclaw_store::sessions::Standing;
 use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions};
 use serde_json::{Value, json};
 
@@ -20,6 +23,11 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::import::title;
+use crate::lanes::{Lanes, Slot};
+use crate::prompt::{self, Rows};
+use crate::settings::Settings;
+use crate::turn;
+use crate::worker::{Running, Start, claimer};
 
 /// Longest text of one message.
 pub const MAX_CHARS: usize = 1_000_000;
@@ -121,11 +129,32 @@ enum Refused {
     Relay(relay::Refusal),
 }
 
-type Verdict = std::result::Result<Accepted, Refused>;
+type Verdict = std::result::Result<(Accepted, Option<Begun>), Refused>;
+
+/// A turn claimed by the transaction that stored its message: nothing waited in its lane.
+struct Begun {
+    claim: Claim,
+    rows: Option<Rows>,
+    slot: Slot,
+}
+
+/// What the transaction must know of this node.
+struct Here {
+    claimer: Claimer,
+    lanes: Arc<Lanes>,
+    settings: Arc<Settings>,
+}
 
 impl Engine {
     pub async fn accept(&self, inbound: Inbound) -> Result<Accepted> {
         self.check(&inbound)?;
+        let engine = self.clone();
+        // A caller that goes away must not take a turn with it that is claimed and has not begun.
+        let kept = tokio::spawn(async move { engine.keep_and_start(inbound).await });
+        kept.await.map_err(|_| Error::Store(polyclaw_store::Error::Closed))?
+    }
+
+    async fn keep_and_start(&self, inbound: Inbound) -> Result<Accepted> {
         self.reach(KillPoint::IngressBefore).await;
         let mut verdict = self.store_inbound(&inbound).await;
         if matches!(verdict, Err(polyclaw_store::Error::Conflict(_))) {
@@ -133,12 +162,27 @@ impl Engine {
             verdict = self.store_inbound(&inbound).await;
         }
         match verdict? {
-            Ok(accepted) => {
+            Ok((accepted, begun)) => {
                 self.reach(KillPoint::IngressCommitted).await;
                 self.announce_accepted(&accepted, inbound);
+                self.go_on(&accepted, begun);
                 Ok(accepted)
             }
             Err(refused) => Err(self.refuse(&inbound, refused).await),
+        }
+    }
+
+    /// Hands the turn to the worker, or tells it that there may be one.
+    fn go_on(&self, accepted: &Accepted, begun: Option<Begun>) {
+        match begun {
+            Some(Begun { claim, rows, slot }) => {
+                let running = Running::new(claim, rows, self.now());
+                if self.starts.send(Start { running, slot }).is_err() {
+                    tracing::error!("no worker takes a turn: it is taken over when its lease ends");
+                }
+            }
+            None if !accepted.duplicate && !accepted.waiting => self.lanes.wake(accepted.lane),
+            None => {}
         }
     }
 
@@ -171,9 +215,9 @@ impl Engine {
                 .map_or_else(|| TraceId::new(self.next_id()), |relayed| relayed.trace.clone()),
             now: self.now(),
         };
+        let here = Here { claimer: claimer(self), lanes: Arc::clone(&self.lanes), settings: self.settings() };
         let inbound = inbound.clone();
-        let budget = self.settings().automatic_budget;
-        self.db().write(move |tx| store(tx, &inbound, &fresh, budget)).await
+        self.db().write(move |tx| store(tx, &inbound, &fresh, &here)).await
     }
 
     fn announce_accepted(&self, accepted: &Accepted, inbound: Inbound) {
@@ -187,9 +231,6 @@ impl Engine {
             waiting: accepted.waiting,
         };
         self.hub.publish(&accepted.session_key, kind);
-        if !accepted.waiting {
-            self.wake(accepted.lane);
-        }
     }
 
     async fn refuse(&self, inbound: &Inbound, refused: Refused) -> Error {
@@ -212,50 +253,73 @@ impl Engine {
     }
 }
 
-fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, budget: u32) -> polyclaw_store::Result<Verdict> {
+fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, here: &Here) -> polyclaw_store::Result<Verdict> {
     if let Some(earlier) = find_duplicate(tx, inbound)? {
         return Ok(earlier);
     }
     if let Some(relayed) = &inbound.relayed {
         let automatic_turns = ingress::automatic_turns(tx, &relayed.trace)?;
         let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
-        if let Err(refusal) = relay::check(&sent, &inbound.session, budget) {
+        if let Err(refusal) = relay::check(&sent, &inbound.session, here.settings.automatic_budget) {
             return Ok(Err(Refused::Relay(refusal)));
         }
         ingress::count_automatic_turn(tx, &relayed.trace, fresh.now)?;
     }
-    let Some(session) = open_session(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
-    let count = inbound.tool_results.len() + usize::from(has_message(inbound));
-    let ticket = sessions::take_tickets(tx, &session.key, count, fresh.now)?.unwrap_or(1);
+    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
+    let session = &standing.session;
     let load = jobs::load(tx, &session.key)?;
-    let person = inbound.origin.is_person();
+    let lane = lane(inbound, session);
+    let mut claimed = None;
     let (turn, waiting) = match admit(&load) {
         Admission::Full => return Ok(Err(Refused::Full)),
         Admission::Join(turn) => {
-            jobs::join(tx, &turn, person, session.lane, inbound.priority)?;
+            jobs::join(tx, &turn, inbound.origin.is_person(), session.lane, inbound.priority)?;
             (turn, load.running.is_some())
         }
-        Admission::Run => (queue(tx, inbound, &session, fresh, false)?, false),
-        Admission::Hold => (queue(tx, inbound, &session, fresh, true)?, true),
+        Admission::Run => {
+            claimed = begin(tx, &job(inbound, session, fresh), here)?;
+            (fresh.turn.clone(), false)
+        }
+        Admission::Hold => {
+            jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
+            (fresh.turn.clone(), true)
+        }
     };
-    insert_messages(tx, inbound, &session, fresh, (&turn, ticket))?;
+    insert_messages(tx, inbound, &standing, fresh, &turn)?;
     if let Some(platform_id) = &inbound.platform_id {
         ingress::remember(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
     }
     if waiting {
         events::record(tx, &waiting_event(inbound, &turn, load.waiting + 1), fresh.now)?;
-    } else {
+    } else if claimed.is_none() {
         tx.notify("jobs")?;
     }
-    let lane = lane(inbound, &session);
-    Ok(Ok(Accepted {
+    let accepted = Accepted {
         message_id: fresh.message.clone(),
-        session_key: session.key,
+        session_key: session.key.clone(),
         turn_id: turn,
         duplicate: false,
         waiting,
         lane,
-    }))
+    };
+    let begun = match claimed {
+        Some((claim, slot)) => {
+            turn::open(tx, &claim, fresh.now)?;
+            let rows = prompt::read_first(tx, &claim, standing)?;
+            Some(Begun { claim, rows, slot })
+        }
+        None => None,
+    };
+    Ok(Ok((accepted, begun)))
+}
+
+/// Claims the turn at once if nothing waits in its lane, else queues it.
+fn begin(tx: &mut Tx<'_>, job: &NewJob, here: &Here) -> polyclaw_store::Result<Option<(Claim, Slot)>> {
+    let slots = here.settings.slots.get(&job.lane).copied().unwrap_or(1);
+    match here.lanes.enter(job.lane, slots) {
+        Some(slot) => Ok(Some((jobs::begin(tx, job, &here.claimer)?, slot))),
+        None => jobs::insert(tx, job).map(|()| None),
+    }
 }
 
 fn has_message(inbound: &Inbound) -> bool {
@@ -273,23 +337,21 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
     };
     let Some(id) = by_platform.or(by_key) else { return Ok(None) };
     let Some(message) = messages::get(tx, &id)? else { return Ok(Some(Err(Refused::Deleted))) };
-    Ok(Some(Ok(Accepted {
+    let earlier = Accepted {
         message_id: message.id,
         session_key: message.session,
         turn_id: message.turn,
         duplicate: true,
         waiting: false,
         lane: Lane::Main,
-    })))
+    };
+    Ok(Some(Ok((earlier, None))))
 }
 
-fn open_session(
-    tx: &mut Tx<'_>,
-    inbound: &Inbound,
-    fresh: &Fresh,
-) -> polyclaw_store::Result<Option<Session>> {
-    if let Some(session) = sessions::get(tx, &inbound.session)? {
-        return Ok(Some(session));
+/// Takes the session's row and a ticket for each line; a new session is begun. `None`: there is no such agent.
+fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::Result<Option<Standing>> {
+    if let Some(standing) = sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)? {
+        return Ok(Some(standing));
     }
     if agents::get(tx, &inbound.agent)?.is_none() {
         return Ok(None);
@@ -297,46 +359,45 @@ fn open_session(
     let begun =
         Session::begun(inbound.session.clone(), fresh.session.clone(), inbound.agent.clone(), fresh.now);
     let session = Session { address: Some(inbound.address.clone()), title: title(&inbound.text), ..begun };
-    sessions::ensure(tx, &session).map(Some)
+    sessions::ensure(tx, &session)?;
+    sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)
+}
+
+/// How many messages it becomes.
+fn lines(inbound: &Inbound) -> usize {
+    inbound.tool_results.len() + usize::from(has_message(inbound))
 }
 
 fn lane(inbound: &Inbound, session: &Session) -> Lane {
     if inbound.relayed.is_some() { Lane::InternalAnnounce } else { session.lane }
 }
 
-fn queue(
-    tx: &mut Tx<'_>,
-    inbound: &Inbound,
-    session: &Session,
-    fresh: &Fresh,
-    held: bool,
-) -> polyclaw_store::Result<TurnId> {
-    let person = inbound.origin.is_person();
-    let job = NewJob {
+fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewJob {
+    NewJob {
         turn: fresh.turn.clone(),
         session: session.key.clone(),
         agent: session.active_agent.clone(),
         kind: Kind::Turn,
         lane: lane(inbound, session),
         priority: inbound.priority,
-        held,
+        held: false,
         inputs: 1,
-        steers: person,
+        steers: inbound.origin.is_person(),
         hop: inbound.relayed.as_ref().map_or(0, |relayed| relayed.hop),
         trace: fresh.trace.clone(),
         queued_at: fresh.now,
-    };
-    jobs::insert(tx, &job)?;
-    Ok(job.turn)
+    }
 }
 
 fn insert_messages(
     tx: &mut Tx<'_>,
     inbound: &Inbound,
-    session: &Session,
+    standing: &Standing,
     fresh: &Fresh,
-    (turn, ticket): (&TurnId, i64),
+    turn: &TurnId,
 ) -> polyclaw_store::Result<()> {
+    let session = &standing.session;
+    let mut ticket = standing.next_ticket - i64::try_from(lines(inbound)).unwrap_or_default();
     let base = Message {
         id: fresh.message.clone(),
         session: session.key.clone(),
@@ -354,7 +415,6 @@ fn insert_messages(
         turn: turn.clone(),
         created_at: fresh.now,
     };
-    let mut ticket = ticket;
     for (n, result) in inbound.tool_results.iter().enumerate() {
         let part =
             Part::ToolResult { call_id: result.call_id.clone(), name: result.name.clone(), is_error: false };

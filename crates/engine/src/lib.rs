@@ -11,6 +11,7 @@ mod error;
 pub mod hub;
 mod import;
 pub mod ingress;
+mod lanes;
 mod prompt;
 pub mod session;
 mod settings;

@@ -1,6 +1,7 @@
 //! What a turn knows: its session, its agent, its transcript, and the prompt made of them. Loaded in one read.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::backlog::ResumeToken;
@@ -13,9 +14,9 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec};
 use polyclaw_domain::turn::Step;
 use polyclaw_store::backlog::Waiting;
-use polyclaw_store::jobs::Claim;
+use polyclaw_store::jobs::{Claim, Queued};
 use polyclaw_store::messages::Message;
-use polyclaw_store::sessions::Compaction;
+use polyclaw_store::sessions::{Compaction, Standing};
 use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
 
 use crate::core::Engine;
@@ -30,9 +31,9 @@ pub(crate) struct Context {
     pub spec: AgentSpec,
     pub candidates: Vec<ModelRef>,
     pub scope: ToolScope,
-    pub tools: Vec<ToolSpec>,
+    pub tools: Vec<Arc<ToolSpec>>,
     /// Tools the caller of this turn runs itself.
-    pub client_tools: Vec<ToolSpec>,
+    pub client_tools: Vec<Arc<ToolSpec>>,
     pub compaction: Compaction,
     pub lines: Vec<Line>,
     /// This turn's own rows: inputs, then steps.
@@ -68,8 +69,20 @@ const SHORT: i64 = 64;
 
 /// Reads a claimed turn's rows in the transaction that claims it, if they are few.
 pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
-    match sessions::uncompacted(tx, &claim.session)? <= SHORT {
-        true => read(tx, claim),
+    match sessions::standing(tx, &claim.session)? {
+        Some(standing) if standing.uncompacted() <= SHORT => read(tx, claim, standing).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The same for a turn that starts with the message that asks for it: nothing else waits in its session.
+pub(crate) fn read_first(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    standing: Standing,
+) -> polyclaw_store::Result<Option<Rows>> {
+    match standing.uncompacted() <= SHORT {
+        true => read_with(tx, claim, standing, None).map(Some),
         false => Ok(None),
     }
 }
@@ -77,7 +90,11 @@ pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Resu
 impl Context {
     pub async fn load(engine: &Engine, claim: &Claim) -> Driven<Self> {
         let wanted = claim.clone();
-        let rows = engine.db().read(move |tx| read(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
+        let read = move |tx: &mut Tx<'_>| match sessions::standing(tx, &wanted.session)? {
+            Some(standing) => read(tx, &wanted, standing).map(Some),
+            None => Ok(None),
+        };
+        let rows = engine.db().read(read).await.map_err(|e| Halt::Lost(e.into()))?;
         match rows {
             Some(rows) => Self::of(engine, claim, rows),
             None => Err(Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string()))),
@@ -197,22 +214,31 @@ impl Context {
     }
 }
 
-fn read(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
-    let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(None) };
+fn read(tx: &mut Tx<'_>, claim: &Claim, standing: Standing) -> polyclaw_store::Result<Rows> {
+    let queued = jobs::queued(tx, &claim.session)?;
+    read_with(tx, claim, standing, queued)
+}
+
+fn read_with(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    standing: Standing,
+    queued: Option<Queued>,
+) -> polyclaw_store::Result<Rows> {
+    let Standing { session, compaction, .. } = standing;
     let spec = agents::get(tx, &claim.agent)?.map(|stored| stored.spec);
-    let compaction = sessions::compaction(tx, &claim.session)?;
-    let queued = jobs::load(tx, &claim.session)?.queued;
     let stored = messages::of_turn(tx, &claim.turn)?;
     let session_id = stored.first().map_or_else(|| session.id.clone(), |own| own.session_id.clone());
     let conversation = (&claim.session, &session_id);
-    let lines = messages::history(tx, conversation, compaction.through, queued.as_ref())?;
+    let lines =
+        messages::history(tx, conversation, compaction.through, queued.as_ref().map(|queued| &queued.turn))?;
     let taken = backlog::taken_by(tx, &claim.turn)?;
     let mut begun = Vec::new();
     for row in &taken {
         begun.extend(messages::get(tx, &row.task.token.message_id)?);
     }
-    let steered = jobs::is_steered(tx, &claim.session)?;
-    Ok(Some(Rows { session, session_id, spec, compaction, lines, stored, taken, begun, steered }))
+    let steered = queued.is_some_and(|queued| queued.steers);
+    Ok(Rows { session, session_id, spec, compaction, lines, stored, taken, begun, steered })
 }
 
 fn step(message: &Message) -> Option<Step> {
@@ -279,13 +305,13 @@ fn system_prompt(spec: &AgentSpec, caller: Option<&str>, nonce: &str) -> String 
     }
 }
 
-fn client_tools(stored: &[Message]) -> Vec<ToolSpec> {
+fn client_tools(stored: &[Message]) -> Vec<Arc<ToolSpec>> {
     let listed = stored
         .iter()
         .rev()
         .find_map(|message| message.meta.as_ref()?.get("client_tools")?.as_array().cloned());
     let spec = |tool: serde_json::Value| {
-        Some(ToolSpec {
+        Some(Arc::new(ToolSpec {
             name: tool.get("name")?.as_str()?.to_owned(),
             description: tool.get("description").and_then(|d| d.as_str()).unwrap_or_default().to_owned(),
             parameters: tool
@@ -295,7 +321,7 @@ fn client_tools(stored: &[Message]) -> Vec<ToolSpec> {
             effect: Effect::Effect,
             risk: Risk::Low,
             consent: Consent::NotNeeded,
-        })
+        }))
     };
     listed.unwrap_or_default().into_iter().filter_map(spec).collect()
 }

@@ -162,7 +162,7 @@ impl Engine {
         if !self.db().write(write).await? {
             return Err(Error::NotNow("a turn is running: compact when it has ended".to_owned()));
         }
-        self.wake(session.lane);
+        self.lanes.wake(session.lane);
         Ok(turn)
     }
 

@@ -16,12 +16,13 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{self, Claim, Claimer, Renewal};
 use polyclaw_store::{events, ingress};
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
+use crate::lanes::Slot;
 use crate::prompt::{self, Rows};
 use crate::turn;
 
@@ -37,7 +38,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn new(claim: Claim, rows: Option<Rows>, now: Millis) -> Arc<Self> {
+    pub fn new(claim: Claim, rows: Option<Rows>, now: Millis) -> Arc<Self> {
         Arc::new(Self {
             cancelled: AtomicBool::new(claim.stopping),
             claim,
@@ -65,41 +66,58 @@ impl Running {
     }
 }
 
-/// Which lanes have room, who was served last in each, and where jobs may be left.
-#[derive(Default)]
-struct Lanes {
-    used: HashMap<Lane, usize>,
-    last: HashMap<Lane, AgentId>,
-    /// Had no room for what may be ready: looked at again when a slot is free.
-    full: HashSet<Lane>,
+/// A claimed turn and the slot it runs in, on their way to the worker.
+pub(crate) struct Start {
+    pub running: Arc<Running>,
+    pub slot: Slot,
 }
 
 /// Never returns an error while turns run: leaving the loop would drop them.
 pub(crate) async fn work(engine: &Engine) -> Result<()> {
-    let mut lanes = Lanes::default();
-    let mut turns: JoinSet<Lane> = JoinSet::new();
+    let mut started = engine.started.lock().await;
+    let mut served = HashMap::new();
+    let mut turns = JoinSet::new();
     let look_around = Duration::from_secs(if engine.db().is_shared() { 1 } else { 10 });
     let mut orphans = true;
     loop {
         if std::mem::take(&mut orphans) {
-            let taken = take_over(engine, &mut lanes, &mut turns).await;
+            let taken = take_over(engine, &mut turns).await;
             orphans = later(engine, taken).await;
-            engine.wake_all();
+            engine.lanes.wake_all();
         }
         tokio::select! {
-            () = engine.jobs_wake.notified() => {}
-            Some(ended) = turns.join_next() => lanes.free(engine, ended),
+            () = engine.lanes.woken() => {}
+            Some(begun) = started.recv() => start(engine, begun, &mut turns),
+            Some(ended) = turns.join_next() => note(ended),
             () = tokio::time::sleep(look_around) => orphans = true,
         }
         while let Some(ended) = turns.try_join_next() {
-            lanes.free(engine, ended);
+            note(ended);
         }
         if engine.is_draining() {
-            while turns.join_next().await.is_some() {}
-            return Ok(());
+            return drain(engine, &mut started, turns).await;
         }
-        let filled = fill(engine, &mut lanes, &mut turns).await;
+        let filled = fill(engine, &mut served, &mut turns).await;
         later(engine, filled).await;
+    }
+}
+
+/// Lets running turns reach a boundary; what had not begun is left to whoever comes next.
+async fn drain(
+    engine: &Engine,
+    started: &mut mpsc::UnboundedReceiver<Start>,
+    mut turns: JoinSet<()>,
+) -> Result<()> {
+    while let Ok(Start { running, .. }) = started.try_recv() {
+        engine.db().write(move |tx| jobs::hand_back(tx, &running.claim)).await?;
+    }
+    while turns.join_next().await.is_some() {}
+    Ok(())
+}
+
+fn note(ended: std::result::Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a turn's task ended abnormally");
     }
 }
 
@@ -108,70 +126,46 @@ pub(crate) async fn later(engine: &Engine, outcome: Result<()>) -> bool {
     let Err(error) = outcome else { return false };
     tracing::error!(%error, "the database refuses, trying again");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    engine.wake_all();
+    engine.lanes.wake_all();
     true
 }
 
-impl Lanes {
-    fn free(&mut self, engine: &Engine, ended: std::result::Result<Lane, tokio::task::JoinError>) {
-        match ended {
-            Ok(lane) => {
-                *self.used.entry(lane).or_insert(1) -= 1;
-                if self.full.remove(&lane) {
-                    engine.wake(lane);
-                }
-            }
-            Err(error) => tracing::error!(%error, "a turn's task ended abnormally"),
-        }
-    }
-
-    /// The free slots of the lanes in which something may be ready.
-    fn room(&mut self, engine: &Engine) -> Vec<Room> {
-        let settings = engine.settings();
-        let mut rooms = Vec::new();
-        for lane in engine.take_ready() {
-            let slots = settings.slots.get(&lane).copied().unwrap_or(1);
-            let free = slots.saturating_sub(self.used.get(&lane).copied().unwrap_or(0));
-            if free > 0 {
-                rooms.push(Room { lane, free, last: self.last.get(&lane).cloned() });
-            } else {
-                self.full.insert(lane);
-            }
-        }
-        rooms
-    }
-}
-
+/// Room in a lane where something may be ready.
 #[derive(Clone)]
 struct Room {
     lane: Lane,
     free: usize,
+    /// The agent served last there.
     last: Option<AgentId>,
 }
 
 /// Claims what is ready in the lanes that have room, all in one transaction.
-async fn fill(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
-    let rooms = lanes.room(engine);
+async fn fill(engine: &Engine, served: &mut HashMap<Lane, AgentId>, turns: &mut JoinSet<()>) -> Result<()> {
+    let settings = engine.settings();
+    let (mut rooms, mut slots) = (Vec::new(), Vec::new());
+    for lane in engine.lanes.take_ready() {
+        let free = engine.lanes.take_all(lane, settings.slots.get(&lane).copied().unwrap_or(1));
+        if !free.is_empty() {
+            rooms.push(Room { lane, free: free.len(), last: served.get(&lane).cloned() });
+            slots.push(free);
+        }
+    }
     if rooms.is_empty() {
         return Ok(());
     }
     let (claimer, wanted) = (claimer(engine), rooms.clone());
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        let mut claims = Vec::new();
-        for room in &wanted {
-            claim(tx, room, &claimer, &mut claims)?;
-        }
-        Ok(claims)
+        wanted.iter().map(|room| claim(tx, room, &claimer)).collect::<polyclaw_store::Result<Vec<_>>>()
     };
     let claims = engine.db().write(write).await?;
-    for room in rooms {
-        if claims.iter().filter(|(claim, _)| claim.lane == room.lane).count() == room.free {
-            lanes.full.insert(room.lane);
+    for ((room, free), claims) in rooms.iter().zip(slots).zip(claims) {
+        if claims.len() == room.free {
+            engine.lanes.mark_full(room.lane);
         }
-    }
-    for (claim, rows) in claims {
-        lanes.last.insert(claim.lane, claim.agent.clone());
-        start(engine, Running::new(claim, rows, engine.now()), lanes, turns);
+        for ((claim, rows), slot) in claims.into_iter().zip(free) {
+            served.insert(claim.lane, claim.agent.clone());
+            start(engine, Start { running: Running::new(claim, rows, engine.now()), slot }, turns);
+        }
     }
     Ok(())
 }
@@ -181,25 +175,25 @@ fn claim(
     tx: &mut polyclaw_store::Tx<'_>,
     room: &Room,
     claimer: &Claimer,
-    claims: &mut Vec<(Claim, Option<Rows>)>,
-) -> polyclaw_store::Result<()> {
+) -> polyclaw_store::Result<Vec<(Claim, Option<Rows>)>> {
+    let mut claims = Vec::new();
     let mut claimer = Claimer { last: room.last.clone(), ..claimer.clone() };
-    for _ in 0..room.free {
-        let Some(claim) = jobs::claim(tx, room.lane, &claimer)? else { break };
+    while claims.len() < room.free
+        && let Some(claim) = jobs::claim(tx, room.lane, &claimer)?
+    {
         turn::open(tx, &claim, claimer.now)?;
         claimer.last = Some(claim.agent.clone());
         let rows = prompt::read_short(tx, &claim)?;
         claims.push((claim, rows));
     }
-    Ok(())
+    Ok(claims)
 }
 
-fn claimer(engine: &Engine) -> Claimer {
+pub(crate) fn claimer(engine: &Engine) -> Claimer {
     Claimer { node: engine.node.clone(), now: engine.now(), lease_ms: engine.settings().lease_ms, last: None }
 }
 
-fn start(engine: &Engine, running: Arc<Running>, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) {
-    *lanes.used.entry(running.claim.lane).or_default() += 1;
+fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()>) {
     engine
         .running
         .lock()
@@ -214,18 +208,18 @@ fn start(engine: &Engine, running: Arc<Running>, lanes: &mut Lanes, turns: &mut 
             tracing::error!("a turn panicked twice: it is tried again when its lease ends");
         }
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
-        running.claim.lane
+        drop(slot);
     });
 }
 
 /// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
-async fn take_over(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<()> {
-    while take_over_some(engine, lanes, turns).await? == jobs::ORPHANS {}
+async fn take_over(engine: &Engine, turns: &mut JoinSet<()>) -> Result<()> {
+    while take_over_some(engine, turns).await? == jobs::ORPHANS {}
     Ok(())
 }
 
 /// As many as one look finds; says how many.
-async fn take_over_some(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<Lane>) -> Result<usize> {
+async fn take_over_some(engine: &Engine, turns: &mut JoinSet<()>) -> Result<usize> {
     let claimer = claimer(engine);
     let family = family(engine);
     let driven: HashSet<TurnId> =
@@ -246,7 +240,8 @@ async fn take_over_some(engine: &Engine, lanes: &mut Lanes, turns: &mut JoinSet<
     for claim in taken {
         tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
             "going on with a turn its node left behind");
-        start(engine, Running::new(claim, None, engine.now()), lanes, turns);
+        let slot = engine.lanes.add(claim.lane);
+        start(engine, Start { running: Running::new(claim, None, engine.now()), slot }, turns);
     }
     Ok(count)
 }
@@ -310,7 +305,7 @@ pub(crate) async fn listen(engine: &Engine) -> Result<()> {
             }
             Some(("stop", turn)) => engine.stop_here(&TurnId::new(turn)),
             _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
-            _ => engine.wake_all(),
+            _ => engine.lanes.wake_all(),
         }
     }
     Ok(())

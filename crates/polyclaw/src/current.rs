@@ -41,7 +41,7 @@ impl<T: Provider> Provider for Current<T> {
 }
 
 impl<T: Toolbox> Toolbox for Current<T> {
-    fn list(&self, scope: &ToolScope) -> Vec<ToolSpec> {
+    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         self.get().list(scope)
     }
 

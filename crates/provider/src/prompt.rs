@@ -17,7 +17,7 @@ pub(crate) fn request(prompt: &Prompt, kind: Kind) -> ChatRequest {
         request = request.with_system(prompt.system.as_str());
     }
     if !prompt.tools.is_empty() {
-        request = request.with_tools(prompt.tools.iter().map(tool));
+        request = request.with_tools(prompt.tools.iter().map(|spec| tool(spec)));
     }
     request
 }

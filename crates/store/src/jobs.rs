@@ -15,7 +15,7 @@ mod claim;
 mod end;
 
 pub(crate) use claim::earlier_lives;
-pub use claim::{Claim, Claimer, Hold, ORPHANS, Renewal, claim, holds, orphans, renew, take_over};
+pub use claim::{Claim, Claimer, Hold, ORPHANS, Renewal, begin, claim, holds, orphans, renew, take_over};
 pub use end::{End, end, hand_back, release};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,10 +117,23 @@ pub fn load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Load> {
     Ok(load)
 }
 
+/// The turn of a session that has not started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued {
+    pub turn: TurnId,
+    /// A person's message is in it: the running turn gives way.
+    pub steers: bool,
+}
+
+pub fn queued(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Queued>> {
+    const SQL: &str = "SELECT turn_id, steers FROM jobs WHERE session_key = $1 AND state = 'queued'";
+    let read = |row: &Row<'_>| Ok(Queued { turn: TurnId::new(row.text(0)?), steers: row.flag(1)? });
+    tx.query_one(SQL, params![session], read)
+}
+
 /// A newer message of a person waits for the running turn to give way.
 pub fn is_steered(tx: &mut Tx<'_>, session: &SessionKey) -> Result<bool> {
-    const SQL: &str = "SELECT steers FROM jobs WHERE session_key = $1 AND state = 'queued'";
-    Ok(tx.query_one(SQL, params![session], |row| row.flag(0))?.unwrap_or(false))
+    Ok(queued(tx, session)?.is_some_and(|queued| queued.steers))
 }
 
 /// Asks the running turn to end: its node hears of it, and every step it stores asks.

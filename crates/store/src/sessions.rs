@@ -13,14 +13,17 @@ use crate::error::{Error, Result};
 use crate::params;
 use crate::tx::{Row, Tx};
 
+macro_rules! columns {
+    () => {
+        "session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
+         deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
+         channel, account, peer, thread, status, title, created_at, updated_at"
+    };
+}
+
 macro_rules! select {
     ($rest:literal) => {
-        concat!(
-            "SELECT session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
-             deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
-             channel, account, peer, thread, status, title, created_at, updated_at FROM sessions ",
-            $rest
-        )
+        concat!("SELECT ", columns!(), " FROM sessions ", $rest)
     };
 }
 
@@ -77,6 +80,45 @@ pub fn take_tickets(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis
     tx.query_one(SQL, params![key, count, now], |row| row.int(0))
 }
 
+/// A session and where its history stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub session: Session,
+    pub compaction: Compaction,
+    pub next_ticket: i64,
+}
+
+impl Standing {
+    /// Tickets handed out since history was last folded: at least as many as there are messages to read.
+    pub fn uncompacted(&self) -> i64 {
+        self.next_ticket - self.compaction.through
+    }
+}
+
+pub fn standing(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<Standing>> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        columns!(),
+        ", summary, compacted_ticket, next_ticket FROM sessions WHERE session_key = $1"
+    );
+    tx.query_one(SQL, params![key], read_standing)
+}
+
+/// Like `take_tickets`, and tells all there is to know; the tickets are the last before `next_ticket`.
+pub fn enter(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Result<Option<Standing>> {
+    const SQL: &str = concat!(
+        "UPDATE sessions SET next_ticket = next_ticket + $2, updated_at = $3 WHERE session_key = $1 RETURNING ",
+        columns!(),
+        ", summary, compacted_ticket, next_ticket"
+    );
+    tx.query_one(SQL, params![key, count, now], read_standing)
+}
+
+fn read_standing(row: &Row<'_>) -> Result<Standing> {
+    let compaction = Compaction { summary: row.opt_text(20)?, through: row.int(21)? };
+    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(22)? })
+}
+
 /// Takes the session's row unless another transaction has it. On SQLite there is no other.
 pub fn try_lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
     const SQL: &str = "SELECT session_id FROM sessions WHERE session_key = $1 /* skip locked */";
@@ -88,18 +130,6 @@ pub fn try_lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
 pub struct Compaction {
     pub summary: Option<String>,
     pub through: i64,
-}
-
-pub fn compaction(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Compaction> {
-    const SQL: &str = "SELECT summary, compacted_ticket FROM sessions WHERE session_key = $1";
-    let read = |row: &Row<'_>| Ok(Compaction { summary: row.opt_text(0)?, through: row.int(1)? });
-    Ok(tx.query_one(SQL, params![key], read)?.unwrap_or_default())
-}
-
-/// Tickets handed out since history was last folded: at least as many as there are messages to read.
-pub fn uncompacted(tx: &mut Tx<'_>, key: &SessionKey) -> Result<i64> {
-    const SQL: &str = "SELECT next_ticket - compacted_ticket FROM sessions WHERE session_key = $1";
-    Ok(tx.query_one(SQL, params![key], |row| row.int(0))?.unwrap_or(0))
 }
 
 /// Of that session id only: a conversation begun anew meanwhile has nothing to fold.

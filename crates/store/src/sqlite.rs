@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 use crate::migrate;
 use crate::tx::Tx;
 
+mod checkpoint;
+
 /// Transactions committed together at the most: bounds how long the first of a group waits for the last.
 const GROUP: usize = 256;
 const READERS: usize = 2;
@@ -56,7 +58,8 @@ impl Sqlite {
         configure(&connection)?;
         migrate::sqlite(&connection, Some(path))?;
         let (writer, work) = mpsc::channel();
-        spawn("store-writer", move || write_groups(&connection, &work))?;
+        let written = checkpoint::start(path)?;
+        spawn("store-writer", move || write_groups(&connection, &work, &written))?;
         let (readers, queue) = mpsc::channel();
         let queue = Arc::new(Mutex::new(queue));
         for _ in 0..READERS {
@@ -100,7 +103,11 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
     thread.map(drop).map_err(|e| Error::Other(format!("no thread for {name}: {e}")))
 }
 
-fn write_groups(connection: &Connection, work: &mpsc::Receiver<Box<dyn Work>>) {
+fn write_groups(
+    connection: &Connection,
+    work: &mpsc::Receiver<Box<dyn Work>>,
+    written: &mpsc::SyncSender<()>,
+) {
     let mut next = None;
     while let Some(first) = next.take().or_else(|| work.recv().ok()) {
         let mut group = vec![first];
@@ -110,6 +117,8 @@ fn write_groups(connection: &Connection, work: &mpsc::Receiver<Box<dyn Work>>) {
             group.push(more);
         }
         commit_group(connection, group);
+        // Full means that it has been told already.
+        let _ = written.try_send(());
         next = work.try_recv().ok();
     }
 }
@@ -198,7 +207,7 @@ fn configure(connection: &Connection) -> Result<()> {
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
          PRAGMA busy_timeout = 5000; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;
-         PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 2000;",
+         PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 0;",
     )?;
     Ok(())
 }

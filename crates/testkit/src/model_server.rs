@@ -82,7 +82,12 @@ impl ModelServer {
         self.state.set_models(names.into_iter().map(str::to_owned).collect());
     }
 
-    /// The requests so far, oldest first; the last 10,000 are kept.
+    /// How many of the latest requests are kept to be looked at: 10,000 unless told otherwise.
+    pub fn keep(&self, count: usize) {
+        self.state.keep(count);
+    }
+
+    /// The requests so far, oldest first.
     pub fn requests(&self) -> Vec<Arc<Request>> {
         self.state.requests()
     }

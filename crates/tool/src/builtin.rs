@@ -29,7 +29,7 @@ pub struct Builtin {
 
 struct Tool {
     kind: Kind,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ impl Kind {
 
 impl Builtin {
     pub fn new(settings: Settings) -> Self {
-        let tools = Kind::ALL.map(|kind| Tool { kind, spec: kind.spec() });
+        let tools = Kind::ALL.map(|kind| Tool { kind, spec: Arc::new(kind.spec()) });
         let is_enabled = |tool: &Tool| !settings.disabled.contains(&tool.spec.name);
         let rule = if settings.allow_private { |_| true } else { is_public };
         Self {
@@ -107,8 +107,8 @@ impl Builtin {
 }
 
 impl Toolbox for Builtin {
-    fn list(&self, scope: &ToolScope) -> Vec<ToolSpec> {
-        self.open_to(scope).map(|tool| tool.spec.clone()).collect()
+    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        self.open_to(scope).map(|tool| Arc::clone(&tool.spec)).collect()
     }
 
     fn run<'a>(

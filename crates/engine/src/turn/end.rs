@@ -230,7 +230,7 @@ async fn commit(engine: &Engine, last: Last) -> Result<()> {
     }
     publish_end(engine, &last);
     if let Some(lane) = next {
-        engine.wake(lane);
+        engine.lanes.wake(lane);
     }
     Ok(())
 }
@@ -342,7 +342,7 @@ pub(super) async fn look(engine: &Engine, running: &Arc<Running>, lost: &Error) 
                     error_code: answer.error_code,
                 },
             );
-            engine.wake_all();
+            engine.lanes.wake_all();
         }
         _ => tracing::warn!(error = %lost, "a turn is left to whoever takes its lease over"),
     }

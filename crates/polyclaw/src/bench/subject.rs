@@ -37,6 +37,7 @@ impl Subject {
     pub async fn start(extra: &str) -> anyhow::Result<Self> {
         let model = ModelServer::start();
         model.answer(|_| Script::reply("ok"));
+        model.keep(0);
         let home = tempfile::tempdir()?;
         let config = format!(
             "[providers.bench]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\

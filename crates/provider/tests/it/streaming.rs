@@ -71,14 +71,14 @@ async fn the_request_carries_key_system_limits_and_name_as_given() {
     assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!((request.model(), request.streams()), ("some-model-medium", true));
     assert_eq!((request.system(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
-    assert_eq!((&request.body["temperature"], &request.body["max_tokens"]), (&0.5.into(), &99.into()));
-    assert!(request.body.get("reasoning_effort").is_none() && request.body.get("tools").is_none());
+    assert_eq!((&request.body()["temperature"], &request.body()["max_tokens"]), (&0.5.into(), &99.into()));
+    assert!(request.body().get("reasoning_effort").is_none() && request.body().get("tools").is_none());
 
     bench.ask("anthropic/claude-haiku-4-5", &prompt).await.unwrap();
     let request = bench.server.last_request();
     assert_eq!((request.header("x-api-key"), request.model()), (Some(KEY), "claude-haiku-4-5"));
     assert_eq!((request.system(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
-    assert_eq!(request.body["max_tokens"], 99);
+    assert_eq!(request.body()["max_tokens"], 99);
 }
 
 #[tokio::test]

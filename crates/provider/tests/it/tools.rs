@@ -34,7 +34,7 @@ fn second_round() -> Prompt {
             result("c1", "read", "alpha", false),
             result("c2", "list", "no such folder", true),
         ],
-        tools: vec![spec("read"), spec("list")],
+        tools: vec![spec("read").into(), spec("list").into()],
         ..Prompt::default()
     }
 }
@@ -74,7 +74,7 @@ async fn several_calls_and_results_go_back_in_the_openai_shape() {
     assert_eq!(messages[2], json!({ "role": "tool", "content": "alpha", "tool_call_id": "c1" }));
     assert_eq!(messages[3], json!({ "role": "tool", "content": "no such folder", "tool_call_id": "c2" }));
     assert_eq!(request.tool_names(), ["read", "list"]);
-    assert_eq!(request.body["tools"][0]["function"]["parameters"], spec("read").parameters);
+    assert_eq!(request.body()["tools"][0]["function"]["parameters"], spec("read").parameters);
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn several_calls_and_results_go_back_in_the_anthropic_shape() {
         ])
     );
     assert_eq!(request.tool_names(), ["read", "list"]);
-    assert_eq!(request.body["tools"][0]["input_schema"], spec("read").parameters);
+    assert_eq!(request.body()["tools"][0]["input_schema"], spec("read").parameters);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Agents: what they are, what they may use.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -178,8 +180,8 @@ pub async fn tools(
     Query(place): Query<InSession>,
 ) -> Result<Json<AgentTools>> {
     let listed = app.engine.tools_of(&agent_id(&id)?, place.session).await?;
-    let ruled = |(tool, rule): (polyclaw_domain::tool::ToolSpec, polyclaw_engine::Rule)| Ruled {
-        tool: tool.into(),
+    let ruled = |(tool, rule): (Arc<polyclaw_domain::tool::ToolSpec>, polyclaw_engine::Rule)| Ruled {
+        tool: tool.as_ref().into(),
         allowed: rule.allows(),
         rule: rule.as_str(),
     };

@@ -28,12 +28,12 @@ pub struct ToolView {
     consent: Consent,
 }
 
-impl From<ToolSpec> for ToolView {
-    fn from(tool: ToolSpec) -> Self {
+impl From<&ToolSpec> for ToolView {
+    fn from(tool: &ToolSpec) -> Self {
         Self {
-            name: tool.name,
-            description: tool.description,
-            parameters: tool.parameters,
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
             effect: tool.effect,
             risk: tool.risk,
             consent: tool.consent,
@@ -51,5 +51,5 @@ pub struct Tools {
 pub async fn list(State(app): State<AppState>) -> Result<Json<Tools>> {
     let default = app.engine.settings().default_agent.clone();
     let listed = app.engine.tools_of(&default, None).await?;
-    Ok(Json(Tools { tools: listed.into_iter().map(|(tool, _)| tool.into()).collect() }))
+    Ok(Json(Tools { tools: listed.into_iter().map(|(tool, _)| tool.as_ref().into()).collect() }))
 }

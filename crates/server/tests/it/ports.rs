@@ -118,14 +118,16 @@ pub struct Tools {
 }
 
 impl Toolbox for Tools {
-    fn list(&self, _: &ToolScope) -> Vec<ToolSpec> {
-        let tool = |name: &str, consent| ToolSpec {
-            name: name.to_owned(),
-            description: format!("the tool {name}"),
-            parameters: json!({ "type": "object" }),
-            effect: Effect::Pure,
-            risk: Risk::Low,
-            consent,
+    fn list(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        let tool = |name: &str, consent| {
+            Arc::new(ToolSpec {
+                name: name.to_owned(),
+                description: format!("the tool {name}"),
+                parameters: json!({ "type": "object" }),
+                effect: Effect::Pure,
+                risk: Risk::Low,
+                consent,
+            })
         };
         vec![
             tool("clock", Consent::NotNeeded),

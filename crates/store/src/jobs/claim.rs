@@ -7,7 +7,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::jobs::Kind;
+use crate::jobs::{Kind, NewJob};
 use crate::tx::{Row, Tx};
 use crate::{params, sessions};
 
@@ -122,6 +122,48 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
     let now = tx.lease_clock(claimer.now)?;
     // The clock of the transaction, so that a turn never seems to start before the one it waited for has ended.
     tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), now], read)
+}
+
+/// Queues and claims in one: nothing waits in its lane, and no turn of its session runs.
+pub fn begin(tx: &mut Tx<'_>, job: &NewJob, claimer: &Claimer) -> Result<Claim> {
+    const SQL: &str = "INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held,
+          was_held, inputs, steers, hop, trace_id, queued_at, node, lease_until, attempt, started_at)
+        VALUES ($1, $2, $3, $4, $5, $6, 'running', 0, 0, $7, $8, $9, $10, $11, $12, $13, 1, $14)";
+    let now = tx.lease_clock(claimer.now)?;
+    tx.execute(
+        SQL,
+        params![
+            &job.turn,
+            &job.session,
+            &job.agent,
+            job.kind.as_str(),
+            job.lane.as_str(),
+            job.priority as i64,
+            job.inputs,
+            job.steers,
+            job.hop,
+            &job.trace,
+            job.queued_at,
+            &claimer.node,
+            now.plus(claimer.lease_ms),
+            now,
+        ],
+    )?;
+    Ok(Claim {
+        turn: job.turn.clone(),
+        session: job.session.clone(),
+        agent: job.agent.clone(),
+        kind: job.kind,
+        lane: job.lane,
+        node: claimer.node.clone(),
+        attempt: 1,
+        was_held: false,
+        inputs: job.inputs,
+        has_person: job.steers,
+        stopping: false,
+        hop: job.hop,
+        trace: job.trace.clone(),
+    })
 }
 
 /// What became of a claim that was to be renewed.

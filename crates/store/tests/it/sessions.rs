@@ -138,12 +138,17 @@ async fn a_new_id_leaves_the_old_history_behind(db: Db) -> Result<()> {
         sessions::set_compaction(tx, &key("p"), &session("p").id, &stored)
     })
     .await?;
-    assert_eq!(db.read(|tx| sessions::compaction(tx, &key("p"))).await?, summary);
+    let stands = |tx: &mut polyclaw_store::Tx<'_>| Ok(sessions::standing(tx, &key("p"))?.unwrap());
+    let folded = db.read(stands).await?;
+    assert_eq!((folded.uncompacted(), folded.compaction), (5, summary));
     assert!(db.write(|tx| sessions::renew(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?);
-    let fresh = db.read(|tx| sessions::compaction(tx, &key("p"))).await?;
-    assert_eq!(fresh, Compaction { summary: None, through: 7 });
+    let fresh = db.read(stands).await?;
+    assert_eq!((fresh.uncompacted(), fresh.compaction), (1, Compaction { summary: None, through: 7 }));
     assert_eq!(db.read(|tx| sessions::get(tx, &key("p"))).await?.unwrap().id, SessionId::new("p-2"));
-    assert_eq!(db.read(|tx| sessions::compaction(tx, &key("nobody"))).await?, Compaction::default());
+    assert!(db.read(|tx| sessions::standing(tx, &key("nobody"))).await?.is_none());
+    let entered = db.write(|tx| sessions::enter(tx, &key("p"), 2, NOW)).await?.unwrap();
+    assert_eq!((entered.next_ticket, entered.session.id.as_str()), (10, "p-2"));
+    assert!(db.write(|tx| sessions::enter(tx, &key("nobody"), 2, NOW)).await?.is_none());
     Ok(())
 }
 

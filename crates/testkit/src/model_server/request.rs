@@ -1,8 +1,11 @@
 //! What a client asked, as it stood on the wire.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
+use axum::body::Bytes;
 use axum::http::HeaderMap;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Whose wire format a request is in.
@@ -15,19 +18,39 @@ pub enum Shape {
 #[derive(Clone, Debug)]
 pub struct Request {
     pub shape: Shape,
-    /// `null` when the body was not JSON.
-    pub body: Value,
     pub headers: HeaderMap,
     pub arrived: Instant,
+    bytes: Bytes,
+    head: Head,
+    body: OnceLock<Value>,
+}
+
+/// All an answer needs of a request. The rest is read when somebody looks: what a benchmark measures should not
+/// be this server.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    model: String,
+    stream: bool,
 }
 
 impl Request {
+    pub(super) fn new(shape: Shape, headers: HeaderMap, bytes: Bytes) -> Self {
+        let head = serde_json::from_slice(&bytes).unwrap_or_default();
+        Self { shape, headers, arrived: Instant::now(), bytes, head, body: OnceLock::new() }
+    }
+
+    /// `null` when the body was not JSON.
+    pub fn body(&self) -> &Value {
+        self.body.get_or_init(|| serde_json::from_slice(&self.bytes).unwrap_or_default())
+    }
+
     pub fn model(&self) -> &str {
-        self.body["model"].as_str().unwrap_or_default()
+        &self.head.model
     }
 
     pub fn streams(&self) -> bool {
-        self.body["stream"].as_bool().unwrap_or(false)
+        self.head.stream
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -35,13 +58,13 @@ impl Request {
     }
 
     pub fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
+        self.body()["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The system prompt, wherever the shape keeps it; empty when there is none.
     pub fn system(&self) -> String {
         match self.shape {
-            Shape::Anthropic => text(&self.body["system"]),
+            Shape::Anthropic => text(&self.body()["system"]),
             Shape::OpenAi => self.last_text("system").unwrap_or_default(),
         }
     }
@@ -60,7 +83,7 @@ impl Request {
     }
 
     pub fn tool_names(&self) -> Vec<&str> {
-        let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let tools = self.body()["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
         tools
             .iter()
             .filter_map(|tool| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()))

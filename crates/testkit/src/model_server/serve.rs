@@ -1,7 +1,6 @@
 //! The routes. Every answer is played inside its connection's task: the server starts no others.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State as Shared};
@@ -36,20 +35,15 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
 }
 
 async fn chat_completions(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
-    let request = state.record(arrival(Shape::OpenAi, headers, &body));
+    let request = state.record(Request::new(Shape::OpenAi, headers, body));
     let script = state.script_for(&request);
     play(script, request.streams(), OpenAi::new(request.model()), state).await
 }
 
 async fn messages(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
-    let request = state.record(arrival(Shape::Anthropic, headers, &body));
+    let request = state.record(Request::new(Shape::Anthropic, headers, body));
     let script = state.script_for(&request);
     play(script, request.streams(), Anthropic::new(request.model()), state).await
-}
-
-fn arrival(shape: Shape, headers: HeaderMap, body: &Bytes) -> Request {
-    let body = serde_json::from_slice(body).unwrap_or_default();
-    Request { shape, body, headers, arrived: Instant::now() }
 }
 
 async fn models(Shared(state): Shared<Arc<State>>) -> Json<Value> {

@@ -1,6 +1,7 @@
 //! What the handle and the server thread share.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -10,12 +11,13 @@ use super::script::Script;
 
 pub(super) type Choose = Arc<dyn Fn(&Request) -> Script + Send + Sync>;
 
-/// A benchmark sends more requests than anyone will look at.
+/// A load test sends more requests than anyone will look at.
 const KEPT: usize = 10_000;
 
 pub(super) struct State {
     script: Mutex<Scripts>,
     requests: Mutex<VecDeque<Arc<Request>>>,
+    kept: AtomicUsize,
     models: Mutex<Vec<String>>,
     pub arrived: watch::Sender<usize>,
     pub abandoned: watch::Sender<usize>,
@@ -33,6 +35,7 @@ impl Default for State {
         Self {
             script: Mutex::default(),
             requests: Mutex::default(),
+            kept: AtomicUsize::new(KEPT),
             models: Mutex::new(vec!["scripted".to_owned()]),
             arrived: watch::Sender::new(0),
             abandoned: watch::Sender::new(0),
@@ -42,6 +45,10 @@ impl Default for State {
 }
 
 impl State {
+    pub fn keep(&self, count: usize) {
+        self.kept.store(count, Ordering::Relaxed);
+    }
+
     pub fn push(&self, script: Script) {
         lock(&self.script).queue.push_back(script);
     }
@@ -65,10 +72,10 @@ impl State {
     pub fn record(&self, request: Request) -> Arc<Request> {
         let request = Arc::new(request);
         let mut requests = lock(&self.requests);
-        if requests.len() == KEPT {
+        requests.push_back(Arc::clone(&request));
+        if requests.len() > self.kept.load(Ordering::Relaxed) {
             requests.pop_front();
         }
-        requests.push_back(Arc::clone(&request));
         drop(requests);
         count(&self.arrived);
         request

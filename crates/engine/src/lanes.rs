@@ -1,0 +1,129 @@
+//! Lanes on this node: how many turns of each kind run at once, and where a job may be ready. Shared by the
+//! worker, which claims what waits, and by ingress, which starts a turn at once where nothing does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use polyclaw_domain::job::Lane;
+use tokio::sync::Notify;
+
+#[derive(Default)]
+pub(crate) struct Lanes {
+    lanes: [State; Lane::ALL.len()],
+    wake: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    used: AtomicUsize,
+    /// A job may be ready here.
+    ready: AtomicBool,
+    /// Had no room for what may be ready: looked at again when a slot is free.
+    full: AtomicBool,
+}
+
+/// The right to run one turn in a lane; free again when dropped.
+pub(crate) struct Slot {
+    lanes: Arc<Lanes>,
+    lane: Lane,
+}
+
+impl Lanes {
+    fn state(&self, lane: Lane) -> &State {
+        &self.lanes[lane as usize]
+    }
+
+    /// Says that a job of this lane may be ready.
+    pub fn wake(&self, lane: Lane) {
+        self.state(lane).ready.store(true, Ordering::SeqCst);
+        self.wake.notify_one();
+    }
+
+    /// The same for every lane, where another node did not say which.
+    pub fn wake_all(&self) {
+        self.lanes.iter().for_each(|state| state.ready.store(true, Ordering::SeqCst));
+        self.wake.notify_one();
+    }
+
+    /// Returns when one of the two above was called.
+    pub async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// The lanes in which a job may be ready since this was last asked.
+    pub fn take_ready(&self) -> Vec<Lane> {
+        Lane::ALL.into_iter().filter(|lane| self.state(*lane).ready.swap(false, Ordering::SeqCst)).collect()
+    }
+
+    /// A slot for a turn that has only now been asked for. None if others may wait: it is not its turn yet.
+    pub fn enter(self: &Arc<Self>, lane: Lane, slots: usize) -> Option<Slot> {
+        let state = self.state(lane);
+        let others = state.ready.load(Ordering::SeqCst) || state.full.load(Ordering::SeqCst);
+        if others { None } else { self.take(lane, slots) }
+    }
+
+    /// Every free slot of a lane in which something waits. With none, its lane is woken when there is one.
+    pub fn take_all(self: &Arc<Self>, lane: Lane, slots: usize) -> Vec<Slot> {
+        let free = |_| self.take(lane, slots);
+        let taken: Vec<Slot> = (0..slots).map_while(free).collect();
+        if !taken.is_empty() {
+            return taken;
+        }
+        self.mark_full(lane);
+        // One may have come free before the mark.
+        let taken: Vec<Slot> = (0..slots).map_while(free).collect();
+        if !taken.is_empty() {
+            self.state(lane).full.store(false, Ordering::SeqCst);
+        }
+        taken
+    }
+
+    /// More may wait than there was room for.
+    pub fn mark_full(&self, lane: Lane) {
+        self.state(lane).full.store(true, Ordering::SeqCst);
+    }
+
+    fn take(self: &Arc<Self>, lane: Lane, slots: usize) -> Option<Slot> {
+        let one_more = |used| (used < slots).then_some(used + 1);
+        let used = &self.state(lane).used;
+        used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
+        Some(Slot { lanes: Arc::clone(self), lane })
+    }
+
+    /// A slot for a turn that runs already and was taken over: it is not made to wait.
+    pub fn add(self: &Arc<Self>, lane: Lane) -> Slot {
+        self.state(lane).used.fetch_add(1, Ordering::SeqCst);
+        Slot { lanes: Arc::clone(self), lane }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let state = self.lanes.state(self.lane);
+        state.used.fetch_sub(1, Ordering::SeqCst);
+        if state.full.swap(false, Ordering::SeqCst) {
+            self.lanes.wake(self.lane);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newcomer_enters_only_where_nobody_waits() {
+        let lanes = Arc::new(Lanes::default());
+        let first = lanes.enter(Lane::Main, 1);
+        assert!(first.is_some() && lanes.enter(Lane::Main, 1).is_none());
+        assert!(lanes.enter(Lane::Cron, 1).is_some(), "lanes are apart");
+        assert!(lanes.take_all(Lane::Main, 1).is_empty());
+        drop(first);
+        assert!(lanes.enter(Lane::Main, 1).is_none(), "the one that waited goes first");
+        assert_eq!(lanes.take_ready(), [Lane::Main]);
+        let slots = lanes.take_all(Lane::Main, 3);
+        assert_eq!(slots.len(), 3);
+        drop(slots);
+        assert!(lanes.take_ready().is_empty() && lanes.enter(Lane::Main, 1).is_some());
+    }
+}

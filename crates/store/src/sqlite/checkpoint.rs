@@ -1,0 +1,75 @@
+//! Checkpoints: what the log holds is moved into the database by a thread of its own, so that no commit waits for
+//! the disk.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::{plan_once, spawn};
+use crate::error::Result;
+
+/// The log may gather for so long before it is looked at.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Pages of the log that are worth moving.
+const WORTH: i64 = 1_000;
+
+/// Pages in the log at which writers are held for a moment, so that it starts from its beginning again: under a
+/// load that never pauses it would only grow.
+const TOO_MANY: i64 = 16_000;
+
+/// Starts the thread. It is told after each commit; it ends when nobody is left to tell it.
+pub(super) fn start(path: &Path) -> Result<mpsc::SyncSender<()>> {
+    let connection = Connection::open(path)?;
+    plan_once(&connection)?;
+    connection.execute_batch(
+        "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 5000;",
+    )?;
+    let (tell, told) = mpsc::sync_channel(1);
+    spawn("store-checkpoint", move || {
+        while told.recv().is_ok() {
+            std::thread::sleep(PAUSE);
+            if let Err(error) = checkpoint(&connection) {
+                tracing::warn!(%error, "the database's log could not be moved into it, trying again later");
+            }
+        }
+    })?;
+    Ok(tell)
+}
+
+fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    let (log, moved) = run(connection, "PRAGMA wal_checkpoint(NOOP)")?;
+    if log >= TOO_MANY {
+        run(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+    } else if log - moved >= WORTH {
+        run(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+    }
+    Ok(())
+}
+
+/// How many pages the log has, and how many of them are in the database.
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<(i64, i64)> {
+    connection.prepare_cached(sql)?.query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_has_grown_is_moved_and_a_short_one_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = Connection::open(dir.path().join("x.db")).unwrap();
+        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;").unwrap();
+        connection.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (zeroblob(8000));").unwrap();
+        checkpoint(&connection).unwrap();
+        let (log, moved) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
+        assert!(log > 0 && moved == 0, "{log} {moved}");
+        connection.execute_batch("INSERT INTO t VALUES (zeroblob(8000000));").unwrap();
+        checkpoint(&connection).unwrap();
+        let (log, moved) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
+        assert!(log >= WORTH && moved == log, "{log} {moved}");
+    }
+}
