@@ -7,7 +7,7 @@ const TEXTS = {
     chats: "Chats", new_chat: "New chat", message: "Message", placeholder: "Write a message…", send: "Send", stop: "Stop",
     keys: "Enter sends · Shift+Enter for a new line · /help for commands", agent: "Agent", you: "You",
     empty_title: "What shall we do?", empty_text: "What is said here is kept on the machine that runs Polyclaw.",
-    language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", dismiss: "Dismiss",
+    language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", dismiss: "Dismiss", more: "Older chats",
     sending: "Sending…", not_sent: "Not sent.", waiting: "Waiting: taken up at the next step",
     resumes: "Going on with the earlier task.", steered: "Set aside for your newer message; it goes on afterwards.",
     silent: "Nothing to add.", stopped: "Stopped.", running: "running", done: "done", error: "failed",
@@ -22,7 +22,7 @@ const TEXTS = {
     chats: "对话列表", new_chat: "新对话", message: "消息", placeholder: "输入消息…", send: "发送", stop: "停止",
     keys: "Enter 发送 · Shift+Enter 换行 · /help 查看命令", agent: "智能体", you: "你",
     empty_title: "今天做点什么？", empty_text: "对话保存在运行 Polyclaw 的机器上。",
-    language: "English", copy: "复制", copied: "已复制", retry: "重试", dismiss: "关闭",
+    language: "English", copy: "复制", copied: "已复制", retry: "重试", dismiss: "关闭", more: "更早的对话",
     sending: "正在发送…", not_sent: "未发送。", waiting: "等待中：将在下一步处理",
     resumes: "继续之前的任务。", steered: "先处理你的新消息，之后继续。",
     silent: "没有要补充的。", stopped: "已停止。", running: "运行中", done: "完成", error: "失败",
@@ -46,6 +46,8 @@ const chatOf = (key) => ({
 });
 let chat = chatOf(null);
 let [sessions, agents, outgoing, defaultModel] = [[], [], [], null];
+/** How many chats are listed, and whether there are older ones. */
+let [listed, hasMore] = [100, false];
 
 // Elements. Nothing here parses HTML.
 
@@ -202,15 +204,22 @@ function showGate() {
 // The list of chats.
 
 async function loadSessions() {
-  const page = await api("GET", "/sessions?limit=1000");
-  sessions = page.sessions.filter((one) => !one.owner_session_key);
-  sessions.sort((a, b) => a.updated_at > b.updated_at ? -1 : 1);
+  const found = [];
+  let cursor = "";
+  do {
+    const page = await api("GET", `/sessions?limit=100${cursor}`);
+    found.push(...page.sessions);
+    cursor = page.next_cursor && `&cursor=${page.next_cursor}`;
+  } while (cursor && found.length < listed);
+  hasMore = Boolean(cursor);
+  sessions = found.filter((one) => !one.owner_session_key);
   showSessions();
 }
 
 function showSessions() {
   const focused = document.activeElement?.dataset.key;
   $("sessions").replaceChildren(...sessions.map(sessionItem));
+  $("more").hidden = !hasMore;
   if (focused) $("sessions").querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
@@ -223,6 +232,11 @@ function sessionItem(one) {
 }
 
 // Opening a chat.
+
+/** The chat the address names, be it listed or not. */
+function keyInAddress() {
+  try { return decodeURIComponent(/^#\/(.+)$/.exec(location.hash)?.[1] ?? "") || null; } catch { return null; }
+}
 
 function openChat(key) {
   disconnect(chat);
@@ -659,6 +673,8 @@ function listen() {
   on("pick-agent", "change", show);
   on("stop", "click", () => api("POST", at(chat, "/stop")).catch(showProblem));
   on("new-chat", "click", () => { toggleSide(false); openChat(null); });
+  on("more", "click", () => { listed += 100; loadSessions().catch(showProblem); });
+  addEventListener("hashchange", () => { const key = keyInAddress(); if (key && key !== chat.key) openChat(key); });
   on("menu", "click", () => toggleSide(!$("side").classList.contains("open")));
   on("shade", "click", () => toggleSide(false));
   on("side", "keydown", (event) => { if (event.key === "Escape") toggleSide(false); });
@@ -688,8 +704,7 @@ async function start() {
     return;
   }
   $("app").hidden = false;
-  const named = sessions.find((one) => location.hash === `#/${encodeURIComponent(one.session_key)}`);
-  openChat((named ?? sessions[0])?.session_key ?? null);
+  openChat(keyInAddress() ?? sessions[0]?.session_key ?? null);
   $("composer-text").focus();
   setInterval(() => { if (!document.hidden && chat.failures === 0) loadSessions().catch(() => {}); }, 30000);
 }

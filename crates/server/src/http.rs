@@ -12,6 +12,7 @@ pub mod models;
 pub mod monitor;
 pub mod outbox;
 pub mod sessions;
+pub mod status;
 pub mod stream;
 pub mod tools;
 pub mod transcript;

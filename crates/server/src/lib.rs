@@ -11,6 +11,7 @@ mod metrics;
 mod observe;
 mod openai;
 mod page;
+mod paging;
 mod router;
 mod serve;
 mod sse;

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::error::Error;
 use crate::http::{
     agents, approvals, commands, document, events, health, hooks, messages, models, monitor, outbox,
-    sessions, stream, tools, transcript, turns, usage,
+    sessions, status, stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -46,6 +46,7 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(outbox::dismiss))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::decide))
+        .routes(routes!(status::counts))
         .routes(routes!(monitor::metrics))
         .routes(routes!(document::openapi))
         .routes(routes!(ws::open))

@@ -6,6 +6,8 @@ use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::output::cell;
 
+const LISTED: usize = 1000;
+
 /// Messages on their way out: list, resend, dismiss.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -23,9 +25,12 @@ pub struct Args {
 enum Verb {
     /// What is there.
     List {
-        /// pending, sending, sent, unknown or failed.
+        /// Only those in this state: pending, sending, sent, unknown or failed.
         #[arg(long)]
         state: Option<String>,
+        /// At most so many, the oldest first.
+        #[arg(long, default_value_t = LISTED)]
+        limit: usize,
     },
     /// Send a held message again, knowing that it may arrive twice.
     Resend { id: String },
@@ -36,8 +41,8 @@ enum Verb {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     let (id, verb, done) = match &args.verb {
-        None => return list(&client, context, None).await,
-        Some(Verb::List { state }) => return list(&client, context, state.as_deref()).await,
+        None => return list(&client, context, None, LISTED).await,
+        Some(Verb::List { state, limit }) => return list(&client, context, state.as_deref(), *limit).await,
         Some(Verb::Resend { id }) => (id, "resend", "It is sent again."),
         Some(Verb::Dismiss { id }) => (id, "dismiss", "It is given up."),
     };
@@ -45,10 +50,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     Ok(context.output.say(&answer, |_| done.to_owned())?)
 }
 
-async fn list(client: &Client, context: &Context, state: Option<&str>) -> anyhow::Result<()> {
-    let filter = state.map(|state| format!("&state={}", segment(state))).unwrap_or_default();
-    let answer = client.get(&format!("/outbox?limit=1000{filter}")).await?;
-    let outbox = answer["outbox"].as_array().cloned().unwrap_or_default();
+async fn list(client: &Client, context: &Context, state: Option<&str>, limit: usize) -> anyhow::Result<()> {
+    let filter = state.map(|state| format!("?state={}", segment(state))).unwrap_or_default();
+    let outbox = client.list(&format!("/outbox{filter}"), "outbox", limit).await?;
     let row = |one: &Value| {
         let error = cell(&one["error"]);
         vec![
@@ -60,7 +64,7 @@ async fn list(client: &Client, context: &Context, state: Option<&str>) -> anyhow
         ]
     };
     let rows: Vec<_> = outbox.iter().map(row).collect();
-    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+    Ok(context.output.say(&json!({ "outbox": outbox }), |output| match rows.is_empty() {
         true => "Nothing is there.".to_owned(),
         false => output.table(&["ID", "STATE", "CHANNEL", "SESSION", "ERROR"], &rows),
     })?)

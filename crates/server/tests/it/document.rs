@@ -26,6 +26,7 @@ const PROMISED: &[&str] = &[
     "GET /api/v1/sessions/{key}/backlog",
     "GET /api/v1/sessions/{key}/stream",
     "GET /api/v1/sessions/{key}/transcript",
+    "GET /api/v1/status",
     "GET /api/v1/tools",
     "GET /api/v1/turns",
     "GET /api/v1/turns/{id}",
