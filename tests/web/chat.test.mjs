@@ -45,7 +45,7 @@ async function visit(options = {}) {
   page.setDefaultTimeout(10_000);
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(message.text()); });
   page.on("pageerror", (error) => faults.push(String(error)));
-  await page.goto(`${daemon.url}/?token=${TOKEN}`);
+  await page.goto(daemon.url + (await daemon.api("POST", "/logins")).path);
   await page.locator("#app").waitFor();
   if (await page.locator("#sessions li").count()) await page.locator("#new-chat").evaluate((node) => node.click());
 }
@@ -87,18 +87,22 @@ const said = () => page.locator("#stored > .user .bubble, #stored > .reply > .te
 const says = (text) => async function* () { yield { text }; };
 
 describe("getting in", () => {
-  it("opens with the token link and keeps the token out of the address", async () => {
+  it("opens with a one-time link and keeps the code out of the address", async () => {
     assert.equal(new URL(page.url()).search, "");
     assert.equal(await page.locator("#composer-text").evaluate((field) => field === document.activeElement), true);
     assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
     await shot("empty");
   });
 
-  it("says plainly that a token is wrong", async () => {
+  it("says plainly that a link is used up and a token wrong", async () => {
     expected = /401/;
     await context.clearCookies();
-    await page.goto(`${daemon.url}/?token=wrong`);
+    await page.goto(`${daemon.url}/?code=used`);
     await page.locator("#gate h1").waitFor();
+    assert.match(await page.locator("#gate").innerText(), /works once/);
+    await page.locator("#gate-token").fill("wrong");
+    await page.locator("#gate-token").press("Enter");
+    await page.locator("#gate-wrong").waitFor();
     assert.equal(await page.locator("#app").isVisible(), false);
   });
 
@@ -113,6 +117,7 @@ describe("getting in", () => {
     await page.locator("#gate-token").fill(TOKEN);
     await page.locator("#gate-token").press("Enter");
     await page.locator("#app").waitFor();
+    assert.equal(page.url().includes(TOKEN) || page.url().includes("code="), false);
   });
 });
 

@@ -107,6 +107,6 @@ impl Command {
     }
 }
 
-fn client_runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub fn client_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }

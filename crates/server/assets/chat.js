@@ -15,8 +15,9 @@ const TEXTS = {
     lost: "The connection is lost. Trying again…", offline: "The server does not answer.",
     offline_hint: "What you wrote is kept here and sent when it is back.",
     gate_title: "This page needs a token", gate_label: "Token", gate_open: "Open",
-    gate_why: "It opens only with the token of this instance. Yours is missing or wrong.",
-    gate_hint: "Use the link that “polyclaw up” prints, or paste the token: it is the file “token” in the instance's home folder.",
+    gate_why: "It opens only with the token of this instance. A link of “polyclaw up” works once, for ten minutes.",
+    gate_hint: "Run “polyclaw up” again for another link, or paste the token: it is the file “token” in the instance's home folder.",
+    gate_wrong: "That is not the token of this instance.",
   },
   zh: {
     chats: "对话列表", new_chat: "新对话", message: "消息", placeholder: "输入消息…", send: "发送", stop: "停止",
@@ -30,8 +31,9 @@ const TEXTS = {
     lost: "连接已断开，正在重试…", offline: "服务器没有响应。",
     offline_hint: "你写的内容已保留，恢复后会发送。",
     gate_title: "此页面需要令牌", gate_label: "令牌", gate_open: "打开",
-    gate_why: "它只能用本实例的令牌打开。你的令牌缺失或不正确。",
-    gate_hint: "请使用 “polyclaw up” 显示的链接，或粘贴令牌：它在实例主目录的 “token” 文件中。",
+    gate_why: "它只能用本实例的令牌打开。“polyclaw up” 的链接十分钟内有效，只能用一次。",
+    gate_hint: "请再次运行 “polyclaw up” 获取新链接，或粘贴令牌：它在实例主目录的 “token” 文件中。",
+    gate_wrong: "这不是本实例的令牌。",
   },
 };
 
@@ -192,6 +194,13 @@ function showProblem({ status, message, hint }) {
   $("problem").replaceChildren(el("div", {}, message, el("div", { class: "hint" }, hint ?? "")), close);
   $("problem").hidden = false;
   toEnd(stays);
+}
+
+/** Trades the token for a one-time link: the token itself never stands in an address. */
+async function enter(token) {
+  const answer = await fetch("api/v1/logins", { method: "POST", headers: { authorization: `Bearer ${token}` } }).catch(() => null);
+  if (answer?.ok) location.assign(`.${(await answer.json()).path}${location.hash}`);
+  else $("gate-wrong").hidden = false;
 }
 
 function showGate() {
@@ -686,7 +695,7 @@ function listen() {
   });
   on("gate-form", "submit", (event) => {
     event.preventDefault();
-    location.assign(`./?token=${encodeURIComponent($("gate-token").value.trim())}`);
+    enter($("gate-token").value.trim());
   });
 }
 

@@ -132,7 +132,9 @@ impl Error {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Engine(error) => error.hint(),
-            Self::Unauthorized => Some("send Authorization: Bearer with the token of the home folder"),
+            Self::Unauthorized => Some(
+                "send Authorization: Bearer with the token; a browser gets in with the link of `polyclaw up`",
+            ),
             Self::HostNotAllowed(_) => Some("name it in gateway.allowed_hosts"),
             Self::OriginNotAllowed(_) => Some("name it in gateway.allowed_origins"),
             Self::UnknownRoute(_) => Some("GET /api/v1/openapi.json lists what there is"),

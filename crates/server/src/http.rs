@@ -7,6 +7,7 @@ pub mod document;
 pub mod events;
 pub mod health;
 pub mod hooks;
+pub mod logins;
 pub mod messages;
 pub mod models;
 pub mod monitor;

@@ -7,6 +7,7 @@ mod extract;
 mod follow;
 mod guard;
 mod http;
+mod login;
 mod metrics;
 mod observe;
 mod openai;
@@ -19,6 +20,7 @@ mod state;
 mod ws;
 
 pub use error::{Error, Result};
+pub use login::{Logins, path as login_path};
 pub use router::{openapi, router};
 pub use serve::serve;
 pub use state::{AppState, Auth, Hook, Setup};

@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, commands, document, events, health, hooks, messages, models, monitor, outbox,
+    agents, approvals, commands, document, events, health, hooks, logins, messages, models, monitor, outbox,
     sessions, status, stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
@@ -46,6 +46,7 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(outbox::dismiss))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::decide))
+        .routes(routes!(logins::create))
         .routes(routes!(status::counts))
         .routes(routes!(monitor::metrics))
         .routes(routes!(document::openapi))

@@ -192,10 +192,12 @@ async fn a_socket_needs_the_token_and_an_origin_of_ours() {
         Ok(_) => 101,
     };
     assert_eq!(status(connect_async(url(&instance)).await), 401);
-    let with = |token: &str| format!("{}?token={token}", url(&instance));
-    assert_eq!(status(connect_async(with("wrong")).await), 401);
-    assert_eq!(status(connect_async(with(&TOKEN.replace(' ', "%20"))).await), 101);
-    let mut foreign = with(&TOKEN.replace(' ', "%20")).into_client_request().unwrap();
+    let with = |login: &str| format!("{}{}", url(&instance), login.trim_start_matches('/'));
+    assert_eq!(status(connect_async(with("?code=wrong")).await), 401);
+    let login = instance.login().await;
+    assert_eq!(status(connect_async(with(&login)).await), 101);
+    assert_eq!(status(connect_async(with(&login)).await), 401, "a code works once");
+    let mut foreign = with(&instance.login().await).into_client_request().unwrap();
     foreign.headers_mut().insert("origin", "https://evil.example".parse().unwrap());
     assert_eq!(status(connect_async(foreign).await), 403);
 }
