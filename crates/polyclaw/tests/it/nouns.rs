@@ -141,6 +141,16 @@ fn the_doctor_finds_what_is_wrong_and_mends_what_it_can() {
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
     let ill = home.run(&["doctor"]);
     assert!(ill.code == 1 && ill.stdout.contains("others can read it"), "{}", ill.stdout);
+    let told = home.run(&["doctor", "--json"]);
+    assert_eq!(told.error(), (1, "unhealthy".into()));
+    let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+    let checks = told["error"]["details"]["checks"].as_array().unwrap().clone();
+    let of = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap()["verdict"].clone();
+    assert_eq!(
+        (of("token"), of("database")),
+        ("fail".into(), "ok".into()),
+        "the whole list, not only what is ill"
+    );
     assert_eq!(home.run(&["doctor", "--fix"]).code, 0);
 }
 
