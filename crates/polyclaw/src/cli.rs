@@ -81,7 +81,13 @@ impl Cli {
             Command::Completions(args) => completions::run(&args),
             Command::Selftest(args) => selftest::run(&args, &context),
             Command::Bench(args) => bench::run(&args, &context),
-            other => client_runtime()?.block_on(other.talk(&context)),
+            other => {
+                let runtime = client_runtime()?;
+                let outcome = runtime.block_on(other.talk(&context));
+                // A thread that waits for a line nobody types must not hold the end up.
+                runtime.shutdown_background();
+                outcome
+            }
         }
     }
 }

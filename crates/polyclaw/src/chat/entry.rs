@@ -60,9 +60,10 @@ pub enum ToolState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     pub id: String,
+    pub turn: String,
     pub tool: String,
     pub arguments: String,
-    /// `pending`, `approved`, `denied` or `expired`.
+    /// `pending`, `approved`, `denied`, `expired`, or that the turn is over.
     pub state: String,
 }
 

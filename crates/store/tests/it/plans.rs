@@ -106,7 +106,7 @@ const HOT: &[(&str, Body, &[&str])] = &[
         &["jobs_session"],
     ),
     ("list of the outbox", |tx| outbox::list(tx, None, "o7", 101).map(drop), &["PRIMARY KEY (id>?)"]),
-    ("approvals", |tx| approvals::pending(tx).map(drop), &["approvals_pending"]),
+    ("approvals", |tx| approvals::pending(tx, Millis(3)).map(drop), &["approvals_pending"]),
 ];
 
 const TABLES: &[&str] =
