@@ -148,6 +148,13 @@ impl Error {
         Detail { code: self.code().to_owned(), message: self.message(), hint: self.hint().map(str::to_owned) }
     }
 
+    /// Writes a fault of ours to the log: whoever called is told that it is there, and nothing else.
+    pub fn log(&self) {
+        if self.status() == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(error = %self, code = self.code(), "a call failed inside");
+        }
+    }
+
     /// What a fault of ours says in its own words is for the log: it may name files and queries.
     fn message(&self) -> String {
         match self {
@@ -178,9 +185,7 @@ fn engine_status(error: &polyclaw_engine::Error) -> StatusCode {
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let status = self.status();
-        if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(error = %self, code = self.code(), "a call failed inside");
-        }
+        self.log();
         let mut response = (status, Json(Problem { error: self.detail() })).into_response();
         let headers = response.headers_mut();
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {

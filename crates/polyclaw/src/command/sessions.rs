@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::Failure;
+use crate::client::{Client, LOST, segment};
+use crate::failure::{Exit, Failure};
 use crate::output::{Output, Tone, cell, safe};
 use crate::stream::Frames;
 
@@ -170,7 +170,10 @@ async fn tail(client: &Client, output: Output, key: &str) -> anyhow::Result<()> 
         let line = if output.json { frame.data.to_string() } else { told(&frame.kind, &frame.data) };
         output.line(&line)?;
     }
-    Ok(())
+    // A stream never ends by itself: the daemon went away, or nothing was heard of it for too long.
+    Err(Failure::new(Exit::Unavailable, LOST, format!("the connection to {} broke", client.url()))
+        .hint("`polyclaw status` says whether the daemon is there")
+        .into())
 }
 
 /// A frame in a line. Tokens are left out: the answer is there whole at its end.

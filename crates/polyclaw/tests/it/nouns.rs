@@ -164,3 +164,30 @@ fn the_config_is_shown_without_its_secrets() {
     assert!(home.run(&["config", "schema"]).stdout.contains("\"Polyclaw config\""));
     assert!(home.run(&["completions", "bash"]).stdout.contains("polyclaw"));
 }
+
+#[test]
+fn following_a_conversation_ends_with_what_became_of_it() {
+    use std::io::{BufRead, BufReader};
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let mut daemon = home.daemon();
+    assert_eq!(
+        home.run(&["sessions", "tail", "agent:main:none", "--json"]).error(),
+        (3, "unknown_session".into())
+    );
+    assert_eq!(home.run(&["sessions", "tail", "rubbish", "--json"]).error(), (2, "invalid_parameter".into()));
+    home.run(&["agent", "-m", "hi"]);
+    let mut command = home.command(&["sessions", "tail", "agent:main:main", "--json"]);
+    command.stdout(std::process::Stdio::piped());
+    let mut tail = command.spawn().unwrap();
+    let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("stream.opened"));
+    daemon.kill();
+    let last = lines.last().unwrap().unwrap();
+    assert!(last.contains("connection_lost"), "{last}");
+    assert_eq!(tail.wait().unwrap().code(), Some(5));
+    assert_eq!(
+        home.run(&["sessions", "tail", "agent:main:main", "--json"]).error(),
+        (5, "unavailable".into())
+    );
+}

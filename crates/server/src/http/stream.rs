@@ -149,6 +149,7 @@ impl Reader {
                 Ok(Some(frame)) => Some(write(&self.app.epoch, &frame)),
                 Ok(None) => {
                     self.watch = None;
+                    tracing::info!(session.key = %self.key, "a reader of events fell too far behind");
                     Some(sse::data(&notice(&self.key, "reader.behind", BEHIND)))
                 }
             },

@@ -9,10 +9,10 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::instance::{Instance, ONE_KEY, TOKEN};
 
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
-    async fn open(instance: &Instance) -> Self {
+    pub async fn open(instance: &Instance) -> Self {
         let mut request = url(instance).into_client_request().unwrap();
         request.headers_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
         Self(connect_async(request).await.unwrap().0)
@@ -34,7 +34,7 @@ impl Socket {
     }
 
     /// The answer to a request; events on the way are dropped.
-    async fn call(&mut self, method: &str, params: Value) -> Value {
+    pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.send(&json!({ "type": "req", "id": method, "method": method, "params": params }).to_string())
             .await;
         loop {

@@ -80,7 +80,10 @@ impl Writer {
     fn end(&mut self, answer: Result<Answer>) {
         match answer.and_then(succeeded) {
             Ok(answer) => self.finish(&answer),
-            Err(error) => self.ready.push_back(sse::data(&json!({ "error": openai::body(&error) }))),
+            Err(error) => {
+                error.log();
+                self.ready.push_back(sse::data(&json!({ "error": openai::body(&error) })));
+            }
         }
         self.ready.push_back(sse::DONE);
     }

@@ -133,6 +133,7 @@ impl Writer {
     }
 
     fn fail(&mut self, error: &Error) {
+        error.log();
         let detail = error.detail();
         let said =
             json!({ "code": "server_error", "message": format!("{} ({})", detail.message, detail.code) });
