@@ -503,7 +503,7 @@ function messageNode(mine, message) {
     for (const part of parts) mine.cards.get(`${turn_id} ${part.call_id}`)?.end(text, part.is_error);
     return null;
   }
-  if (origin === "user") return bubble(text);
+  if (origin === "user") return bubble([text, ...parts.filter((one) => one.type === "attachment").map((one) => `📎 ${one.name}`)].join("\n").trim());
   if (role === "user") return text.startsWith("[Backlog]") ? note(t("resumes")) : note(`${origin}\n${text}`, "output");
   if (meta?.silent) return note(t("silent"));
   if (meta?.error === "stopped") return note(t("stopped"));

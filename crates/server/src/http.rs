@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod approvals;
+pub mod attachments;
 pub mod commands;
 pub mod document;
 pub mod events;
