@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::spawn;
 
-/// Talk in the terminal.
+/// Talk to an agent in the terminal.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw chat

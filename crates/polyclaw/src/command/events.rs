@@ -10,7 +10,7 @@ use crate::output::{Output, Tone, cell};
 
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// What happened: steers, takeovers, refusals, deliveries, approvals.
+/// What happened: turns that failed or gave way, messages delivered or kept back, approvals.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw events
@@ -20,14 +20,14 @@ pub struct Args {
     /// Go on as events happen, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
-    /// Of this kind only.
+    /// Only those of this kind, for example turn.failed.
     #[arg(long)]
     kind: Option<String>,
-    /// Of this conversation only.
+    /// Only those of this conversation.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Only those after this number.
-    #[arg(long, default_value_t = 0)]
+    /// Only those after the one with this number; --json shows it as seq.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: i64,
 }
 

@@ -8,14 +8,14 @@ use crate::output::cell;
 
 const LISTED: usize = 1000;
 
-/// Messages on their way out: list, resend, dismiss.
+/// Answers on their way to a channel, such as a webhook: list, resend, dismiss.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw outbox list --state unknown
   polyclaw outbox resend 01j…
   polyclaw outbox dismiss 01j…
 
-A message is `unknown` when a crash left it open whether it arrived. It is never sent again by itself.")]
+An answer is `unknown` when a crash left it open whether it arrived. It is held and never sent again by itself: you decide.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -23,19 +23,25 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// What is there.
+    /// All of them, sent ones too, the oldest first.
     List {
         /// Only those in this state: pending, sending, sent, unknown or failed.
         #[arg(long)]
         state: Option<String>,
-        /// At most so many, the oldest first.
-        #[arg(long, default_value_t = LISTED)]
+        /// List at most so many.
+        #[arg(long, value_name = "N", default_value_t = LISTED)]
         limit: usize,
     },
     /// Send a held message again, knowing that it may arrive twice.
-    Resend { id: String },
+    Resend {
+        /// The ID that `polyclaw outbox` lists.
+        id: String,
+    },
     /// Give a held message up.
-    Dismiss { id: String },
+    Dismiss {
+        /// The ID that `polyclaw outbox` lists.
+        id: String,
+    },
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::command::models;
 use crate::output::cell;
 
-/// Is it up, which model answers, what is it doing.
+/// Whether it is up, which model answers, what it is doing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw status

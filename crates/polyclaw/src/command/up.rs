@@ -15,16 +15,17 @@ use crate::output::{Output, Tone};
 /// What is said beside a link.
 const ONCE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
 
-/// Start an instance and print the link and the model in use.
+/// Start Polyclaw in this terminal; print the link to the chat page and the model in use.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw up
   polyclaw up --open
   POLYCLAW_HOME=~/work-claw polyclaw up --port 18900
 
-Ctrl-C stops cleanly: running turns reach a boundary, and what is left goes on at the next start.")]
+The link lets one browser in, once. If Polyclaw runs on this home already, `up` prints another link to it.
+Ctrl-C stops cleanly: what the agents are doing reaches a safe point, and the rest goes on at the next start.")]
 pub struct Args {
-    /// Open the link in the browser.
+    /// Open the link in the browser too.
     #[arg(long)]
     open: bool,
     /// The port to listen on, instead of the config's.
