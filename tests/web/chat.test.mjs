@@ -45,7 +45,7 @@ async function visit(options = {}) {
   page.setDefaultTimeout(10_000);
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(message.text()); });
   page.on("pageerror", (error) => faults.push(String(error)));
-  await page.goto(`${daemon.url}/?token=${TOKEN}`);
+  await page.goto(daemon.url + (await daemon.api("POST", "/logins")).path);
   await page.locator("#app").waitFor();
   if (await page.locator("#sessions li").count()) await page.locator("#new-chat").evaluate((node) => node.click());
 }
@@ -87,18 +87,22 @@ const said = () => page.locator("#stored > .user .bubble, #stored > .reply > .te
 const says = (text) => async function* () { yield { text }; };
 
 describe("getting in", () => {
-  it("opens with the token link and keeps the token out of the address", async () => {
+  it("opens with a one-time link and keeps the code out of the address", async () => {
     assert.equal(new URL(page.url()).search, "");
     assert.equal(await page.locator("#composer-text").evaluate((field) => field === document.activeElement), true);
     assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
     await shot("empty");
   });
 
-  it("says plainly that a token is wrong", async () => {
+  it("says plainly that a link is used up and a token wrong", async () => {
     expected = /401/;
     await context.clearCookies();
-    await page.goto(`${daemon.url}/?token=wrong`);
+    await page.goto(`${daemon.url}/?code=used`);
     await page.locator("#gate h1").waitFor();
+    assert.match(await page.locator("#gate").innerText(), /works once/);
+    await page.locator("#gate-token").fill("wrong");
+    await page.locator("#gate-token").press("Enter");
+    await page.locator("#gate-wrong").waitFor();
     assert.equal(await page.locator("#app").isVisible(), false);
   });
 
@@ -113,6 +117,7 @@ describe("getting in", () => {
     await page.locator("#gate-token").fill(TOKEN);
     await page.locator("#gate-token").press("Enter");
     await page.locator("#app").waitFor();
+    assert.equal(page.url().includes(TOKEN) || page.url().includes("code="), false);
   });
 });
 
@@ -404,6 +409,27 @@ describe("for everybody", () => {
   });
 });
 
+describe("the list of chats", () => {
+  it("begins with the newest, shows older ones when asked, and opens any by its address", async () => {
+    const { session_key: oldest } = await daemon.api("POST", "/sessions", { title: "The oldest chat" });
+    for (let n = 0; n < 101; n += 1) await daemon.api("POST", "/sessions", { title: `Chat ${n}` });
+    await page.reload();
+    await page.locator("#app").waitFor();
+    const names = () => page.locator("#sessions .name").allInnerTexts();
+    assert.deepEqual((await names()).slice(0, 3), ["Chat 100", "Chat 99", "Chat 98"]);
+    assert.equal((await names()).includes("The oldest chat"), false);
+    await page.goto(`${daemon.url}/#/${encodeURIComponent(oldest)}`);
+    await page.reload();
+    await page.locator("#title", { hasText: "The oldest chat" }).waitFor();
+    assert.equal(await page.evaluate(() => chat.key), oldest);
+    await page.locator("#more").click();
+    await page.locator("#sessions button[aria-current]", { hasText: "The oldest chat" }).waitFor();
+    await page.evaluate((key) => { location.hash = `#/${encodeURIComponent(key)}`; }, "agent:main:web:dm:nobody");
+    await page.locator("#problem", { hasText: "nobody" }).waitFor();
+    expected = /404/;
+  });
+});
+
 describe("the files", () => {
   it("are small, and ask for nothing from elsewhere", async () => {
     const asked = [];
@@ -414,7 +440,7 @@ describe("the files", () => {
     const files = await Promise.all(["/", "/chat.js", "/chat.css"].map((at) => fetch(daemon.url + at)));
     for (const file of files) assert.match(file.headers.get("content-security-policy"), /default-src 'self'/);
     const bytes = await Promise.all(files.map(async (file) => (await file.arrayBuffer()).byteLength));
-    assert.ok(bytes.reduce((sum, size) => sum + size) <= 40 * 1024, String(bytes));
+    assert.ok(bytes.reduce((sum, size) => sum + size) <= 44 * 1024, String(bytes));
   });
 });
 

@@ -89,9 +89,30 @@ pub enum Part {
     /// A call the model made, in the order it made them.
     ToolCall(ToolCall),
     /// The one result of a call. `unknown` and `skipped` results are errors to the model.
-    ToolResult { call_id: String, name: String, is_error: bool },
-    /// Something a person attached; the bytes are elsewhere.
-    Attachment { name: String, media_type: String, url: String },
+    ToolResult {
+        call_id: String,
+        name: String,
+        is_error: bool,
+    },
+    Attachment(Attachment),
+}
+
+/// Something a person attached: its text, or where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    pub name: String,
+    pub media_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+pub fn attachments(parts: &[Part]) -> impl Iterator<Item = &Attachment> {
+    parts.iter().filter_map(|part| match part {
+        Part::Attachment(attachment) => Some(attachment),
+        _ => None,
+    })
 }
 
 pub fn calls(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {

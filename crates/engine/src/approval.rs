@@ -83,24 +83,33 @@ async fn look(engine: &Engine, running: &Running, asked: &Approval) -> Driven<Ve
         }
         ApprovalState::Expired => Some(Some(ToolOutcome::error("Nobody answered in time; it was not run."))),
         ApprovalState::Pending if steered => {
-            expire(engine, &asked.id).await?;
+            expire(engine, asked).await?;
             Some(Some(ToolOutcome::error(
                 "The user wrote something else instead of answering; it was not run.",
             )))
         }
         ApprovalState::Pending if asked.expires_at <= now => {
-            expire(engine, &asked.id).await?;
+            expire(engine, asked).await?;
             None
         }
         ApprovalState::Pending => None,
     })
 }
 
-async fn expire(engine: &Engine, id: &ApprovalId) -> Driven<()> {
-    let (id, now) = (id.clone(), engine.now());
+async fn expire(engine: &Engine, asked: &Approval) -> Driven<()> {
+    let (id, now) = (asked.id.clone(), engine.now());
     let write =
         move |tx: &mut polyclaw_store::Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, None, now);
-    lost(engine.persist(write).await).map(drop)
+    if lost(engine.persist(write).await)? {
+        announce(engine, asked, ApprovalState::Expired);
+    }
+    Ok(())
+}
+
+/// Whoever shows the question takes it away.
+fn announce(engine: &Engine, asked: &Approval, state: ApprovalState) {
+    let kind = FrameKind::ApprovalDecided { approval_id: asked.id.clone(), state: state.as_str() };
+    engine.hub.publish(&asked.session, kind);
 }
 
 /// A person's answer. Answered once: a second one, or one that comes too late, is refused.
@@ -122,11 +131,13 @@ pub async fn decide(
     let (decided, found) = engine.db().write(write).await?;
     let approval = found.ok_or_else(|| Error::UnknownApproval(id.to_string()))?;
     if !decided {
-        return Err(Error::NotNow(format!("this question is already {}", approval.state.as_str())));
+        // One that still says it is pending came too late.
+        let known =
+            if approval.state == ApprovalState::Pending { ApprovalState::Expired } else { approval.state };
+        return Err(Error::NotNow(format!("this question is already {}", known.as_str())));
     }
     engine.record(decided_event(&approval)).await;
-    let kind = FrameKind::ApprovalDecided { approval_id: id.clone(), state: state.as_str() };
-    engine.hub.publish(&approval.session, kind);
+    announce(engine, &approval, state);
     Ok(approval)
 }
 

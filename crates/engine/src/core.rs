@@ -97,6 +97,11 @@ impl Inner {
         self.ports.ids.next()
     }
 
+    /// Something nobody can guess.
+    pub fn nonce(&self) -> String {
+        self.ports.ids.nonce()
+    }
+
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }

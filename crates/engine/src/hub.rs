@@ -61,6 +61,8 @@ pub enum FrameKind {
         model: Option<String>,
         usage: Usage,
         error_code: Option<String>,
+        /// The reply ended at the model's length limit.
+        truncated: bool,
     },
     /// Another node did something in this session: look at the database.
     #[serde(rename = "session.changed")]

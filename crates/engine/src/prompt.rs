@@ -41,6 +41,8 @@ pub(crate) struct Context {
     pub steered: bool,
     pub usage: Usage,
     pub model_used: Option<String>,
+    /// The newest reply ended at the model's length limit, not where the model would have ended it.
+    pub truncated: bool,
     /// The newest model call; its usage is stored with the turn's end.
     pub last_call: Option<(String, Usage)>,
     taken: Vec<Waiting>,
@@ -127,6 +129,7 @@ impl Context {
             steered: rows.steered,
             usage: Usage::ZERO,
             model_used: None,
+            truncated: false,
             last_call: None,
             taken: rows.taken,
             begun: rows.begun,
@@ -210,6 +213,7 @@ impl Context {
     pub fn spend(&mut self, reply: &Reply) {
         self.usage = self.usage.plus(reply.usage);
         self.model_used = Some(reply.model.to_string());
+        self.truncated = reply.truncated;
         self.last_call = Some((reply.model.to_string(), reply.usage));
     }
 }

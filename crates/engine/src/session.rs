@@ -197,5 +197,6 @@ fn never_ran(turn: &TurnId) -> FrameKind {
         model: None,
         usage: Usage::default(),
         error_code: Some("stopped".to_owned()),
+        truncated: false,
     }
 }

@@ -28,14 +28,24 @@ pub struct Answer {
     pub model: Option<String>,
     pub usage: Usage,
     pub error_code: Option<String>,
+    /// The reply ended at the model's length limit, not where the model would have ended it.
+    pub truncated: bool,
 }
 
 impl Answer {
     /// The answer a turn's end carries whole: the database need not be asked. One with calls for its caller,
     /// or of a task that goes on in another turn, is not.
     pub fn told(kind: &FrameKind) -> Option<Self> {
-        let FrameKind::Ended { turn_id, state, message_id, text: Some(text), model, usage, error_code } =
-            kind
+        let FrameKind::Ended {
+            turn_id,
+            state,
+            message_id,
+            text: Some(text),
+            model,
+            usage,
+            error_code,
+            truncated,
+        } = kind
         else {
             return None;
         };
@@ -48,6 +58,7 @@ impl Answer {
             model: model.clone(),
             usage: *usage,
             error_code: error_code.clone(),
+            truncated: *truncated,
         })
     }
 }
@@ -115,6 +126,7 @@ impl Engine {
             state: job.state,
             message_id: job.reply,
             calls: calls.collect(),
+            truncated: reply.as_ref().is_some_and(messages::Message::is_truncated),
             text: reply.map(|message| message.text).unwrap_or_default(),
             model: job.model,
             usage: job.usage,

@@ -27,6 +27,7 @@ use tokio::sync::mpsc;
 use crate::client::Client;
 use crate::home::Home;
 use crate::ids::{hex, random};
+pub use entry::CUT;
 use model::{Effect, Event, Model};
 use net::Net;
 use terminal::Screen;

@@ -13,15 +13,21 @@ use crate::output::Output;
 #[command(
     name = "polyclaw",
     version,
-    about = "A gateway for many agents: one program, one home, no lost message."
+    about = "Runs AI agents on this machine and keeps their conversations: no message is lost or answered twice."
 )]
 #[command(after_help = "Examples:
-  polyclaw up                                 start, and print the link and the model in use
+  polyclaw up                                 start, and print the link to the chat page and the model in use
   polyclaw chat                               talk in the terminal
   polyclaw agent --message \"What is new?\"     one question, the answer on stdout
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable.
-The home is POLYCLAW_HOME, else ~/.polyclaw.")]
+Words:
+  home      the folder of an instance: its config, token, files and database (POLYCLAW_HOME, else ~/.polyclaw)
+  instance  one running Polyclaw, started by `up` or `daemon` on a home; the other commands talk to it
+  agent     who answers: a model with a task, tools and files; there is one called `main` from the start
+  session   one conversation, named by a key such as agent:main:main; `polyclaw sessions` lists them
+  turn      the work on one message, from taking it up to the answer
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 unavailable.")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -29,16 +35,19 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// What every command takes stands apart from what is its own.
+const EVERYWHERE: &str = "Options of every command";
+
 #[derive(Args, Clone, Debug)]
 pub struct Global {
     /// One JSON object for machines: {"ok": …} or {"error": {code, message, hint}}.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub json: bool,
-    /// Where the instance is, if not where this home's daemon listens.
-    #[arg(long, global = true, env = "POLYCLAW_URL", value_name = "URL")]
+    /// Talk to the instance at this address, not to the one of this home.
+    #[arg(long, global = true, env = "POLYCLAW_URL", value_name = "URL", help_heading = EVERYWHERE)]
     pub url: Option<String>,
-    /// The instance's token, if not this home's. POLYCLAW_TOKEN sets it too.
-    #[arg(long, global = true, value_name = "TOKEN")]
+    /// That instance's token. Others on this machine can read it here; POLYCLAW_TOKEN keeps it to yourself.
+    #[arg(long, global = true, value_name = "TOKEN", help_heading = EVERYWHERE)]
     pub token: Option<String>,
 }
 
@@ -81,7 +90,13 @@ impl Cli {
             Command::Completions(args) => completions::run(&args),
             Command::Selftest(args) => selftest::run(&args, &context),
             Command::Bench(args) => bench::run(&args, &context),
-            other => client_runtime()?.block_on(other.talk(&context)),
+            other => {
+                let runtime = client_runtime()?;
+                let outcome = runtime.block_on(other.talk(&context));
+                // A thread that waits for a line nobody types must not hold the end up.
+                runtime.shutdown_background();
+                outcome
+            }
         }
     }
 }
@@ -107,6 +122,27 @@ impl Command {
     }
 }
 
-fn client_runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub fn client_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn look(command: &clap::Command, path: &str) {
+        let path = format!("{path} {}", command.get_name());
+        assert!(command.get_about().is_some(), "{path} does not say what it does");
+        for arg in command.get_arguments() {
+            assert!(arg.get_help().is_some(), "{path} does not say what {} is", arg.get_id());
+        }
+        command.get_subcommands().for_each(|sub| look(sub, &path));
+    }
+
+    #[test]
+    fn every_command_and_everything_it_takes_is_described() {
+        look(&Cli::command(), "");
+    }
 }

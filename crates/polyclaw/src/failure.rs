@@ -18,11 +18,13 @@ pub struct Failure {
     pub code: String,
     pub message: String,
     pub hint: Option<String>,
+    /// What machines get to read besides.
+    pub details: Option<Box<serde_json::Value>>,
 }
 
 impl Failure {
     pub fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { exit, code: code.into(), message: message.into(), hint: None }
+        Self { exit, code: code.into(), message: message.into(), hint: None, details: None }
     }
 
     pub fn failed(code: &str, message: impl Into<String>) -> Self {

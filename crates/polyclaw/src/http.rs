@@ -68,6 +68,8 @@ fn setup(instance: &Instance) -> Setup {
         hooks: hooks(&instance.config),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: instance.engine.now(),
+        port: gateway.port,
+        logins: instance.logins.clone(),
     }
 }
 

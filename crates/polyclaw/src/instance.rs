@@ -11,6 +11,7 @@ use polyclaw_domain::fault::Faults;
 use polyclaw_domain::port::Clock;
 use polyclaw_engine::{Engine, Ports};
 use polyclaw_provider::Models;
+use polyclaw_server::Logins;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Target};
 use polyclaw_tool::Builtin;
@@ -41,6 +42,8 @@ pub struct Instance {
     pub config: Config,
     pub token: String,
     pub engine: Engine,
+    /// One-time links for browsers.
+    pub logins: Logins,
     choice: Mutex<Choice>,
     models: Arc<Current<Models>>,
     tools: Arc<Current<Builtin>>,
@@ -72,7 +75,8 @@ impl Instance {
         };
         let engine = Engine::new(ports, settings::engine(&config, &choice, &home), &home.node()?);
         let choice = Mutex::new(choice);
-        Ok(Self { home, config, token, engine, choice, models, tools, clock, overrides, _lock: lock })
+        let logins = Logins::default();
+        Ok(Self { home, config, token, engine, logins, choice, models, tools, clock, overrides, _lock: lock })
     }
 
     pub fn choice(&self) -> Choice {

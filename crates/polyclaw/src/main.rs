@@ -22,6 +22,7 @@ mod output;
 mod settings;
 mod spawn;
 mod stream;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -34,7 +35,10 @@ use crate::failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(refusal) => return usage::refuse(&refusal),
+    };
     let json = cli.global.json;
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,

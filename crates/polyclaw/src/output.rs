@@ -87,10 +87,7 @@ impl Output {
 /// Reports a failure on stderr, or as JSON on stdout where machines read.
 pub fn report(failure: &Failure, json: bool) {
     if json {
-        let error = json!({ "error": {
-            "code": failure.code, "message": failure.message, "hint": failure.hint,
-        }});
-        let _ = writeln!(io::stdout().lock(), "{error}");
+        let _ = writeln!(io::stdout().lock(), "{}", as_json(failure));
         return;
     }
     let color = is_colored(&io::stderr());
@@ -102,6 +99,15 @@ pub fn report(failure: &Failure, json: bool) {
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, " {} {hint}", paint(Tone::Dim, "hint:"));
     }
+}
+
+/// `{"error": {code, message, hint}}`, with what else there is for machines.
+pub fn as_json(failure: &Failure) -> Value {
+    let mut error = json!({ "code": failure.code, "message": failure.message, "hint": failure.hint });
+    if let Some(details) = &failure.details {
+        error["details"] = Value::clone(details);
+    }
+    json!({ "error": error })
 }
 
 /// The text of a field, with a dash for what is not known.

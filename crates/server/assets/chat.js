@@ -7,31 +7,33 @@ const TEXTS = {
     chats: "Chats", new_chat: "New chat", message: "Message", placeholder: "Write a message…", send: "Send", stop: "Stop",
     keys: "Enter sends · Shift+Enter for a new line · /help for commands", agent: "Agent", you: "You",
     empty_title: "What shall we do?", empty_text: "What is said here is kept on the machine that runs Polyclaw.",
-    language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", dismiss: "Dismiss",
+    language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", dismiss: "Dismiss", more: "Older chats",
     sending: "Sending…", not_sent: "Not sent.", waiting: "Waiting: taken up at the next step",
     resumes: "Going on with the earlier task.", steered: "Set aside for your newer message; it goes on afterwards.",
-    silent: "Nothing to add.", stopped: "Stopped.", running: "running", done: "done", error: "failed",
+    silent: "Nothing to add.", cut: "Cut off here: the model's length limit was reached.", stopped: "Stopped.", running: "running", done: "done", error: "failed",
     arguments: "Arguments", result: "Result", ask: "Permission needed", allow: "Allow", deny: "Deny",
     lost: "The connection is lost. Trying again…", offline: "The server does not answer.",
     offline_hint: "What you wrote is kept here and sent when it is back.",
     gate_title: "This page needs a token", gate_label: "Token", gate_open: "Open",
-    gate_why: "It opens only with the token of this instance. Yours is missing or wrong.",
-    gate_hint: "Use the link that “polyclaw up” prints, or paste the token: it is the file “token” in the instance's home folder.",
+    gate_why: "It opens only with the token of this instance. A link of “polyclaw up” works once, for ten minutes.",
+    gate_hint: "Run “polyclaw up” again for another link, or paste the token: it is the file “token” in the instance's home folder.",
+    gate_wrong: "That is not the token of this instance.",
   },
   zh: {
     chats: "对话列表", new_chat: "新对话", message: "消息", placeholder: "输入消息…", send: "发送", stop: "停止",
     keys: "Enter 发送 · Shift+Enter 换行 · /help 查看命令", agent: "智能体", you: "你",
     empty_title: "今天做点什么？", empty_text: "对话保存在运行 Polyclaw 的机器上。",
-    language: "English", copy: "复制", copied: "已复制", retry: "重试", dismiss: "关闭",
+    language: "English", copy: "复制", copied: "已复制", retry: "重试", dismiss: "关闭", more: "更早的对话",
     sending: "正在发送…", not_sent: "未发送。", waiting: "等待中：将在下一步处理",
     resumes: "继续之前的任务。", steered: "先处理你的新消息，之后继续。",
-    silent: "没有要补充的。", stopped: "已停止。", running: "运行中", done: "完成", error: "失败",
+    silent: "没有要补充的。", cut: "在此截断：已达到模型的长度上限。", stopped: "已停止。", running: "运行中", done: "完成", error: "失败",
     arguments: "参数", result: "结果", ask: "需要许可", allow: "允许", deny: "拒绝",
     lost: "连接已断开，正在重试…", offline: "服务器没有响应。",
     offline_hint: "你写的内容已保留，恢复后会发送。",
     gate_title: "此页面需要令牌", gate_label: "令牌", gate_open: "打开",
-    gate_why: "它只能用本实例的令牌打开。你的令牌缺失或不正确。",
-    gate_hint: "请使用 “polyclaw up” 显示的链接，或粘贴令牌：它在实例主目录的 “token” 文件中。",
+    gate_why: "它只能用本实例的令牌打开。“polyclaw up” 的链接十分钟内有效，只能用一次。",
+    gate_hint: "请再次运行 “polyclaw up” 获取新链接，或粘贴令牌：它在实例主目录的 “token” 文件中。",
+    gate_wrong: "这不是本实例的令牌。",
   },
 };
 
@@ -46,6 +48,8 @@ const chatOf = (key) => ({
 });
 let chat = chatOf(null);
 let [sessions, agents, outgoing, defaultModel] = [[], [], [], null];
+/** How many chats are listed, and whether there are older ones. */
+let [listed, hasMore] = [100, false];
 
 // Elements. Nothing here parses HTML.
 
@@ -192,6 +196,13 @@ function showProblem({ status, message, hint }) {
   toEnd(stays);
 }
 
+/** Trades the token for a one-time link: the token itself never stands in an address. */
+async function enter(token) {
+  const answer = await fetch("api/v1/logins", { method: "POST", headers: { authorization: `Bearer ${token}` } }).catch(() => null);
+  if (answer?.ok) location.assign(`.${(await answer.json()).path}${location.hash}`);
+  else $("gate-wrong").hidden = false;
+}
+
 function showGate() {
   disconnect(chat);
   $("app").hidden = true;
@@ -202,15 +213,22 @@ function showGate() {
 // The list of chats.
 
 async function loadSessions() {
-  const page = await api("GET", "/sessions?limit=1000");
-  sessions = page.sessions.filter((one) => !one.owner_session_key);
-  sessions.sort((a, b) => a.updated_at > b.updated_at ? -1 : 1);
+  const found = [];
+  let cursor = "";
+  do {
+    const page = await api("GET", `/sessions?limit=100${cursor}`);
+    found.push(...page.sessions);
+    cursor = page.next_cursor && `&cursor=${page.next_cursor}`;
+  } while (cursor && found.length < listed);
+  hasMore = Boolean(cursor);
+  sessions = found.filter((one) => !one.owner_session_key);
   showSessions();
 }
 
 function showSessions() {
   const focused = document.activeElement?.dataset.key;
   $("sessions").replaceChildren(...sessions.map(sessionItem));
+  $("more").hidden = !hasMore;
   if (focused) $("sessions").querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
@@ -223,6 +241,11 @@ function sessionItem(one) {
 }
 
 // Opening a chat.
+
+/** The chat the address names, be it listed or not. */
+function keyInAddress() {
+  try { return decodeURIComponent(/^#\/(.+)$/.exec(location.hash)?.[1] ?? "") || null; } catch { return null; }
+}
 
 function openChat(key) {
   disconnect(chat);
@@ -480,13 +503,14 @@ function messageNode(mine, message) {
     for (const part of parts) mine.cards.get(`${turn_id} ${part.call_id}`)?.end(text, part.is_error);
     return null;
   }
-  if (origin === "user") return bubble(text);
+  if (origin === "user") return bubble([text, ...parts.filter((one) => one.type === "attachment").map((one) => `📎 ${one.name}`)].join("\n").trim());
   if (role === "user") return text.startsWith("[Backlog]") ? note(t("resumes")) : note(`${origin}\n${text}`, "output");
   if (meta?.silent) return note(t("silent"));
   if (meta?.error === "stopped") return note(t("stopped"));
   const who = origin.startsWith("agent:") ? origin.slice(6) : mine.session?.active_agent_id ?? "";
   const node = el("div", { class: "message reply" }, el("div", { class: "who" }, who));
   if (text) node.append(el("div", { class: meta?.error ? "text failed" : "text" }, markdown(text)));
+  if (meta?.finish_reason === "length") node.append(note(t("cut")));
   for (const part of parts) if (part.type === "tool_call") node.append(card(mine, turn_id, part, true));
   return node;
 }
@@ -659,6 +683,8 @@ function listen() {
   on("pick-agent", "change", show);
   on("stop", "click", () => api("POST", at(chat, "/stop")).catch(showProblem));
   on("new-chat", "click", () => { toggleSide(false); openChat(null); });
+  on("more", "click", () => { listed += 100; loadSessions().catch(showProblem); });
+  addEventListener("hashchange", () => { const key = keyInAddress(); if (key && key !== chat.key) openChat(key); });
   on("menu", "click", () => toggleSide(!$("side").classList.contains("open")));
   on("shade", "click", () => toggleSide(false));
   on("side", "keydown", (event) => { if (event.key === "Escape") toggleSide(false); });
@@ -670,7 +696,7 @@ function listen() {
   });
   on("gate-form", "submit", (event) => {
     event.preventDefault();
-    location.assign(`./?token=${encodeURIComponent($("gate-token").value.trim())}`);
+    enter($("gate-token").value.trim());
   });
 }
 
@@ -688,8 +714,7 @@ async function start() {
     return;
   }
   $("app").hidden = false;
-  const named = sessions.find((one) => location.hash === `#/${encodeURIComponent(one.session_key)}`);
-  openChat((named ?? sessions[0])?.session_key ?? null);
+  openChat(keyInAddress() ?? sessions[0]?.session_key ?? null);
   $("composer-text").focus();
   setInterval(() => { if (!document.hidden && chat.failures === 0) loadSessions().catch(() => {}); }, 30000);
 }

@@ -39,6 +39,10 @@ pub enum Error {
     InvalidBody(String),
     #[error("{name}: {why}")]
     InvalidParameter { name: &'static str, why: String },
+    #[error("attachments of the type '{0}' are not taken")]
+    AttachmentNotTaken(String),
+    #[error("too much is attached: {0}")]
+    AttachmentTooLarge(String),
     #[error("'{0}' is not a command")]
     UnknownCommand(String),
     #[error("there is no method '{0}'")]
@@ -97,6 +101,8 @@ impl Error {
             Self::MalformedJson(_) => "malformed_json",
             Self::InvalidBody(_) => "invalid_body",
             Self::InvalidParameter { .. } => "invalid_parameter",
+            Self::AttachmentNotTaken(_) => "attachment_not_taken",
+            Self::AttachmentTooLarge(_) => "attachment_too_large",
             Self::UnknownCommand(_) => "unknown_command",
             Self::UnknownMethod(_) => "unknown_method",
             Self::UnknownHook(_) => "unknown_hook",
@@ -117,7 +123,7 @@ impl Error {
             Self::UnknownRoute(_) | Self::UnknownHook(_) => StatusCode::NOT_FOUND,
             Self::UnknownModel(_) | Self::UnknownResponse(_) => StatusCode::NOT_FOUND,
             Self::WrongMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTooLarge(_) | Self::AttachmentTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::WrongContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -126,16 +132,22 @@ impl Error {
             Self::BodyBroken | Self::InvalidUtf8 | Self::MalformedJson(_) => StatusCode::BAD_REQUEST,
             Self::InvalidBody(_) | Self::InvalidParameter { .. } => StatusCode::BAD_REQUEST,
             Self::UnknownCommand(_) | Self::UnknownMethod(_) => StatusCode::BAD_REQUEST,
+            // What OpenAI's clients know for content a model does not take.
+            Self::AttachmentNotTaken(_) => StatusCode::BAD_REQUEST,
         }
     }
 
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Engine(error) => error.hint(),
-            Self::Unauthorized => Some("send Authorization: Bearer with the token of the home folder"),
+            Self::Unauthorized => Some(
+                "send Authorization: Bearer with the token; a browser gets in with the link of `polyclaw up`",
+            ),
             Self::HostNotAllowed(_) => Some("name it in gateway.allowed_hosts"),
             Self::OriginNotAllowed(_) => Some("name it in gateway.allowed_origins"),
             Self::UnknownRoute(_) => Some("GET /api/v1/openapi.json lists what there is"),
+            Self::AttachmentNotTaken(_) => Some("models are shown text only: send what it says as text"),
+            Self::AttachmentTooLarge(_) => Some("send less, or in several messages"),
             Self::UnknownCommand(_) => Some("/help lists the commands"),
             Self::UnknownModel(_) => Some("GET /v1/models lists the agents"),
             _ => None,
@@ -144,6 +156,13 @@ impl Error {
 
     pub fn detail(&self) -> Detail {
         Detail { code: self.code().to_owned(), message: self.message(), hint: self.hint().map(str::to_owned) }
+    }
+
+    /// Writes a fault of ours to the log: whoever called is told that it is there, and nothing else.
+    pub fn log(&self) {
+        if self.status() == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(error = %self, code = self.code(), "a call failed inside");
+        }
     }
 
     /// What a fault of ours says in its own words is for the log: it may name files and queries.
@@ -176,9 +195,7 @@ fn engine_status(error: &polyclaw_engine::Error) -> StatusCode {
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let status = self.status();
-        if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(error = %self, code = self.code(), "a call failed inside");
-        }
+        self.log();
         let mut response = (status, Json(Problem { error: self.detail() })).into_response();
         let headers = response.headers_mut();
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {

@@ -125,15 +125,6 @@ fn invalid_path(rejection: &PathRejection) -> Error {
     Error::invalid("path", rejection.body_text())
 }
 
-/// How many rows a page has.
-pub fn page_size(limit: Option<usize>, usual: usize) -> Result<usize> {
-    match limit {
-        Some(0) => Err(Error::invalid("limit", "must be at least 1")),
-        Some(n) => Ok(n.min(1000)),
-        None => Ok(usual),
-    }
-}
-
 /// A key made of what a caller sent, if it is short enough to be one.
 pub fn bounded(key: SessionKey, name: &'static str) -> Result<SessionKey> {
     SessionKey::parse(key.as_str()).map_err(|_| Error::invalid(name, "too long to name a session"))

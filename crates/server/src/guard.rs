@@ -13,8 +13,6 @@ use crate::cors;
 use crate::error::{Error, Result};
 use crate::state::AppState;
 
-pub const COOKIE: &str = "polyclaw_token";
-
 /// For every route: the host must be ours, and a page's origin ours or allowed.
 pub async fn place(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let foreign = match check_place(&app, request.uri(), request.headers()) {
@@ -88,13 +86,17 @@ fn shows_token(app: &AppState, request: &Request) -> bool {
     if let Some(given) = bearer(headers) {
         return app.accepts_token(given);
     }
-    if let Some(given) = cookie(headers) {
-        return app.accepts_cookie(given);
+    if shows_cookie(app, headers) {
+        return true;
     }
-    // Browsers can not send a header with a socket or an event stream.
+    // A page of another origin can not send a header with a socket or an event stream, nor our cookie.
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let streams = path.ends_with("/ws") || path.ends_with("/stream");
-    streams && token_in(request.uri()).is_some_and(|given| app.accepts_token(&given))
+    streams && code_in(request.uri()).is_some_and(|code| app.logins.take(&code, app.engine.now()))
+}
+
+pub fn shows_cookie(app: &AppState, headers: &HeaderMap) -> bool {
+    cookie(headers, &app.cookie_name).is_some_and(|given| app.accepts_cookie(given))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -102,21 +104,21 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies
         .flat_map(|line| line.split(';'))
-        .find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+        .find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 #[derive(serde::Deserialize)]
 struct Shown {
-    token: Option<String>,
+    code: Option<String>,
 }
 
-/// The `token` of a query, for the places that may carry one.
-pub fn token_in(uri: &Uri) -> Option<String> {
-    axum::extract::Query::<Shown>::try_from_uri(uri).ok()?.0.token
+/// The one-time code of a query. The token itself is never in an address.
+pub fn code_in(uri: &Uri) -> Option<String> {
+    axum::extract::Query::<Shown>::try_from_uri(uri).ok()?.0.code
 }
 
 #[cfg(test)]

@@ -2,16 +2,19 @@
 
 pub mod agents;
 pub mod approvals;
+pub mod attachments;
 pub mod commands;
 pub mod document;
 pub mod events;
 pub mod health;
 pub mod hooks;
+pub mod logins;
 pub mod messages;
 pub mod models;
 pub mod monitor;
 pub mod outbox;
 pub mod sessions;
+pub mod status;
 pub mod stream;
 pub mod tools;
 pub mod transcript;

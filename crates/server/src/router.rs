@@ -12,8 +12,8 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, commands, document, events, health, hooks, messages, models, monitor, outbox,
-    sessions, stream, tools, transcript, turns, usage,
+    agents, approvals, commands, document, events, health, hooks, logins, messages, models, monitor, outbox,
+    sessions, status, stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -46,6 +46,8 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(outbox::dismiss))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::decide))
+        .routes(routes!(logins::create))
+        .routes(routes!(status::counts))
         .routes(routes!(monitor::metrics))
         .routes(routes!(document::openapi))
         .routes(routes!(ws::open))

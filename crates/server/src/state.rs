@@ -9,6 +9,8 @@ use polyclaw_engine::Engine;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::login::Logins;
+
 /// Who may call.
 #[derive(Clone)]
 pub enum Auth {
@@ -34,6 +36,9 @@ pub struct Setup {
     pub hooks: HashMap<String, Hook>,
     pub version: String,
     pub started: Millis,
+    /// Browsers keep one set of cookies for all ports of a host, so the page's cookie is named after ours.
+    pub port: u16,
+    pub logins: Logins,
 }
 
 #[derive(Clone)]
@@ -48,7 +53,9 @@ pub struct Inner {
     pub started: Millis,
     /// This life of the server: frame numbers of another mean nothing here.
     pub epoch: String,
+    pub logins: Logins,
     auth: Auth,
+    pub cookie_name: String,
     /// What the page's cookie holds: proof of the token, never the token itself.
     cookie: Option<String>,
 }
@@ -76,7 +83,9 @@ impl AppState {
             hooks: setup.hooks,
             version: setup.version,
             started: setup.started,
+            logins: setup.logins,
             auth: setup.auth,
+            cookie_name: format!("polyclaw_{}", setup.port),
             cookie,
         }))
     }

@@ -68,7 +68,8 @@ async fn run(app: AppState, mut socket: WebSocket, closing: Option<Closing>) {
                     Some(Ok(Message::Text(text))) => call::answer(&app, &mut subscriptions, &text).await,
                     Some(Ok(Message::Binary(_))) => break close_code::UNSUPPORTED,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                    Some(Ok(Message::Close(_))) | None => return,
+                    Some(Err(error)) => return tracing::debug!(%error, "a socket broke"),
                 }
             }
             Some(event) = queue.recv() => event,
@@ -80,8 +81,10 @@ async fn run(app: AppState, mut socket: WebSocket, closing: Option<Closing>) {
             }
             () = &mut closed => break close_code::RESTART,
         };
-        if !matches!(timeout(WRITE, socket.send(message)).await, Ok(Ok(()))) {
-            return;
+        match timeout(WRITE, socket.send(message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return tracing::debug!(%error, "a socket broke"),
+            Err(_) => return tracing::info!("a socket takes nothing any more and is closed"),
         }
     };
     let farewell = Message::Close(Some(CloseFrame { code, reason: "".into() }));

@@ -76,7 +76,6 @@ pub fn decide(
     Ok(tx.execute(SQL, params![id, state.as_str(), reason, now])? == 1)
 }
 
-/// Open questions, the first to expire first.
 /// Closes the questions of a turn that has ended: nothing waits for their answer any more.
 pub fn close(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE approvals SET state = 'expired', decided_at = $2
@@ -84,8 +83,10 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<()> {
     tx.execute(SQL, params![turn, now]).map(drop)
 }
 
-pub fn pending(tx: &mut Tx<'_>) -> Result<Vec<Approval>> {
-    tx.query(select!("WHERE state = 'pending' ORDER BY expires_at, id"), &[], read)
+/// Open questions, the first to expire first. One whose time is over is not open, whoever has yet to say so.
+pub fn pending(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<Approval>> {
+    let open = select!("WHERE state = 'pending' AND expires_at > $1 ORDER BY expires_at, id");
+    tx.query(open, params![now], read)
 }
 
 fn read(row: &Row<'_>) -> Result<Approval> {

@@ -33,6 +33,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// A reply that ended at the model's length limit says so.
+    pub fn is_truncated(&self) -> bool {
+        let reason = self.meta.as_ref().and_then(|meta| meta.get("finish_reason"));
+        reason.is_some_and(|reason| reason == "length")
+    }
+
     /// A line the runtime writes for a turn: inside, with no address, until its maker says otherwise.
     pub fn internal(id: MessageId, claim: &Claim, session_id: SessionId, now: Millis) -> Self {
         Self {

@@ -22,8 +22,8 @@ macro_rules! columns {
 }
 
 macro_rules! select {
-    ($rest:literal) => {
-        concat!("SELECT ", columns!(), " FROM sessions ", $rest)
+    ($($rest:literal)*) => {
+        concat!("SELECT ", columns!(), " FROM sessions ", $($rest),*)
     };
 }
 
@@ -176,25 +176,70 @@ pub struct Filter {
     pub agent: Option<AgentId>,
     pub status: Option<Status>,
     pub owner: Option<SessionKey>,
-    /// Keys after this one.
-    pub after: Option<String>,
+    /// Those behind this place in the list.
+    pub after: Option<Place>,
     pub limit: usize,
 }
 
+/// A place in the list of sessions: when one was last changed, and its key among those of the same moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub updated_at: Millis,
+    pub key: String,
+}
+
+impl Place {
+    pub fn of(session: &Session) -> Self {
+        Self { updated_at: session.updated_at, key: session.key.to_string() }
+    }
+}
+
+/// The newest first. A session that changes moves to the front, so a reader that goes on sees none twice.
 pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Session>> {
-    const SQL: &str = select!(
-        "WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1)
-           AND (CAST($2 AS TEXT) IS NULL OR status = $2)
-           AND (CAST($3 AS TEXT) IS NULL OR owner_session_key = $3)
-           AND session_key > $4 ORDER BY session_key LIMIT $5"
-    );
-    let after = filter.after.as_deref().unwrap_or("");
-    let status = filter.status.map(Status::as_str);
-    tx.query(SQL, params![filter.agent.as_ref(), status, filter.owner.as_ref(), after, filter.limit], read)
+    macro_rules! newest {
+        ($which:literal) => {
+            select!($which
+                "(CAST($1 AS TEXT) IS NULL OR agent_id = $1)
+                   AND (CAST($2 AS TEXT) IS NULL OR status = $2)
+                   AND (updated_at, session_key) < ($3, $4)
+                 ORDER BY updated_at DESC, session_key DESC LIMIT $5")
+        };
+    }
+    let (status, limit) = (filter.status.map(Status::as_str), filter.limit);
+    let after = filter.after.clone().unwrap_or(Place { updated_at: Millis(i64::MAX), key: String::new() });
+    let (agent, at, key) = (filter.agent.as_ref(), after.updated_at, after.key);
+    match &filter.owner {
+        Some(owner) => tx.query(
+            newest!("WHERE owner_session_key = $6 AND "),
+            params![agent, status, at, &key, limit, owner],
+            read,
+        ),
+        None => tx.query(newest!("WHERE "), params![agent, status, at, &key, limit], read),
+    }
 }
 
 pub fn count(tx: &mut Tx<'_>) -> Result<i64> {
     Ok(tx.query_one("SELECT COUNT(*) FROM sessions", &[], |row| row.int(0))?.unwrap_or(0))
+}
+
+/// What goes on in all sessions together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub sessions: i64,
+    /// Turns that run.
+    pub running: i64,
+    /// Messages and interrupted tasks not yet taken up.
+    pub waiting: i64,
+}
+
+pub fn counts(tx: &mut Tx<'_>) -> Result<Counts> {
+    const SQL: &str = "SELECT (SELECT COUNT(*) FROM sessions),
+        (SELECT COUNT(*) FROM jobs WHERE state = 'running'),
+        (SELECT COALESCE(CAST(SUM(inputs) AS BIGINT), 0) FROM jobs WHERE state = 'queued')
+          + (SELECT COUNT(*) FROM backlog WHERE taken_by IS NULL)";
+    let read =
+        |row: &Row<'_>| Ok(Counts { sessions: row.int(0)?, running: row.int(1)?, waiting: row.int(2)? });
+    Ok(tx.query_one(SQL, &[], read)?.unwrap_or_default())
 }
 
 fn read(row: &Row<'_>) -> Result<Session> {

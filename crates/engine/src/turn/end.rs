@@ -163,7 +163,8 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
     let silent = delivery::is_silence(&text);
     step.meta = match error {
         Some(code) => Some(json!({ "error": code })),
-        None => silent.then(|| json!({ "silent": true })),
+        None if silent => Some(json!({ "silent": true })),
+        None => context.truncated.then(|| json!({ "finish_reason": "length" })),
     };
     last.end.reply = Some(step.id.clone());
     for (address, wanted) in context.addresses() {
@@ -340,6 +341,7 @@ pub(super) async fn look(engine: &Engine, running: &Arc<Running>, lost: &Error) 
                     model: answer.model,
                     usage: answer.usage,
                     error_code: answer.error_code,
+                    truncated: answer.truncated,
                 },
             );
             engine.lanes.wake_all();
@@ -360,6 +362,7 @@ fn publish_end(engine: &Engine, last: &Last) {
             model: last.end.model.clone(),
             usage: last.end.usage,
             error_code: last.end.error_code.map(str::to_owned),
+            truncated: reply.is_some_and(Message::is_truncated),
         },
     );
     if !last.parcels.is_empty() {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use polyclaw_domain::approval::Decision;
 use polyclaw_domain::id::ApprovalId;
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::hub::{FrameKind, Watch};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::{Error, decide};
 use polyclaw_store::approvals;
@@ -39,10 +40,20 @@ fn from_terminal(text: &str) -> Inbound {
 
 async fn question(world: &World) -> ApprovalId {
     loop {
-        let pending = world.engine.db().read(approvals::pending).await.unwrap();
+        let now = world.engine.now();
+        let pending = world.engine.db().read(move |tx| approvals::pending(tx, now)).await.unwrap();
         match pending.into_iter().next() {
             Some(approval) => return approval.id,
             None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+        }
+    }
+}
+
+/// The next question that is no longer asked, and why.
+async fn closed(watch: &mut Watch) -> (ApprovalId, &'static str) {
+    loop {
+        if let FrameKind::ApprovalDecided { approval_id, state } = &watch.recv().await.unwrap().kind {
+            return (approval_id.clone(), state);
         }
     }
 }
@@ -74,7 +85,13 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 3_600_000;
     let world = ground.wake(Faulty::never());
-    let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
+    let inbound = from_terminal("run it");
+    let mut watch = world.engine.hub.watch(&inbound.session);
+    let accepted = world.engine.accept(inbound).await.unwrap();
+    let id = question(&world).await;
+    assert_eq!(closed(&mut watch).await, (id.clone(), "expired"), "whoever shows it takes it away");
+    let late = decide(&world.engine, &id, Decision::Approve, None).await;
+    assert!(matches!(late, Err(Error::NotNow(why)) if why.contains("expired")));
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert!(glance(&world.transcript("me").await)[2].starts_with("result Nobody answered"));
 }
@@ -95,9 +112,11 @@ async fn a_question_survives_a_crash() {
 async fn another_message_is_no_approval() {
     let world = ground().await.wake(Faulty::never());
     let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
-    question(&world).await;
+    let id = question(&world).await;
+    let mut watch = world.engine.hub.watch(&World::inbound("me", "").session);
     let yes = world.engine.accept(from_terminal("yes, do it")).await.unwrap();
     assert_eq!(world.answer(&yes).await.text, "fine");
+    assert_eq!(closed(&mut watch).await, (id, "expired"));
     world.answer(&accepted).await;
     let transcript = glance(&world.transcript("me").await);
     assert!(transcript[2].starts_with("result The user wrote something else"), "{transcript:?}");

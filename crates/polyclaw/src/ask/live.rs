@@ -16,31 +16,56 @@ pub struct Live<'a> {
     turn: String,
     /// Shown since the last step.
     text: String,
+    /// The question on the terminal that nobody has answered.
+    question: Option<String>,
     output: Output,
 }
 
 impl<'a> Live<'a> {
     pub fn new(client: &'a Client, turn: String, output: Output) -> Self {
-        Self { client, turn, text: String::new(), output }
+        Self { client, turn, text: String::new(), question: None, output }
     }
 
     /// Returns when the turn has ended, or when the stream broke.
     pub async fn follow(&mut self, stream: Response) {
         let mut frames = Frames::new(stream);
-        while let Some(frame) = frames.next().await {
-            self.take_up(&frame.data);
-            if frame.data["turn_id"].as_str() != Some(&self.turn) {
-                continue;
-            }
-            match frame.kind.as_str() {
-                "turn.delta" => self.show(frame.data["text"].as_str().unwrap_or_default()),
-                "turn.restarted" => self.start_over(),
-                "tool.started" if !self.text.is_empty() => self.start_over(),
-                "approval.asked" => self.ask(&frame).await,
-                "turn.ended" if frame.data["state"] != "steered" => return,
-                _ => {}
+        let mut lines = BufReader::new(tokio::io::stdin()).lines();
+        loop {
+            // A question can close while nobody answers, so both are waited for.
+            tokio::select! {
+                frame = frames.next() => match frame {
+                    Some(frame) if self.take(&frame) => {}
+                    _ => return,
+                },
+                line = lines.next_line(), if self.question.is_some() => {
+                    self.decide(&line.ok().flatten().unwrap_or_default()).await;
+                }
             }
         }
+    }
+
+    /// Whether there is more to come.
+    fn take(&mut self, frame: &Frame) -> bool {
+        self.take_up(&frame.data);
+        if frame.kind == "approval.decided" && frame.data["approval_id"].as_str() == self.question.as_deref()
+        {
+            self.close("it is no longer asked");
+        }
+        if frame.data["turn_id"].as_str() != Some(&self.turn) {
+            return true;
+        }
+        match frame.kind.as_str() {
+            "turn.delta" => self.show(frame.data["text"].as_str().unwrap_or_default()),
+            "turn.restarted" => self.start_over(),
+            "tool.started" if !self.text.is_empty() => self.start_over(),
+            "approval.asked" => self.ask(frame),
+            "turn.ended" if frame.data["state"] != "steered" => {
+                self.close("the turn is over");
+                return false;
+            }
+            _ => {}
+        }
+        true
     }
 
     /// A later turn goes on with the task of ours.
@@ -71,18 +96,25 @@ impl<'a> Live<'a> {
         let _ = self.output.piece(&rest);
     }
 
-    /// Whoever sits here decides about the call; no answer is a no.
-    async fn ask(&self, frame: &Frame) {
+    fn ask(&mut self, frame: &Frame) {
         let (tool, arguments) = (cell(&frame.data["tool"]), safe(&frame.data["arguments"].to_string()));
         let _ = write!(std::io::stderr(), "\n{tool} wants to run {arguments}\nLet it run once? [y/N] ");
-        let mut line = String::new();
-        let _ = BufReader::new(tokio::io::stdin()).read_line(&mut line).await;
-        let yes = matches!(line.trim(), "y" | "Y" | "yes");
+        self.question = frame.data["approval_id"].as_str().map(str::to_owned);
+    }
+
+    fn close(&mut self, why: &str) {
+        if self.question.take().is_some() {
+            let _ = writeln!(std::io::stderr(), "({why})");
+        }
+    }
+
+    /// Whoever sits here decides about the call; no answer is a no.
+    async fn decide(&mut self, line: &str) {
+        let Some(id) = self.question.take() else { return };
+        let yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes");
         let decision = if yes { "approve" } else { "deny" };
-        let id = segment(frame.data["approval_id"].as_str().unwrap_or_default());
-        if let Err(failure) =
-            self.client.post(&format!("/approvals/{id}"), &json!({ "decision": decision })).await
-        {
+        let path = format!("/approvals/{}", segment(&id));
+        if let Err(failure) = self.client.post(&path, &json!({ "decision": decision })).await {
             let _ = writeln!(std::io::stderr(), "{failure}");
         }
     }

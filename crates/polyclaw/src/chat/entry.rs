@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// What stands below an answer that is not whole.
+pub const CUT: &str = "Cut off here: the model's length limit was reached.";
+
 /// Lines of a tool's output that are shown.
 const TAIL: usize = 8;
 
@@ -60,9 +63,10 @@ pub enum ToolState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     pub id: String,
+    pub turn: String,
     pub tool: String,
     pub arguments: String,
-    /// `pending`, `approved`, `denied` or `expired`.
+    /// `pending`, `approved`, `denied`, `expired`, or that the turn is over.
     pub state: String,
 }
 
@@ -124,6 +128,9 @@ fn assistant(message: &Value, text: String, entries: &mut Vec<Entry>) {
     let turn = message["turn_id"].as_str().unwrap_or_default().to_owned();
     if !text.trim().is_empty() {
         entries.push(Entry::Answer { turn, text, open: false });
+    }
+    if message["meta"]["finish_reason"] == "length" {
+        entries.push(Entry::Note { text: CUT.to_owned(), tone: Tone::Plain });
     }
     let parts = message["parts"].as_array().into_iter().flatten();
     for call in parts.filter(|part| part["type"] == "tool_call") {

@@ -171,6 +171,7 @@ impl Model {
         }
         self.put(Entry::Approval(Question {
             id: id.to_owned(),
+            turn: data["turn_id"].as_str().unwrap_or_default().to_owned(),
             tool: data["tool"].as_str().unwrap_or_default().to_owned(),
             arguments: entry::arguments(&data["arguments"]),
             state: "pending".to_owned(),
@@ -187,6 +188,18 @@ impl Model {
         }
     }
 
+    /// Nothing waits for an answer any more.
+    fn close_questions(&mut self, turn: &str) {
+        for entry in &mut self.entries {
+            match entry {
+                Entry::Approval(question) if question.turn == turn && question.is_open() => {
+                    "no longer asked: the turn is over".clone_into(&mut question.state);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn turn_ended(&mut self, data: &Value, turn: &str) {
         self.remember_end(turn);
         if self.running.as_deref() == Some(turn) {
@@ -195,9 +208,15 @@ impl Model {
         if let Some(model) = data["model"].as_str() {
             model.clone_into(&mut self.model);
         }
+        self.close_questions(turn);
         let text = data["text"].as_str().map(str::to_owned);
         match data["state"].as_str() {
-            Some("done") => self.answered(turn, text),
+            Some("done") => {
+                self.answered(turn, text);
+                if data["truncated"] == true {
+                    self.tell(entry::CUT.to_owned(), Tone::Plain);
+                }
+            }
             Some("failed") => self.tell(text.unwrap_or_else(|| "The turn failed.".to_owned()), Tone::Bad),
             Some("cancelled") => self.tell("Stopped.".to_owned(), Tone::Plain),
             Some("steered") => self.tell("Set aside for your newer message.".to_owned(), Tone::Plain),

@@ -47,16 +47,30 @@ impl Model {
         Vec::new()
     }
 
-    /// `y` and `n` answer the oldest question while nothing is typed.
+    /// `y` and `n` answer the oldest question: as one key while nothing is typed, or as a word with Enter.
     fn answer_question(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
+        let typed = self.input.text().trim().to_lowercase();
+        if key.code == KeyCode::Enter && self.answered.take().is_some_and(|first| ends_word(first, &typed)) {
+            self.input.clear();
+            return Some(Vec::new());
+        }
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
-        let question = self.question().filter(|_| self.input.is_empty() && plain)?;
-        let decision = match key.code {
-            KeyCode::Char('y' | 'Y') => "approve",
-            KeyCode::Char('n' | 'N') => "deny",
+        let question = self.question().filter(|_| plain)?.id.clone();
+        let (word, letter) = match key.code {
+            KeyCode::Char(letter) if self.input.is_empty() => {
+                (letter.to_lowercase().to_string(), Some(letter))
+            }
+            KeyCode::Enter => (typed, None),
             _ => return None,
         };
-        Some(vec![Effect::Decide { id: question.id.clone(), decision }])
+        let decision = match word.as_str() {
+            "y" | "yes" => "approve",
+            "n" | "no" => "deny",
+            _ => return None,
+        };
+        self.answered = letter.map(|letter| letter.to_ascii_lowercase());
+        self.input.clear();
+        Some(vec![Effect::Decide { id: question, decision }])
     }
 
     fn control(&mut self, code: KeyCode) -> Vec<Effect> {
@@ -157,4 +171,9 @@ impl Model {
             }
         }
     }
+}
+
+/// Who typed a whole "yes" answered with its first letter; the rest is no message.
+fn ends_word(first: char, rest: &str) -> bool {
+    matches!((first, rest), ('y', "es") | ('n', "o"))
 }

@@ -72,6 +72,8 @@ pub struct Model {
     /// The turn that is running.
     pub running: Option<String>,
     pub quit_armed: bool,
+    /// The key that answered a question, until the next Enter.
+    pub answered: Option<char>,
     /// Turns whose end has been seen: what a replay says about them is old.
     ended: Vec<String>,
     sent: u64,
@@ -90,6 +92,7 @@ impl Model {
             scroll: 0,
             running: None,
             quit_armed: false,
+            answered: None,
             ended: Vec::new(),
             sent: 0,
         }

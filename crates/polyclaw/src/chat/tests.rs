@@ -212,6 +212,46 @@ fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
 }
 
 #[test]
+fn a_question_is_answered_with_a_word_and_enter_too() {
+    let asked = json!({ "approval_id": "a1", "turn_id": "t1", "tool": "shell", "arguments": {} });
+    let approve = [Effect::Decide { id: "a1".into(), decision: "approve" }];
+    // The word was typed before the question came up.
+    for word in ["y", "Yes"] {
+        let mut model = chat();
+        type_in(&mut model, word);
+        frame(&mut model, "approval.asked", asked.clone());
+        assert_eq!(key(&mut model, KeyCode::Enter), approve);
+        assert!(model.input.is_empty());
+    }
+    // One key answers; the Enter or the rest of the word that follows is no message.
+    for rest in ["", "es"] {
+        let mut model = chat();
+        frame(&mut model, "approval.asked", asked.clone());
+        assert_eq!(key(&mut model, KeyCode::Char('y')), approve);
+        assert!(send(&mut model, rest).is_empty() && model.input.is_empty() && said(&model).is_empty());
+        frame(&mut model, "approval.decided", json!({ "approval_id": "a1", "state": "approved" }));
+        assert_eq!(send(&mut model, "es").len(), 2, "later it is a message again");
+    }
+}
+
+#[test]
+fn a_question_closes_when_it_expires_and_when_its_turn_ends() {
+    let mut model = chat();
+    for (id, turn) in [("a1", "t1"), ("a2", "t2")] {
+        let asked = json!({ "approval_id": id, "turn_id": turn, "tool": "shell", "arguments": {} });
+        frame(&mut model, "approval.asked", asked);
+    }
+    frame(&mut model, "approval.decided", json!({ "approval_id": "a1", "state": "expired" }));
+    assert_eq!(model.question().unwrap().id, "a2");
+    ended(&mut model, "t2", "cancelled", None);
+    assert!(model.question().is_none());
+    let shown = screen(&mut model, 60, 20);
+    assert!(shown.contains("expired") && shown.contains("no longer asked"), "{shown}");
+    assert!(key(&mut model, KeyCode::Char('y')).is_empty());
+    assert_eq!(model.input.text(), "y");
+}
+
+#[test]
 fn escape_stops_the_turn_and_ctrl_c_leaves_at_the_second_time() {
     let mut model = chat();
     assert!(key(&mut model, KeyCode::Esc).is_empty());
@@ -318,5 +358,20 @@ fn several_lines_are_typed_pasted_and_fit_any_size_of_screen() {
     assert_eq!(model.input.text(), "one\n\n日本\nthree[31m");
     for (width, height) in [(80, 24), (20, 8), (5, 4), (1, 1)] {
         screen(&mut model, width, height);
+    }
+}
+
+#[test]
+fn an_answer_cut_at_the_length_limit_says_so_live_and_stored() {
+    let mut live = chat();
+    started(&mut live, "t1");
+    let end = json!({ "turn_id": "t1", "state": "done", "text": "and then the", "truncated": true });
+    frame(&mut live, "turn.ended", end);
+    let mut stored = chat();
+    let message = json!({ "id": "m1", "role": "assistant", "text": "and then the", "turn_id": "t1", "parts": [],
+        "meta": { "finish_reason": "length" } });
+    stored.update(Event::Loaded { session: json!({}), messages: vec![message], approvals: vec![] });
+    for model in [&mut live, &mut stored] {
+        assert!(screen(model, 70, 12).contains("Cut off here"));
     }
 }

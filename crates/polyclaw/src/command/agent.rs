@@ -1,6 +1,6 @@
 //! `polyclaw agent`: one question, the answer on stdout.
 
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, Write};
 use std::time::Duration;
 
 use crate::ask::{Answer, Ask, main_session};
@@ -8,7 +8,7 @@ use crate::cli::Context;
 use crate::client::Client;
 use crate::failure::Failure;
 
-/// Ask an agent one thing; the answer is on stdout.
+/// Ask an agent one thing; its answer is on stdout.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw agent --message \"What is on my list today?\"
@@ -29,8 +29,8 @@ pub struct Args {
     /// How long to wait for the answer, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     timeout: u64,
-    /// Without a terminal: let calls that need a person's word wait for `polyclaw approvals`. Otherwise they are
-    /// not offered, because nobody could be asked.
+    /// Let tools that need your yes wait for `polyclaw approvals`. Without this, and without a terminal to ask on,
+    /// the agent does not have them.
     #[arg(long)]
     wait_for_approval: bool,
 }
@@ -53,6 +53,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 fn finish(answer: &Answer, context: &Context, live: bool) -> anyhow::Result<()> {
     if let Some(failure) = answer.failure() {
         return Err(failure.into());
+    }
+    if answer.value["reply"]["finish_reason"] == "length" {
+        let _ = writeln!(std::io::stderr(), "\n({})", crate::chat::CUT);
     }
     if live {
         return Ok(context.output.piece("\n")?);

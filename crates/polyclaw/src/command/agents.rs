@@ -6,7 +6,7 @@ use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::output::cell;
 
-/// The agents: list, show, add, delete.
+/// Who answers: list, show, add, delete.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw agents list
@@ -24,12 +24,18 @@ pub struct Args {
 enum Verb {
     /// All agents.
     List,
-    /// One agent, whole.
-    Show { id: String },
+    /// Show all settings of one agent.
+    Show {
+        /// The ID that `polyclaw agents` lists.
+        id: String,
+    },
     /// Make an agent.
     Add(Add),
     /// Take an agent away; its conversations stay readable.
-    Delete { id: String },
+    Delete {
+        /// The ID that `polyclaw agents` lists.
+        id: String,
+    },
 }
 
 #[derive(clap::Args)]

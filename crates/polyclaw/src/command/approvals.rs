@@ -6,12 +6,14 @@ use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::output::cell;
 
-/// Questions that wait for a person: list, approve, deny.
+/// Tool calls that wait for your yes or no: list, approve, deny.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw approvals list
   polyclaw approvals approve 01j…
-  polyclaw approvals deny 01j… --reason \"not on this machine\"")]
+  polyclaw approvals deny 01j… --reason \"not on this machine\"
+
+An agent that wants to run something risky, such as a shell command, waits for this for half an hour.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -19,12 +21,16 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Everything that waits.
+    /// All questions that wait.
     List,
     /// Let one call run, once.
-    Approve { id: String },
+    Approve {
+        /// The ID that `polyclaw approvals` lists.
+        id: String,
+    },
     /// Refuse one call; the agent is told so.
     Deny {
+        /// The ID that `polyclaw approvals` lists.
         id: String,
         /// What the agent is told.
         #[arg(long)]

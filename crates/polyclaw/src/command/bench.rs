@@ -5,7 +5,7 @@ use clap::Subcommand;
 use crate::bench::{self, Report};
 use crate::cli::Context;
 
-/// Measure this build on this machine, against a scripted model that answers at once.
+/// Measure how fast this build is on this machine, with a scripted model that answers at once.
 ///
 /// Everything runs on loopback, in a temporary home, for a bounded time; "direct" is the same call made straight to
 /// the model by the same HTTP client in the same run.
@@ -16,7 +16,7 @@ use crate::cli::Context;
   polyclaw bench store      small transactions per second
   polyclaw bench start      start to ready, memory, size
   polyclaw bench soak --seconds 300
-  polyclaw bench all --json for machines")]
+  polyclaw bench all --json")]
 pub struct Args {
     #[command(subcommand)]
     what: What,

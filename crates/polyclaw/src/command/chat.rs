@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::spawn;
 
-/// Talk in the terminal.
+/// Talk to an agent in the terminal.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw chat
@@ -18,7 +18,7 @@ use crate::spawn;
   echo \"What is new?\" | polyclaw chat
 
 Keys: Enter sends, Alt+Enter or Ctrl+J begins a new line, / shows commands, Up and Down go through what you sent,
-PgUp and PgDn scroll, Esc stops the running turn, y and n answer a question, Ctrl+C twice leaves.
+PgUp and PgDn scroll, Esc stops the running turn, y and n answer a question (Enter is not needed), Ctrl+C twice leaves.
 If no daemon runs on this home, one is started and goes on running.")]
 pub struct Args {
     /// Who to talk to. The instance's default agent if left out.

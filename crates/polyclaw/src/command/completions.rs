@@ -7,13 +7,14 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 
-/// Print completions for a shell.
+/// Print what a shell needs to complete these commands with Tab.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw completions bash > ~/.local/share/bash-completion/completions/polyclaw
   polyclaw completions zsh > ~/.zfunc/_polyclaw
   polyclaw completions fish > ~/.config/fish/completions/polyclaw.fish")]
 pub struct Args {
+    /// The shell they are for.
     shell: Shell,
 }
 

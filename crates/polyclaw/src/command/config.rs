@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::cli::Context;
 
-/// The config file: its path, its schema, what it says.
+/// The config file: where it is, whether it is right, what is in force.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw config path

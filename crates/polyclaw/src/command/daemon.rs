@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::cli::Context;
 use crate::instance::Overrides;
 
-/// Run one instance in the foreground.
+/// Run one instance for a service manager: no link, logs on stderr.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw daemon

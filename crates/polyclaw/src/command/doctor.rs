@@ -43,6 +43,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let first = checks.iter().find(|check| check.verdict == Verdict::Fail);
     let mut failure = Failure::failed("unhealthy", format!("{failed} check(s) failed: {}", names.join(", ")));
     failure.hint = first.and_then(|check| check.hint.clone());
+    failure.details = Some(Box::new(json!({ "checks": values(&checks) })));
     Err(failure.into())
 }
 

@@ -10,7 +10,7 @@ use crate::output::{Output, Tone, cell};
 
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// What happened: steers, takeovers, refusals, deliveries, approvals.
+/// What happened: turns that failed or gave way, messages delivered or kept back, approvals.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw events
@@ -20,14 +20,14 @@ pub struct Args {
     /// Go on as events happen, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
-    /// Of this kind only.
+    /// Only those of this kind, for example turn.failed.
     #[arg(long)]
     kind: Option<String>,
-    /// Of this conversation only.
+    /// Only those of this conversation.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
-    /// Only those after this number.
-    #[arg(long, default_value_t = 0)]
+    /// Only those after the one with this number; --json shows it as seq.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: i64,
 }
 
@@ -46,25 +46,18 @@ impl Args {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     let mut after = args.after;
-    let mut all = Vec::new();
     loop {
-        let events = client.get(&args.path(after)).await?["events"].as_array().cloned().unwrap_or_default();
-        let next = events.last().and_then(|event| event["seq"].as_i64()).unwrap_or(after);
-        if args.follow {
-            for event in &events {
-                context.output.line(&told(event, context.output))?;
-            }
-        } else {
-            all.extend(events);
+        let events = client.list(&args.path(after), "events", usize::MAX).await?;
+        let lines: Vec<String> = events.iter().map(|event| told(event, context.output)).collect();
+        if !args.follow {
+            return Ok(context.output.say(&json!({ "events": events }), |_| lines.join("\n"))?);
         }
-        match (next > after, args.follow) {
-            (true, _) => after = next,
-            (false, true) => tokio::time::sleep(PAUSE).await,
-            (false, false) => break,
+        context.output.line(&lines.join("\n"))?;
+        match events.last().and_then(|event| event["seq"].as_i64()) {
+            Some(last) => after = last,
+            None => tokio::time::sleep(PAUSE).await,
         }
     }
-    let lines: Vec<String> = all.iter().map(|event| told(event, context.output)).collect();
-    Ok(context.output.say(&json!({ "events": all }), |_| lines.join("\n"))?)
 }
 
 fn told(event: &Value, output: Output) -> String {

@@ -6,7 +6,7 @@ use crate::cli::Context;
 use crate::client::Client;
 use crate::output::cell;
 
-/// The models there are, and the one in use.
+/// Which models can be used, and which one is.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw models list

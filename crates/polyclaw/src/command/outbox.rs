@@ -6,14 +6,16 @@ use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::output::cell;
 
-/// Messages on their way out: list, resend, dismiss.
+const LISTED: usize = 1000;
+
+/// Answers on their way to a channel, such as a webhook: list, resend, dismiss.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw outbox list --state unknown
   polyclaw outbox resend 01j…
   polyclaw outbox dismiss 01j…
 
-A message is `unknown` when a crash left it open whether it arrived. It is never sent again by itself.")]
+An answer is `unknown` when a crash left it open whether it arrived. It is held and never sent again by itself: you decide.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -21,23 +23,32 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// What is there.
+    /// All of them, sent ones too, the oldest first.
     List {
-        /// pending, sending, sent, unknown or failed.
+        /// Only those in this state: pending, sending, sent, unknown or failed.
         #[arg(long)]
         state: Option<String>,
+        /// List at most so many.
+        #[arg(long, value_name = "N", default_value_t = LISTED)]
+        limit: usize,
     },
     /// Send a held message again, knowing that it may arrive twice.
-    Resend { id: String },
+    Resend {
+        /// The ID that `polyclaw outbox` lists.
+        id: String,
+    },
     /// Give a held message up.
-    Dismiss { id: String },
+    Dismiss {
+        /// The ID that `polyclaw outbox` lists.
+        id: String,
+    },
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     let (id, verb, done) = match &args.verb {
-        None => return list(&client, context, None).await,
-        Some(Verb::List { state }) => return list(&client, context, state.as_deref()).await,
+        None => return list(&client, context, None, LISTED).await,
+        Some(Verb::List { state, limit }) => return list(&client, context, state.as_deref(), *limit).await,
         Some(Verb::Resend { id }) => (id, "resend", "It is sent again."),
         Some(Verb::Dismiss { id }) => (id, "dismiss", "It is given up."),
     };
@@ -45,10 +56,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     Ok(context.output.say(&answer, |_| done.to_owned())?)
 }
 
-async fn list(client: &Client, context: &Context, state: Option<&str>) -> anyhow::Result<()> {
-    let filter = state.map(|state| format!("&state={}", segment(state))).unwrap_or_default();
-    let answer = client.get(&format!("/outbox?limit=1000{filter}")).await?;
-    let outbox = answer["outbox"].as_array().cloned().unwrap_or_default();
+async fn list(client: &Client, context: &Context, state: Option<&str>, limit: usize) -> anyhow::Result<()> {
+    let filter = state.map(|state| format!("?state={}", segment(state))).unwrap_or_default();
+    let outbox = client.list(&format!("/outbox{filter}"), "outbox", limit).await?;
     let row = |one: &Value| {
         let error = cell(&one["error"]);
         vec![
@@ -60,7 +70,7 @@ async fn list(client: &Client, context: &Context, state: Option<&str>) -> anyhow
         ]
     };
     let rows: Vec<_> = outbox.iter().map(row).collect();
-    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+    Ok(context.output.say(&json!({ "outbox": outbox }), |output| match rows.is_empty() {
         true => "Nothing is there.".to_owned(),
         false => output.table(&["ID", "STATE", "CHANNEL", "SESSION", "ERROR"], &rows),
     })?)

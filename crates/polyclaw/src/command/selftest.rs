@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cli::Context;
 use crate::failure::Failure;
 
-/// Kill the engine at every point where it could die, and check that nothing is lost or doubled.
+/// Prove on this machine that a crash loses and doubles nothing.
 ///
 /// Each run is a small conversation on the real engine with a database in memory: a seed decides who says what,
 /// which tools the model calls and where the process dies. The same seed is always the same run.

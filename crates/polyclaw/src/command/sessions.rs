@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::cli::Context;
-use crate::client::{Client, segment};
-use crate::failure::Failure;
+use crate::client::{Client, LOST, segment};
+use crate::failure::{Exit, Failure};
 use crate::output::{Output, Tone, cell, safe};
 use crate::stream::Frames;
 
-/// The conversations: list, show, tail, export, stop, new, delete, tree.
+/// Conversations: list, show, tail, export, stop, new, delete, tree.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw sessions
@@ -16,7 +16,9 @@ use crate::stream::Frames;
   polyclaw sessions show agent:main:main
   polyclaw sessions tail agent:main:main
   polyclaw sessions export agent:main:main > talk.jsonl
-  polyclaw sessions stop agent:main:main")]
+  polyclaw sessions stop agent:main:main
+
+A session is one conversation. Its key begins with whose it is; agent:main:main is where `polyclaw chat` talks.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -24,37 +26,56 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Conversations, the latest first.
+    /// All conversations, those in which something happened last first.
     List(List),
-    /// The state of one conversation and its last messages.
+    /// Show the state of one conversation and its last messages.
     Show {
+        /// Which conversation: a key as `polyclaw sessions` lists it.
         key: String,
-        /// How many messages.
+        /// How many of the last messages.
         #[arg(long, short = 'n', default_value_t = 20)]
         lines: usize,
     },
     /// Follow a conversation as it happens, until Ctrl-C.
-    Tail { key: String },
-    /// Every message, one JSON object per line.
-    Export { key: String },
-    /// Stop the running turn.
+    Tail {
+        /// Which conversation: a key as `polyclaw sessions` lists it.
+        key: String,
+    },
+    /// Write every message to stdout, one JSON object per line.
+    Export {
+        /// Which conversation: a key as `polyclaw sessions` lists it.
+        key: String,
+    },
+    /// Stop what the agent is doing in it now.
     #[command(alias = "kill")]
-    Stop { key: String },
+    Stop {
+        /// Which conversation: a key as `polyclaw sessions` lists it.
+        key: String,
+    },
     /// Start a new conversation under the same key; the old one is kept.
-    New { key: String },
+    New {
+        /// Which conversation: a key as `polyclaw sessions` lists it.
+        key: String,
+    },
     /// Delete a conversation and all its messages.
-    Delete { key: String },
-    /// A conversation and those that came from it.
-    Tree { key: String },
+    Delete {
+        /// Which conversation: a key as `polyclaw sessions` lists it.
+        key: String,
+    },
+    /// Show a conversation and those that were begun from it.
+    Tree {
+        /// Which conversation: a key as `polyclaw sessions` lists it.
+        key: String,
+    },
 }
 
 #[derive(clap::Args, Default)]
 struct List {
-    /// Of this agent only.
+    /// Only those of this agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// At most so many.
-    #[arg(long, default_value_t = 100)]
+    /// List at most so many.
+    #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 }
 
@@ -170,7 +191,10 @@ async fn tail(client: &Client, output: Output, key: &str) -> anyhow::Result<()> 
         let line = if output.json { frame.data.to_string() } else { told(&frame.kind, &frame.data) };
         output.line(&line)?;
     }
-    Ok(())
+    // A stream never ends by itself: the daemon went away, or nothing was heard of it for too long.
+    Err(Failure::new(Exit::Unavailable, LOST, format!("the connection to {} broke", client.url()))
+        .hint("`polyclaw status` says whether the daemon is there")
+        .into())
 }
 
 /// A frame in a line. Tokens are left out: the answer is there whole at its end.

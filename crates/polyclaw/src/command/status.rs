@@ -1,13 +1,13 @@
 //! `polyclaw status`: is it up, and what is it doing.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::Context;
 use crate::client::Client;
 use crate::command::models;
 use crate::output::cell;
 
-/// Is it up, which model answers, what is it doing.
+/// Whether it is up, which model answers, what it is doing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw status
@@ -18,20 +18,18 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     let health = client.get("/health").await?;
     let models = client.get("/models").await?;
-    let sessions = client.list("/sessions", "sessions", 1000).await?;
-    let count = |test: &dyn Fn(&Value) -> bool| sessions.iter().filter(|session| test(session)).count();
-    let running = count(&|session| !session["running_turn_id"].is_null());
-    let waiting: u64 = sessions.iter().filter_map(|session| session["queued"].as_u64()).sum();
+    let counts = client.get("/status").await?;
+    let (sessions, running, waiting) = (&counts["sessions"], &counts["running"], &counts["waiting"]);
     let value = json!({
         "url": client.url(), "health": health, "model": models["default_model"],
-        "sessions": sessions.len(), "running": running, "waiting": waiting,
+        "sessions": sessions, "running": running, "waiting": waiting,
     });
     context.output.say(&value, |_| {
         [
             format!("{} at {}", cell(&health["status"]), client.url()),
             format!("version {}, up {}", cell(&health["version"]), span(health["uptime_ms"].as_u64())),
             format!("model {}", models::in_use(&models)),
-            format!("{} session(s), {running} answering, {waiting} waiting", sessions.len()),
+            format!("{sessions} session(s), {running} answering, {waiting} waiting"),
         ]
         .join("\n")
     })?;

@@ -2,23 +2,30 @@
 
 use std::process::{Command, Stdio};
 
-use crate::cli::Context;
+use polyclaw_server::login_path;
+use serde_json::json;
+
+use crate::cli::{Context, client_runtime};
 use crate::client::Client;
 use crate::daemon;
 use crate::failure::Failure;
 use crate::instance::{Instance, Overrides};
 use crate::output::{Output, Tone};
 
-/// Start an instance and print the link and the model in use.
+/// What is said beside a link.
+const ONCE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
+
+/// Start Polyclaw in this terminal; print the link to the chat page and the model in use.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw up
   polyclaw up --open
   POLYCLAW_HOME=~/work-claw polyclaw up --port 18900
 
-Ctrl-C stops cleanly: running turns reach a boundary, and what is left goes on at the next start.")]
+The link lets one browser in, once. If Polyclaw runs on this home already, `up` prints another link to it.
+Ctrl-C stops cleanly: what the agents are doing reaches a safe point, and the rest goes on at the next start.")]
 pub struct Args {
-    /// Open the link in the browser.
+    /// Open the link in the browser too.
     #[arg(long)]
     open: bool,
     /// The port to listen on, instead of the config's.
@@ -30,7 +37,7 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let overrides = Overrides { port: args.port, bind: None, quiet: true };
     let (output, opens) = (context.output, args.open);
     let ready = move |instance: &Instance| {
-        let link = link(&daemon::address(&instance.config), &instance.token);
+        let link = link(instance);
         if opens {
             open(&link);
         }
@@ -43,35 +50,41 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 }
 
 fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Result<()> {
-    let token = context.home.token().unwrap_or_default();
-    let link = link(Client::new(context)?.url(), &token);
+    let client = Client::new(context)?;
+    let login = client_runtime()?.block_on(client.post("/logins", &json!({})));
+    // One that does not answer yet is told where it will be; its page asks for the token.
+    let path = login.ok().and_then(|login| login["path"].as_str().map(str::to_owned)).unwrap_or_default();
+    let link = format!("{}{path}", client.url());
     if args.open {
         open(&link);
     }
-    let value = serde_json::json!({ "running": true, "pid": context.home.pid(), "link": link });
+    let value = json!({ "running": true, "pid": context.home.pid(), "link": link });
     context.output.say(&value, |output| {
         format!(
-            "{error}\n\n  {}  {link}\n  {}  polyclaw chat",
-            output.paint(Tone::Bold, "open"),
-            output.paint(Tone::Bold, "talk")
+            "{error}\n\n  {}  {link}\n         {ONCE}\n  {}  polyclaw chat",
+            output.paint(Tone::Bold, "open "),
+            output.paint(Tone::Bold, "talk ")
         )
     })?;
     Ok(())
 }
 
 fn greet(output: Output, link: &str, model: &str) -> std::io::Result<()> {
-    let value =
-        serde_json::json!({ "running": true, "pid": std::process::id(), "link": link, "model": model });
+    let value = json!({ "running": true, "pid": std::process::id(), "link": link, "model": model });
     output.say(&value, |output| {
         let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(Tone::Bold, name));
         let title = format!("Polyclaw {} is up.", env!("CARGO_PKG_VERSION"));
-        [title, String::new(), line("open ", link), line("model", model), line("talk ", "polyclaw chat")]
-            .join("\n")
+        let open = format!("{}\n         {ONCE}", line("open ", link));
+        [title, String::new(), open, line("model", model), line("talk ", "polyclaw chat")].join("\n")
     })
 }
 
-fn link(url: &str, token: &str) -> String {
-    format!("{url}/?token={token}")
+/// A link that lets one browser in, once. It may be read by others, in a process list for example, so it does not
+/// hold the token.
+fn link(instance: &Instance) -> String {
+    let code = instance.engine.nonce();
+    instance.logins.open(code.clone(), instance.engine.now());
+    format!("{}{}", daemon::address(&instance.config), login_path(&code))
 }
 
 /// Best effort: a machine without a browser has the link on its terminal.

@@ -6,7 +6,7 @@ use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::output::cell;
 
-/// Tokens used, as the providers reported them.
+/// Tokens used, as the model providers reported them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw usage
@@ -17,7 +17,7 @@ pub struct Args {
     /// How far back: 1h, 24h, 7d or 30d.
     #[arg(long, default_value = "24h")]
     window: String,
-    /// agent, model or session.
+    /// What to add up by: agent, model or session.
     #[arg(long, default_value = "agent")]
     by: String,
 }

@@ -72,15 +72,39 @@ fn up_says_where_it_is_and_which_model_answers_and_a_second_one_says_so_too() {
     std::io::BufRead::read_line(&mut std::io::BufReader::new(up.0.stdout.take().unwrap()), &mut line)
         .unwrap();
     let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let token = fs::read_to_string(home.path().join("token")).unwrap();
-    let link = format!("http://127.0.0.1:{}/?token={}", home.port, token.trim());
-    assert_eq!(said["ok"]["link"], link);
+    let place = format!("http://127.0.0.1:{}/?code=", home.port);
+    assert!(said["ok"]["link"].as_str().unwrap().starts_with(&place), "{said}");
     assert!(said["ok"]["model"].as_str().unwrap().contains("OPENAI_API_KEY"), "{said}");
     let second = home.run(&["up"]);
     assert_eq!(second.code, 0);
     assert!(
-        second.stdout.contains(&link) && second.stdout.contains(&up.0.id().to_string()),
+        second.stdout.contains(&place) && second.stdout.contains(&up.0.id().to_string()),
         "{}",
         second.stdout
     );
+}
+
+#[test]
+fn the_browser_gets_a_link_that_works_once_and_never_the_token() {
+    let home = Home::new();
+    home.write_config("");
+    let tools = tempfile::tempdir().unwrap();
+    let (opener, seen) = (tools.path().join("xdg-open"), tools.path().join("seen"));
+    fs::write(&opener, format!("#!/bin/sh\necho \"$@\" > {0}.part; mv {0}.part {0}\n", seen.display()))
+        .unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = home.command(&["up", "--open"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", tools.path().display())).stdout(Stdio::null());
+    let _up = Started(command.spawn().unwrap());
+    until("the browser is started", || seen.exists());
+    let (link, token) =
+        (fs::read_to_string(&seen).unwrap(), fs::read_to_string(home.path().join("token")).unwrap());
+    assert!(link.contains("/?code=") && !link.contains(token.trim()), "{link}");
+    let opened = |link: &str| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let answer = runtime.block_on(http.build().unwrap().get(link.trim()).send()).unwrap();
+        (answer.status().as_u16(), answer.headers().contains_key("set-cookie"))
+    };
+    assert_eq!((opened(&link), opened(&link)), ((303, true), (401, false)));
 }

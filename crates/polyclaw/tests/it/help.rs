@@ -2,7 +2,7 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 18] = [
     "",
     "up",
     "daemon",
@@ -18,6 +18,9 @@ const COMMANDS: [&str; 15] = [
     "status",
     "doctor",
     "config",
+    "completions",
+    "selftest",
+    "bench",
 ];
 
 #[test]

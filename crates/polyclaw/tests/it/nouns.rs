@@ -141,6 +141,16 @@ fn the_doctor_finds_what_is_wrong_and_mends_what_it_can() {
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
     let ill = home.run(&["doctor"]);
     assert!(ill.code == 1 && ill.stdout.contains("others can read it"), "{}", ill.stdout);
+    let told = home.run(&["doctor", "--json"]);
+    assert_eq!(told.error(), (1, "unhealthy".into()));
+    let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+    let checks = told["error"]["details"]["checks"].as_array().unwrap().clone();
+    let of = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap()["verdict"].clone();
+    assert_eq!(
+        (of("token"), of("database")),
+        ("fail".into(), "ok".into()),
+        "the whole list, not only what is ill"
+    );
     assert_eq!(home.run(&["doctor", "--fix"]).code, 0);
 }
 
@@ -153,4 +163,31 @@ fn the_config_is_shown_without_its_secrets() {
     assert!(home.run(&["config", "path"]).stdout.trim().ends_with("home/config.toml"));
     assert!(home.run(&["config", "schema"]).stdout.contains("\"Polyclaw config\""));
     assert!(home.run(&["completions", "bash"]).stdout.contains("polyclaw"));
+}
+
+#[test]
+fn following_a_conversation_ends_with_what_became_of_it() {
+    use std::io::{BufRead, BufReader};
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let mut daemon = home.daemon();
+    assert_eq!(
+        home.run(&["sessions", "tail", "agent:main:none", "--json"]).error(),
+        (3, "unknown_session".into())
+    );
+    assert_eq!(home.run(&["sessions", "tail", "rubbish", "--json"]).error(), (2, "invalid_parameter".into()));
+    home.run(&["agent", "-m", "hi"]);
+    let mut command = home.command(&["sessions", "tail", "agent:main:main", "--json"]);
+    command.stdout(std::process::Stdio::piped());
+    let mut tail = command.spawn().unwrap();
+    let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("stream.opened"));
+    daemon.kill();
+    let last = lines.last().unwrap().unwrap();
+    assert!(last.contains("connection_lost"), "{last}");
+    assert_eq!(tail.wait().unwrap().code(), Some(5));
+    assert_eq!(
+        home.run(&["sessions", "tail", "agent:main:main", "--json"]).error(),
+        (5, "unavailable".into())
+    );
 }

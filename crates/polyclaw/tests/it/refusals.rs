@@ -100,6 +100,19 @@ fn wrong_words_and_wrong_kill_points_are_usage_errors() {
     let home = Home::new();
     assert_eq!(home.run(&["dance"]).code, 2);
     assert_eq!(home.run(&["agent"]).code, 2);
+    for (args, said) in [
+        (&["dance", "--json"][..], "dance"),
+        (&["agent", "--json"], "--message <TEXT>"),
+        (&["--json"], "a command is missing"),
+        (&["outbox", "list", "--limit", "x", "--json"], "--limit"),
+    ] {
+        let refused = home.run(args);
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{args:?}");
+        let told: serde_json::Value = serde_json::from_str(&refused.stderr).expect("JSON on stderr");
+        let error = &told["error"];
+        assert!(error["code"] == "usage" && error["hint"].is_string(), "{told}");
+        assert!(error["message"].as_str().unwrap().contains(said), "{told}");
+    }
     let mut armed = home.command(&["daemon", "--json"]);
     armed.env("POLYCLAW_KILL_AT", "nowhere:1");
     assert_eq!(ran(armed).error(), (2, "usage".into()));

@@ -71,7 +71,8 @@ pub struct Verdict {
 /// Questions nobody has answered.
 #[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = Approvals)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Approvals>> {
-    let pending = app.engine.db().read(approvals::pending).await?;
+    let now = app.engine.now();
+    let pending = app.engine.db().read(move |tx| approvals::pending(tx, now)).await?;
     Ok(Json(Approvals { approvals: pending.into_iter().map(ApprovalView::from).collect() }))
 }
 

@@ -11,25 +11,30 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Query, page_size};
+use crate::extract::Query;
+use crate::paging::{Paging, Place};
 use crate::state::AppState;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Which {
-    /// Events behind this number.
+    /// Events behind this number. A cursor goes on from its own page instead.
     after: Option<i64>,
     kind: Option<String>,
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
-    /// At most 1000; 200 if not given.
+    /// At most 1000; 100 if not given.
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct Events {
     events: Vec<EventView>,
+    /// Null on the last page.
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -64,10 +69,12 @@ impl From<Recorded> for EventView {
 /// Oldest first.
 #[utoipa::path(get, path = "/events", tag = "instance", params(Which), responses((status = 200, body = Events)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Events>> {
-    let limit = page_size(which.limit, 200)?;
-    let after = which.after.unwrap_or(0);
+    let paging = Paging::of("events", which.limit, which.cursor.as_deref())?;
+    let after = paging.after.as_ref().map(|place| place.at).or(which.after).unwrap_or(0);
+    let limit = paging.wanted();
     let read =
         move |tx: &mut Tx<'_>| events::list(tx, after, which.kind.as_deref(), which.session.as_ref(), limit);
-    let found = app.engine.db().read(read).await?;
-    Ok(Json(Events { events: found.into_iter().map(EventView::from).collect() }))
+    let mut found = app.engine.db().read(read).await?;
+    let next_cursor = paging.cut(&mut found, |event| Place { at: event.seq, id: String::new() });
+    Ok(Json(Events { events: found.into_iter().map(EventView::from).collect(), next_cursor }))
 }

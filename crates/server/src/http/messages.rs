@@ -9,7 +9,6 @@ use polyclaw_domain::channel::{Address, PULLED};
 use polyclaw_domain::id::{AgentId, MessageId, TurnId};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Part;
 use polyclaw_engine::Answer;
 use polyclaw_engine::ingress::{Accepted, Inbound};
 use serde::{Deserialize, Serialize};
@@ -17,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::{Body, Key, Query};
+use crate::http::attachments::{self, Attachment};
 use crate::http::usage::Tokens;
 use crate::state::AppState;
 
@@ -31,18 +31,11 @@ pub struct Message {
     pub agent: Option<AgentId>,
     /// The same key in the same session is the same message.
     pub idempotency_key: Option<String>,
+    /// At most 20.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
     /// Where the person sits: `web` (default), `cli` or `api`.
     pub channel: Option<String>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Attachment {
-    pub name: String,
-    pub media_type: String,
-    pub url: String,
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -91,6 +84,8 @@ pub struct Reply {
     #[schema(value_type = String)]
     state: JobState,
     error_code: Option<String>,
+    /// `length` if the model ran out of room before it was done; null otherwise.
+    finish_reason: Option<&'static str>,
     model: Option<String>,
     usage: Tokens,
 }
@@ -115,6 +110,7 @@ impl From<Answer> for Reply {
             text: answer.text,
             state: answer.state,
             error_code: answer.error_code,
+            finish_reason: answer.truncated.then_some("length"),
             model: answer.model,
             usage: answer.usage.into(),
         }
@@ -174,13 +170,8 @@ pub fn inbound(app: &AppState, key: SessionKey, message: Message) -> Result<Inbo
         peer: key.to_string(),
         thread: None,
     };
-    let attached = message.attachments.into_iter().map(|attachment| Part::Attachment {
-        name: attachment.name,
-        media_type: attachment.media_type,
-        url: attachment.url,
-    });
     Ok(Inbound {
-        parts: attached.collect(),
+        parts: attachments::take(message.attachments)?,
         idempotency_key: message.idempotency_key,
         ..Inbound::from_person(key, agent, address, message.text)
     })

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Id, Query, page_size};
+use crate::extract::{Id, Query};
+use crate::paging::{Paging, Place};
 use crate::state::AppState;
 
 #[derive(Deserialize, IntoParams)]
@@ -23,15 +24,17 @@ pub struct Which {
     /// `pending`, `sending`, `sent`, `unknown` or `failed`.
     #[param(value_type = Option<String>)]
     state: Option<OutboxState>,
-    /// Entries behind this id.
-    after: Option<String>,
-    /// At most 1000; 200 if not given.
+    /// At most 1000; 100 if not given.
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct Outbox {
     outbox: Vec<ParcelView>,
+    /// Null on the last page.
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -83,11 +86,12 @@ impl From<Parcel> for ParcelView {
 /// Oldest first.
 #[utoipa::path(get, path = "/outbox", tag = "outbox", params(Which), responses((status = 200, body = Outbox)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Outbox>> {
-    let limit = page_size(which.limit, 200)?;
-    let after = which.after.unwrap_or_default();
+    let paging = Paging::of("outbox", which.limit, which.cursor.as_deref())?;
+    let (after, limit) = (paging.after.clone().unwrap_or_default().id, paging.wanted());
     let read = move |tx: &mut Tx<'_>| outbox::list(tx, which.state, &after, limit);
-    let found = app.engine.db().read(read).await?;
-    Ok(Json(Outbox { outbox: found.into_iter().map(ParcelView::from).collect() }))
+    let mut found = app.engine.db().read(read).await?;
+    let next_cursor = paging.cut(&mut found, |parcel| Place { at: 0, id: parcel.id.to_string() });
+    Ok(Json(Outbox { outbox: found.into_iter().map(ParcelView::from).collect(), next_cursor }))
 }
 
 /// Sends a held message again: it may arrive twice.

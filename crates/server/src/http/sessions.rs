@@ -15,7 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::{Body, Key, Query, page_size};
+use crate::extract::{Body, Key, Query};
+use crate::paging::{Paging, Place};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
@@ -144,31 +145,30 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<Opt
     Option::deserialize(from).map(Some)
 }
 
-/// Sessions in the order of their keys.
+/// The newest first: those in which something happened last.
 #[utoipa::path(get, path = "/sessions", tag = "sessions", params(Which), responses((status = 200, body = Sessions)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Sessions>> {
-    let limit = page_size(which.limit, 100)?;
+    let paging = Paging::of("sessions", which.limit, which.cursor.as_deref())?;
+    let after = paging.after.clone();
     let filter = sessions::Filter {
         agent: which.agent,
         status: which.status,
         owner: which.owner,
-        after: which.cursor,
-        limit: limit + 1,
+        after: after.map(|place| sessions::Place { updated_at: Millis(place.at), key: place.id }),
+        limit: paging.wanted(),
     };
     let read = move |tx: &mut Tx<'_>| {
-        let mut views = Vec::new();
-        for session in sessions::list(tx, &filter)? {
+        let mut found = sessions::list(tx, &filter)?;
+        let next_cursor =
+            paging.cut(&mut found, |session| Place { at: session.updated_at.0, id: session.key.to_string() });
+        let mut sessions = Vec::with_capacity(found.len());
+        for session in found {
             let load = jobs::load(tx, &session.key)?;
-            views.push(SessionView::of(session, load));
+            sessions.push(SessionView::of(session, load));
         }
-        Ok(views)
+        Ok(Sessions { sessions, next_cursor })
     };
-    let mut found = app.engine.db().read(read).await?;
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let last = found.last().filter(|_| more);
-    let next_cursor = last.map(|session| session.session_key.to_string());
-    Ok(Json(Sessions { sessions: found, next_cursor }))
+    Ok(Json(app.engine.db().read(read).await?))
 }
 
 /// A session nobody has spoken in yet.

@@ -26,10 +26,10 @@ use crate::state::AppState;
 pub struct From {
     /// A frame's number, or the `id` of an event of this stream; `Last-Event-ID` says the same.
     after: Option<String>,
-    /// Where no header can be sent.
-    #[serde(rename = "token")]
-    #[param(rename = "token")]
-    _token: Option<String>,
+    /// A one-time code of `POST /logins`, where no header can be sent.
+    #[serde(rename = "code")]
+    #[param(rename = "code")]
+    _code: Option<String>,
 }
 
 /// A frame as readers see it.
@@ -149,6 +149,7 @@ impl Reader {
                 Ok(Some(frame)) => Some(write(&self.app.epoch, &frame)),
                 Ok(None) => {
                     self.watch = None;
+                    tracing::info!(session.key = %self.key, "a reader of events fell too far behind");
                     Some(sse::data(&notice(&self.key, "reader.behind", BEHIND)))
                 }
             },

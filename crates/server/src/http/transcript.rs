@@ -13,7 +13,8 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Key, Query, page_size};
+use crate::extract::{Key, Query};
+use crate::paging::page_size;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]

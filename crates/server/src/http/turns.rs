@@ -7,14 +7,15 @@ use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{self, Job};
-use polyclaw_store::{Tx, messages};
+use polyclaw_store::{Tx, messages, turns};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::{Id, Query, page_size};
+use crate::extract::{Id, Query};
 use crate::http::transcript::MessageView;
 use crate::http::usage::Tokens;
+use crate::paging::{Paging, Place};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
@@ -92,20 +93,31 @@ pub struct Which {
     state: Option<JobState>,
     /// At most 1000; 100 if not given.
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct Turns {
     turns: Vec<TurnView>,
+    /// Null on the last page.
+    next_cursor: Option<String>,
 }
 
 /// Newest first.
 #[utoipa::path(get, path = "/turns", tag = "turns", params(Which), responses((status = 200, body = Turns)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Turns>> {
-    let limit = page_size(which.limit, 100)?;
-    let read = move |tx: &mut Tx<'_>| jobs::list(tx, which.session.as_ref(), which.state, limit);
-    let found = app.engine.db().read(read).await?;
-    Ok(Json(Turns { turns: found.into_iter().map(|job| TurnView::of(job, None)).collect() }))
+    let paging = Paging::of("turns", which.limit, which.cursor.as_deref())?;
+    let filter = turns::Filter {
+        session: which.session,
+        state: which.state,
+        before: paging.after.as_ref().map(|place| place.at),
+        limit: paging.wanted(),
+    };
+    let mut found = app.engine.db().read(move |tx| turns::list(tx, &filter)).await?;
+    let next_cursor = paging.cut(&mut found, |(seq, _)| Place { at: *seq, id: String::new() });
+    let turns = found.into_iter().map(|(_, job)| TurnView::of(job, None)).collect();
+    Ok(Json(Turns { turns, next_cursor }))
 }
 
 #[utoipa::path(get, path = "/turns/{id}", tag = "turns", params(("id" = String, Path)), responses((status = 200, body = TurnView)))]

@@ -6,6 +6,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use polyclaw_domain::provider::Usage;
 use polyclaw_domain::tool::ToolCall;
+use polyclaw_engine::Answer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -84,8 +85,7 @@ pub async fn complete(
     }
     let answer = succeeded(asked.follow.answer().await?)?;
     let calls = asked.calls.of(&answer);
-    let usage = usage(answer.usage);
-    Ok(Json(completion(&head, answer.text, &calls, usage)).into_response())
+    Ok(Json(completion(&head, answer, &calls)).into_response())
 }
 
 /// What every answer to one request says of itself.
@@ -136,7 +136,9 @@ fn conversation(messages: Vec<Message>) -> Result<Conversation> {
     Ok(talk)
 }
 
-fn completion(head: &Head, text: String, calls: &[ToolCall], usage: Option<Spent>) -> Value {
+fn completion(head: &Head, answer: Answer, calls: &[ToolCall]) -> Value {
+    let (usage, reason) = (usage(answer.usage), finish_reason(&answer, calls));
+    let text = answer.text;
     let mut message = json!({ "role": "assistant", "content": text, "refusal": null });
     if !calls.is_empty() {
         message["content"] = if text.is_empty() { Value::Null } else { Value::String(text) };
@@ -148,14 +150,18 @@ fn completion(head: &Head, text: String, calls: &[ToolCall], usage: Option<Spent
         "created": head.created,
         "model": head.model,
         "choices": [{
-            "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(calls)
+            "index": 0, "message": message, "logprobs": null, "finish_reason": reason
         }],
         "usage": usage,
     })
 }
 
-fn finish_reason(calls: &[ToolCall]) -> &'static str {
-    if calls.is_empty() { "stop" } else { "tool_calls" }
+fn finish_reason(answer: &Answer, calls: &[ToolCall]) -> &'static str {
+    match calls.is_empty() {
+        false => "tool_calls",
+        true if answer.truncated => "length",
+        true => "stop",
+    }
 }
 
 fn called(call: &ToolCall) -> Value {

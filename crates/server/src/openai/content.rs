@@ -44,7 +44,7 @@ impl ContentPart {
     fn text(self) -> Result<String> {
         match (self.kind.as_str(), self.text.or(self.refusal)) {
             ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text),
-            (kind, _) => Err(Error::InvalidBody(format!("content of type '{kind}' is not taken, only text"))),
+            (kind, _) => Err(Error::AttachmentNotTaken(kind.chars().take(80).collect())),
         }
     }
 }

@@ -34,7 +34,10 @@ struct Response<'a> {
 pub fn response(id: &Value, outcome: Result<Value, Error>) -> Message {
     let (ok, result, error) = match outcome {
         Ok(result) => (true, Some(result), None),
-        Err(error) => (false, None, Some(error.detail())),
+        Err(error) => {
+            error.log();
+            (false, None, Some(error.detail()))
+        }
     };
     text(&Response { kind: "res", id, ok, result, error })
 }

@@ -74,5 +74,6 @@ async fn forward(
             return;
         }
     }
+    tracing::info!(session.key = %key, "a socket fell too far behind");
     let _ = events.send(frame::text(&notice(&key, "reader.behind", BEHIND))).await;
 }

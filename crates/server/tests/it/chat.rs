@@ -253,7 +253,7 @@ async fn a_conversation_that_makes_no_sense_is_refused() {
         (with(json!([{ "role": "assistant", "content": "x" }])), "invalid_body"),
         (with(json!([{ "role": "system", "content": "x" }])), "invalid_body"),
         (with(json!([{ "role": "wizard", "content": "x" }])), "invalid_parameter"),
-        (with(json!([{ "role": "user", "content": image }])), "invalid_body"),
+        (with(json!([{ "role": "user", "content": image }])), "attachment_not_taken"),
         (with(json!([{ "role": "user", "content": "" }])), "empty_message"),
         (with(json!([{ "role": "tool", "tool_call_id": "none", "content": "x" }])), "invalid_parameter"),
         (with(json!([{ "role": "tool", "content": "x" }])), "invalid_body"),

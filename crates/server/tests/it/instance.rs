@@ -7,7 +7,7 @@ use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_engine::{Engine, Ports, Settings, Task};
-use polyclaw_server::{AppState, Auth, Hook, Setup, router, serve};
+use polyclaw_server::{AppState, Auth, Hook, Logins, Setup, router, serve};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Target};
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -51,9 +51,10 @@ impl Instance {
             loops.spawn(async move { engine.run(task).await });
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}");
         let (stop, stopped) = oneshot::channel::<()>();
-        let router = router(AppState::new(setup(engine.clone(), auth)));
+        let router = router(AppState::new(setup(engine.clone(), auth, port)));
         let server = tokio::spawn(serve(listener, router, async move {
             let _ = stopped.await;
         }));
@@ -93,6 +94,11 @@ impl Instance {
         let answer = self.post(&path, serde_json::json!({ "text": text })).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         answer
+    }
+
+    /// Where a browser gets in, once.
+    pub async fn login(&self) -> String {
+        self.post("/api/v1/logins", Value::Null).await.ok()["path"].as_str().unwrap().to_owned()
     }
 
     /// A turn of session one that runs until the gate lets it end.
@@ -155,7 +161,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     engine
 }
 
-fn setup(engine: Engine, auth: Auth) -> Setup {
+fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
     let hook = Hook { secret: SECRET.to_owned(), agent: AgentId::main() };
     Setup {
         started: engine.now(),
@@ -165,5 +171,7 @@ fn setup(engine: Engine, auth: Auth) -> Setup {
         allowed_origins: vec!["https://chat.example.com".to_owned()],
         hooks: HashMap::from([("build".to_owned(), hook)]),
         version: "1.2.3".to_owned(),
+        port,
+        logins: Logins::default(),
     }
 }

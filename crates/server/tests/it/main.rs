@@ -9,6 +9,7 @@ mod document;
 mod guard;
 mod hooks;
 mod instance;
+mod logs;
 mod messages;
 mod page;
 mod ports;

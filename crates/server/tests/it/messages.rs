@@ -1,5 +1,5 @@
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::instance::{Instance, ONE, ONE_KEY};
 
@@ -97,4 +97,84 @@ async fn an_instance_that_drains_takes_nothing_new() {
     answer.refuses(503, "shutting_down");
     assert_eq!(answer.headers["retry-after"], "1");
     instance.get("/ready").await.refuses(503, "not_ready");
+}
+
+#[tokio::test]
+async fn an_attached_text_reaches_the_model_and_stays_with_the_message() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages?wait=5");
+    let attachments = json!([
+        { "name": "plan.md", "media_type": "text/markdown", "text": "Step one: dig." },
+        { "name": "map", "media_type": "text/html", "url": "https://maps.example/1" },
+    ]);
+    let answer = instance.post(&path, json!({ "text": "prompt this", "attachments": attachments })).await;
+    let shown = answer.ok()["reply"]["text"].as_str().unwrap();
+    assert!(
+        shown.contains("attachment plan.md (text/markdown)") && shown.contains("Step one: dig."),
+        "{shown}"
+    );
+    assert!(shown.contains("https://maps.example/1"), "{shown}");
+    let transcript = instance.get(&format!("/api/v1/sessions/{ONE}/transcript")).await;
+    let part = &transcript.ok()["messages"][0]["parts"][0];
+    assert_eq!((&part["type"], &part["text"]), (&json!("attachment"), &json!("Step one: dig.")));
+}
+
+#[tokio::test]
+async fn what_no_model_would_be_shown_is_refused_with_what_to_do() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages");
+    let one = |rest: Value| {
+        let mut attachment = json!({ "name": "a", "media_type": "text/plain" });
+        attachment.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        json!([attachment])
+    };
+    let many: Vec<Value> =
+        (0..21).map(|_| json!({ "name": "a", "media_type": "text/plain", "text": "x" })).collect();
+    let cases = [
+        (
+            one(json!({ "media_type": "image/png", "url": "https://a.example/cat.png" })),
+            400,
+            "attachment_not_taken",
+        ),
+        (one(json!({ "text": "x".repeat(500_001) })), 413, "attachment_too_large"),
+        (json!(many), 413, "attachment_too_large"),
+        (one(json!({ "url": "data:text/plain,hi" })), 400, "invalid_parameter"),
+        (one(json!({ "url": "https://a.example/ b" })), 400, "invalid_parameter"),
+        (one(json!({ "url": "https://a.example", "text": "x" })), 400, "invalid_parameter"),
+        (one(json!({})), 400, "invalid_parameter"),
+        (one(json!({ "name": "", "text": "x" })), 400, "invalid_parameter"),
+    ];
+    for (attachments, status, code) in cases {
+        let refused = instance.post(&path, json!({ "text": "see", "attachments": attachments })).await;
+        refused.refuses(status, code);
+        assert!(code == "invalid_parameter" || refused.body["error"]["hint"].is_string(), "{}", refused.text);
+    }
+    let image = json!([{ "type": "image_url", "image_url": { "url": "https://a.example/cat.png" } }]);
+    let question = json!({ "model": "polyclaw/main", "messages": [{ "role": "user", "content": image }] });
+    let refused = instance.post("/v1/chat/completions", question).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.body["error"]["code"]),
+        (400, &json!("attachment_not_taken"))
+    );
+}
+
+#[tokio::test]
+async fn a_reply_cut_at_the_length_limit_is_marked_everywhere() {
+    let instance = Instance::start().await;
+    assert_eq!(instance.say("cut").await.body["reply"]["finish_reason"], "length");
+    assert_eq!(instance.say("whole").await.body["reply"]["finish_reason"], Value::Null);
+    let transcript = instance.get(&format!("/api/v1/sessions/{ONE}/transcript")).await;
+    assert_eq!(transcript.ok()["messages"][1]["meta"], json!({ "finish_reason": "length" }));
+    assert_eq!(transcript.body["messages"][3]["meta"], Value::Null);
+    let question = |stream: bool| json!({ "model": "main", "stream": stream, "messages": [{ "role": "user", "content": "cut" }] });
+    let whole = instance.post("/v1/chat/completions", question(false)).await;
+    assert_eq!(whole.ok()["choices"][0]["finish_reason"], "length");
+    let streamed = instance.post("/v1/chat/completions", question(true)).await;
+    assert!(streamed.text.contains(r#""finish_reason":"length""#), "{}", streamed.text);
+    let response = instance.post("/v1/responses", json!({ "model": "main", "input": "cut" })).await;
+    assert_eq!(response.ok()["status"], "incomplete");
+    assert_eq!(response.body["incomplete_details"]["reason"], "max_output_tokens");
+    let streamed =
+        instance.post("/v1/responses", json!({ "model": "main", "input": "cut", "stream": true })).await;
+    assert!(streamed.text.contains("event: response.incomplete"), "{}", streamed.text);
 }

@@ -83,6 +83,7 @@ impl Model {
                 Ok(quiet("flooded"))
             }
             "unknown-usage" => Ok(Reply { usage: Usage::default(), ..said(sink, "done") }),
+            "cut" => Ok(Reply { truncated: true, ..said(sink, "and then the") }),
             "silence" => Ok(said(sink, "NO_REPLY")),
             "system" => Ok(said(sink, &prompt.system)),
             "prompt" => Ok(said(sink, &format!("{:?}", prompt.messages))),

@@ -36,29 +36,35 @@ async fn what_is_wrong_with_a_change_is_said() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_page_by_page() {
+async fn sessions_are_listed_newest_first_and_page_by_page() {
     let instance = Instance::start().await;
-    for n in 0..5 {
-        let path = format!("/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3A{n}/messages?wait=5");
+    let say = async |name: &str| {
+        let path = format!("/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3A{name}/messages?wait=5");
         instance.post(&path, json!({ "text": "hi" })).await.ok();
+    };
+    for name in ["b", "d", "a", "c"] {
+        say(name).await;
     }
-    let mut keys = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let page = instance.get(&format!("/api/v1/sessions?agent=main&limit=2{cursor}")).await;
-        let sessions = page.ok()["sessions"].as_array().unwrap().clone();
-        assert!(sessions.len() <= 2);
-        keys.extend(sessions.iter().map(|session| session["session_key"].as_str().unwrap().to_owned()));
-        match page.body["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={}", next.replace(':', "%3A")),
-            None => break,
-        }
-    }
-    assert_eq!(keys.len(), 5);
-    assert!(keys.is_sorted());
+    let first = instance.get("/api/v1/sessions?agent=main&limit=3").await;
+    say("between").await;
+    let cursor = first.ok()["next_cursor"].as_str().unwrap();
+    let rest = instance.get(&format!("/api/v1/sessions?agent=main&limit=3&cursor={cursor}")).await;
+    let names = |page: &Value| -> Vec<String> {
+        let keys =
+            page["sessions"].as_array().unwrap().iter().map(|one| one["session_key"].as_str().unwrap());
+        keys.map(|key| key.rsplit(':').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        (names(&first.body), names(rest.ok())),
+        (vec!["c".into(), "a".into(), "d".into()], vec!["b".into()])
+    );
+    assert_eq!(rest.body["next_cursor"], Value::Null);
+    let counts = instance.get("/api/v1/status").await;
+    assert_eq!(counts.ok(), &json!({ "sessions": 5, "running": 0, "waiting": 0 }));
     instance.get("/api/v1/sessions?limit=0").await.refuses(400, "invalid_parameter");
     instance.get("/api/v1/sessions?colour=red").await.refuses(400, "invalid_parameter");
     instance.get("/api/v1/sessions?status=sleepy").await.refuses(400, "invalid_parameter");
+    instance.get("/api/v1/sessions?cursor=agent%3Amain%3Amain").await.refuses(400, "invalid_parameter");
 }
 
 #[tokio::test]

@@ -9,10 +9,10 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::instance::{Instance, ONE_KEY, TOKEN};
 
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
-    async fn open(instance: &Instance) -> Self {
+    pub async fn open(instance: &Instance) -> Self {
         let mut request = url(instance).into_client_request().unwrap();
         request.headers_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
         Self(connect_async(request).await.unwrap().0)
@@ -34,7 +34,7 @@ impl Socket {
     }
 
     /// The answer to a request; events on the way are dropped.
-    async fn call(&mut self, method: &str, params: Value) -> Value {
+    pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.send(&json!({ "type": "req", "id": method, "method": method, "params": params }).to_string())
             .await;
         loop {
@@ -192,10 +192,12 @@ async fn a_socket_needs_the_token_and_an_origin_of_ours() {
         Ok(_) => 101,
     };
     assert_eq!(status(connect_async(url(&instance)).await), 401);
-    let with = |token: &str| format!("{}?token={token}", url(&instance));
-    assert_eq!(status(connect_async(with("wrong")).await), 401);
-    assert_eq!(status(connect_async(with(&TOKEN.replace(' ', "%20"))).await), 101);
-    let mut foreign = with(&TOKEN.replace(' ', "%20")).into_client_request().unwrap();
+    let with = |login: &str| format!("{}{}", url(&instance), login.trim_start_matches('/'));
+    assert_eq!(status(connect_async(with("?code=wrong")).await), 401);
+    let login = instance.login().await;
+    assert_eq!(status(connect_async(with(&login)).await), 101);
+    assert_eq!(status(connect_async(with(&login)).await), 401, "a code works once");
+    let mut foreign = with(&instance.login().await).into_client_request().unwrap();
     foreign.headers_mut().insert("origin", "https://evil.example".parse().unwrap());
     assert_eq!(status(connect_async(foreign).await), 403);
 }

@@ -5,7 +5,7 @@ use futures_util::stream::BoxStream;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::instance::{Answer, Instance, ONE, ONE_KEY, TOKEN};
+use crate::instance::{Answer, Instance, ONE, ONE_KEY};
 
 /// Server-sent events of a response, one by one.
 pub struct Events {
@@ -138,11 +138,11 @@ async fn a_reader_too_far_behind_is_told_and_let_go() {
 }
 
 #[tokio::test]
-async fn a_browser_shows_the_token_in_the_address() {
+async fn a_page_that_can_send_no_header_shows_a_code() {
     let instance = Instance::start().await;
-    let token = TOKEN.replace(' ', "%20");
-    let mut events = Events::open(instance.bare(Method::GET, &path(&format!("?token={token}")))).await;
+    let login = instance.login().await;
+    let mut events = Events::open(instance.bare(Method::GET, &path(&login[1..]))).await;
     events.until("stream.opened").await;
-    Answer::of(instance.bare(Method::GET, &path("?token=wrong"))).await.refuses(401, "unauthorized");
+    Answer::of(instance.bare(Method::GET, &path("?code=wrong"))).await.refuses(401, "unauthorized");
     Answer::of(instance.bare(Method::GET, &path(""))).await.refuses(401, "unauthorized");
 }

@@ -31,7 +31,7 @@ async fn a_call_is_asked_about_once(db: Db) -> Result<()> {
     assert_eq!(format!("{:?}", ask(&db, "a1", "c1").await?), format!("{:?}", question("a1", "c1")));
     assert_eq!(ask(&db, "a2", "c1").await?.id, ApprovalId::new("a1"), "a restart finds its question");
     assert_eq!(ask(&db, "a3", "c2").await?.id, ApprovalId::new("a3"));
-    let pending = db.read(approvals::pending).await?;
+    let pending = db.read(|tx| approvals::pending(tx, NOW)).await?;
     assert_eq!(pending.iter().map(|q| q.id.as_str()).collect::<Vec<_>>(), ["a1", "a3"]);
     assert!(db.read(|tx| approvals::get(tx, &ApprovalId::new("a2"))).await?.is_none());
     Ok(())
@@ -53,6 +53,7 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     let stored = db.read(|tx| approvals::get(tx, &ApprovalId::new("a1"))).await?.unwrap();
     assert_eq!((stored.state, stored.reason.as_deref()), (Denied, Some("why")));
     assert_eq!(ask(&db, "a9", "c2").await?.state, Expired, "asking again changes nothing");
-    assert_eq!(db.read(approvals::pending).await?.len(), 1);
+    assert_eq!(db.read(|tx| approvals::pending(tx, NOW.plus(99))).await?.len(), 1);
+    assert!(db.read(|tx| approvals::pending(tx, NOW.plus(100))).await?.is_empty(), "its time is over");
     Ok(())
 }

@@ -38,4 +38,5 @@ mod rows;
 mod sessions;
 mod sqlite;
 mod transactions;
+mod turns;
 mod usage;

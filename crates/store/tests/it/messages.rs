@@ -1,6 +1,6 @@
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{MessageId, SessionId};
-use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::message::{Attachment, Origin, Part, Role};
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_store::messages::{self, Message};
 use polyclaw_store::{Db, Error, Result, jobs, sessions};
@@ -28,7 +28,12 @@ async fn a_message_comes_back_whole(db: Db) -> Result<()> {
     let parts = vec![
         Part::ToolCall(call),
         Part::ToolResult { call_id: "c0".into(), name: "read".into(), is_error: true },
-        Part::Attachment { name: "a".into(), media_type: "image/png".into(), url: "x://y".into() },
+        Part::Attachment(Attachment {
+            name: "a".into(),
+            media_type: "text/plain".into(),
+            url: None,
+            text: Some("ä\u{0}".into()),
+        }),
     ];
     let whole = Message {
         role: Role::Assistant,

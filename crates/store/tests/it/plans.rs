@@ -2,9 +2,10 @@
 
 use polyclaw_domain::id::NodeId;
 use polyclaw_domain::job::Lane;
+use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{Effect, ToolCall};
 use polyclaw_store::{
-    Db, Result, Tx, approvals, backlog, ingress, intents, jobs, messages, outbox, sessions,
+    Db, Result, Tx, approvals, backlog, ingress, intents, jobs, messages, outbox, sessions, turns,
 };
 
 use crate::engines::{File, Shared, drive};
@@ -94,11 +95,37 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ),
     ("outbox expired", |tx| outbox::expired(tx, NOW).map(drop), &["outbox_pending"]),
     ("outbox unsettled", |tx| outbox::unsettled(tx).map(drop), &["outbox_order"]),
-    ("approvals", |tx| approvals::pending(tx).map(drop), &["approvals_pending"]),
+    ("list of sessions", |tx| sessions::list(tx, &listed()).map(drop), &["sessions_recent"]),
+    (
+        "list of an owner's sessions",
+        |tx| sessions::list(tx, &sessions::Filter { owner: Some(key("7")), ..listed() }).map(drop),
+        &["sessions_owner"],
+    ),
+    (
+        "list of turns",
+        |tx| turns::list(tx, &listed_turns(None)).map(drop),
+        &["jobs USING INTEGER PRIMARY KEY"],
+    ),
+    (
+        "list of a session's turns",
+        |tx| turns::list(tx, &listed_turns(Some("7"))).map(drop),
+        &["jobs_session"],
+    ),
+    ("list of the outbox", |tx| outbox::list(tx, None, "o7", 101).map(drop), &["PRIMARY KEY (id>?)"]),
+    ("approvals", |tx| approvals::pending(tx, Millis(3)).map(drop), &["approvals_pending"]),
 ];
 
 const TABLES: &[&str] =
     &["sessions", "messages", "jobs", "outbox", "ingress", "intents", "approvals", "backlog"];
+
+fn listed() -> sessions::Filter {
+    let after = sessions::Place { updated_at: Millis(1500), key: key("7").to_string() };
+    sessions::Filter { after: Some(after), limit: 101, ..sessions::Filter::default() }
+}
+
+fn listed_turns(peer: Option<&str>) -> turns::Filter {
+    turns::Filter { session: peer.map(key), state: None, before: Some(10_000), limit: 101 }
+}
 
 fn call() -> ToolCall {
     ToolCall { id: "c".into(), name: "read".into(), arguments: serde_json::Value::Null }

@@ -52,7 +52,7 @@ fn a_database_of_a_newer_build_is_refused() {
     let refused = shared.open().map(drop).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the database has schema 99, this build knows up to 1: use a newer polyclaw"
+        "the database has schema 99, this build knows up to 2: use a newer polyclaw"
     );
 }
 

@@ -8,7 +8,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::{Session, Status};
-use polyclaw_store::sessions::{self, Compaction, Filter};
+use polyclaw_store::sessions::{self, Compaction, Counts, Filter, Place};
 use polyclaw_store::{Db, Result, backlog, events, jobs, messages, outbox};
 
 use crate::rows::{NOW, agent, job, key, message, parcel, session, turn, with_sessions};
@@ -16,7 +16,9 @@ use crate::rows::{NOW, agent, job, key, message, parcel, session, turn, with_ses
 on_every_engine!(
     a_session_is_stored_once_and_comes_back_whole,
     tickets_are_handed_out_in_order_and_never_twice,
-    the_list_keeps_to_its_filters_and_pages_in_byte_order,
+    the_list_keeps_to_its_filters,
+    the_list_is_newest_first_and_its_pages_stay_right_while_sessions_come_and_change,
+    what_runs_and_waits_is_counted_without_listing_it,
     a_person_can_switch_agent_and_model_and_back,
     a_new_id_leaves_the_old_history_behind,
     a_deleted_session_takes_what_is_its_own_and_leaves_the_record,
@@ -40,7 +42,7 @@ async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
     assert_eq!(db.write(move |tx| sessions::ensure(tx, &second)).await?, whole);
     assert_eq!(db.read(|tx| sessions::get(tx, &key("p"))).await?, Some(whole));
     assert_eq!(db.read(|tx| sessions::get(tx, &key("nobody"))).await?, None);
-    assert_eq!(db.read(sessions::count).await?, 1);
+    assert_eq!(db.read(sessions::counts).await?.sessions, 1);
     Ok(())
 }
 
@@ -63,12 +65,9 @@ async fn tickets_are_handed_out_in_order_and_never_twice(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_list_keeps_to_its_filters_and_pages_in_byte_order(db: Db) -> Result<()> {
-    let peers = ["a_b", "ab", "a-b", "é", "z"];
+async fn the_list_keeps_to_its_filters(db: Db) -> Result<()> {
+    with_sessions(&db, &["a", "z"]).await?;
     db.write(move |tx| {
-        for peer in peers {
-            sessions::ensure(tx, &session(peer))?;
-        }
         let ops = agent("ops");
         let archived = Session {
             key: SessionKey::main(&ops),
@@ -82,25 +81,57 @@ async fn the_list_keeps_to_its_filters_and_pages_in_byte_order(db: Db) -> Result
     })
     .await?;
     let all = Filter { limit: 100, ..Filter::default() };
-    let mut expected: Vec<_> = peers.map(|peer| key(peer).to_string()).to_vec();
-    expected.push("agent:ops:main".into());
-    expected.sort_unstable();
-    assert_eq!(keys(&db, all.clone()).await?, expected);
-    let mut paged = Vec::new();
-    loop {
-        let page = keys(&db, Filter { after: paged.last().cloned(), limit: 2, ..Filter::default() }).await?;
-        if page.is_empty() {
-            break;
-        }
-        paged.extend(page);
-    }
-    assert_eq!(paged, expected);
+    assert_eq!(keys(&db, all.clone()).await?.len(), 3);
     let only = vec!["agent:ops:main".to_owned()];
     assert_eq!(keys(&db, Filter { agent: Some(agent("ops")), ..all.clone() }).await?, only);
     assert_eq!(keys(&db, Filter { status: Some(Status::Archived), ..all.clone() }).await?, only);
     assert_eq!(keys(&db, Filter { owner: Some(key("z")), ..all.clone() }).await?, only);
     let none = Filter { agent: Some(AgentId::main()), status: Some(Status::Archived), ..all };
     assert!(keys(&db, none).await?.is_empty());
+    Ok(())
+}
+
+async fn the_list_is_newest_first_and_its_pages_stay_right_while_sessions_come_and_change(
+    db: Db,
+) -> Result<()> {
+    // Three of one moment, told apart by the bytes of their keys, and an older one.
+    let peers = [("a_b", 5), ("ab", 5), ("a-b", 5), ("é", 1)];
+    for (peer, at) in peers {
+        let made = Session { updated_at: NOW.plus(at), ..session(peer) };
+        db.write(move |tx| sessions::ensure(tx, &made)).await?;
+    }
+    let mut expected: Vec<_> = ["a_b", "ab", "a-b"].map(|peer| key(peer).to_string()).to_vec();
+    expected.sort_unstable_by(|a, b| b.cmp(a));
+    expected.push(key("é").to_string());
+    let first = Filter { limit: 2, ..Filter::default() };
+    let page = db.read({
+        let first = first.clone();
+        move |tx| sessions::list(tx, &first)
+    });
+    let page = page.await?;
+    let after = page.last().map(Place::of);
+    db.write(|tx| {
+        sessions::ensure(tx, &Session { updated_at: NOW.plus(9), ..session("came in between") })?;
+        sessions::take_tickets(tx, &key("ab"), 1, NOW.plus(9))
+    })
+    .await?;
+    let mut seen: Vec<_> = page.iter().map(|session| session.key.to_string()).collect();
+    seen.extend(keys(&db, Filter { after, ..first.clone() }).await?);
+    assert_eq!(seen, expected, "none twice, none left out");
+    assert_eq!(keys(&db, first).await?, [key("came in between").to_string(), key("ab").to_string()]);
+    Ok(())
+}
+
+async fn what_runs_and_waits_is_counted_without_listing_it(db: Db) -> Result<()> {
+    assert_eq!(db.read(sessions::counts).await?, Counts::default());
+    with_sessions(&db, &["p", "q"]).await?;
+    db.write(|tx| {
+        jobs::insert(tx, &job("1", "p"))?;
+        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("1"), steers: 1 };
+        backlog::push(tx, &key("q"), &token, NOW)
+    })
+    .await?;
+    assert_eq!(db.read(sessions::counts).await?, Counts { sessions: 2, running: 0, waiting: 2 });
     Ok(())
 }
 

@@ -245,7 +245,7 @@ fn a_database_of_a_newer_build_is_refused() {
     assert_eq!(refused.code(), "newer_schema");
     assert_eq!(
         refused.to_string(),
-        "the database has schema 99, this build knows up to 1: use a newer polyclaw"
+        "the database has schema 99, this build knows up to 2: use a newer polyclaw"
     );
 }
 

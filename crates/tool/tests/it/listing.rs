@@ -1,12 +1,14 @@
 //! What is listed can be called, what is not can not.
 
+use std::sync::Arc;
+
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec, Toolbox};
 use polyclaw_tool::Settings;
 use serde_json::json;
 
 use crate::Bench;
 
-fn names(specs: &[ToolSpec]) -> Vec<&str> {
+fn names(specs: &[Arc<ToolSpec>]) -> Vec<&str> {
     specs.iter().map(|spec| spec.name.as_str()).collect()
 }
 

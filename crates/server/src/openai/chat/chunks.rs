@@ -80,7 +80,10 @@ impl Writer {
     fn end(&mut self, answer: Result<Answer>) {
         match answer.and_then(succeeded) {
             Ok(answer) => self.finish(&answer),
-            Err(error) => self.ready.push_back(sse::data(&json!({ "error": openai::body(&error) }))),
+            Err(error) => {
+                error.log();
+                self.ready.push_back(sse::data(&json!({ "error": openai::body(&error) })));
+            }
         }
         self.ready.push_back(sse::DONE);
     }
@@ -95,7 +98,7 @@ impl Writer {
             });
             self.push(Delta { tool_calls: Some(indexed.collect()), ..Delta::default() }, None);
         }
-        self.push(Delta::default(), Some(finish_reason(&calls)));
+        self.push(Delta::default(), Some(finish_reason(answer, &calls)));
         if self.wants_usage {
             self.push_usage(usage(answer.usage));
         }

@@ -5,6 +5,13 @@ use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Answer;
 use serde_json::{Value, json};
 
+pub const INCOMPLETE: &str = "incomplete";
+
+/// A reply that ended at the model's length limit is there, and is not whole.
+pub fn status(answer: &Answer) -> &'static str {
+    if answer.truncated { INCOMPLETE } else { "completed" }
+}
+
 /// What a response says of its request.
 pub struct Shape {
     pub id: String,
@@ -24,7 +31,7 @@ impl Shape {
             "created_at": self.created_at,
             "status": status,
             "error": error,
-            "incomplete_details": null,
+            "incomplete_details": (status == INCOMPLETE).then(|| json!({ "reason": "max_output_tokens" })),
             "instructions": self.instructions,
             "metadata": self.metadata,
             "model": self.model,
@@ -46,10 +53,10 @@ impl Shape {
     pub fn completed(&self, answer: &Answer, text: String, calls: &[ToolCall]) -> Value {
         let mut output = Vec::new();
         if !text.is_empty() || calls.is_empty() {
-            output.push(self.message("completed", Some(text)));
+            output.push(self.message(status(answer), Some(text)));
         }
         output.extend(calls.iter().enumerate().map(|(n, call)| self.call(n, call, "completed")));
-        self.object("completed", output, usage(answer.usage), Value::Null)
+        self.object(status(answer), output, usage(answer.usage), Value::Null)
     }
 
     pub fn message_id(&self) -> String {

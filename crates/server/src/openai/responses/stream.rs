@@ -9,7 +9,7 @@ use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Answer;
 use serde_json::{Value, json};
 
-use super::object::{Shape, part};
+use super::object::{Shape, part, status};
 use crate::error::{Error, Result};
 use crate::follow::{Follow, Piece};
 use crate::openai::ask::{Asked, Calls, succeeded};
@@ -80,7 +80,7 @@ impl Writer {
         self.text = Some(String::new());
     }
 
-    fn close_message(&mut self, text: &str) {
+    fn close_message(&mut self, text: &str, status: &str) {
         let id = self.shape.message_id();
         let place = |mut data: Value| {
             data["item_id"] = json!(id);
@@ -92,7 +92,7 @@ impl Writer {
             (place(json!({ "text": text, "logprobs": [] })), place(json!({ "part": part(text) })));
         self.push("response.output_text.done", said);
         self.push("response.content_part.done", whole);
-        let item = self.shape.message("completed", Some(text.to_owned()));
+        let item = self.shape.message(status, Some(text.to_owned()));
         self.push("response.output_item.done", json!({ "output_index": 0, "item": item }));
     }
 
@@ -122,17 +122,18 @@ impl Writer {
         }
         let text = self.text.take();
         if let Some(text) = &text {
-            self.close_message(text);
+            self.close_message(text, status(answer));
         }
         let first = usize::from(text.is_some());
         for (n, call) in calls.iter().enumerate() {
             self.call(n, first + n, call);
         }
         let response = self.shape.completed(answer, text.unwrap_or_default(), &calls);
-        self.push("response.completed", json!({ "response": response }));
+        self.push(&format!("response.{}", status(answer)), json!({ "response": response }));
     }
 
     fn fail(&mut self, error: &Error) {
+        error.log();
         let detail = error.detail();
         let said =
             json!({ "code": "server_error", "message": format!("{} ({})", detail.message, detail.code) });

@@ -1,0 +1,67 @@
+//! A command line that is not understood. The parser has words of its own for people; machines that said `--json`
+//! get the same in the shape of every other error, on stderr, since no command ran that could answer on stdout.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// Says what is wrong. Asking for help is not wrong.
+pub fn refuse(refusal: &clap::Error) -> ExitCode {
+    if !refusal.use_stderr() {
+        let _ = refusal.print();
+        return ExitCode::SUCCESS;
+    }
+    if wants_json(std::env::args()) {
+        let failure = failure(refusal.kind(), &refusal.to_string());
+        let _ = writeln!(std::io::stderr().lock(), "{}", output::as_json(&failure));
+    } else {
+        let _ = refusal.print();
+    }
+    ExitCode::from(Exit::Usage as u8)
+}
+
+fn wants_json(mut args: impl Iterator<Item = String>) -> bool {
+    args.by_ref().take_while(|arg| arg != "--").any(|arg| arg == "--json")
+}
+
+/// The parser's paragraphs: what is wrong, then tips and the usage.
+fn failure(kind: ErrorKind, text: &str) -> Failure {
+    let line = |start: &str| text.lines().find_map(|line| line.trim().strip_prefix(start)).map(str::trim);
+    let usage = line("Usage:").map(|usage| format!("usage: {usage}"));
+    let hint =
+        line("tip:").map(str::to_owned).or(usage).unwrap_or_else(|| "--help shows examples".to_owned());
+    if matches!(kind, ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        return Failure::usage("a command is missing").hint(hint);
+    }
+    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error:");
+    let message = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    Failure::usage(message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_paragraph_is_the_message_and_a_tip_the_hint() {
+        let text = "error: unrecognized subcommand 'sesions'\n\n  tip: a similar subcommand exists: 'sessions'\n\n\
+                    Usage: polyclaw [OPTIONS] <COMMAND>\n";
+        let said = failure(ErrorKind::InvalidSubcommand, text);
+        assert_eq!(said.message, "unrecognized subcommand 'sesions'");
+        assert_eq!(said.hint.unwrap(), "a similar subcommand exists: 'sessions'");
+        let text = "error: the following required arguments were not provided:\n  --message <TEXT>\n\nUsage: polyclaw agent";
+        let said = failure(ErrorKind::MissingRequiredArgument, text);
+        assert!(said.message.ends_with("provided: --message <TEXT>"), "{}", said.message);
+        assert_eq!(said.hint.unwrap(), "usage: polyclaw agent");
+    }
+
+    #[test]
+    fn what_follows_two_dashes_is_no_option() {
+        let json = |line: &str| wants_json(line.split(' ').map(str::to_owned));
+        assert!(json("polyclaw dance --json") && !json("polyclaw dance -- --json"));
+    }
+}

@@ -1,0 +1,27 @@
+//! What the instance is doing, in numbers.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_store::sessions;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::Result;
+use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Counts)]
+pub struct Status {
+    sessions: i64,
+    /// Turns that run, over all nodes.
+    running: i64,
+    /// Messages and interrupted tasks not yet taken up.
+    waiting: i64,
+}
+
+/// How many sessions there are, and what goes on in them.
+#[utoipa::path(get, path = "/status", tag = "instance", responses((status = 200, body = Status)))]
+pub async fn counts(State(app): State<AppState>) -> Result<Json<Status>> {
+    let counts = app.engine.db().read(sessions::counts).await?;
+    Ok(Json(Status { sessions: counts.sessions, running: counts.running, waiting: counts.waiting }))
+}

@@ -1,0 +1,65 @@
+//! One-time codes: how a browser gets in. A code stands in a link and so in places others may read, such as a
+//! process list or a history: it lasts for minutes, works once, and says nothing about the token.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyclaw_domain::time::Millis;
+use subtle::ConstantTimeEq;
+
+/// Long enough to walk over to another machine.
+const LASTS_MS: i64 = 10 * 60_000;
+/// Codes open at a time; the oldest give way.
+const KEPT: usize = 32;
+
+/// The codes that have not been used. A clone is a pointer.
+#[derive(Clone, Default)]
+pub struct Logins(Arc<Mutex<Vec<Open>>>);
+
+struct Open {
+    code: String,
+    until: Millis,
+}
+
+impl Logins {
+    /// Opens a code nobody can guess; returns when it ends.
+    pub fn open(&self, code: String, now: Millis) -> Millis {
+        let until = now.plus(LASTS_MS);
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() == KEPT {
+            open.remove(0);
+        }
+        open.push(Open { code, until });
+        until
+    }
+
+    /// Whether the code was open. It is not any more.
+    pub fn take(&self, given: &str, now: Millis) -> bool {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|one| one.until > now);
+        let found = open.iter().position(|one| one.code.as_bytes().ct_eq(given.as_bytes()).into());
+        found.map(|at| open.remove(at)).is_some()
+    }
+}
+
+/// Where a browser goes with a code.
+pub fn path(code: &str) -> String {
+    format!("/?code={code}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_works_once_and_not_for_long() {
+        let (logins, now) = (Logins::default(), Millis(1_000));
+        let until = logins.open("a".into(), now);
+        logins.open("b".into(), now);
+        assert!(!logins.take("c", now) && logins.take("a", now) && !logins.take("a", now));
+        assert!(!logins.take("b", until), "its time is over");
+        for n in 0..=KEPT {
+            logins.open(n.to_string(), now);
+        }
+        assert!(!logins.take("0", now) && logins.take("1", now), "the oldest gave way");
+    }
+}

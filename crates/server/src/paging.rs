@@ -1,0 +1,112 @@
+//! Lists, page by page. A cursor is the place where the next page begins, so a page stays right while rows are
+//! added. It is opaque: what a list is ordered by may change, and a cursor of another list is refused.
+
+use crate::error::{Error, Result};
+use crate::state::hex;
+
+/// Most rows of one page.
+const MOST: usize = 1000;
+
+/// A place in a list: what it is ordered by, and the id that tells equals apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub at: i64,
+    pub id: String,
+}
+
+/// The page a reader wants.
+#[derive(Clone, Debug)]
+pub struct Paging {
+    list: &'static str,
+    pub limit: usize,
+    pub after: Option<Place>,
+}
+
+impl Paging {
+    /// `list` names the list, so that its cursors are told from those of others.
+    pub fn of(list: &'static str, limit: Option<usize>, cursor: Option<&str>) -> Result<Self> {
+        let refused = || Error::invalid("cursor", "must be the next_cursor of a page of this list");
+        let after = match cursor {
+            Some(cursor) => Some(read(list, cursor).ok_or_else(refused)?),
+            None => None,
+        };
+        Ok(Self { list, limit: page_size(limit, 100)?, after })
+    }
+
+    /// Rows to read: one more than are shown tells whether there is another page.
+    pub fn wanted(&self) -> usize {
+        self.limit + 1
+    }
+
+    /// Cuts what was read down to the page, and returns the cursor of the next one.
+    pub fn cut<T>(&self, rows: &mut Vec<T>, place: impl Fn(&T) -> Place) -> Option<String> {
+        let more = rows.len() > self.limit;
+        rows.truncate(self.limit);
+        rows.last().filter(|_| more).map(|last| write(self.list, &place(last)))
+    }
+}
+
+/// How many rows a page has.
+pub fn page_size(limit: Option<usize>, usual: usize) -> Result<usize> {
+    match limit {
+        Some(0) => Err(Error::invalid("limit", "must be at least 1")),
+        Some(n) => Ok(n.min(MOST)),
+        None => Ok(usual),
+    }
+}
+
+fn write(list: &str, place: &Place) -> String {
+    hex(format!("{list} {} {}", place.at, place.id).as_bytes())
+}
+
+fn read(list: &str, cursor: &str) -> Option<Place> {
+    let text = String::from_utf8(bytes(cursor)?).ok()?;
+    let (at, id) = text.strip_prefix(list)?.strip_prefix(' ')?.split_once(' ')?;
+    Some(Place { at: at.parse().ok()?, id: id.to_owned() })
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    };
+    hex.as_bytes().chunks(2).map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(at: i64, id: &str) -> Place {
+        Place { at, id: id.to_owned() }
+    }
+
+    #[test]
+    fn a_cursor_leads_back_to_its_place_and_is_one_plain_word() {
+        for kept in [place(7, "agent:main:web:dm:a b%2f日本"), place(-1, ""), Place::default()] {
+            let cursor = write("sessions", &kept);
+            assert!(cursor.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{cursor}");
+            assert_eq!(Paging::of("sessions", None, Some(&cursor)).unwrap().after, Some(kept));
+        }
+    }
+
+    #[test]
+    fn what_is_no_cursor_of_this_list_is_refused() {
+        let of_turns = write("turns", &place(7, ""));
+        for wrong in [of_turns.as_str(), "", "zz", "7", "agent:main", "日"] {
+            assert_eq!(Paging::of("events", None, Some(wrong)).unwrap_err().code(), "invalid_parameter");
+        }
+    }
+
+    #[test]
+    fn a_page_is_cut_to_its_size_and_only_a_full_one_has_a_next() {
+        let paging = Paging::of("turns", Some(2), None).unwrap();
+        let mut rows = vec![1, 2, 3];
+        let next = paging.cut(&mut rows, |row| place(*row, "")).unwrap();
+        assert_eq!((rows.len(), read("turns", &next)), (2, Some(place(2, ""))));
+        assert_eq!(paging.cut(&mut rows, |row| place(*row, "")), None);
+        assert_eq!(Paging::of("turns", Some(9999), None).unwrap().limit, MOST);
+        assert!(Paging::of("turns", Some(0), None).is_err());
+    }
+}
