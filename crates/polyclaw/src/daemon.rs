@@ -23,6 +23,9 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// How long answers on the wire get to end once nothing runs any more.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// Sent with a write beyond the size a file may have.
+const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
+
 /// Runs until a signal ends it. `ready` is called once it serves and the model is known.
 pub fn run<F>(home: &Home, overrides: Overrides, ready: F) -> anyhow::Result<()>
 where
@@ -85,6 +88,8 @@ where
     F: FnOnce(&Instance) -> io::Result<()> + Send + 'static,
 {
     let (mut reloads, mut stops) = (signal(SignalKind::hangup())?, Stops::listen()?);
+    // Heard and ignored: a file at its size limit is a write that fails, not the end of the process.
+    let _oversized = signal(SignalKind::from_raw(SIGXFSZ))?;
     instance.store_agents(&instance.config).await?;
     let mut tasks = Tasks::start(&instance.engine);
     let mut server = http::Server::start(instance, listener)?;
