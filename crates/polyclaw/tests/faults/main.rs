@@ -5,3 +5,4 @@
 
 mod daemon;
 mod disk;
+mod postgres;
