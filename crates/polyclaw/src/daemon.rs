@@ -48,14 +48,18 @@ pub fn address(config: &Config) -> String {
     base_url(&config.gateway)
 }
 
-/// Few threads: the work is waiting for models, and each thread costs memory.
+/// Few threads: the work is waiting for models, and each thread costs memory. One for blocking work is started
+/// now and none ever ends: where no more can be started, work waits for those there are.
 fn runtime() -> io::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    Builder::new_multi_thread()
+    let runtime = Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 4))
         .max_blocking_threads(16)
+        .thread_keep_alive(Duration::from_secs(u64::from(u32::MAX)))
         .enable_all()
-        .build()
+        .build()?;
+    drop(runtime.spawn_blocking(|| {}));
+    Ok(runtime)
 }
 
 fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {

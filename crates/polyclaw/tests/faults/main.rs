@@ -4,5 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod daemon;
+mod descriptors;
 mod disk;
+mod fork;
 mod postgres;
