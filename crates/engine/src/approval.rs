@@ -1,15 +1,17 @@
 //! Approvals: a turn asks a person and waits. The question is a row: it survives a restart and runs once.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polyclaw_domain::approval::{ApprovalState, Decision, EXPIRY_MS};
 use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::id::ApprovalId;
+use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::approvals::{self, Approval};
 use polyclaw_store::jobs;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -37,6 +39,9 @@ pub(crate) async fn ask(
         created_at: engine.now(),
     };
     let asked = lost(engine.persist(move |tx| approvals::ask(tx, &question)).await)?;
+    // From here on measured, not read from the clock: setting it neither shortens nor stretches the time to answer.
+    let left = asked.expires_at.since(engine.now()).clamp(0, EXPIRY_MS).unsigned_abs();
+    let deadline = Instant::now() + Duration::from_millis(left);
     let mut watch = engine.hub.watch(&claim.session);
     if asked.state == ApprovalState::Pending {
         engine.hub.publish(
@@ -50,8 +55,8 @@ pub(crate) async fn ask(
         );
     }
     loop {
-        running.pulse(engine.now());
-        if let Some(answer) = look(engine, running, &asked).await? {
+        running.pulse();
+        if let Some(answer) = look(engine, running, &asked, deadline).await? {
             return Ok(answer);
         }
         // Woken by the decision or by another message; the second bounds a wake-up that never comes.
@@ -68,8 +73,8 @@ pub(crate) async fn ask(
 
 type Verdict = Option<Option<ToolOutcome>>;
 
-async fn look(engine: &Engine, running: &Running, asked: &Approval) -> Driven<Verdict> {
-    let (id, session, now) = (asked.id.clone(), running.claim.session.clone(), engine.now());
+async fn look(engine: &Engine, running: &Running, asked: &Approval, deadline: Instant) -> Driven<Verdict> {
+    let (id, session) = (asked.id.clone(), running.claim.session.clone());
     let read = move |tx: &mut polyclaw_store::Tx<'_>| {
         Ok((approvals::get(tx, &id)?, jobs::is_steered(tx, &session)?))
     };
@@ -88,7 +93,7 @@ async fn look(engine: &Engine, running: &Running, asked: &Approval) -> Driven<Ve
                 "The user wrote something else instead of answering; it was not run.",
             )))
         }
-        ApprovalState::Pending if asked.expires_at <= now => {
+        ApprovalState::Pending if deadline <= Instant::now() => {
             expire(engine, asked).await?;
             None
         }
@@ -124,8 +129,13 @@ pub async fn decide(
         Decision::Deny => ApprovalState::Denied,
     };
     let (wanted, now) = (id.clone(), engine.now());
+    let driven: HashSet<TurnId> =
+        engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        let decided = approvals::decide(tx, &wanted, state, reason.as_deref(), now)?;
+        // A turn that waits in this process ends the question itself; the clock may have been set since.
+        let asked = approvals::get(tx, &wanted)?.filter(|asked| driven.contains(&asked.turn));
+        let at = asked.map_or(now, |asked| now.min(asked.expires_at.minus(1)));
+        let decided = approvals::decide(tx, &wanted, state, reason.as_deref(), at)?;
         Ok((decided, approvals::get(tx, &wanted)?))
     };
     let (decided, found) = engine.db().write(write).await?;

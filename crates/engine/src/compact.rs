@@ -39,7 +39,7 @@ impl Context {
             messages: vec![PromptMessage::User(request)],
             ..Prompt::default()
         };
-        let sink = |_: Delta| running.pulse(engine.now());
+        let sink = |_: Delta| running.pulse();
         let reply = engine.provider().stream(&self.candidates, &ask, &sink).await.map_err(Halt::from)?;
         self.usage = self.usage.plus(reply.usage);
         let compaction = Compaction { summary: Some(reply.text.clone()), through: self.lines[at - 1].ticket };

@@ -1,6 +1,7 @@
 //! The outbox loop. A row says `sending` before a message goes out; a crash there becomes `unknown`, and only a
 //! channel that recognises a repeat is asked again.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,11 +27,11 @@ const SEND_MS: u64 = 30_000;
 
 /// Never returns an error while sends are under way: leaving the loop would drop them in mid-request.
 pub(crate) async fn deliver(engine: &Engine) -> Result<()> {
-    let mut sends = JoinSet::new();
-    while later(engine, recover(engine, true).await).await {}
+    let mut sends = Sends::default();
+    while later(engine, recover(engine, &sends, true).await).await {}
     loop {
         if engine.is_draining() {
-            while sends.join_next().await.is_some() {}
+            while sends.ended().await {}
             return Ok(());
         }
         let begun = begin_due(engine, &mut sends).await;
@@ -38,18 +39,40 @@ pub(crate) async fn deliver(engine: &Engine) -> Result<()> {
         let pause = until_due(engine).await.unwrap_or(Duration::from_secs(1));
         tokio::select! {
             () = engine.outbox_wake.notified() => {}
-            Some(_) = sends.join_next(), if !sends.is_empty() => {}
+            true = sends.ended(), if !sends.parcels.is_empty() => {}
             () = tokio::time::sleep(pause) => {
-                later(engine, recover(engine, false).await).await;
+                later(engine, recover(engine, &sends, false).await).await;
             }
         }
     }
 }
 
-async fn begin_due(engine: &Engine, sends: &mut JoinSet<()>) -> Result<()> {
-    for parcel in due(engine, PARALLEL - sends.len()).await? {
-        let engine = engine.clone();
-        sends.spawn(async move { send(&engine, parcel).await });
+/// What this process is sending now.
+#[derive(Default)]
+struct Sends {
+    tasks: JoinSet<()>,
+    parcels: HashMap<tokio::task::Id, OutboxId>,
+}
+
+impl Sends {
+    fn start(&mut self, engine: &Engine, parcel: Parcel) {
+        let (engine, id) = (engine.clone(), parcel.id.clone());
+        let task = self.tasks.spawn(async move { send(&engine, parcel).await });
+        self.parcels.insert(task.id(), id);
+    }
+
+    /// Waits for one to end, however it did; `false` if there is none.
+    async fn ended(&mut self) -> bool {
+        let Some(ended) = self.tasks.join_next_with_id().await else { return false };
+        let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+        self.parcels.remove(&task);
+        true
+    }
+}
+
+async fn begin_due(engine: &Engine, sends: &mut Sends) -> Result<()> {
+    for parcel in due(engine, PARALLEL - sends.tasks.len()).await? {
+        sends.start(engine, parcel);
     }
     Ok(())
 }
@@ -147,11 +170,12 @@ fn retry(parcel: &Parcel, outcome: Outcome, after_ms: Option<u64>) -> (Outcome, 
         return failed(parcel, Outcome { state: OutboxState::Failed, ..outcome });
     };
     let asked = after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
-    let next_at = outcome.next_at.plus(pause.max(asked));
-    if next_at > parcel.expires_at {
+    let wait = pause.max(asked);
+    // Not its age by the clock, which may have been set: few tries and short pauses keep it young.
+    if wait > parcel.expires_at.since(parcel.created_at) {
         return failed(parcel, Outcome { state: OutboxState::Failed, ..outcome });
     }
-    (Outcome { next_at, ..outcome }, None)
+    (Outcome { next_at: outcome.next_at.plus(wait), ..outcome }, None)
 }
 
 fn failed(parcel: &Parcel, outcome: Outcome) -> (Outcome, Option<Event>) {
@@ -175,11 +199,15 @@ fn event(parcel: &Parcel, kind: EventKind, reason: Option<&str>) -> Event {
     }
 }
 
-/// After a crash: what was being sent is unknown, and what is too old is not sent by itself.
-async fn recover(engine: &Engine, starting: bool) -> Result<()> {
+/// After a crash: what was being sent is unknown, and what is too old is not sent by itself. What this process is
+/// sending is no orphan, whatever the clock says of its lease.
+async fn recover(engine: &Engine, sends: &Sends, starting: bool) -> Result<()> {
     let (owned, family, now) = (engine.clone(), family(engine), engine.now());
+    let under_way: HashSet<OutboxId> = sends.parcels.values().cloned().collect();
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        for parcel in outbox::orphans(tx, &owned.node, family.as_deref(), now)? {
+        outbox::hurry(tx, now)?;
+        let orphans = outbox::orphans(tx, &owned.node, family.as_deref(), now)?;
+        for parcel in orphans.into_iter().filter(|parcel| !under_way.contains(&parcel.id)) {
             let reason = "the process ended while sending".to_owned();
             let settled = match now > parcel.expires_at {
                 true => unknown(&parcel, held(OutboxState::Unknown, reason, now)),

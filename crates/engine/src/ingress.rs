@@ -176,7 +176,7 @@ impl Engine {
     fn go_on(&self, accepted: &Accepted, begun: Option<Begun>) {
         match begun {
             Some(Begun { claim, rows, slot }) => {
-                let running = Running::new(claim, rows, self.now());
+                let running = Running::new(claim, rows);
                 if self.starts.send(Start { running, slot }).is_err() {
                     tracing::error!("no worker takes a turn: it is taken over when its lease ends");
                 }

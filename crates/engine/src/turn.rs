@@ -151,7 +151,7 @@ async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         biased;
         () = cancelled(running) => Err(Halt::Cancelled),
         done = run(engine, running) => done,
-        () = stalled(engine, running, settings.stall_ms) => Err(Halt::Failed {
+        () = stalled(running, settings.stall_ms) => Err(Halt::Failed {
             code: "stalled",
             sentence: format!("I stopped because nothing happened for {} seconds.", settings.stall_ms / 1000),
         }),
@@ -168,14 +168,9 @@ async fn cancelled(running: &Running) {
     }
 }
 
-async fn stalled(engine: &Engine, running: &Running, stall_ms: u64) {
-    let limit = i64::try_from(stall_ms).unwrap_or(i64::MAX);
-    loop {
-        let left = limit - running.silent_ms(engine.now());
-        if left <= 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
+async fn stalled(running: &Running, stall_ms: u64) {
+    while let left @ 1.. = stall_ms.saturating_sub(running.silent_ms()) {
+        tokio::time::sleep(Duration::from_millis(left)).await;
     }
 }
 
@@ -204,7 +199,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     let mut machine = Turn::restore(engine.settings().limits, context.steps());
     let mut effect = machine.step(Step::Began { steered: context.steered });
     loop {
-        running.pulse(engine.now());
+        running.pulse();
         effect = match effect {
             Effect::CallModel => {
                 let reply = model::ask(engine, running, &mut context, &machine).await?;

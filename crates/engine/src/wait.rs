@@ -79,7 +79,7 @@ impl Engine {
         limit: Duration,
     ) -> Result<Option<Answer>> {
         let deadline = tokio::time::Instant::now() + limit;
-        if let Some(answer) = self.answer(turn).await? {
+        if let Some(answer) = self.news(turn).await? {
             return Ok(Some(answer));
         }
         loop {
@@ -97,9 +97,17 @@ impl Engine {
                 },
                 Ok(None) => watch = self.hub.watch(session),
             }
-            if let Some(answer) = self.answer(turn).await? {
+            if let Some(answer) = self.news(turn).await? {
                 return Ok(Some(answer));
             }
+        }
+    }
+
+    /// The answer, for whoever goes on waiting for it: that the database is away for a moment is none.
+    pub async fn news(&self, turn: &TurnId) -> Result<Option<Answer>> {
+        match self.answer(turn).await {
+            Err(Error::Store(error)) if error.is_transient() => Ok(None),
+            looked => looked,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{self, Claim, Claimer, Renewal};
 use polyclaw_store::{events, ingress};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::core::Engine;
 use crate::error::Result;
@@ -31,19 +31,22 @@ pub(crate) struct Running {
     pub claim: Claim,
     pub cancelled: AtomicBool,
     pub cancel: Notify,
-    /// When it last did something: a token, tool output, a stored step.
-    progress: AtomicI64,
+    began: Instant,
+    /// Milliseconds from `began` to when it last did something: a token, tool output, a stored step. Not by the
+    /// clock on the wall: one that is set would end turns, or never.
+    progress: AtomicU64,
     /// What was read with the claim, for the first look.
     rows: Mutex<Option<Rows>>,
 }
 
 impl Running {
-    pub fn new(claim: Claim, rows: Option<Rows>, now: Millis) -> Arc<Self> {
+    pub fn new(claim: Claim, rows: Option<Rows>) -> Arc<Self> {
         Arc::new(Self {
             cancelled: AtomicBool::new(claim.stopping),
             claim,
             cancel: Notify::new(),
-            progress: AtomicI64::new(now.0),
+            began: Instant::now(),
+            progress: AtomicU64::new(0),
             rows: Mutex::new(rows),
         })
     }
@@ -52,12 +55,16 @@ impl Running {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    pub fn pulse(&self, now: Millis) {
-        self.progress.store(now.0, Ordering::Relaxed);
+    pub fn pulse(&self) {
+        self.progress.store(self.age_ms(), Ordering::Relaxed);
     }
 
-    pub fn silent_ms(&self, now: Millis) -> i64 {
-        now.since(Millis(self.progress.load(Ordering::Relaxed)))
+    pub fn silent_ms(&self) -> u64 {
+        self.age_ms().saturating_sub(self.progress.load(Ordering::Relaxed))
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     pub fn stop(&self) {
@@ -164,7 +171,7 @@ async fn fill(engine: &Engine, served: &mut HashMap<Lane, AgentId>, turns: &mut 
         }
         for ((claim, rows), slot) in claims.into_iter().zip(free) {
             served.insert(claim.lane, claim.agent.clone());
-            start(engine, Start { running: Running::new(claim, rows, engine.now()), slot }, turns);
+            start(engine, Start { running: Running::new(claim, rows), slot }, turns);
         }
     }
     Ok(())
@@ -241,7 +248,7 @@ async fn take_over_some(engine: &Engine, turns: &mut JoinSet<()>) -> Result<usiz
         tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
             "going on with a turn its node left behind");
         let slot = engine.lanes.add(claim.lane);
-        start(engine, Start { running: Running::new(claim, None, engine.now()), slot }, turns);
+        start(engine, Start { running: Running::new(claim, None), slot }, turns);
     }
     Ok(count)
 }

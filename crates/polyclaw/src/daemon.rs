@@ -23,6 +23,9 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// How long answers on the wire get to end once nothing runs any more.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// Sent with a write beyond the size a file may have.
+const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
+
 /// Runs until a signal ends it. `ready` is called once it serves and the model is known.
 pub fn run<F>(home: &Home, overrides: Overrides, ready: F) -> anyhow::Result<()>
 where
@@ -45,14 +48,18 @@ pub fn address(config: &Config) -> String {
     base_url(&config.gateway)
 }
 
-/// Few threads: the work is waiting for models, and each thread costs memory.
+/// Few threads: the work is waiting for models, and each thread costs memory. One for blocking work is started
+/// now and none ever ends: where no more can be started, work waits for those there are.
 fn runtime() -> io::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    Builder::new_multi_thread()
+    let runtime = Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 4))
         .max_blocking_threads(16)
+        .thread_keep_alive(Duration::from_secs(u64::from(u32::MAX)))
         .enable_all()
-        .build()
+        .build()?;
+    drop(runtime.spawn_blocking(|| {}));
+    Ok(runtime)
 }
 
 fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {
@@ -85,6 +92,8 @@ where
     F: FnOnce(&Instance) -> io::Result<()> + Send + 'static,
 {
     let (mut reloads, mut stops) = (signal(SignalKind::hangup())?, Stops::listen()?);
+    // Heard and ignored: a file at its size limit is a write that fails, not the end of the process.
+    let _oversized = signal(SignalKind::from_raw(SIGXFSZ))?;
     instance.store_agents(&instance.config).await?;
     let mut tasks = Tasks::start(&instance.engine);
     let mut server = http::Server::start(instance, listener)?;

@@ -10,6 +10,8 @@ pub fn start(settings: &Observability, quiet: bool) {
     let level = level.as_str();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter(level)));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that can not be written is lost: told about on the same full disk, it would be a panic instead.
+    let lines = lines.log_internal_errors(false);
     // A second start in one process, as in tests, keeps the first.
     let _ = match settings.log_format {
         LogFormat::Json => lines.json().flatten_event(true).try_init(),

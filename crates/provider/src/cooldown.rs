@@ -31,7 +31,9 @@ impl Cooldowns {
 
     pub fn is_cooling(&self, credential: usize, model: &str, now: Millis) -> bool {
         let resting = self.lock();
-        !resting.is_empty() && resting.get(&(credential, model.to_owned())).is_some_and(|until| *until > now)
+        // A rest longer than the longest is none: the clock was set back.
+        let rests = |until: &Millis| (1..=LONGEST).contains(&until.since(now));
+        !resting.is_empty() && resting.get(&(credential, model.to_owned())).is_some_and(rests)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(usize, String), Millis>> {
@@ -61,6 +63,10 @@ mod tests {
         cooldowns.start(0, "m", Millis(1000), 500);
         assert!(cooldowns.is_cooling(0, "m", Millis(1499)));
         assert!(!cooldowns.is_cooling(0, "m", Millis(1500)));
+        assert!(
+            !cooldowns.is_cooling(0, "m", Millis(1000 - LONGEST)),
+            "a clock set back does not prolong it"
+        );
         assert!(!cooldowns.is_cooling(1, "m", Millis(1000)) && !cooldowns.is_cooling(0, "n", Millis(1000)));
     }
 

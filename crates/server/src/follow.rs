@@ -143,7 +143,7 @@ impl Follow {
     }
 
     async fn look_up(&mut self) -> Option<String> {
-        match self.engine.answer(&self.asked).await {
+        match self.engine.news(&self.asked).await {
             Ok(Some(answer)) => self.finish(answer),
             Ok(None) => None,
             Err(error) => {

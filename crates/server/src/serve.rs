@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
@@ -16,6 +16,8 @@ const HEADER_LIMIT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 64 * 1024;
 /// Calls that wait for an answer may end in peace for this long.
 const GRACE: Duration = Duration::from_secs(30);
+/// How often the log says that nothing can be accepted.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
 
 /// Tells streams, which never end by themselves, that the server goes down.
 #[derive(Clone)]
@@ -39,11 +41,12 @@ pub async fn serve(
     let closing = Closing(closing);
     let router = router.layer(Extension(closing.clone()));
     let mut shutdown = pin!(shutdown);
+    let mut trouble = Trouble::default();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(tokio::spawn(talk(stream, router.clone(), closing.clone()))),
-                Err(error) => pause(&error).await,
+                Err(error) => trouble.pause(&error).await,
             },
             () = &mut shutdown => break,
         }
@@ -81,10 +84,22 @@ async fn talk(stream: TcpStream, router: Router, mut closing: Closing) {
 }
 
 /// Out of descriptors, for example: those in use come back, so the listener waits and goes on.
-async fn pause(error: &std::io::Error) {
-    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-        tracing::error!(%error, "no connection can be accepted");
+#[derive(Default)]
+struct Trouble {
+    said: Option<Instant>,
+}
+
+impl Trouble {
+    async fn pause(&mut self, error: &std::io::Error) {
+        use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+            return;
+        }
+        // Each try fails alike; a line for each would fill the disk next.
+        if self.said.is_none_or(|at| at.elapsed() > SAY_AGAIN) {
+            self.said = Some(Instant::now());
+            tracing::error!(%error, "no connection can be accepted");
+        }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

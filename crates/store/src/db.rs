@@ -54,7 +54,7 @@ impl Db {
         match &*self.0 {
             Engine::Sqlite(sqlite) => sqlite.write(body).await,
             Engine::Inline(inline) => inline.write(body),
-            Engine::Postgres(postgres) => postgres.run(body).await,
+            Engine::Postgres(postgres) => postgres.write(body).await,
         }
     }
 
@@ -67,7 +67,7 @@ impl Db {
         match &*self.0 {
             Engine::Sqlite(sqlite) => sqlite.read(body).await,
             Engine::Inline(inline) => inline.write(body),
-            Engine::Postgres(postgres) => postgres.run(body).await,
+            Engine::Postgres(postgres) => postgres.read(body).await,
         }
     }
 

@@ -11,7 +11,7 @@ pub enum Error {
     /// The rule a unique index keeps was about to be broken.
     #[error("already there: {0}")]
     Conflict(String),
-    /// PostgreSQL is away or the connection broke; nothing was committed unless `in_doubt`.
+    /// PostgreSQL is away or the connection broke; nothing was committed unless `in_doubt`: then nobody knows.
     #[error("the database is unavailable: {message}")]
     Unavailable { message: String, in_doubt: bool },
     #[error("the database has schema {found}, this build knows up to {known}: use a newer polyclaw")]
@@ -40,9 +40,9 @@ impl Error {
         }
     }
 
-    /// Trying again later may work without anybody changing anything.
+    /// Trying again later may work without anybody changing what is asked.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::Full(_))
+        matches!(self, Self::Unavailable { .. } | Self::Full(_) | Self::ReadOnly(_))
     }
 }
 
@@ -55,9 +55,13 @@ impl From<rusqlite::Error> for Error {
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly(text),
             Some(ErrorCode::ConstraintViolation) if is_unique(&error) => Self::Conflict(text),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt(text),
-            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
-                Self::Unavailable { message: text, in_doubt: false }
-            }
+            // Busy: another program holds the file's lock for longer than we wait.
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked,
+            ) => Self::Unavailable { message: text, in_doubt: false },
             _ => Self::Other(text),
         }
     }
@@ -93,6 +97,7 @@ impl From<postgres::Error> for Error {
             | &SqlState::CRASH_SHUTDOWN
             | &SqlState::CANNOT_CONNECT_NOW
             | &SqlState::TOO_MANY_CONNECTIONS
+            | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
             | &SqlState::T_R_SERIALIZATION_FAILURE
             | &SqlState::T_R_DEADLOCK_DETECTED => Self::Unavailable { message: text, in_doubt: false },
             _ => Self::Other(text),

@@ -126,6 +126,14 @@ pub fn orphans(tx: &mut Tx<'_>, node: &NodeId, family: Option<&str>, now: Millis
     tx.query(SQL, params![node, now, &earlier], read)
 }
 
+/// After the clock was set back: parts that wait for a moment of the old time are due now. A minute is left for
+/// nodes whose clocks differ.
+pub fn hurry(tx: &mut Tx<'_>, now: Millis) -> Result<usize> {
+    const SQL: &str =
+        "UPDATE outbox SET next_at = $1, updated_at = $1 WHERE state = 'pending' AND updated_at > $2";
+    tx.execute(SQL, params![now, now.plus(60_000)])
+}
+
 /// Parts that waited past their time.
 pub fn expired(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<Parcel>> {
     const SQL: &str = select!("WHERE o.state = 'pending' AND o.expires_at < $1 ORDER BY o.next_at, o.id");

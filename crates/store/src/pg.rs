@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use postgres::{Client, NoTls, fallible_iterator::FallibleIterator};
+use postgres::{Client, NoTls, SimpleQueryMessage, fallible_iterator::FallibleIterator};
 use tokio::sync::{mpsc as signal, oneshot};
 
 use crate::error::{Error, Result};
@@ -17,6 +17,12 @@ use crate::tx::{Statements, Tx};
 const TRIES: u32 = 4;
 /// The loser of a deadlock that came back at once would take the winner's row from under it, and meet it again.
 const PAUSE: Duration = Duration::from_millis(20);
+/// A server that does not even refuse is not waited for again and again: whoever asks is told.
+const LONG: Duration = Duration::from_secs(2);
+/// How long a commit without an answer is asked after before its caller is told that nobody knows.
+const DOUBT: Duration = Duration::from_secs(60);
+/// Between two questions after the same commit.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) struct Postgres {
     url: String,
@@ -28,6 +34,24 @@ type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 struct Connection {
     url: String,
     live: Option<(Client, Statements)>,
+}
+
+/// How far a transaction came.
+enum Ended<T> {
+    Known(Result<T>),
+    /// The commit was sent and its answer was lost: the transaction of this number may have happened.
+    InDoubt {
+        value: T,
+        number: i64,
+        message: String,
+    },
+}
+
+/// What became of a transaction in doubt.
+enum Fate {
+    Committed,
+    Undone,
+    Unknown,
 }
 
 impl Postgres {
@@ -55,17 +79,66 @@ impl Postgres {
         Ok(Self { url: url.to_owned(), queue })
     }
 
-    pub async fn run<T, F>(&self, mut body: F) -> Result<T>
+    /// Runs a transaction and knows what became of it, even where the answer to its commit was lost.
+    pub async fn write<T, F>(&self, mut body: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
+        loop {
+            let call = move |connection: &mut Connection| (connection.write(&mut body), body);
+            let (ended, again) = self.call(call).await?;
+            let (value, number, message) = match ended {
+                Ended::Known(outcome) => return outcome,
+                Ended::InDoubt { value, number, message } => (value, number, message),
+            };
+            match self.fate(number).await {
+                Fate::Committed => return Ok(value),
+                Fate::Undone => body = again,
+                Fate::Unknown => return Err(Error::Unavailable { message, in_doubt: true }),
+            }
+        }
+    }
+
+    pub async fn read<T, F>(&self, mut body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        self.call(move |connection| connection.read(&mut body)).await?
+    }
+
+    async fn call<T, F>(&self, call: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection) -> T + Send + 'static,
+    {
         let (caller, answer) = oneshot::channel();
-        let call = Box::new(move |connection: &mut Connection| {
-            let _ = caller.send(connection.transact(&mut body));
+        let work = Box::new(move |connection: &mut Connection| {
+            // While the database is away callers give up: what nobody waits for is not begun.
+            if !caller.is_closed() {
+                let _ = caller.send(call(connection));
+            }
         });
-        self.queue.send(call).map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)?
+        self.queue.send(work).map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)
+    }
+
+    /// Asks what became of a transaction until the database says so.
+    async fn fate(&self, number: i64) -> Fate {
+        const STATUS: &str = "SELECT txid_status($1)";
+        let ends = Instant::now() + DOUBT;
+        while Instant::now() < ends {
+            let look = move |tx: &mut Tx<'_>| tx.query_one(STATUS, &[number.into()], |row| row.opt_text(0));
+            match self.read(look).await.map(Option::flatten).as_ref().map(Option::as_deref) {
+                Ok(Some("committed")) => return Fate::Committed,
+                Ok(Some("aborted")) => return Fate::Undone,
+                // Its server process has not noticed yet that nobody listens, or the database is still away.
+                Ok(Some(_)) | Err(Error::Unavailable { .. }) => tokio::time::sleep(ASK_AGAIN).await,
+                _ => break,
+            }
+        }
+        Fate::Unknown
     }
 
     /// Listens on a connection of its own for as long as the receiver lives; reconnects when it breaks.
@@ -88,11 +161,40 @@ impl Postgres {
 }
 
 impl Connection {
-    fn transact<T>(&mut self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+    fn read<T>(&mut self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+        self.often_enough(|connection| {
+            let (client, statements) = connection.open()?;
+            client.batch_execute("BEGIN")?;
+            let value = ran(client, statements, body)?;
+            client.batch_execute("COMMIT")?;
+            Ok(value)
+        })
+    }
+
+    fn write<T>(&mut self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Ended<T> {
+        let tried = self.often_enough(|connection| {
+            let (client, statements) = connection.open()?;
+            let number = begin_numbered(client)?;
+            let value = ran(client, statements, body)?;
+            Ok(match client.batch_execute("COMMIT").map_err(Error::from) {
+                Ok(()) => Ended::Known(Ok(value)),
+                Err(Error::Unavailable { message, .. }) => Ended::InDoubt { value, number, message },
+                Err(error) => Ended::Known(Err(error)),
+            })
+        });
+        let ended = tried.unwrap_or_else(|error| Ended::Known(Err(error)));
+        if matches!(ended, Ended::InDoubt { .. }) {
+            self.live = None;
+        }
+        ended
+    }
+
+    fn often_enough<T>(&mut self, mut once: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+        let began = Instant::now();
         let mut tries = 1;
         loop {
-            match self.once(body) {
-                Err(Error::Unavailable { in_doubt: false, .. }) if tries < TRIES => {
+            match once(self) {
+                Err(Error::Unavailable { .. }) if tries < TRIES && began.elapsed() < LONG => {
                     // A connection notices only when it is used that it was cut, so it is not used again.
                     self.live = None;
                     thread::sleep(PAUSE * tries);
@@ -103,32 +205,57 @@ impl Connection {
         }
     }
 
-    fn once<T>(&mut self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+    fn open(&mut self) -> Result<(&mut Client, &mut Statements)> {
         if self.live.as_ref().is_none_or(|(client, _)| client.is_closed()) {
             self.live = Some((connect(&self.url)?, Statements::default()));
         }
-        let Some((client, statements)) = self.live.as_mut() else { return Err(Error::Closed) };
-        let mut tx = Tx::postgres(client.transaction()?, statements);
-        let value = tx.run(body)?;
-        tx.commit_postgres().map_err(|error| match error {
-            // The commit was sent: it may have happened.
-            Error::Unavailable { message, .. } => Error::Unavailable { message, in_doubt: true },
-            other => other,
-        })?;
-        Ok(value)
+        self.live.as_mut().map(|(client, statements)| (client, statements)).ok_or(Error::Closed)
     }
+}
+
+/// Begins a transaction and learns its number, by which it is asked after if its commit stays unanswered. Both
+/// go over the wire together.
+fn begin_numbered(client: &mut Client) -> Result<i64> {
+    let said = client.simple_query("BEGIN; SELECT txid_current()")?;
+    let number = said.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+        _ => None,
+    });
+    number.ok_or_else(|| Error::Other("a transaction has no number".into()))
+}
+
+/// Runs a transaction's body; what fails is undone.
+fn ran<T>(
+    client: &mut Client,
+    statements: &mut Statements,
+    body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>,
+) -> Result<T> {
+    let value = Tx::postgres(client, statements).run(body);
+    if value.is_err() {
+        // If this fails too, the connection is gone and the transaction with it.
+        let _ = client.batch_execute("ROLLBACK");
+    }
+    value
 }
 
 fn connect(url: &str) -> Result<Client> {
     let mut config: postgres::Config =
         url.parse().map_err(|_| Error::Other("store.url is not a postgres:// address".into()))?;
     config.connect_timeout(Duration::from_secs(5)).application_name("polyclaw");
-    Ok(config.connect(NoTls)?)
+    // A machine that vanished says nothing: these notice it within half a minute instead of hours.
+    config.keepalives_idle(Duration::from_secs(10)).keepalives_interval(Duration::from_secs(5));
+    config.keepalives_retries(3).tcp_user_timeout(Duration::from_secs(20));
+    let mut client = config.connect(NoTls)?;
+    // And should this machine vanish, its locks do not outlive it by more than this.
+    client.batch_execute("SET idle_in_transaction_session_timeout = '30s'")?;
+    Ok(client)
 }
 
 fn listen(url: &str, sender: &signal::UnboundedSender<Signal>) -> Result<()> {
     let mut client = connect(url)?;
     client.batch_execute("LISTEN polyclaw")?;
+    // What was said before this node listened, or while its connection was gone, it did not hear.
+    let _ = sender.send(Signal("connected".to_owned()));
     while !client.is_closed() && !sender.is_closed() {
         let mut notifications = client.notifications();
         // The pause only bounds how long a closed receiver goes unnoticed.

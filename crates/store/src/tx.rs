@@ -21,7 +21,7 @@ pub struct Tx<'a> {
 
 enum Engine<'a> {
     Sqlite(&'a rusqlite::Connection),
-    Postgres { tx: postgres::Transaction<'a>, statements: &'a mut Statements },
+    Postgres { client: &'a mut postgres::Client, statements: &'a mut Statements },
 }
 
 /// Prepared statements of one PostgreSQL connection, by their text.
@@ -40,21 +40,15 @@ impl<'a> Tx<'a> {
         Self { engine: Engine::Sqlite(connection), failed: None, plans: None }
     }
 
-    pub(crate) fn postgres(tx: postgres::Transaction<'a>, statements: &'a mut Statements) -> Self {
-        Self { engine: Engine::Postgres { tx, statements }, failed: None, plans: None }
+    /// On a connection that has begun a transaction.
+    pub(crate) fn postgres(client: &'a mut postgres::Client, statements: &'a mut Statements) -> Self {
+        Self { engine: Engine::Postgres { client, statements }, failed: None, plans: None }
     }
 
     /// Runs the closure of a caller; `Err` means that nothing of it may be committed.
     pub(crate) fn run<T>(&mut self, body: &mut impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let value = caught(|| body(self))?;
         self.failed.take().map_or(Ok(value), Err)
-    }
-
-    pub(crate) fn commit_postgres(self) -> Result<()> {
-        match self.engine {
-            Engine::Postgres { tx, .. } => Ok(tx.commit()?),
-            Engine::Sqlite(_) => Ok(()),
-        }
     }
 
     /// Runs a statement and returns how many rows it changed.
@@ -133,9 +127,9 @@ impl Engine<'_> {
                 bind(&mut statement, params)?;
                 Ok(statement.raw_execute()?)
             }
-            Self::Postgres { tx, statements } => {
-                let statement = statements.get(tx, sql)?;
-                let rows = tx.execute(&statement, &refs(params))?;
+            Self::Postgres { client, statements } => {
+                let statement = statements.get(client, sql)?;
+                let rows = client.execute(&statement, &refs(params))?;
                 usize::try_from(rows).map_err(|_| Error::Other("row count out of range".into()))
             }
         }
@@ -157,9 +151,9 @@ impl Engine<'_> {
                     out.push(read(&Row(Source::Sqlite(row)))?);
                 }
             }
-            Self::Postgres { tx, statements } => {
-                let statement = statements.get(tx, sql)?;
-                for row in tx.query(&statement, &refs(params))? {
+            Self::Postgres { client, statements } => {
+                let statement = statements.get(client, sql)?;
+                for row in client.query(&statement, &refs(params))? {
                     out.push(read(&Row(Source::Postgres(&row)))?);
                 }
             }
@@ -180,13 +174,13 @@ impl Engine<'_> {
                 Ok(plan)
             }
             // The plan made for any value at all: the one a statement settles on when it is run often.
-            Self::Postgres { tx, .. } => {
+            Self::Postgres { client, .. } => {
                 let values = if params == 0 {
                     String::new()
                 } else {
                     format!("({})", vec!["NULL"; params].join(", "))
                 };
-                let rows = tx.simple_query(&format!(
+                let rows = client.simple_query(&format!(
                     "SET LOCAL plan_cache_mode = force_generic_plan; PREPARE explained AS {};
                      EXPLAIN EXECUTE explained{values}; DEALLOCATE explained",
                     for_postgres(sql)
@@ -202,11 +196,11 @@ impl Engine<'_> {
 }
 
 impl Statements {
-    fn get(&mut self, tx: &mut postgres::Transaction<'_>, sql: &'static str) -> Result<postgres::Statement> {
+    fn get(&mut self, client: &mut postgres::Client, sql: &'static str) -> Result<postgres::Statement> {
         if let Some(statement) = self.0.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = tx.prepare(&for_postgres(sql))?;
+        let statement = client.prepare(&for_postgres(sql))?;
         self.0.insert(sql, statement.clone());
         Ok(statement)
     }

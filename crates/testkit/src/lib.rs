@@ -1,6 +1,7 @@
 //! What tests, benchmarks and `polyclaw selftest` need around the real engine. Nothing here is on the path of a
 //! real message.
 
+pub mod chaos;
 pub mod model_server;
 pub mod platform;
 mod ports;

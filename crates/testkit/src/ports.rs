@@ -1,7 +1,7 @@
 //! The engine's ports, scripted: time, ids, tools, a channel and kill points that a seed decides.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::channel::{Capabilities, Channel, Sent};
@@ -22,18 +22,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The runtime's own clock, from a fixed start: a paused runtime gives the same times in every run.
-pub struct SimClock(tokio::time::Instant);
+pub struct SimClock {
+    started: tokio::time::Instant,
+    set_by: AtomicI64,
+}
 
 impl SimClock {
     pub fn start() -> Arc<Self> {
-        Arc::new(Self(tokio::time::Instant::now()))
+        Arc::new(Self { started: tokio::time::Instant::now(), set_by: AtomicI64::new(0) })
+    }
+
+    /// Sets the clock forward or back, as a person or a time server does; no time passes.
+    pub fn set(&self, millis: i64) {
+        self.set_by.fetch_add(millis, Ordering::Relaxed);
     }
 }
 
 impl Clock for SimClock {
     fn now(&self) -> Millis {
-        let passed = self.0.elapsed().as_millis();
-        Millis(1_800_000_000_000).plus(i64::try_from(passed).unwrap_or(i64::MAX))
+        let passed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Millis(1_800_000_000_000).plus(passed).plus(self.set_by.load(Ordering::Relaxed))
     }
 }
 
@@ -133,16 +141,27 @@ pub struct Outlet {
     seen: Mutex<Vec<(String, Outgoing)>>,
     /// Answers to give before it goes back to accepting.
     planned: Mutex<Vec<Sent>>,
+    takes_ms: AtomicU64,
 }
 
 impl Outlet {
     pub fn new(idempotent: bool) -> Arc<Self> {
-        Arc::new(Self { idempotent, seen: Mutex::default(), planned: Mutex::default() })
+        Arc::new(Self {
+            idempotent,
+            seen: Mutex::default(),
+            planned: Mutex::default(),
+            takes_ms: AtomicU64::new(3),
+        })
     }
 
     /// What a person on the platform sees, with the key it was sent under.
     pub fn visible(&self) -> Vec<(String, String)> {
         lock(&self.seen).iter().map(|(key, sent)| (key.clone(), sent.text().to_owned())).collect()
+    }
+
+    /// How long it thinks about each message.
+    pub fn take_ms(&self, millis: u64) {
+        self.takes_ms.store(millis, Ordering::Relaxed);
     }
 
     pub fn plan(&self, answer: Sent) {
@@ -157,7 +176,8 @@ impl Channel for Outlet {
 
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
         Box::pin(async move {
-            tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+            let takes = self.takes_ms.load(Ordering::Relaxed);
+            tokio::time::sleep(std::time::Duration::from_millis(takes)).await;
             let planned = lock(&self.planned).pop();
             if let Some(answer @ (Sent::Rejected { .. } | Sent::Retry { .. })) = planned {
                 return answer;

@@ -110,7 +110,8 @@ impl Cluster {
         Ok(if query.is_empty() { format!("{server}/{name}") } else { format!("{server}/{name}?{query}") })
     }
 
-    fn sql(&self, statement: &str) -> io::Result<()> {
+    /// Runs a statement in the maintenance database.
+    pub fn sql(&self, statement: &str) -> io::Result<()> {
         let psql = Command::new(self.bin.join("psql"))
             .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement, &self.url])
             .output()?;

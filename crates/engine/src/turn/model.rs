@@ -63,7 +63,7 @@ async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> R
     let claim = &running.claim;
     let begun = Notify::new();
     let sink = |delta: Delta| {
-        running.pulse(engine.now());
+        running.pulse();
         begun.notify_one();
         let turn_id = claim.turn.clone();
         let kind = match delta {

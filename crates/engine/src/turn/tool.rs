@@ -93,7 +93,7 @@ async fn perform(
         },
     );
     let progress = |text: &str| {
-        running.pulse(engine.now());
+        running.pulse();
         let (turn_id, call_id) = (claim.turn.clone(), call.id.clone());
         engine.hub.publish(&claim.session, FrameKind::ToolOutput { turn_id, call_id, text: text.to_owned() });
     };

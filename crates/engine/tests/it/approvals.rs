@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::glance;
 
-async fn ground() -> Ground {
+pub async fn ground() -> Ground {
     let model = Scripted::new(|prompt| {
         let asked = polyclaw_testkit::last_user(prompt);
         let done = prompt
@@ -32,13 +32,13 @@ async fn ground() -> Ground {
     ground
 }
 
-fn from_terminal(text: &str) -> Inbound {
+pub fn from_terminal(text: &str) -> Inbound {
     let mut inbound = World::inbound("me", text);
     inbound.address.channel = "cli".into();
     inbound
 }
 
-async fn question(world: &World) -> ApprovalId {
+pub async fn question(world: &World) -> ApprovalId {
     loop {
         let now = world.engine.now();
         let pending = world.engine.db().read(move |tx| approvals::pending(tx, now)).await.unwrap();

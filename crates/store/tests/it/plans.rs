@@ -93,6 +93,7 @@ const HOT: &[(&str, Body, &[&str])] = &[
         |tx| outbox::orphans(tx, &NodeId::new("one/1"), Some("one"), NOW).map(drop),
         &["outbox_"],
     ),
+    ("outbox hurry", |tx| outbox::hurry(tx, NOW).map(drop), &["outbox_pending"]),
     ("outbox expired", |tx| outbox::expired(tx, NOW).map(drop), &["outbox_pending"]),
     ("outbox unsettled", |tx| outbox::unsettled(tx).map(drop), &["outbox_order"]),
     ("list of sessions", |tx| sessions::list(tx, &listed()).map(drop), &["sessions_recent"]),

@@ -9,7 +9,8 @@ use std::time::Duration;
 use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_store::jobs::{self, Claimer, NewJob};
-use polyclaw_store::{Db, Error, Result, Target, Tx, messages, sessions};
+use polyclaw_store::{Db, Error, Result, Target, messages, sessions};
+use polyclaw_testkit::chaos::{Chaos, Weather};
 use postgres::{Client, NoTls};
 
 use crate::engines::{Shared, drive};
@@ -127,11 +128,6 @@ fn connections_that_were_cut_are_made_again() {
     });
 }
 
-fn own_pid(tx: &mut Tx<'_>) -> Result<i64> {
-    let pid = tx.query_one("SELECT CAST(pg_backend_pid() AS BIGINT)", &[], |row| row.int(0))?;
-    Ok(pid.unwrap())
-}
-
 #[test]
 fn a_connection_cut_inside_a_transaction_runs_it_again() {
     let shared = Shared::new();
@@ -152,23 +148,73 @@ fn a_connection_cut_inside_a_transaction_runs_it_again() {
 }
 
 #[test]
-fn a_commit_nobody_confirmed_is_in_doubt_and_not_repeated() {
+fn a_commit_that_did_not_arrive_is_run_again() {
     let shared = Shared::new();
     let db = shared.open().unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     let (url, counted) = (shared.url.clone(), Arc::clone(&runs));
     drive(async {
-        let doubtful = db
+        db.write(move |tx| {
+            sessions::ensure(tx, &session("p"))?;
+            if counted.fetch_add(1, Ordering::SeqCst) == 0 {
+                cut_all(&mut connect(&url));
+            }
+            Ok(())
+        })
+        .await?;
+        assert_eq!((runs.load(Ordering::SeqCst), count(&db).await?), (2, 1));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_commit_whose_answer_was_lost_is_known_to_have_happened() {
+    let shared = Shared::new();
+    let (chaos, url) = Chaos::before_url(&shared.url);
+    let db = Db::open(&Target::Postgres { url, connections: 2 }).unwrap();
+    drive(async {
+        chaos.lose_answers(b"COMMIT", 1, 1);
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&runs);
+        let value = db
             .write(move |tx| {
                 counted.fetch_add(1, Ordering::SeqCst);
-                own_pid(tx)?;
-                cut_all(&mut connect(&url));
-                Ok(())
+                tx.execute("INSERT INTO schema_version (version) VALUES (0)", &[])?;
+                Ok(7)
             })
-            .await;
-        assert!(matches!(doubtful, Err(Error::Unavailable { in_doubt: true, .. })), "{doubtful:?}");
-        assert_eq!(runs.load(Ordering::SeqCst), 1);
-        with_sessions(&db, &["p"]).await
+            .await?;
+        assert_eq!((value, runs.load(Ordering::SeqCst), chaos.lost()), (7, 1, 1));
+        let rows = db.read(|tx| {
+            tx.query_one("SELECT COUNT(*) FROM schema_version WHERE version = 0", &[], |row| row.int(0))
+        });
+        assert_eq!(rows.await?, Some(1), "once, and not again");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_commit_in_doubt_is_settled_when_the_database_is_back() {
+    let shared = Shared::new();
+    let (chaos, url) = Chaos::before_url(&shared.url);
+    let db = Db::open(&Target::Postgres { url, connections: 1 }).unwrap();
+    drive(async {
+        chaos.lose_answers(b"COMMIT", 1, 1);
+        let writing = {
+            let db = db.clone();
+            tokio::spawn(async move { db.write(|tx| sessions::ensure(tx, &session("p")).map(drop)).await })
+        };
+        while chaos.lost() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        chaos.set(Weather::Gone);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!writing.is_finished(), "nobody can know yet");
+        let meanwhile = db.read(sessions::count).await;
+        assert!(meanwhile.is_err_and(|error| error.is_transient()), "others are told that it is away");
+        chaos.set(Weather::Fair);
+        writing.await.unwrap()?;
+        assert_eq!(count(&db).await?, 1);
+        Ok(())
     });
 }
 
@@ -259,7 +305,9 @@ fn what_one_node_says_another_hears() {
             heard = signals.recv() => heard,
             () = say => None,
         };
-        assert_eq!(heard.unwrap().0, "queued:main");
+        assert_eq!(heard.unwrap().0, "connected", "what was said before is to be looked for");
+        one.write(|tx| tx.notify("queued:main")).await?;
+        while signals.recv().await.unwrap().0 != "queued:main" {}
         let failed: Result<()> = one
             .write(|tx| {
                 tx.notify("undone")?;

@@ -1,0 +1,128 @@
+//! A clock that somebody sets, an hour forward or back, under a running engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::approval::Decision;
+use polyclaw_domain::channel::Sent;
+use polyclaw_domain::delivery::OutboxState;
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::job::JobState;
+use polyclaw_engine::decide;
+use polyclaw_store::{events, jobs, outbox};
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line, Scripted};
+use tokio::sync::Semaphore;
+
+use crate::approvals::{from_terminal, ground, question};
+use crate::{glance, worker};
+
+const HOUR: i64 = 3_600_000;
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_under_way_neither_stalls_nor_runs_twice() {
+    for set in [HOUR, -HOUR] {
+        let gate = Arc::new(Semaphore::new(0));
+        let world = World::with(worker(2, &gate)).await;
+        let accepted = world.sends("me", "work").await.unwrap();
+        pass(60).await;
+        gate.add_permits(1);
+        pass(1).await;
+        world.ground.clock.set(set);
+        // Long enough for the watchdog to look and for leases to end, short enough not to be silence.
+        pass(100).await;
+        assert_eq!(world.state(&accepted.turn_id).await, JobState::Running, "{set}");
+        gate.add_permits(1);
+        assert_eq!(world.answer(&accepted).await.text, "the work is done", "{set}");
+        let turn = accepted.turn_id.clone();
+        let job = world.engine.db().read(move |tx| jobs::get(tx, &turn)).await.unwrap().unwrap();
+        assert_eq!(job.attempt, 1, "{set}");
+        assert!(world.ground.tools.runs().values().all(|times| *times == 1), "{set}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_turn_is_still_stopped_in_time() {
+    let world = World::with(Scripted::new(|_| vec![Line::Say("let me see".into()), Line::Hang])).await;
+    let accepted = world.sends("me", "hang").await.unwrap();
+    pass(1).await;
+    world.ground.clock.set(-HOUR);
+    let began = tokio::time::Instant::now();
+    assert_eq!(world.answer(&accepted).await.error_code.as_deref(), Some("stalled"));
+    assert!(began.elapsed() < Duration::from_secs(125), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
+    let mut ground = ground().await;
+    ground.settings.turn_ms = 2 * HOUR.unsigned_abs();
+    let world = ground.wake(Faulty::never());
+    let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
+    let id = question(&world).await;
+    world.ground.clock.set(HOUR);
+    pass(60).await;
+    decide(&world.engine, &id, Decision::Approve, None).await.unwrap();
+    world.answer(&accepted).await;
+    assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
+
+    let world = world.killed().await.wake(Faulty::never());
+    let late = world.engine.accept(from_terminal("run it")).await.unwrap();
+    pass(1).await;
+    world.ground.clock.set(-HOUR);
+    let began = tokio::time::Instant::now();
+    world.answer(&late).await;
+    assert!(began.elapsed() < Duration::from_secs(31 * 60), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_to_be_sent_again_is_neither_given_up_nor_kept_for_an_hour() {
+    for set in [HOUR, -HOUR] {
+        let world = World::new().await;
+        for _ in 0..2 {
+            world.ground.outlet.plan(Sent::Retry { reason: "slow down".into(), after_ms: Some(5_000) });
+        }
+        world.says("hello").await;
+        pass(1).await;
+        world.ground.clock.set(set);
+        let began = tokio::time::Instant::now();
+        world.settled().await;
+        assert!(began.elapsed() < Duration::from_secs(60), "{set}: {:?}", began.elapsed());
+        assert_eq!(world.ground.outlet.visible().len(), 1, "{set}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_being_sent_is_not_taken_for_left_behind() {
+    let world = World::new().await;
+    world.ground.outlet.take_ms(25_000);
+    world.says("hello").await;
+    pass(1).await;
+    world.ground.clock.set(HOUR);
+    world.settled().await;
+    let read = |tx: &mut polyclaw_store::Tx<'_>| {
+        Ok((outbox::list(tx, None, "", 10)?, events::list(tx, 0, None, None, 100)?))
+    };
+    let (parcels, events) = world.engine.db().read(read).await.unwrap();
+    assert_eq!((parcels[0].state, parcels[0].attempts), (OutboxState::Sent, 1));
+    assert!(!events.iter().any(|event| event.kind == EventKind::DeliveryUnknown.as_str()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_that_delivers_again_is_recognised() {
+    let world = World::new().await;
+    let mut inbound = World::inbound("me", "hello");
+    inbound.platform_id = Some("m1".into());
+    let first = world.engine.accept(inbound.clone()).await.unwrap();
+    for set in [HOUR, -2 * HOUR] {
+        world.ground.clock.set(set);
+        // The sweep forgets old ids each minute.
+        pass(90).await;
+        let again = world.engine.accept(inbound.clone()).await.unwrap();
+        assert_eq!((again.duplicate, again.message_id), (true, first.message_id.clone()));
+    }
+    assert_eq!(world.transcript("me").await.len(), 2);
+}

@@ -1,0 +1,50 @@
+//! No descriptor left: the listener waits instead of spinning or ending, and goes on when some come back.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use polyclaw_testkit::model_server::ModelServer;
+use rustix::process::Resource;
+
+use crate::daemon::{Daemon, PATIENCE, config};
+
+/// Descriptors the daemon has open.
+fn open_files(daemon: &Daemon) -> u64 {
+    std::fs::read_dir(format!("/proc/{}/fd", daemon.pid())).unwrap().count() as u64
+}
+
+/// Processor time it has used, in ticks of a hundredth of a second.
+fn ticks(daemon: &Daemon) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[tokio::test]
+async fn without_descriptors_the_listener_waits_and_goes_on() {
+    let model = ModelServer::start();
+    let mut daemon = Daemon::start(&config(&model, "")).await;
+    assert_eq!(daemon.say("me", "before", 30).await.unwrap().reply(), "echo: before");
+    let address = daemon.url.strip_prefix("http://").unwrap().to_owned();
+    daemon.limit(Resource::Nofile, Some(open_files(&daemon) + 8));
+    // The kernel completes these; the daemon can accept only the first few.
+    let crowd: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let began = Instant::now();
+    while !daemon.log().contains("no connection can be accepted") {
+        assert!(began.elapsed() < PATIENCE, "the limit was not reached: {}", daemon.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (used, lines) = (ticks(&daemon), daemon.log().lines().count());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (used, lines) = (ticks(&daemon) - used, daemon.log().lines().count() - lines);
+    assert!(used < 40, "{used} ticks in two seconds: it spins");
+    assert!(lines < 10, "{lines} lines in two seconds: it floods its log");
+    daemon.assert_alive();
+    // A connection that was there before is served all the same, its message stored.
+    let asked = daemon.say("me", "during", 0).await.map(|answer| answer.status);
+    drop(crowd);
+    daemon.limit(Resource::Nofile, None);
+    daemon.wait_ready().await;
+    assert_eq!(daemon.say("me", "during", 30).await.unwrap().reply(), "echo: during", "{asked:?}");
+    daemon.assert_answered_once("me", "during", "echo: during").await;
+}

@@ -1,0 +1,90 @@
+//! No process and no thread can be started: a tool says so, and the turn goes on.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use rustix::process::{Resource, getrlimit};
+use serde_json::json;
+
+use crate::daemon::{Answer, Daemon, PATIENCE, config, key};
+
+/// Nobody's user and group.
+const NOBODY: u32 = 65534;
+
+/// The limit on processes does not hold for root, so the daemon becomes somebody it holds for.
+fn as_ordinary_user(program: Command, home: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return program;
+    }
+    let folder = home.parent().unwrap();
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // The build may be in a folder only root can enter.
+    let copy = folder.join("polyclaw");
+    std::fs::copy(program.get_program(), &copy).unwrap();
+    for path in [home.to_owned(), home.join("config.toml")] {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let id = NOBODY.to_string();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"]).arg(copy).args(program.get_args());
+    command
+}
+
+/// Done by the daemon's own user: root without all its rights may not limit others.
+fn limit_processes(daemon: &Daemon, soft: Option<u64>) {
+    let most = soft.or(getrlimit(Resource::Nproc).maximum);
+    let most = most.map_or("unlimited".to_owned(), |most| most.to_string());
+    let user = std::fs::metadata(format!("/proc/{}", daemon.pid())).unwrap().uid().to_string();
+    let mut command = Command::new("prlimit");
+    if rustix::process::geteuid().is_root() {
+        command = Command::new("setpriv");
+        command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--", "prlimit"]);
+    }
+    let pid = daemon.pid().to_string();
+    let done = command.args(["--pid", &pid, &format!("--nproc={most}:")]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+/// As a person at a terminal, who can be asked.
+async fn type_in(daemon: &Daemon, text: &str) -> Result<Answer, reqwest::Error> {
+    let path = format!("/api/v1/sessions/{}/messages?wait=30", key("me"));
+    daemon.post(&path, &json!({ "text": text, "idempotency_key": text, "channel": "cli" })).await
+}
+
+/// Says yes to whatever is asked, until the daemon has nothing more to ask.
+async fn approve(daemon: &Daemon) {
+    let began = Instant::now();
+    loop {
+        let found = daemon.get("/api/v1/approvals").await;
+        if let Some(id) = found["approvals"][0]["id"].as_str() {
+            let path = format!("/api/v1/approvals/{id}");
+            let said = daemon.post(&path, &json!({ "decision": "approve" })).await.unwrap();
+            assert_eq!(said.status, 200, "{said:?}");
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "nothing is asked: {found}\n{}", daemon.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_shell_that_can_not_be_started_is_a_result_and_the_turn_goes_on() {
+    let model = ModelServer::start();
+    model.answer(|request| match request.messages().last() {
+        Some(last) if last["role"] == "tool" => Script::reply(format!("it said {}", last["content"])),
+        _ => Script::new().call("c", "shell", json!({ "command": "echo alive" })),
+    });
+    let mut daemon = Daemon::start_with(&config(&model, ""), as_ordinary_user).await;
+    limit_processes(&daemon, Some(1));
+    let (during, ()) = tokio::join!(type_in(&daemon, "during"), approve(&daemon));
+    let during = during.unwrap();
+    assert!(during.reply().contains("temporarily unavailable"), "{during:?}\n{}", daemon.log());
+    limit_processes(&daemon, None);
+    let (after, ()) = tokio::join!(type_in(&daemon, "after"), approve(&daemon));
+    let after = after.unwrap();
+    assert!(after.reply().contains("alive") && !after.reply().contains("unavailable"), "{after:?}");
+    daemon.assert_alive();
+}

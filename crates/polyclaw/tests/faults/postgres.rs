@@ -1,0 +1,198 @@
+//! PostgreSQL behind a proxy that cuts, swallows answers and goes away.
+
+use std::time::{Duration, Instant};
+
+use polyclaw_testkit::chaos::{Chaos, Weather};
+use polyclaw_testkit::model_server::{Gate, ModelServer, Request, Script};
+use polyclaw_testkit::postgres::Cluster;
+use serde_json::json;
+
+use crate::daemon::{Daemon, PATIENCE, config};
+
+/// A daemon whose database is a fresh one behind a proxy.
+async fn start(model: &ModelServer) -> (Daemon, Chaos, String) {
+    let database = Cluster::of_process().fresh_database().unwrap();
+    let (chaos, url) = Chaos::before_url(&database);
+    let rest = format!("[store]\nurl = \"{url}\"\n[turns]\nlease_seconds = 5");
+    (Daemon::start(&config(model, &rest)).await, chaos, database)
+}
+
+/// Asks with the same key until there is an answer, as a careful client does.
+async fn insist(daemon: &Daemon, who: &str, text: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let last = match daemon.say(who, text, 10).await {
+            Ok(answer) if answer.body["reply"].is_object() => return answer.reply().to_owned(),
+            Ok(answer) => {
+                let known = ["", "store_unavailable", "store_read_only"].contains(&answer.code());
+                assert!(known, "{who} {text}: {answer:?}\n{}", daemon.log());
+                format!("{answer:?}")
+            }
+            Err(error) => error.to_string(),
+        };
+        assert!(began.elapsed() < PATIENCE, "{who} {text}: {last}\n{}", daemon.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_load_with_cut_connections_and_lost_answers_everything_is_answered_once() {
+    let model = ModelServer::start();
+    model.answer(|request| {
+        Script::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(5))
+    });
+    let (mut daemon, chaos, _) = start(&model).await;
+    chaos.lose_answers(b"COMMIT", 7, 60);
+    let people = async {
+        let talk = |person: usize| {
+            let daemon = &daemon;
+            async move {
+                for n in 0..6 {
+                    let text = format!("p{person}-{n}");
+                    assert_eq!(insist(daemon, &format!("p{person}"), &text).await, format!("re: {text}"));
+                }
+            }
+        };
+        futures_util::future::join_all((0..6).map(talk)).await
+    };
+    let cutter = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(170)).await;
+            chaos.cut();
+        }
+    };
+    tokio::select! {
+        _ = people => {}
+        () = cutter => {}
+    }
+    assert!(chaos.lost() > 5, "only {} answers were lost", chaos.lost());
+    for person in 0..6 {
+        for n in 0..6 {
+            let text = format!("p{person}-{n}");
+            daemon.assert_answered_once(&format!("p{person}"), &text, &format!("re: {text}")).await;
+        }
+    }
+    daemon.assert_alive();
+}
+
+/// Writes a file, then changes it with a tool that must not run twice, then says what that tool said.
+fn edit(request: &Request) -> Script {
+    let asked = request.last_user_text().to_owned();
+    let file = format!("{asked}.txt");
+    let results: Vec<_> = request.messages().iter().filter(|message| message["role"] == "tool").collect();
+    match results.len() {
+        0 => Script::new().call("w", "write_file", json!({ "path": file, "content": "start" })),
+        1 => Script::new().call(
+            "e",
+            "edit_file",
+            json!({ "path": file, "old_text": "start", "new_text": "start+1" }),
+        ),
+        _ => Script::reply(format!("{asked}: {}", results[1]["content"])),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_answer_to_any_commit_of_a_turn_changes_nothing() {
+    let model = ModelServer::start();
+    model.answer(edit);
+    let (daemon, chaos, _) = start(&model).await;
+    let whole = insist(&daemon, "n0", "n0").await;
+    let done = whole.strip_prefix("n0: ").unwrap().replace("n0", "?");
+    for n in 1..=12 {
+        let name = format!("n{n}");
+        chaos.lose_answers(b"COMMIT", n, 1);
+        let reply = insist(&daemon, &name, &name).await;
+        assert_eq!(reply.replace(&name, "?"), format!("?: {done}"), "commit {n}\n{}", daemon.log());
+        let file = daemon.home.join("workspace").join(format!("{name}.txt"));
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "start+1", "commit {n}");
+        let roles: Vec<_> = daemon.transcript(&name).await.into_iter().map(|(role, _)| role).collect();
+        let expected = ["user", "assistant", "tool", "assistant", "tool", "assistant"];
+        assert_eq!(roles, expected, "commit {n}");
+    }
+    assert!(chaos.lost() >= 8, "a turn has that many commits: {}", chaos.lost());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
+    let model = ModelServer::start();
+    let gate = Gate::new();
+    model.push(Script::new().gate(&gate).text("re: early"));
+    model.answer(|request| Script::reply(format!("re: {}", request.last_user_text())));
+    let (mut daemon, chaos, _) = start(&model).await;
+    assert_eq!(daemon.say("early", "early", 0).await.unwrap().status, 202);
+    model.wait_for_requests(1).await;
+    let (gone, waiting) = (Instant::now(), daemon.say("early", "early", 25));
+    let outage = async {
+        // Whoever waits for an answer that is still coming is not told that it failed.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        chaos.set(Weather::Gone);
+        gate.open();
+        while daemon.ready().await == 200 {
+            assert!(gone.elapsed() < Duration::from_secs(4), "ready without a database");
+        }
+        while gone.elapsed() < Duration::from_secs(10) {
+            let refused = daemon.say("late", "late", 0).await.unwrap();
+            assert_eq!((refused.status, refused.code()), (503, "store_unavailable"), "{refused:?}");
+            assert_eq!(daemon.ready().await, 503);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        chaos.set(Weather::Fair);
+    };
+    let (waited, ()) = tokio::join!(waiting, outage);
+    let waited = waited.unwrap();
+    assert_eq!(waited.reply(), "re: early", "{waited:?}\n{}", daemon.log());
+    daemon.wait_ready().await;
+    assert_eq!(insist(&daemon, "late", "late").await, "re: late");
+    daemon.assert_answered_once("early", "early", "re: early").await;
+    daemon.assert_answered_once("late", "late", "re: late").await;
+    assert_eq!(model.request_count(), 2, "the model was asked again for what it had answered");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_says_nothing_is_not_called_ready() {
+    let model = ModelServer::start();
+    let (mut daemon, chaos, _) = start(&model).await;
+    chaos.set(Weather::Silent);
+    chaos.cut();
+    assert_eq!(daemon.ready().await, 503);
+    let saying = daemon.say("me", "hello", 20);
+    let healing = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        chaos.set(Weather::Fair);
+    };
+    let (said, ()) = tokio::join!(saying, healing);
+    assert_eq!(said.unwrap().reply(), "echo: hello", "{}", daemon.log());
+    daemon.wait_ready().await;
+    chaos.set(Weather::Slow(Duration::from_millis(5)));
+    assert_eq!(insist(&daemon, "me", "slowly").await, "echo: slowly");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_becomes_read_only_is_waited_for_too() {
+    let model = ModelServer::start();
+    let gate = Gate::new();
+    model.push(Script::new().gate(&gate).text("re: early"));
+    let (mut daemon, chaos, database) = start(&model).await;
+    assert_eq!(daemon.say("early", "early", 0).await.unwrap().status, 202);
+    model.wait_for_requests(1).await;
+    let name = database.rsplit_once('/').unwrap().1;
+    let read_only = |word: &str| {
+        let statement = format!("ALTER DATABASE {name} {word} default_transaction_read_only");
+        let statement = if word == "SET" { statement + " = on" } else { statement };
+        Cluster::of_process().sql(&statement).unwrap();
+        chaos.cut();
+    };
+    read_only("SET");
+    gate.open();
+    for _ in 0..5 {
+        let refused = daemon.say("late", "late", 0).await.unwrap();
+        assert_eq!((refused.status, refused.code()), (503, "store_read_only"), "{refused:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    read_only("RESET");
+    assert_eq!(insist(&daemon, "early", "early").await, "re: early");
+    assert_eq!(insist(&daemon, "late", "late").await, "echo: late");
+    daemon.assert_answered_once("early", "early", "re: early").await;
+    assert_eq!(model.request_count(), 2);
+    daemon.assert_alive();
+}

@@ -1,0 +1,274 @@
+//! A TCP proxy that misbehaves when told to: it cuts connections, slows them, swallows answers, refuses or
+//! leaves callers waiting. It runs on a thread and a runtime of its own, and takes every connection with it.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot, watch};
+
+/// Connections at once; more wait.
+const MOST: usize = 256;
+/// An answer that is to be swallowed comes by then, or never.
+const SWALLOW: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weather {
+    Fair,
+    /// Every piece, in both directions, comes this much later.
+    Slow(Duration),
+    /// Open connections are cut, new ones are closed at once.
+    Gone,
+    /// Nobody accepts: callers are connected by the kernel and hear nothing.
+    Silent,
+}
+
+/// Answers to lose: those to pieces that contain these bytes, each n-th.
+struct Lose {
+    bytes: Vec<u8>,
+    every: usize,
+    left: usize,
+}
+
+struct Shared {
+    target: SocketAddr,
+    weather: watch::Receiver<(Weather, u64)>,
+    lose: Mutex<Option<Lose>>,
+    seen: AtomicUsize,
+    lost: AtomicUsize,
+}
+
+/// Runs until dropped.
+pub struct Chaos {
+    address: SocketAddr,
+    target: SocketAddr,
+    weather: watch::Sender<(Weather, u64)>,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Chaos {
+    /// Stands in front of a server on loopback.
+    ///
+    /// # Panics
+    /// When no loopback port can be had: no test can go on without one.
+    pub fn before(target: SocketAddr) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+        listener.set_nonblocking(true).expect("a listener that does not block");
+        let address = listener.local_addr().expect("a bound address");
+        let (weather, seen) = watch::channel((Weather::Fair, 0));
+        let shared = Arc::new(Shared {
+            target,
+            weather: seen,
+            lose: Mutex::default(),
+            seen: AtomicUsize::new(0),
+            lost: AtomicUsize::new(0),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || run(listener, shared, stopped)
+        });
+        Self { address, target, weather, shared, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Stands in front of the server of a `postgres://user@127.0.0.1:port/name` address.
+    ///
+    /// # Panics
+    /// When the address names no loopback server by number.
+    pub fn before_url(url: &str) -> (Self, String) {
+        let (_, place) = url.split_once('@').expect("an address with a user");
+        let (host, _) = place.split_once('/').expect("an address with a database");
+        let chaos = Self::before(host.parse().expect("an address with numbers"));
+        let through = url.replace(host, &chaos.address.to_string());
+        (chaos, through)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn target(&self) -> SocketAddr {
+        self.target
+    }
+
+    pub fn set(&self, weather: Weather) {
+        self.weather.send_modify(|now| now.0 = weather);
+    }
+
+    /// Cuts what is open now; new connections pass.
+    pub fn cut(&self) {
+        self.weather.send_modify(|now| now.1 += 1);
+    }
+
+    /// From now on the answer to each n-th piece with these bytes is swallowed after the server gave it, and
+    /// its connection cut; `times` bounds how often.
+    pub fn lose_answers(&self, bytes: &[u8], every: usize, times: usize) {
+        self.shared.seen.store(0, Ordering::SeqCst);
+        *self.shared.lose.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Lose { bytes: bytes.to_owned(), every: every.max(1), left: times });
+    }
+
+    /// Answers swallowed so far.
+    pub fn lost(&self) -> usize {
+        self.shared.lost.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Chaos {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Whether the answer to this piece is to be swallowed.
+    fn loses(&self, piece: &[u8]) -> bool {
+        let mut lose = self.lose.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(rule) = lose.as_mut() else { return false };
+        if rule.left == 0 || !piece.windows(rule.bytes.len()).any(|part| part == rule.bytes) {
+            return false;
+        }
+        let is_due = (self.seen.fetch_add(1, Ordering::SeqCst) + 1).is_multiple_of(rule.every);
+        rule.left -= usize::from(is_due);
+        is_due
+    }
+}
+
+fn run(listener: std::net::TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async move {
+        let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
+        tokio::select! {
+            () = accept(listener, shared) => {}
+            _ = stopped => {}
+        }
+    });
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let room = Arc::new(Semaphore::new(MOST));
+    let mut weather = shared.weather.clone();
+    loop {
+        let heard = weather.wait_for(|now| now.0 != Weather::Silent).await.is_ok();
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        if !heard {
+            return;
+        }
+        let client = tokio::select! {
+            biased;
+            _ = weather.changed() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((client, _)) = client else { continue };
+        if weather.borrow_and_update().0 == Weather::Gone {
+            continue;
+        }
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            relay(client, &shared).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn relay(mut client: TcpStream, shared: &Shared) {
+    let mut weather = shared.weather.clone();
+    let cuts = weather.borrow_and_update().1;
+    let Ok(mut server) = TcpStream::connect(shared.target).await else { return };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (mut up, mut down) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut up) => {
+                let Ok(count @ 1..) = read else { return };
+                pause(&weather).await;
+                let loses = shared.loses(&up[..count]);
+                if server.write_all(&up[..count]).await.is_err() {
+                    return;
+                }
+                if loses {
+                    // It is waited for, so that what was asked has happened; nobody hears of it.
+                    let _ = tokio::time::timeout(SWALLOW, server.read(&mut down)).await;
+                    shared.lost.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
+            }
+            read = server.read(&mut down) => {
+                let Ok(count @ 1..) = read else { return };
+                pause(&weather).await;
+                if client.write_all(&down[..count]).await.is_err() {
+                    return;
+                }
+            }
+            changed = weather.changed() => {
+                let (now, generation) = *weather.borrow_and_update();
+                if changed.is_err() || now == Weather::Gone || generation != cuts {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn pause(weather: &watch::Receiver<(Weather, u64)>) {
+    let now = weather.borrow().0;
+    if let Weather::Slow(pause) = now {
+        tokio::time::sleep(pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says back whatever it is told.
+    async fn echo(listener: TcpListener) {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut reader, mut writer) = stream.split();
+                let _ = tokio::io::copy(&mut reader, &mut writer).await;
+            });
+        }
+    }
+
+    async fn ask(stream: &mut TcpStream, text: &[u8]) -> Option<usize> {
+        let mut heard = [0; 16];
+        stream.write_all(text).await.ok()?;
+        let read = tokio::time::timeout(Duration::from_millis(300), stream.read(&mut heard)).await;
+        read.ok()?.ok().filter(|count| *count > 0)
+    }
+
+    #[tokio::test]
+    async fn each_weather_does_what_it_says() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let chaos = Chaos::before(listener.local_addr().unwrap());
+        let server = tokio::spawn(echo(listener));
+        let mut stream = TcpStream::connect(chaos.address()).await.unwrap();
+        assert_eq!(ask(&mut stream, b"fair").await, Some(4));
+        chaos.cut();
+        assert_eq!(ask(&mut stream, b"cut").await, None);
+        let mut stream = TcpStream::connect(chaos.address()).await.unwrap();
+        chaos.lose_answers(b"lose", 2, 1);
+        assert_eq!(ask(&mut stream, b"lose one").await, Some(8), "only each second");
+        assert_eq!((ask(&mut stream, b"lose two").await, chaos.lost()), (None, 1));
+        chaos.set(Weather::Silent);
+        let mut stream = TcpStream::connect(chaos.address()).await.unwrap();
+        assert_eq!(ask(&mut stream, b"hello?").await, None);
+        chaos.set(Weather::Gone);
+        let refused = TcpStream::connect(chaos.address()).await;
+        assert!(refused.is_err() || ask(&mut refused.unwrap(), b"gone").await.is_none());
+        chaos.set(Weather::Fair);
+        let mut stream = TcpStream::connect(chaos.address()).await.unwrap();
+        assert_eq!(ask(&mut stream, b"back").await, Some(4));
+        server.abort();
+    }
+}
