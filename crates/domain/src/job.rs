@@ -51,6 +51,10 @@ pub enum Priority {
     Background = 3,
 }
 
+impl Priority {
+    pub const ALL: [Self; 4] = [Self::Direct, Self::Group, Self::Webhook, Self::Background];
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {

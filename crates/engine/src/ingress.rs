@@ -176,10 +176,7 @@ impl Engine {
     fn go_on(&self, accepted: &Accepted, begun: Option<Begun>) {
         match begun {
             Some(Begun { claim, rows, slot }) => {
-                let running = Running::new(claim, rows);
-                if self.starts.send(Start { running, slot }).is_err() {
-                    tracing::error!("no worker takes a turn: it is taken over when its lease ends");
-                }
+                self.begin(Start { running: Running::new(claim, rows), slot });
             }
             None if !accepted.duplicate && !accepted.waiting => self.lanes.wake(accepted.lane),
             None => {}
@@ -285,7 +282,7 @@ fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, here: &Here) -> poly
             (fresh.turn.clone(), true)
         }
     };
-    insert_messages(tx, inbound, &standing, fresh, &turn)?;
+    let stored = insert_messages(tx, inbound, &standing, fresh, &turn)?;
     if let Some(platform_id) = &inbound.platform_id {
         ingress::remember(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
     }
@@ -305,7 +302,7 @@ fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, here: &Here) -> poly
     let begun = match claimed {
         Some((claim, slot)) => {
             turn::open(tx, &claim, fresh.now)?;
-            let rows = prompt::read_first(tx, &claim, standing)?;
+            let rows = prompt::read_first(tx, &claim, standing, stored)?;
             Some(Begun { claim, rows, slot })
         }
         None => None,
@@ -395,7 +392,7 @@ fn insert_messages(
     standing: &Standing,
     fresh: &Fresh,
     turn: &TurnId,
-) -> polyclaw_store::Result<()> {
+) -> polyclaw_store::Result<Vec<Message>> {
     let session = &standing.session;
     let mut ticket = standing.next_ticket - i64::try_from(lines(inbound)).unwrap_or_default();
     let base = Message {
@@ -415,11 +412,13 @@ fn insert_messages(
         turn: turn.clone(),
         created_at: fresh.now,
     };
+    let mut stored = Vec::with_capacity(lines(inbound));
     for (n, result) in inbound.tool_results.iter().enumerate() {
         let part =
             Part::ToolResult { call_id: result.call_id.clone(), name: result.name.clone(), is_error: false };
         let first = n == 0 && !has_message(inbound);
         let message = Message {
+            ticket,
             id: if first { fresh.message.clone() } else { MessageId::new(format!("{}-{n}", fresh.message)) },
             role: Role::Tool,
             text: result.content.clone(),
@@ -427,13 +426,16 @@ fn insert_messages(
             idempotency_key: base.idempotency_key.clone().filter(|_| first),
             ..base.clone()
         };
-        messages::insert_at(tx, &message, ticket)?;
+        messages::insert(tx, &message)?;
         ticket += 1;
+        stored.push(message);
     }
     if has_message(inbound) {
-        messages::insert_at(tx, &base, ticket)?;
+        let message = Message { ticket, ..base };
+        messages::insert(tx, &message)?;
+        stored.push(message);
     }
-    Ok(())
+    Ok(stored)
 }
 
 fn waiting_event(inbound: &Inbound, turn: &TurnId, waiting: usize) -> Event {

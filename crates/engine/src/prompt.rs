@@ -77,15 +77,21 @@ pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Resu
     }
 }
 
-/// The same for a turn that starts with the message that asks for it: nothing else waits in its session.
+/// The same for a turn that starts with the message that asks for it: nothing else waits in its session, and
+/// what it has stored is at hand.
 pub(crate) fn read_first(
     tx: &mut Tx<'_>,
     claim: &Claim,
     standing: Standing,
+    stored: Vec<Message>,
 ) -> polyclaw_store::Result<Option<Rows>> {
-    match standing.uncompacted() <= SHORT {
-        true => read_with(tx, claim, standing, None).map(Some),
-        false => Ok(None),
+    if standing.uncompacted() > SHORT {
+        return Ok(None);
+    }
+    // Only a turn without a person's message takes up interrupted tasks as it opens.
+    match claim.has_person {
+        true => read_with(tx, claim, standing, Own { stored, ..Own::default() }).map(Some),
+        false => read(tx, claim, standing).map(Some),
     }
 }
 
@@ -218,29 +224,38 @@ impl Context {
     }
 }
 
+/// What belongs to one turn: its rows, the tasks it takes up, and what waits behind it.
+#[derive(Default)]
+struct Own {
+    stored: Vec<Message>,
+    taken: Vec<Waiting>,
+    begun: Vec<Message>,
+    queued: Option<Queued>,
+}
+
 fn read(tx: &mut Tx<'_>, claim: &Claim, standing: Standing) -> polyclaw_store::Result<Rows> {
+    let stored = messages::of_turn(tx, &claim.turn)?;
+    let taken = backlog::taken_by(tx, &claim.turn)?;
+    let mut begun = Vec::new();
+    for row in &taken {
+        begun.extend(messages::get(tx, &row.task.token.message_id)?);
+    }
     let queued = jobs::queued(tx, &claim.session)?;
-    read_with(tx, claim, standing, queued)
+    read_with(tx, claim, standing, Own { stored, taken, begun, queued })
 }
 
 fn read_with(
     tx: &mut Tx<'_>,
     claim: &Claim,
     standing: Standing,
-    queued: Option<Queued>,
+    Own { stored, taken, begun, queued }: Own,
 ) -> polyclaw_store::Result<Rows> {
     let Standing { session, compaction, .. } = standing;
     let spec = agents::get(tx, &claim.agent)?.map(|stored| stored.spec);
-    let stored = messages::of_turn(tx, &claim.turn)?;
     let session_id = stored.first().map_or_else(|| session.id.clone(), |own| own.session_id.clone());
     let conversation = (&claim.session, &session_id);
     let lines =
         messages::history(tx, conversation, compaction.through, queued.as_ref().map(|queued| &queued.turn))?;
-    let taken = backlog::taken_by(tx, &claim.turn)?;
-    let mut begun = Vec::new();
-    for row in &taken {
-        begun.extend(messages::get(tx, &row.task.token.message_id)?);
-    }
     let steered = queued.is_some_and(|queued| queued.steers);
     Ok(Rows { session, session_id, spec, compaction, lines, stored, taken, begun, steered })
 }

@@ -37,7 +37,12 @@ pub(crate) struct Running {
     progress: AtomicU64,
     /// What was read with the claim, for the first look.
     rows: Mutex<Option<Rows>>,
+    /// The turn that was claimed as this one ended, for its slot.
+    next: Mutex<Option<Claimed>>,
 }
+
+/// A claimed turn, with its rows if they are few.
+pub(crate) type Claimed = (Claim, Option<Rows>);
 
 impl Running {
     pub fn new(claim: Claim, rows: Option<Rows>) -> Arc<Self> {
@@ -48,11 +53,20 @@ impl Running {
             began: Instant::now(),
             progress: AtomicU64::new(0),
             rows: Mutex::new(rows),
+            next: Mutex::default(),
         })
     }
 
     pub fn take_rows(&self) -> Option<Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub fn leave_to(&self, next: Option<Claimed>) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    fn take_next(&self) -> Option<Claimed> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub fn pulse(&self) {
@@ -139,11 +153,33 @@ pub(crate) async fn later(engine: &Engine, outcome: Result<()>) -> bool {
 
 /// Room in a lane where something may be ready.
 #[derive(Clone)]
-struct Room {
+pub(crate) struct Room {
     lane: Lane,
     free: usize,
-    /// The agent served last there.
-    last: Option<AgentId>,
+    claimer: Claimer,
+}
+
+impl Room {
+    /// The slot a turn leaves as it ends. None where nothing new is begun.
+    pub fn after(engine: &Engine, ended: &Claim) -> Option<Self> {
+        let claimer = Claimer { last: Some(ended.agent.clone()), ..claimer(engine) };
+        (!engine.is_draining()).then_some(Self { lane: ended.lane, free: 1, claimer })
+    }
+
+    /// Claims jobs of the lane and opens their turns.
+    pub fn claim(&self, tx: &mut polyclaw_store::Tx<'_>) -> polyclaw_store::Result<Vec<Claimed>> {
+        let mut claims = Vec::new();
+        let mut claimer = self.claimer.clone();
+        while claims.len() < self.free
+            && let Some(claim) = jobs::claim(tx, self.lane, &claimer)?
+        {
+            turn::open(tx, &claim, claimer.now)?;
+            claimer.last = Some(claim.agent.clone());
+            let rows = prompt::read_short(tx, &claim)?;
+            claims.push((claim, rows));
+        }
+        Ok(claims)
+    }
 }
 
 /// Claims what is ready in the lanes that have room, all in one transaction.
@@ -153,16 +189,17 @@ async fn fill(engine: &Engine, served: &mut HashMap<Lane, AgentId>, turns: &mut 
     for lane in engine.lanes.take_ready() {
         let free = engine.lanes.take_all(lane, settings.slots.get(&lane).copied().unwrap_or(1));
         if !free.is_empty() {
-            rooms.push(Room { lane, free: free.len(), last: served.get(&lane).cloned() });
+            let claimer = Claimer { last: served.get(&lane).cloned(), ..claimer(engine) };
+            rooms.push(Room { lane, free: free.len(), claimer });
             slots.push(free);
         }
     }
     if rooms.is_empty() {
         return Ok(());
     }
-    let (claimer, wanted) = (claimer(engine), rooms.clone());
+    let wanted = rooms.clone();
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        wanted.iter().map(|room| claim(tx, room, &claimer)).collect::<polyclaw_store::Result<Vec<_>>>()
+        wanted.iter().map(|room| room.claim(tx)).collect::<polyclaw_store::Result<Vec<_>>>()
     };
     let claims = engine.db().write(write).await?;
     for ((room, free), claims) in rooms.iter().zip(slots).zip(claims) {
@@ -177,27 +214,17 @@ async fn fill(engine: &Engine, served: &mut HashMap<Lane, AgentId>, turns: &mut 
     Ok(())
 }
 
-/// Claims jobs of one lane and opens their turns.
-fn claim(
-    tx: &mut polyclaw_store::Tx<'_>,
-    room: &Room,
-    claimer: &Claimer,
-) -> polyclaw_store::Result<Vec<(Claim, Option<Rows>)>> {
-    let mut claims = Vec::new();
-    let mut claimer = Claimer { last: room.last.clone(), ..claimer.clone() };
-    while claims.len() < room.free
-        && let Some(claim) = jobs::claim(tx, room.lane, &claimer)?
-    {
-        turn::open(tx, &claim, claimer.now)?;
-        claimer.last = Some(claim.agent.clone());
-        let rows = prompt::read_short(tx, &claim)?;
-        claims.push((claim, rows));
-    }
-    Ok(claims)
-}
-
 pub(crate) fn claimer(engine: &Engine) -> Claimer {
     Claimer { node: engine.node.clone(), now: engine.now(), lease_ms: engine.settings().lease_ms, last: None }
+}
+
+impl Engine {
+    /// Hands a claimed turn to the worker.
+    pub(crate) fn begin(&self, start: Start) {
+        if self.starts.send(start).is_err() {
+            tracing::error!("no worker takes a turn: it is taken over when its lease ends");
+        }
+    }
 }
 
 fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()>) {
@@ -215,7 +242,9 @@ fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()
             tracing::error!("a turn panicked twice: it is tried again when its lease ends");
         }
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
-        drop(slot);
+        if let Some((claim, rows)) = running.take_next() {
+            engine.begin(Start { running: Running::new(claim, rows), slot });
+        }
     });
 }
 

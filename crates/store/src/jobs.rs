@@ -113,7 +113,10 @@ pub fn load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Load> {
             load.waiting += inputs;
         }
     }
-    load.waiting += tx.query_one(BACKLOG, params![session], |row| row.count(0))?.unwrap_or(0);
+    // An interrupted task never waits alone: its session has a turn that runs or one that will take it up.
+    if load.running.is_some() || load.queued.is_some() {
+        load.waiting += tx.query_one(BACKLOG, params![session], |row| row.count(0))?.unwrap_or(0);
+    }
     Ok(load)
 }
 

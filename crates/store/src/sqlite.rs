@@ -123,11 +123,19 @@ fn write_groups(
     }
 }
 
-fn commit_group(connection: &Connection, group: Vec<Box<dyn Work>>) {
+fn commit_group(connection: &Connection, mut group: Vec<Box<dyn Work>>) {
     if let Err(error) = run_sql(connection, "BEGIN IMMEDIATE") {
         return answer_all(group, &Err(error));
     }
     let mut done: Vec<Box<dyn Work>> = Vec::with_capacity(group.len());
+    if let [alone] = group.as_mut_slice() {
+        // Nobody else is in the transaction: it needs no savepoint to fail by itself.
+        if let Err(error) = alone.run(connection) {
+            let _ = connection.is_autocommit() || run_sql(connection, "ROLLBACK").is_ok();
+            return answer_all(group, &Err(error));
+        }
+        done = std::mem::take(&mut group);
+    }
     let mut waiting = group.into_iter();
     while let Some(mut work) = waiting.next() {
         match run_one(connection, &mut *work) {

@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::prompt::Context;
 use crate::turn::tool::OUTCOME_UNKNOWN;
-use crate::turn::{Driven, Halt, append, event, lost, open_calls, result_message, step_message, stop_code};
-use crate::worker::Running;
+use crate::turn::{Driven, Halt, event, lost, open_calls, result_message, step_message, stop_code};
+use crate::worker::{Room, Running};
 
 /// What the last transaction of a turn stores. Made before it runs, so that it can be run again.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ pub(super) async fn finish(
     }
     last.final_call = context.last_call.clone();
     engine.reach(KillPoint::FinishBefore).await;
-    lost(commit(engine, last).await)
+    lost(commit(engine, running, last).await)
 }
 
 /// Ends the turn with calls its caller runs itself; their results start the next turn.
@@ -67,7 +67,7 @@ pub(super) async fn hand_to_client(engine: &Engine, running: &Arc<Running>, cont
     last.unanswered = Some("Not run: the caller's own tools go first. Ask again if still needed.");
     last.for_client = context.client_tools.iter().map(|tool| tool.name.clone()).collect();
     last.end.reply = context.last_step().map(|message| message.id.clone());
-    lost(commit(engine, last).await)
+    lost(commit(engine, running, last).await)
 }
 
 /// Ends the turn for a newer message. The task stays in the backlog and goes on from its stored results.
@@ -82,7 +82,7 @@ pub(super) async fn give_way(
     last.tokens = context.tokens(&running.claim.turn);
     let data = json!({ "skipped_calls": skipped.len(), "tasks": last.tokens.len() });
     last.events.push(event(&running.claim, EventKind::TurnSteered, data));
-    lost(commit(engine, last).await)?;
+    lost(commit(engine, running, last).await)?;
     engine.reach(KillPoint::Steered).await;
     Ok(())
 }
@@ -97,7 +97,7 @@ pub(super) async fn stop(
     let mut last = last(engine, running, context, JobState::Failed);
     last.unanswered = Some("Skipped: the turn was stopped.");
     fail(engine, context, &mut last, stop_code(reason), reason.sentence());
-    lost(commit(engine, last).await)
+    lost(commit(engine, running, last).await)
 }
 
 /// Ends a turn that could not go on.
@@ -119,7 +119,7 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
     let mut last = last(engine, running, &context, state);
     last.unanswered = Some("Not run: the turn ended before.");
     fail(engine, &context, &mut last, code, sentence);
-    commit(engine, last).await
+    commit(engine, running, last).await
 }
 
 fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) -> Last {
@@ -222,15 +222,23 @@ fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing) {
     }
 }
 
-async fn commit(engine: &Engine, last: Last) -> Result<()> {
+/// Ends the turn. Its slot is free with this very transaction, so that claims the next of its lane, too.
+async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<()> {
     let stored = last.clone();
-    let committed = engine.persist(move |tx| store(tx, &stored)).await;
-    let next = committed?;
+    let room = Room::after(engine, &last.claim);
+    let write = move |tx: &mut Tx<'_>| {
+        let ready = store(tx, &stored)?;
+        let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
+        Ok((ready, claims.into_iter().next()))
+    };
+    let (next, claimed) = engine.persist(write).await?;
+    let is_under_way = claimed.as_ref().is_some_and(|(claim, _)| claim.session == last.claim.session);
+    running.leave_to(claimed);
     if last.end.state != JobState::Steered {
         engine.reach(KillPoint::FinishCommitted).await;
     }
     publish_end(engine, &last);
-    if let Some(lane) = next {
+    if let Some(lane) = next.filter(|_| !is_under_way) {
         engine.lanes.wake(lane);
     }
     Ok(())
@@ -239,11 +247,15 @@ async fn commit(engine: &Engine, last: Last) -> Result<()> {
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
 /// Returns the lane in which the session's next turn is ready, if there is one.
 fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Option<Lane>> {
-    sessions::take_tickets(tx, &last.claim.session, 0, last.now)?;
+    let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
     jobs::end(tx, &last.claim, &last.end, last.now)?;
     let closed = close_calls(tx, last)?;
-    append(tx, &last.claim, &closed)?;
-    append(tx, &last.claim, &last.steps)?;
+    if !closed.is_empty() {
+        sessions::take_tickets(tx, &last.claim.session, closed.len(), last.now)?;
+    }
+    for (ticket, step) in (first.unwrap_or_default()..).zip(closed.iter().chain(&last.steps)) {
+        messages::insert_at(tx, step, ticket)?;
+    }
     if let Some((model, spent)) = &last.final_call {
         let claim = &last.claim;
         let call = usage::Call {

@@ -2,7 +2,7 @@
 //! long can no longer write for a turn another has taken over.
 
 use polyclaw_domain::id::{AgentId, NodeId, TraceId, TurnId};
-use polyclaw_domain::job::Lane;
+use polyclaw_domain::job::{Lane, Priority};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 
@@ -47,15 +47,29 @@ pub struct Claimer {
 
 /// Starts the next job of a lane: fewest running turns of its agent first, then priority, then ticket.
 pub fn claim(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<Claim>> {
-    let Some(agent) = next_agent(tx, lane, claimer)? else { return Ok(None) };
-    for (seq, session) in heads(tx, lane, &agent, claimer.now)? {
-        if sessions::try_lock(tx, &session)?
-            && let Some(claim) = start(tx, seq, claimer)?
+    let Some((first, last)) = ready_agents(tx, lane)? else { return Ok(None) };
+    let agent = if first == last { Some(first) } else { next_agent(tx, lane, claimer)? };
+    let Some(agent) = agent else { return Ok(None) };
+    for head in heads(tx, lane, &agent, claimer.now)? {
+        if sessions::try_lock(tx, &head.session)?
+            && let Some(claim) = start(tx, head.seq, claimer)?
         {
             return Ok(Some(claim));
         }
     }
     Ok(None)
+}
+
+/// The first and the last name of those that have a job ready. Mostly there is one, and nothing to weigh.
+fn ready_agents(tx: &mut Tx<'_>, lane: Lane) -> Result<Option<(AgentId, AgentId)>> {
+    const SQL: &str = "SELECT
+        (SELECT MIN(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0),
+        (SELECT MAX(agent_id) FROM jobs WHERE lane = $1 AND state = 'queued' AND held = 0)";
+    let read = |row: &Row<'_>| match row.opt_text(0)? {
+        Some(_) => Ok(Some((row.agent(0)?, row.agent(1)?))),
+        None => Ok(None),
+    };
+    Ok(tx.query_one(SQL, params![lane.as_str()], read)?.flatten())
 }
 
 /// Walks the ready agents of a lane by skipping from one to the next in the index, not by reading every job.
@@ -84,33 +98,31 @@ fn next_agent(tx: &mut Tx<'_>, lane: Lane, claimer: &Claimer) -> Result<Option<A
     tx.query_one(NEXT_AGENT, params![lane.as_str(), aged, last], |row| row.agent(0))
 }
 
-/// The first jobs of each priority, looked up one priority at a time in the index, in the order they may run:
-/// what has waited too long goes first, whatever it is.
-fn heads(tx: &mut Tx<'_>, lane: Lane, agent: &AgentId, now: Millis) -> Result<Vec<(i64, SessionKey)>> {
-    macro_rules! of_priority {
-        ($priority:literal) => {
-            concat!(
-                "SELECT * FROM (SELECT seq, session_key, priority, queued_at FROM jobs
-                 WHERE lane = $1 AND agent_id = $2 AND state = 'queued' AND held = 0 AND priority = ",
-                $priority,
-                " ORDER BY seq LIMIT 8) AS p",
-                $priority
-            )
-        };
-    }
-    const SQL: &str = concat!(
-        "SELECT seq, session_key FROM (",
-        of_priority!("0"),
-        " UNION ALL ",
-        of_priority!("1"),
-        " UNION ALL ",
-        of_priority!("2"),
-        " UNION ALL ",
-        of_priority!("3"),
-        ") AS heads ORDER BY CASE WHEN queued_at < $3 THEN 0 ELSE priority END, seq LIMIT 8"
-    );
+/// A job that may be the next.
+struct Head {
+    seq: i64,
+    session: SessionKey,
+    /// What has waited too long goes first, whatever it is.
+    urgency: i64,
+}
+
+/// The first jobs of each priority, looked up one priority at a time in the index, in the order they may run.
+fn heads(tx: &mut Tx<'_>, lane: Lane, agent: &AgentId, now: Millis) -> Result<Vec<Head>> {
+    const SQL: &str = "SELECT seq, session_key, queued_at FROM jobs
+        WHERE lane = $1 AND agent_id = $2 AND priority = $3 AND state = 'queued' AND held = 0
+        ORDER BY seq LIMIT 8";
     let aged = now.minus(AGED_MS);
-    tx.query(SQL, params![lane.as_str(), agent, aged], |row| Ok((row.int(0)?, row.key(1)?)))
+    let mut heads = Vec::new();
+    for priority in Priority::ALL {
+        let priority = priority as i64;
+        let read = |row: &Row<'_>| {
+            let urgency = if row.time(2)? < aged { 0 } else { priority };
+            Ok(Head { seq: row.int(0)?, session: row.key(1)?, urgency })
+        };
+        heads.extend(tx.query(SQL, params![lane.as_str(), agent, priority], read)?);
+    }
+    heads.sort_by_key(|head| (head.urgency, head.seq));
+    Ok(heads)
 }
 
 fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> {
