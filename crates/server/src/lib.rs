@@ -11,6 +11,7 @@ mod metrics;
 mod observe;
 mod openai;
 mod page;
+mod patience;
 mod router;
 mod serve;
 mod sse;
