@@ -1,6 +1,6 @@
 # Two commands: `make run` starts Polyclaw, `make test` checks everything.
 
-.PHONY: run build test check bench clean
+.PHONY: run build test check fuzz bench clean
 
 run: build ## build what is missing, start Polyclaw and print the link
 	@target/release/polyclaw up
@@ -15,6 +15,9 @@ test: ## install what the tests need, run them all
 
 check: ## what to run before every commit: formatting, lints, unit tests
 	@scripts/test.sh quick
+
+fuzz: ## more random cases than `make test` runs; POLYCLAW_FUZZ_CASES says how many, POLYCLAW_SEED repeats one
+	@POLYCLAW_FUZZ_CASES=$${POLYCLAW_FUZZ_CASES:-20000} cargo test --locked -p polyclaw --test faults fuzz:: -- --nocapture
 
 bench: build ## measure this build on this machine
 	@target/release/polyclaw bench all

@@ -2,6 +2,7 @@
 //! watches a session. Losing the hub loses nothing: all that counts is in the database.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::id::{ApprovalId, MessageId, TurnId};
@@ -18,6 +19,8 @@ const KEPT: usize = 8192;
 const KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// Frames a reader may be behind before it is told so and let go.
 const BEHIND: usize = 1024;
+/// Bytes of text likewise: few frames can be long.
+const BEHIND_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Frame {
@@ -111,7 +114,30 @@ struct State {
     counters: Counters,
     kept: VecDeque<Arc<Frame>>,
     kept_bytes: usize,
-    watchers: HashMap<SessionKey, Vec<mpsc::Sender<Arc<Frame>>>>,
+    watchers: HashMap<SessionKey, Vec<Watcher>>,
+}
+
+/// The hub's end of a watch.
+struct Watcher {
+    frames: mpsc::Sender<Arc<Frame>>,
+    /// What waits there to be read.
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Watcher {
+    fn pair() -> (Self, Watch) {
+        let (sender, frames) = mpsc::channel(BEHIND);
+        let bytes = Arc::new(AtomicUsize::new(0));
+        (Self { frames: sender, bytes: Arc::clone(&bytes) }, Watch { frames, bytes })
+    }
+
+    /// Hands a frame on; `false` if the reader has gone or is too far behind.
+    fn send(&self, frame: &Arc<Frame>) -> bool {
+        let size = frame.kind.bytes();
+        let waiting = self.bytes.fetch_add(size, Ordering::Relaxed);
+        // A frame of any size passes where nothing else waits.
+        (waiting == 0 || waiting + size <= BEHIND_BYTES) && self.frames.try_send(Arc::clone(frame)).is_ok()
+    }
 }
 
 impl State {
@@ -145,11 +171,14 @@ impl FrameKind {
 /// A reader's end. `None` from `recv` means it fell too far behind, or the hub is gone.
 pub struct Watch {
     frames: mpsc::Receiver<Arc<Frame>>,
+    bytes: Arc<AtomicUsize>,
 }
 
 impl Watch {
     pub async fn recv(&mut self) -> Option<Arc<Frame>> {
-        self.frames.recv().await
+        let frame = self.frames.recv().await?;
+        self.bytes.fetch_sub(frame.kind.bytes(), Ordering::Relaxed);
+        Some(frame)
     }
 }
 
@@ -168,7 +197,7 @@ impl Hub {
         let frame = Arc::new(Frame { seq: state.seq, session_key: session.clone(), kind });
         state.keep(Arc::clone(&frame));
         if let Some(watchers) = state.watchers.get_mut(session) {
-            watchers.retain(|watcher| watcher.try_send(Arc::clone(&frame)).is_ok());
+            watchers.retain(|watcher| watcher.send(&frame));
             if watchers.is_empty() {
                 state.watchers.remove(session);
             }
@@ -177,18 +206,18 @@ impl Hub {
 
     /// Frames of one session from now on.
     pub fn watch(&self, session: &SessionKey) -> Watch {
-        let (sender, frames) = mpsc::channel(BEHIND);
-        self.lock().watchers.entry(session.clone()).or_default().push(sender);
-        Watch { frames }
+        let (watcher, watch) = Watcher::pair();
+        self.lock().watchers.entry(session.clone()).or_default().push(watcher);
+        watch
     }
 
     /// Frames of one session after `seq`, then those to come, with no gap between.
     pub fn watch_after(&self, session: &SessionKey, seq: u64) -> (Replay, Watch) {
-        let (sender, frames) = mpsc::channel(BEHIND);
+        let (watcher, watch) = Watcher::pair();
         let mut state = self.lock();
         let replay = replay(&state, session, seq);
-        state.watchers.entry(session.clone()).or_default().push(sender);
-        (replay, Watch { frames })
+        state.watchers.entry(session.clone()).or_default().push(watcher);
+        (replay, watch)
     }
 
     pub fn seq(&self) -> u64 {
@@ -204,7 +233,7 @@ impl Hub {
     /// Drops the places of readers that have gone, so that idle sessions hold none.
     pub fn sweep(&self) {
         self.lock().watchers.retain(|_, watchers| {
-            watchers.retain(|watcher| !watcher.is_closed());
+            watchers.retain(|watcher| !watcher.frames.is_closed());
             !watchers.is_empty()
         });
     }
@@ -262,6 +291,27 @@ mod tests {
         assert_eq!(got, BEHIND);
         assert!(matches!(watch.frames.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
         assert!(hub.lock().watchers.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_reader_of_long_frames_is_let_go_sooner_and_one_that_reads_never() {
+        let hub = Hub::default();
+        let (mut slow, mut quick) = (hub.watch(&key("a")), hub.watch(&key("a")));
+        for _ in 0..20 {
+            let text = "x".repeat(BEHIND_BYTES / 4);
+            hub.publish(&key("a"), FrameKind::Delta { turn_id: TurnId::new("t"), text });
+            assert!(quick.recv().await.is_some());
+        }
+        let mut got = 0;
+        while slow.recv().await.is_some() {
+            got += 1;
+        }
+        assert_eq!(got, 4);
+        hub.publish(
+            &key("a"),
+            FrameKind::Delta { turn_id: TurnId::new("t"), text: "x".repeat(2 * BEHIND_BYTES) },
+        );
+        assert!(quick.recv().await.is_some(), "one long frame alone is not too far behind");
     }
 
     #[test]

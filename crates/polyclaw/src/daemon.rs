@@ -23,6 +23,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// How long answers on the wire get to end once nothing runs any more.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+const MANY_FILES: u64 = 32 * 1024;
 /// Sent with a write beyond the size a file may have.
 const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
 
@@ -35,12 +36,24 @@ where
     home.create()?;
     let config = overrides.apply(home.read_config()?)?;
     log::start(&config.observability, overrides.quiet);
+    raise_open_files();
     let instance = Arc::new(Instance::open(home.clone(), config, overrides)?);
     let listener = bind(&instance.config.gateway)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(serve(&instance, listener, began, ready));
     runtime.shutdown_timeout(Duration::from_millis(500));
     outcome
+}
+
+/// The usual limit of 1,024 descriptors is less than a busy gateway has connections, and is there for programs of
+/// another age. What it can not be raised to is lived with.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(MANY_FILES, |most| most.min(MANY_FILES));
+    if limit.current.is_some_and(|now| now < wanted) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum });
+    }
 }
 
 /// Where clients on this machine reach an instance with this config.

@@ -13,6 +13,7 @@ mod observe;
 mod openai;
 mod page;
 mod paging;
+mod patience;
 mod router;
 mod serve;
 mod sse;

@@ -1,7 +1,9 @@
 //! The accept loop: no delay on small writes, no patience for slow headers, a clean end.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::{Extension, Router};
@@ -9,15 +11,23 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::patience::Patient;
 
 /// A client that has not sent its headers by then is let go.
 const HEADER_LIMIT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 64 * 1024;
 /// Calls that wait for an answer may end in peace for this long.
 const GRACE: Duration = Duration::from_secs(30);
+/// A client that takes nothing of what it is sent for this long is let go.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
+/// Connections at once. Those beyond wait to be accepted; none of a stranger lives long.
+const MOST: usize = 8192;
 /// How often the log says that nothing can be accepted.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
+
+type Accepted = std::io::Result<(TcpStream, SocketAddr)>;
 
 /// Tells streams, which never end by themselves, that the server goes down.
 #[derive(Clone)]
@@ -42,10 +52,17 @@ pub async fn serve(
     let router = router.layer(Extension(closing.clone()));
     let mut shutdown = pin!(shutdown);
     let mut trouble = Trouble::default();
+    let room = Arc::new(Semaphore::new(MOST));
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(tokio::spawn(talk(stream, router.clone(), closing.clone()))),
+            (accepted, place) = accept(&listener, &room) => match accepted {
+                Ok((stream, _)) => {
+                    let talk = talk(stream, router.clone(), closing.clone());
+                    tokio::spawn(async move {
+                        talk.await;
+                        drop(place);
+                    });
+                }
                 Err(error) => trouble.pause(&error).await,
             },
             () = &mut shutdown => break,
@@ -60,6 +77,13 @@ pub async fn serve(
     Ok(())
 }
 
+/// The next connection, once there is a place for it.
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (Accepted, Option<OwnedSemaphorePermit>) {
+    // It is never closed, so there is a place in the end.
+    let place = Arc::clone(room).acquire_owned().await.ok();
+    (listener.accept().await, place)
+}
+
 async fn talk(stream: TcpStream, router: Router, mut closing: Closing) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection ended at once");
@@ -68,7 +92,7 @@ async fn talk(stream: TcpStream, router: Router, mut closing: Closing) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_LIMIT)
         .max_buf_size(MAX_HEADERS)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(Patient::new(stream, WRITE_LIMIT)), TowerToHyperService::new(router))
         .with_upgrades();
     let mut connection = pin!(connection);
     let ended = tokio::select! {

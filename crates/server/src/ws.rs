@@ -26,7 +26,7 @@ use subscription::Subscriptions;
 
 const MAX_FRAME: usize = 1024 * 1024;
 /// Events on their way to one socket; more than that waits in its subscriptions.
-const QUEUE: usize = 256;
+const QUEUE: usize = 16;
 const PING: Duration = Duration::from_secs(20);
 /// A peer that answers no ping for this long is gone.
 const IDLE: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ async fn run(app: AppState, mut socket: WebSocket, closing: Option<Closing>) {
                     Some(Err(error)) => return tracing::debug!(%error, "a socket broke"),
                 }
             }
-            Some(event) = queue.recv() => event,
+            Some(event) = queue.recv() => event.message(),
             _ = ping.tick() => {
                 if heard.elapsed() > IDLE {
                     break close_code::AWAY;

@@ -7,4 +7,7 @@ mod daemon;
 mod descriptors;
 mod disk;
 mod fork;
+mod fuzz;
 mod postgres;
+mod provider;
+mod readers;

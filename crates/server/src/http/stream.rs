@@ -1,5 +1,6 @@
 //! Live frames of a session as server-sent events: `GET /sessions/{key}/stream`.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -102,14 +103,11 @@ pub async fn frames(
     let (missed, watch) = open(&app, &key, &from);
     let hello = json!({ "type": "event", "session_key": key, "event": "stream.opened",
         "epoch": app.epoch, "seq": app.engine.hub.seq() });
-    let mut first = vec![sse::data(&hello)];
-    match missed {
-        Some(frames) => first.extend(frames.iter().map(|frame| write(&app.epoch, frame))),
-        None => first.push(sse::data(&notice(&key, "replay.gap", GAP))),
-    }
-    first.reverse();
+    let gap = missed.is_none().then(|| sse::data(&notice(&key, "replay.gap", GAP)));
+    let first = std::iter::once(sse::data(&hello)).chain(gap).collect();
     let closing = closing.map(|Extension(closing)| closing);
-    let reader = Reader { app, key, first, watch: Some(watch), closing };
+    let missed = missed.unwrap_or_default().into();
+    let reader = Reader { app, key, first, missed, watch: Some(watch), closing };
     Ok(sse::response(stream::unfold(reader, |mut reader| async move {
         let bytes = reader.next().await?;
         Some((bytes, reader))
@@ -123,8 +121,9 @@ fn write(epoch: &str, frame: &Frame) -> Bytes {
 struct Reader {
     app: AppState,
     key: SessionKey,
-    /// What comes before live frames, last first.
-    first: Vec<Bytes>,
+    first: VecDeque<Bytes>,
+    /// Frames kept from before; written one by one, because a copy for each reader could be large.
+    missed: VecDeque<Arc<Frame>>,
     /// Gone once the reader was told that it is behind.
     watch: Option<Watch>,
     closing: Option<Closing>,
@@ -132,8 +131,11 @@ struct Reader {
 
 impl Reader {
     async fn next(&mut self) -> Option<Bytes> {
-        if let Some(bytes) = self.first.pop() {
+        if let Some(bytes) = self.first.pop_front() {
             return Some(bytes);
+        }
+        if let Some(frame) = self.missed.pop_front() {
+            return Some(write(&self.app.epoch, &frame));
         }
         let watch = self.watch.as_mut()?;
         let closing = async {

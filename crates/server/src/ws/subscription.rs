@@ -18,14 +18,29 @@ use crate::ws::frame;
 
 pub const MAX: usize = 256;
 
+/// What a subscription has for its socket. Written when it is sent: a copy for each socket could be large.
+pub enum Event {
+    Frame(Arc<Frame>),
+    Notice(Value),
+}
+
+impl Event {
+    pub fn message(&self) -> Message {
+        match self {
+            Self::Frame(kept) => frame::text(&Shown::of(kept)),
+            Self::Notice(notice) => frame::text(notice),
+        }
+    }
+}
+
 pub struct Subscriptions {
     app: AppState,
-    events: mpsc::Sender<Message>,
+    events: mpsc::Sender<Event>,
     tasks: HashMap<SessionKey, JoinHandle<()>>,
 }
 
 impl Subscriptions {
-    pub fn new(app: AppState, events: mpsc::Sender<Message>) -> Self {
+    pub fn new(app: AppState, events: mpsc::Sender<Event>) -> Self {
         Self { app, events, tasks: HashMap::new() }
     }
 
@@ -58,22 +73,22 @@ async fn forward(
     key: SessionKey,
     missed: Option<Vec<Arc<Frame>>>,
     mut watch: Watch,
-    events: mpsc::Sender<Message>,
+    events: mpsc::Sender<Event>,
 ) {
     let missed = missed.map_or_else(
-        || vec![frame::text(&notice(&key, "replay.gap", GAP))],
-        |frames| frames.iter().map(|kept| frame::text(&Shown::of(kept))).collect(),
+        || vec![Event::Notice(notice(&key, "replay.gap", GAP))],
+        |frames| frames.into_iter().map(Event::Frame).collect(),
     );
-    for message in missed {
-        if events.send(message).await.is_err() {
+    for event in missed {
+        if events.send(event).await.is_err() {
             return;
         }
     }
     while let Some(live) = watch.recv().await {
-        if events.send(frame::text(&Shown::of(&live))).await.is_err() {
+        if events.send(Event::Frame(live)).await.is_err() {
             return;
         }
     }
     tracing::info!(session.key = %key, "a socket fell too far behind");
-    let _ = events.send(frame::text(&notice(&key, "reader.behind", BEHIND))).await;
+    let _ = events.send(Event::Notice(notice(&key, "reader.behind", BEHIND))).await;
 }

@@ -1,0 +1,138 @@
+//! What strangers write, changed at random: no panic, no fault inside, no memory without bound. `make fuzz` runs
+//! more; `POLYCLAW_SEED` repeats one case.
+
+use std::io::Read;
+use std::net::TcpStream;
+
+use polyclaw_domain::config;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_testkit::fuzz;
+use polyclaw_testkit::model_server::{ModelServer, Script};
+
+use crate::daemon::{Daemon, TOKEN, config};
+use crate::readers::{memory, metric, socket, text_frame};
+
+#[test]
+fn session_keys() {
+    let corpus =
+        ["agent:main:main", "agent:main:web:dm:x", "agent:a-b:webhook:chat:group:%3A%25", "cron:7", "a:b.c"];
+    fuzz::each("session keys", &corpus, 20_000, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        if let Ok(key) = SessionKey::parse(&text) {
+            assert_eq!(SessionKey::parse(key.as_str()).as_ref(), Ok(&key), "what is written is read back");
+        }
+    });
+}
+
+#[test]
+fn configs() {
+    let corpus = [
+        "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodels = [\"m\"]\n",
+        "[agents.defaults]\nmodel = \"lab/m\"\n[[agents.list]]\nid = \"ops\"\n",
+        "[gateway]\nport = 18801\nbind = \"127.0.0.1\"\n[turns]\nlease_seconds = 2\n",
+        "[channels.webhook.chat]\nsecret = \"env:SECRET\"\nreply_url = \"http://127.0.0.1/x\"\n",
+    ];
+    fuzz::each("configs", &corpus, 4_000, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let look_up = |_: config::Source<'_>| Ok("value".to_owned());
+        if let Err(errors) = config::load(&text, "config.toml", &look_up) {
+            assert!(!errors.to_string().is_empty(), "a refusal says why");
+        }
+    });
+}
+
+/// That a daemon is none the worse for what it was sent.
+async fn assert_unharmed(daemon: &mut Daemon, before: i64) {
+    daemon.assert_alive();
+    let reply = daemon.say("after", "after", 30).await.unwrap();
+    assert_eq!(reply.reply(), "echo: after", "{reply:?}");
+    let log = daemon.log();
+    assert!(!log.contains("panicked"), "{log}");
+    let grown = memory(daemon, "VmRSS") - before;
+    assert!(grown < 60_000, "{grown} kB more");
+}
+
+/// Waits until everything sent so far was read, or the socket was ended for it.
+fn until_read(stream: &mut TcpStream) {
+    let last = br#"{"type":"req","id":"the last","method":"none"}"#;
+    let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
+    if text_frame(stream, last).is_ok() {
+        while let Ok(count @ 1..) = stream.read(&mut piece) {
+            heard.extend_from_slice(&piece[..count]);
+            if String::from_utf8_lossy(&heard).contains("the last") {
+                return;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn frames() {
+    let corpus = [
+        r#"{"type":"req","id":1,"method":"subscribe","params":{"session_key":"agent:main:web:dm:x","after":0}}"#,
+        r#"{"type":"req","id":"a","method":"send","params":{"session_key":"agent:main:web:dm:x","text":"hi"}}"#,
+        r#"{"type":"req","id":null,"method":"command","params":{"session_key":"agent:main:main","text":"/help"}}"#,
+        r#"{"type":"req","id":[],"method":"approve","params":{"approval_id":"x","decision":"approve"}}"#,
+    ];
+    let model = ModelServer::start();
+    let mut daemon = Daemon::start(&config(&model, "")).await;
+    let before = memory(&daemon, "VmRSS");
+    for chunk in fuzz::cases(&corpus, 600).chunks(30) {
+        let mut stream = socket(&daemon);
+        for (seed, bytes) in chunk {
+            // What is not UTF-8 ends the socket, as it should: most are, so that something is read.
+            let text = String::from_utf8_lossy(bytes);
+            let sent = if seed % 30 == 29 { bytes } else { text.as_bytes() };
+            // The socket may have been ended by the frame before.
+            let _ = text_frame(&mut stream, sent);
+        }
+        until_read(&mut stream);
+    }
+    let accepted = metric(&daemon, "polyclaw_messages_accepted_total").await;
+    assert!(accepted > 5, "hardly a frame was read: {accepted}");
+    assert_unharmed(&mut daemon, before).await;
+}
+
+#[tokio::test]
+async fn imported_conversations() {
+    let corpus = [
+        r#"{"model":"main","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}"#,
+        r#"{"model":"main","messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"x"}]}"#,
+        r#"{"model":"main","input":[{"role":"user","content":[{"type":"input_text","text":"a"}]}],"previous_response_id":"x"}"#,
+    ];
+    let model = ModelServer::start();
+    let mut daemon = Daemon::start(&config(&model, "")).await;
+    let before = memory(&daemon, "VmRSS");
+    for (seed, bytes) in fuzz::cases(&corpus, 400) {
+        let path = if seed % 4 == 0 { "responses" } else { "chat/completions" };
+        let asked = daemon.client.post(format!("{}/v1/{path}", daemon.url)).bearer_auth(TOKEN);
+        let answer =
+            asked.header("content-type", "application/json").body(bytes.clone()).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let shown = String::from_utf8_lossy(&bytes);
+        assert_ne!(status, 500, "{}={seed} repeats it: {shown}", fuzz::SEED);
+    }
+    assert_unharmed(&mut daemon, before).await;
+}
+
+#[tokio::test]
+async fn streams_of_providers() {
+    let corpus = [
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"},\"finish_reason\":null}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"list_dir\",\"arguments\":\"{\"}}]}}]}\n\n",
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\ndata: [DONE]\n\n",
+        "event: error\ndata: {\"error\":{\"message\":\"overloaded\",\"type\":\"x\"}}\n\n",
+    ];
+    let model = ModelServer::start();
+    let mut daemon = Daemon::start(&config(&model, "[turns]\nstall_seconds = 2\nmax_rounds = 2")).await;
+    let before = memory(&daemon, "VmRSS");
+    for (seed, bytes) in fuzz::cases(&corpus, 150) {
+        model.push(Script::new().raw(String::from_utf8_lossy(&bytes)));
+        let said = daemon.say(&format!("s{seed}"), "go", 30).await.unwrap();
+        let state = said.body["reply"]["state"].as_str().unwrap_or_default();
+        let ended = ["done", "failed"].contains(&state);
+        let code = &said.body["reply"]["error_code"];
+        assert!(ended && code != "internal", "{}={seed} repeats it: {said:?}", fuzz::SEED);
+    }
+    assert_unharmed(&mut daemon, before).await;
+}

@@ -1,0 +1,123 @@
+//! A small mutation fuzzer: a case is a seed, so a case that fails can be seen again with `POLYCLAW_SEED`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use fastrand::Rng;
+
+/// How many cases to run instead of the usual number.
+pub const CASES: &str = "POLYCLAW_FUZZ_CASES";
+/// The one case to run.
+pub const SEED: &str = "POLYCLAW_SEED";
+
+/// No case is longer: what is unbounded is not found by size.
+const LONGEST: usize = 64 * 1024;
+
+/// Bytes that mean something to somebody.
+const WORDS: &[&str] = &[
+    "\0",
+    "\"",
+    "\\",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "\n",
+    "\r\n\r\n",
+    "%",
+    "%00",
+    "../",
+    "$",
+    "null",
+    "true",
+    "-1",
+    "1e999",
+    "18446744073709551616",
+    "\u{feff}",
+    "\u{202e}",
+    "é",
+    "\u{1f980}",
+    "data: ",
+    "[DONE]",
+    "[[",
+    "'''",
+    "#",
+];
+
+/// The seeds to run: one that was asked for, or as many as usual.
+fn seeds(usual: u64) -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    number(SEED).map_or_else(|| (0..number(CASES).unwrap_or(usual)).collect(), |seed| vec![seed])
+}
+
+/// The cases of a target, each with its seed.
+pub fn cases(corpus: &[&str], usual: u64) -> Vec<(u64, Vec<u8>)> {
+    seeds(usual).into_iter().map(|seed| (seed, case(corpus, seed))).collect()
+}
+
+/// Runs a check on each case and says which one broke it.
+pub fn each(target: &str, corpus: &[&str], usual: u64, check: impl Fn(&[u8])) {
+    for (seed, bytes) in cases(corpus, usual) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&bytes))) {
+            eprintln!("{target}: {SEED}={seed} repeats it: {:?}", String::from_utf8_lossy(&bytes));
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// One entry of the corpus, changed a few times.
+pub fn case(corpus: &[&str], seed: u64) -> Vec<u8> {
+    let mut rng = Rng::with_seed(seed);
+    let mut bytes = rng.choice(corpus).map_or_else(Vec::new, |text| text.as_bytes().to_vec());
+    for _ in 0..rng.usize(0..8) {
+        change(&mut bytes, corpus, &mut rng);
+    }
+    bytes.truncate(LONGEST);
+    bytes
+}
+
+fn change(bytes: &mut Vec<u8>, corpus: &[&str], rng: &mut Rng) {
+    let (from, to) = (rng.usize(..=bytes.len()), rng.usize(..=bytes.len()));
+    let (from, to) = (from.min(to), from.max(to));
+    match rng.u8(0..6) {
+        0 if from < bytes.len() => bytes[from] ^= 1 << rng.u8(0..8),
+        1 => drop(bytes.drain(from..to.min(from + 16))),
+        2 => {
+            let word = rng.choice(WORDS).map_or(&b""[..], |word| word.as_bytes());
+            bytes.splice(from..from, word.iter().copied());
+        }
+        3 => {
+            let part = bytes[from..to].to_vec();
+            let times = rng.usize(1..=if part.len() < 8 { 200 } else { 3 });
+            bytes.splice(to..to, part.repeat(times));
+        }
+        4 => {
+            let other = rng.choice(corpus).map_or(&b""[..], |text| text.as_bytes());
+            let cut = rng.usize(..=other.len());
+            bytes.splice(from.., other[cut..].iter().copied());
+        }
+        _ => bytes.truncate(to),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_case_and_seeds_differ() {
+        let corpus = ["agent:main:web:dm:x", "{\"a\": [1, 2]}"];
+        let made: Vec<Vec<u8>> = (0..200).map(|seed| case(&corpus, seed)).collect();
+        assert!((0..200).all(|seed| made[seed] == case(&corpus, seed as u64)));
+        let different: std::collections::HashSet<_> = made.iter().collect();
+        assert!(different.len() > 120, "{}", different.len());
+        assert!(made.iter().all(|bytes| bytes.len() <= LONGEST));
+    }
+
+    #[test]
+    fn a_case_that_breaks_its_check_is_told() {
+        let broken = catch_unwind(|| each("demo", &["ab"], 50, |bytes| assert!(bytes.len() < 3)));
+        assert!(broken.is_err());
+    }
+}
