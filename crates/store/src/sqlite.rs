@@ -1,7 +1,9 @@
-//! SQLite: one writer thread that commits what has gathered as a group, and readers that never wait for it.
+//! SQLite: one connection that writes, and readers that never wait for it. Whoever finds the writer free writes
+//! at once; whoever does not is committed in a group by the writer's thread.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
 use std::thread;
 
 use rusqlite::config::DbConfig;
@@ -20,7 +22,8 @@ const READERS: usize = 2;
 
 pub(crate) struct Sqlite {
     path: PathBuf,
-    writer: mpsc::Sender<Box<dyn Work>>,
+    writer: Arc<Writer>,
+    queue: mpsc::Sender<Box<dyn Work>>,
     readers: mpsc::Sender<Query>,
 }
 
@@ -57,30 +60,37 @@ impl Sqlite {
         let connection = Connection::open(path)?;
         configure(&connection)?;
         migrate::sqlite(&connection, Some(path))?;
-        let (writer, work) = mpsc::channel();
-        let written = checkpoint::start(path)?;
-        spawn("store-writer", move || write_groups(&connection, &work, &written))?;
-        let (readers, queue) = mpsc::channel();
-        let queue = Arc::new(Mutex::new(queue));
+        let (written, told) = mpsc::sync_channel(1);
+        let writer = Arc::new(Writer { connection: Mutex::new(connection), waiting: 0.into(), written });
+        checkpoint::start(path, Arc::downgrade(&writer), told)?;
+        let (queue, work) = mpsc::channel();
+        let groups = Arc::clone(&writer);
+        spawn("store-writer", move || write_groups(&groups, &work))?;
+        let (readers, queries) = mpsc::channel();
+        let queries = Arc::new(Mutex::new(queries));
         for _ in 0..READERS {
             let connection = open_reader(path)?;
-            let queue = Arc::clone(&queue);
-            spawn("store-reader", move || read_queue(&connection, &queue))?;
+            let queries = Arc::clone(&queries);
+            spawn("store-reader", move || read_queue(&connection, &queries))?;
         }
-        Ok(Self { path: path.to_owned(), writer, readers })
+        Ok(Self { path: path.to_owned(), writer, queue, readers })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub async fn write<T, F>(&self, body: F) -> Result<T>
+    pub async fn write<T, F>(&self, mut body: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
+        if let Some(answer) = self.writer.write_now(&mut body) {
+            return answer;
+        }
         let (caller, answer) = oneshot::channel();
-        self.writer.send(Box::new(Call { body, value: None, caller })).map_err(|_| Error::Closed)?;
+        self.writer.waiting.fetch_add(1, Ordering::SeqCst);
+        self.queue.send(Box::new(Call { body, value: None, caller })).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
@@ -103,39 +113,82 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
     thread.map(drop).map_err(|e| Error::Other(format!("no thread for {name}: {e}")))
 }
 
-fn write_groups(
-    connection: &Connection,
-    work: &mpsc::Receiver<Box<dyn Work>>,
-    written: &mpsc::SyncSender<()>,
-) {
-    let mut next = None;
-    while let Some(first) = next.take().or_else(|| work.recv().ok()) {
+/// The one connection that writes.
+struct Writer {
+    connection: Mutex<Connection>,
+    /// Transactions in the queue: while there are any, nobody goes first.
+    waiting: AtomicUsize,
+    /// Told after each commit; full means that it has been told already.
+    written: mpsc::SyncSender<()>,
+}
+
+impl Writer {
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes on the caller's thread if nobody else is writing or waits to: handing a small transaction to another
+    /// thread and its answer back takes longer than the transaction. A commit does not wait for the disk.
+    fn write_now<T>(&self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Option<Result<T>> {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        let connection = match self.connection.try_lock() {
+            Ok(connection) => connection,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let answer = write_alone(&connection, body);
+        let _ = self.written.try_send(());
+        Some(answer)
+    }
+
+    /// Runs `body` while nobody writes.
+    fn hold(&self, body: impl FnOnce()) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let connection = self.lock();
+        body();
+        drop(connection);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn write_groups(writer: &Writer, work: &mpsc::Receiver<Box<dyn Work>>) {
+    while let Ok(first) = work.recv() {
+        let connection = writer.lock();
         let mut group = vec![first];
         while group.len() < GROUP
             && let Ok(more) = work.try_recv()
         {
             group.push(more);
         }
-        commit_group(connection, group);
-        // Full means that it has been told already.
-        let _ = written.try_send(());
-        next = work.try_recv().ok();
+        let count = group.len();
+        commit_group(&connection, group);
+        writer.waiting.fetch_sub(count, Ordering::SeqCst);
+        drop(connection);
+        let _ = writer.written.try_send(());
     }
 }
 
-fn commit_group(connection: &Connection, mut group: Vec<Box<dyn Work>>) {
+/// One transaction that is nobody else's.
+fn write_alone<T>(connection: &Connection, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+    run_sql(connection, "BEGIN IMMEDIATE")?;
+    let value = Tx::sqlite(connection).run(body);
+    let ended = match &value {
+        Ok(_) => run_sql(connection, "COMMIT"),
+        Err(_) => Ok(()),
+    };
+    if !connection.is_autocommit() {
+        let _ = run_sql(connection, "ROLLBACK");
+    }
+    ended.and(value)
+}
+
+fn commit_group(connection: &Connection, group: Vec<Box<dyn Work>>) {
     if let Err(error) = run_sql(connection, "BEGIN IMMEDIATE") {
         return answer_all(group, &Err(error));
     }
     let mut done: Vec<Box<dyn Work>> = Vec::with_capacity(group.len());
-    if let [alone] = group.as_mut_slice() {
-        // Nobody else is in the transaction: it needs no savepoint to fail by itself.
-        if let Err(error) = alone.run(connection) {
-            let _ = connection.is_autocommit() || run_sql(connection, "ROLLBACK").is_ok();
-            return answer_all(group, &Err(error));
-        }
-        done = std::mem::take(&mut group);
-    }
     let mut waiting = group.into_iter();
     while let Some(mut work) = waiting.next() {
         match run_one(connection, &mut *work) {
@@ -244,11 +297,7 @@ impl Inline {
     }
 
     pub fn write<T>(&self, mut body: impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
-        let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        run_sql(&connection, "BEGIN IMMEDIATE")?;
-        let value = Tx::sqlite(&connection).run(&mut body);
-        run_sql(&connection, if value.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
-        value
+        write_alone(&self.0.lock().unwrap_or_else(PoisonError::into_inner), &mut body)
     }
 }
 

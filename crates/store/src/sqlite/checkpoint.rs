@@ -2,12 +2,12 @@
 //! the disk.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Weak, mpsc};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{plan_once, spawn};
+use super::{Writer, plan_once, spawn};
 use crate::error::Result;
 
 /// The log may gather for so long before it is looked at.
@@ -21,32 +21,33 @@ const WORTH: i64 = 1_000;
 const TOO_MANY: i64 = 16_000;
 
 /// Starts the thread. It is told after each commit; it ends when nobody is left to tell it.
-pub(super) fn start(path: &Path) -> Result<mpsc::SyncSender<()>> {
+pub(super) fn start(path: &Path, writer: Weak<Writer>, told: mpsc::Receiver<()>) -> Result<()> {
     let connection = Connection::open(path)?;
     plan_once(&connection)?;
     connection.execute_batch(
         "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 5000;",
     )?;
-    let (tell, told) = mpsc::sync_channel(1);
     spawn("store-checkpoint", move || {
         while told.recv().is_ok() {
             std::thread::sleep(PAUSE);
-            if let Err(error) = checkpoint(&connection) {
+            let Some(writer) = writer.upgrade() else { return };
+            if let Err(error) = checkpoint(&connection, &writer) {
                 tracing::warn!(%error, "the database's log could not be moved into it, trying again later");
             }
         }
-    })?;
-    Ok(tell)
+    })
 }
 
-fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+fn checkpoint(connection: &Connection, writer: &Writer) -> rusqlite::Result<()> {
     let (log, moved) = run(connection, "PRAGMA wal_checkpoint(NOOP)")?;
-    if log >= TOO_MANY {
-        run(connection, "PRAGMA wal_checkpoint(RESTART)")?;
-    } else if log - moved >= WORTH {
+    if log - moved >= WORTH {
         run(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
     }
-    Ok(())
+    let mut restarted = Ok(());
+    if log >= TOO_MANY {
+        writer.hold(|| restarted = run(connection, "PRAGMA wal_checkpoint(RESTART)").map(drop));
+    }
+    restarted
 }
 
 /// How many pages the log has, and how many of them are in the database.
@@ -56,6 +57,8 @@ fn run(connection: &Connection, sql: &str) -> rusqlite::Result<(i64, i64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     #[test]
@@ -63,13 +66,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let connection = Connection::open(dir.path().join("x.db")).unwrap();
         connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;").unwrap();
+        let idle = Mutex::new(Connection::open(dir.path().join("x.db")).unwrap());
+        let writer = Writer { connection: idle, waiting: 0.into(), written: mpsc::sync_channel(1).0 };
         connection.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (zeroblob(8000));").unwrap();
-        checkpoint(&connection).unwrap();
+        checkpoint(&connection, &writer).unwrap();
         let (log, moved) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
         assert!(log > 0 && moved == 0, "{log} {moved}");
         connection.execute_batch("INSERT INTO t VALUES (zeroblob(8000000));").unwrap();
-        checkpoint(&connection).unwrap();
+        checkpoint(&connection, &writer).unwrap();
         let (log, moved) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
         assert!(log >= WORTH && moved == log, "{log} {moved}");
+        connection.execute_batch("INSERT INTO t VALUES (zeroblob(80000000));").unwrap();
+        checkpoint(&connection, &writer).unwrap();
+        connection.execute_batch("INSERT INTO t VALUES (1);").unwrap();
+        let (log, _) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();
+        assert!(log < WORTH, "the log starts from its beginning again: {log}");
     }
 }

@@ -49,12 +49,13 @@ async fn as_one_group<T: Send + 'static>(db: &Db, group: Vec<Closure<T>>) -> Vec
     answers
 }
 
+/// On a thread of its own, which a body may keep waiting: whoever finds the writer free writes where it stands.
 fn spawn<T: Send + 'static>(
     db: &Db,
     body: impl FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
 ) -> JoinHandle<Result<T>> {
-    let db = db.clone();
-    tokio::spawn(async move { db.write(body).await })
+    let (db, runtime) = (db.clone(), tokio::runtime::Handle::current());
+    tokio::task::spawn_blocking(move || runtime.block_on(db.write(body)))
 }
 
 async fn count(db: &Db) -> Result<i64> {
