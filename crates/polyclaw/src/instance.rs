@@ -177,7 +177,7 @@ fn target(config: &Config, home: &Home) -> Target {
 }
 
 fn models(choice: &Choice, clock: &Arc<dyn Clock>) -> Result<Models, Failure> {
-    let settings = polyclaw_provider::Settings { providers: choice.providers.clone() };
+    let settings = polyclaw_provider::Settings { providers: choice.providers.clone(), embedded: None };
     Models::new(settings, Arc::clone(clock)).map_err(|error| {
         Failure::failed(error.code(), error.to_string()).hint("look at [providers] in config.toml")
     })

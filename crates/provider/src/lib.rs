@@ -7,6 +7,7 @@ mod calls;
 mod catalog;
 mod cooldown;
 pub mod detect;
+pub mod embedded;
 mod endpoint;
 mod error;
 mod fault;

@@ -4,6 +4,7 @@
 mod broken;
 mod cancel;
 mod detect;
+mod embedded;
 mod errors;
 mod fallback;
 mod fixture;
