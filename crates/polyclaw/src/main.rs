@@ -19,9 +19,11 @@ mod ids;
 mod instance;
 mod log;
 mod output;
+mod progress;
 mod settings;
 mod spawn;
 mod stream;
+mod weights;
 
 use std::process::ExitCode;
 

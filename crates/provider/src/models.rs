@@ -110,7 +110,7 @@ impl Models {
 
     async fn ask(&self, model: &ModelRef, prompt: &Prompt, sink: Sink<'_>) -> Result<Reply, Fault> {
         let mut answer = match &self.embedded {
-            Some(chat) if is_embedded(model) => chat.ask(prompt, sink).await?,
+            Some(chat) if *model == embedded::chat_model() => chat.ask(prompt, sink).await?,
             _ => self.ask_endpoint(model, prompt, sink).await?,
         };
         calls::make_ids_unique(&mut answer.calls, prompt);
@@ -153,14 +153,10 @@ impl Models {
     }
 }
 
-fn is_embedded(model: &ModelRef) -> bool {
-    model.provider == embedded::PROVIDER && model.model == embedded::CHAT
-}
-
 fn listed(chat: &Chat) -> ModelInfo {
-    let model = ModelRef { provider: embedded::PROVIDER.to_owned(), model: embedded::CHAT.to_owned() };
+    let model = embedded::chat_model();
     let status = if chat.is_there() { ModelStatus::Ready } else { ModelStatus::Unreachable };
-    ModelInfo { model, context_window: Some(embedded::CONTEXT), status }
+    ModelInfo { model, context_window: Some(embedded::CONTEXT), status, demo: true }
 }
 
 /// The last failure speaks, and names those before it.

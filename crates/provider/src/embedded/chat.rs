@@ -55,7 +55,7 @@ impl Chat {
     }
 
     /// Whether the weights are still where they were.
-    pub(crate) fn is_there(&self) -> bool {
+    pub fn is_there(&self) -> bool {
         self.file.exists()
     }
 

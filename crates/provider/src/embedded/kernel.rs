@@ -106,7 +106,6 @@ impl Kernel {
         on_fastest!(self, gate(gate, up));
     }
 
-    #[allow(dead_code, reason = "the embeddings, which come next, need it")]
     pub fn gelu(self, values: &mut [f32]) {
         on_fastest!(self, gelu(values));
     }

@@ -137,6 +137,17 @@ impl Matrix {
         Self { rows, columns, kind: Quants::Bytes, quants, scales, minima: Vec::new() }
     }
 
+    /// Signed bytes as the blocks of a file.
+    pub fn to_blocks(&self) -> Vec<u8> {
+        let (stride, per_row) = (stride(self.columns), self.columns / BLOCK);
+        let mut blocks = Vec::with_capacity(self.quants.len() / BLOCK * 34);
+        for (index, quants) in self.quants.chunks_exact(BLOCK).enumerate() {
+            blocks.extend(self.scales[index / per_row * stride + index % per_row].to_le_bytes());
+            blocks.extend_from_slice(quants);
+        }
+        blocks
+    }
+
     pub fn row(&self, index: usize) -> Row<'_> {
         let stride = stride(self.columns);
         let bytes = self.quants.len() / self.rows;

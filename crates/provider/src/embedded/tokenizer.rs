@@ -26,7 +26,7 @@ pub(super) struct Tokenizer {
     /// Two neighbours, how early their merge was learned, and what they become.
     merges: HashMap<(Token, Token), (u32, Token)>,
     specials: HashMap<String, Token>,
-    letters: pieces::Letters,
+    cutter: pieces::Cutter,
 }
 
 impl Tokenizer {
@@ -47,7 +47,6 @@ impl Tokenizer {
     }
 
     fn new(words: &[String], kinds: &[f64], merges: &[String]) -> Result<Self, Damaged> {
-        let letters = pieces::Letters::new();
         let alphabet = Alphabet::new();
         let mut texts = Vec::with_capacity(words.len());
         let mut specials = HashMap::new();
@@ -76,7 +75,7 @@ impl Tokenizer {
             };
             joined.entry(pair).or_insert((rank, whole));
         }
-        Ok(Self { texts, bytes, merges: joined, specials, letters })
+        Ok(Self { texts, bytes, merges: joined, specials, cutter: pieces::Cutter::new() })
     }
 
     pub fn len(&self) -> usize {
@@ -99,7 +98,7 @@ impl Tokenizer {
 
     pub fn encode(&self, text: &str) -> Vec<Token> {
         let mut tokens = Vec::with_capacity(text.len() / 3);
-        for piece in self.letters.pieces(text) {
+        for piece in self.cutter.pieces(text) {
             self.join(piece.as_bytes(), &mut tokens);
         }
         tokens

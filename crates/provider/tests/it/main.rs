@@ -5,6 +5,7 @@ mod broken;
 mod cancel;
 mod detect;
 mod embedded;
+mod embeddings;
 mod errors;
 mod fallback;
 mod fixture;

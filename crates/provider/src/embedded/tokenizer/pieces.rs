@@ -1,8 +1,11 @@
 //! Where text is cut before bytes are joined: single digits; then words with the space before them, signs with the
 //! space before them, the endings of English, and white space.
 
-/// Which characters are letters (the Unicode category L), as sorted ranges.
-pub(super) struct Letters(Vec<(char, char)>);
+use super::super::unicode::Characters;
+
+pub(super) struct Cutter {
+    letters: Characters,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -11,20 +14,15 @@ enum Class {
     Sign,
 }
 
-impl Letters {
+impl Cutter {
     pub fn new() -> Self {
-        let class = regex_syntax::parse(r"\p{L}").map(regex_syntax::hir::Hir::into_kind);
-        let Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) = class else {
-            return Self(Vec::new());
-        };
-        Self(class.ranges().iter().map(|range| (range.start(), range.end())).collect())
+        Self { letters: Characters::of(r"\p{L}") }
     }
 
     fn class(&self, c: char) -> Class {
-        let at = self.0.partition_point(|(_, last)| *last < c);
-        match self.0.get(at) {
-            Some((first, _)) if *first <= c => Class::Letter,
-            _ if c.is_whitespace() => Class::Space,
+        match c {
+            c if self.letters.contains(c) => Class::Letter,
+            c if c.is_whitespace() => Class::Space,
             _ => Class::Sign,
         }
     }
@@ -79,7 +77,7 @@ mod tests {
 
     #[test]
     fn text_is_cut_as_the_model_was_trained() {
-        let letters = Letters::new();
+        let cutter = Cutter::new();
         for (text, pieces) in [
             ("Hello world", vec!["Hello", " world"]),
             ("a  b", vec!["a", " ", " b"]),
@@ -92,7 +90,7 @@ mod tests {
             ("日本 語。", vec!["日本", " 語", "。"]),
             ("", vec![]),
         ] {
-            assert_eq!(letters.pieces(text), pieces, "{text:?}");
+            assert_eq!(cutter.pieces(text), pieces, "{text:?}");
         }
     }
 }
