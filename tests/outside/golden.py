@@ -91,6 +91,15 @@ def surprise(url, tokens, most):
     return total / (count - 1)
 
 
+def speed(url):
+    """Tokens a second of a long prompt and of an answer, as the server itself reports them; one thread."""
+    ask = lambda prompt, most: post(url, "/completion", {
+        "prompt": prompt, "n_predict": most, "cache_prompt": False, "temperature": 0.0, "ignore_eos": True})["timings"]
+    long = ask(PROSE * 2, 1)
+    answer = ask("Tell me a long story about a ship and its crew.", 128)
+    return {"prompt": round(long["prompt_per_second"], 1), "answer": round(answer["predicted_per_second"], 1)}
+
+
 def write(url):
     os.makedirs(FOLDER, exist_ok=True)
     rows = [{"text": text, "tokens": tokenize(url, text)} for text in texts()]

@@ -68,7 +68,7 @@ fn pulled_weights_answer_where_nothing_else_can_and_are_called_a_demo() {
     let doctor = home.run(&["doctor"]).stdout;
     assert!(doctor.contains("degraded"), "{doctor}");
     let said = home.run(&["--json", "agent", "--message", "Hello!"]).ok();
-    assert_eq!(said["model"], "embedded/smollm2-135m", "{said}");
+    assert_eq!(said["reply"]["model"], "embedded/smollm2-135m", "{said}");
 
     assert_eq!(home.run(&["--json", "model", "remove", "all-minilm-l6-v2"]).ok()["removed"], true);
     assert_eq!(files(&home.path().join("models")), 1);

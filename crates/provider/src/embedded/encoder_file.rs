@@ -166,3 +166,6 @@ impl<R: Read + Seek> Body<R> {
         Ok(Norm { weight: self.vector(len)?, bias: self.vector(len)? })
     }
 }
+
+#[cfg(test)]
+mod tests;
