@@ -132,7 +132,10 @@ impl<R: Read + Seek> Body<R> {
             norm: self.norm(width)?,
             layers: (0..layers).map(|_| self.layer(shape)).collect::<Result<_, _>>()?,
         };
-        Ok((encoder, words))
+        match self.0.left() {
+            0 => Ok((encoder, words)),
+            left => Err(Damaged::new(format!("{left} bytes of it belong to nothing"))),
+        }
     }
 
     fn layer(&mut self, shape: Shape) -> Result<Layer, Damaged> {
