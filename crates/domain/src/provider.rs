@@ -174,6 +174,8 @@ pub struct ModelInfo {
     pub context_window: Option<u64>,
     /// `ready`, `cooling` after an error, or `unreachable`.
     pub status: ModelStatus,
+    /// For trying things out: its answers have the right shape and are often wrong.
+    pub demo: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,10 +1,12 @@
 //! Which providers there are and which model answers: what the config says, else keys in the environment,
-//! else a local server. Says plainly which it is, or exactly what to set.
+//! else a local server, else the model inside Polyclaw. Says plainly which it is, or exactly what to set.
 
 use polyclaw_domain::config::{self, Config, ProviderKind};
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_provider::detect::{self, Found, Source};
-use polyclaw_provider::{Kind, ProviderSettings};
+use polyclaw_provider::{Kind, ProviderSettings, embedded};
+
+use crate::weights::{CHAT, Shelf};
 
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -14,9 +16,15 @@ pub struct Choice {
     pub source: String,
 }
 
+/// What every place says about the embedded model.
+pub const DEMO: &str = "a demo model inside Polyclaw: its answers have the right shape and are often wrong. For real work \
+    set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY and restart, or start Ollama, llama.cpp or \
+    LM Studio on this machine";
+
 pub const NO_MODEL: &str = "No model is configured. Set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or \
     OPENROUTER_API_KEY and restart, start Ollama, llama.cpp or LM Studio on this machine, or write [providers.…] \
-    and [agents.defaults] model = \"provider/model\" in config.toml.";
+    and [agents.defaults] model = \"provider/model\" in config.toml. `polyclaw model pull smollm2-135m` fetches a small \
+    demo model (98 MB) that runs inside Polyclaw.";
 
 impl Choice {
     /// What is known without asking anybody on the network.
@@ -38,18 +46,27 @@ impl Choice {
         Self { providers, model: chosen, source }
     }
 
-    /// Asks the servers that usually run on a machine like this, when nothing else names a model.
-    pub async fn search(&mut self) -> bool {
-        let Some(found) = detect::from_servers(detect::Ports::default()).await else { return false };
-        self.source = describe(&found.source);
-        self.model = Some(found.model);
-        self.providers.push(found.provider);
-        true
+    /// Asks the servers that usually run on a machine like this, when nothing else names a model; with none the model
+    /// inside Polyclaw answers, if its weights are there.
+    pub async fn search(&mut self, shelf: &Shelf) -> bool {
+        if let Some(found) = detect::from_servers(detect::Ports::default()).await {
+            self.source = describe(&found.source);
+            self.model = Some(found.model);
+            self.providers.push(found.provider);
+        } else if shelf.has(&CHAT) {
+            self.model = Some(embedded::chat_model());
+        }
+        self.model.is_some()
+    }
+
+    pub fn is_demo(&self) -> bool {
+        self.model.as_ref().is_some_and(|model| *model == embedded::chat_model())
     }
 
     /// In a sentence: the model in use, or what to set.
     pub fn sentence(&self) -> String {
         match &self.model {
+            Some(model) if self.is_demo() => format!("{model}, {DEMO}"),
             Some(model) => format!("{model} (from {})", self.source),
             None if self.providers.is_empty() => NO_MODEL.to_owned(),
             None => self.name_a_model(),

@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, models, outbox,
-    selftest, sessions, status, up, usage,
+    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, model, models,
+    outbox, selftest, sessions, status, up, usage,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -60,6 +60,7 @@ pub enum Command {
     Agents(agents::Args),
     Sessions(sessions::Args),
     Models(models::Args),
+    Model(model::Args),
     Approvals(approvals::Args),
     Outbox(outbox::Args),
     Usage(usage::Args),
@@ -110,6 +111,7 @@ impl Command {
             Self::Agents(args) => agents::run(&args, context).await,
             Self::Sessions(args) => sessions::run(&args, context).await,
             Self::Models(args) => models::run(&args, context).await,
+            Self::Model(args) => model::run(&args, context).await,
             Self::Approvals(args) => approvals::run(&args, context).await,
             Self::Outbox(args) => outbox::run(&args, context).await,
             Self::Usage(args) => usage::run(&args, context).await,

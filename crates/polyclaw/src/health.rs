@@ -6,14 +6,16 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use polyclaw_domain::config::Config;
+use polyclaw_provider::embedded;
 use polyclaw_store::check;
 use serde_json::Value;
 
-use crate::choice::Choice;
+use crate::choice::{Choice, DEMO};
 use crate::cli::Context;
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::home::{Home, refused};
+use crate::weights::Shelf;
 
 /// Below this a database can not grow for long.
 const LOW_DISK: u64 = 500 * 1024 * 1024;
@@ -87,7 +89,7 @@ pub async fn all(context: &Context) -> Vec<Check> {
     }
     let (daemon, models) = daemon(context).await;
     checks.push(daemon);
-    checks.push(model(&config, models.as_ref()).await);
+    checks.push(model(home, &config, models.as_ref()).await);
     checks
 }
 
@@ -201,10 +203,10 @@ async fn daemon(context: &Context) -> (Check, Option<Value>) {
 }
 
 /// As the daemon sees it; without one, as it would be chosen.
-async fn model(config: &Config, models: Option<&Value>) -> Check {
+async fn model(home: &Home, config: &Config, models: Option<&Value>) -> Check {
     let mut choice = Choice::known(config, |name| std::env::var(name).ok());
     if choice.model.is_none() && models.is_none() {
-        choice.search().await;
+        choice.search(&Shelf::of(home)).await;
     }
     let in_use = models.and_then(|models| models["default_model"].as_str()).map(str::to_owned);
     let Some(chosen) = in_use.or_else(|| choice.model.as_ref().map(ToString::to_string)) else {
@@ -220,6 +222,9 @@ async fn model(config: &Config, models: Option<&Value>) -> Check {
         ),
         Some("cooling") => {
             Check::warn("model", format!("{chosen} failed just now"), "`polyclaw events` says why")
+        }
+        _ if chosen == embedded::chat_model().to_string() => {
+            Check::warn("model", format!("{chosen}: degraded, a demo model"), &format!("this is {DEMO}"))
         }
         _ => Check::ok("model", chosen),
     }

@@ -54,6 +54,11 @@ impl Home {
         self.memory().join("sessions.db")
     }
 
+    /// The weights of embedded models.
+    pub fn models(&self) -> PathBuf {
+        self.0.join("models")
+    }
+
     pub fn chat_history(&self) -> PathBuf {
         self.0.join("chat_history")
     }

@@ -11,6 +11,7 @@ use polyclaw_domain::fault::Faults;
 use polyclaw_domain::port::Clock;
 use polyclaw_engine::{Engine, Ports};
 use polyclaw_provider::Models;
+use polyclaw_provider::embedded::Chat;
 use polyclaw_server::Logins;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Target};
@@ -24,6 +25,7 @@ use crate::faults::{self, Armed, Calm};
 use crate::home::{Home, Lock};
 use crate::ids::SortableIds;
 use crate::settings;
+use crate::weights::{CHAT, Shelf};
 
 /// Connections to PostgreSQL, for one node.
 const CONNECTIONS: usize = 8;
@@ -46,6 +48,8 @@ pub struct Instance {
     pub logins: Logins,
     choice: Mutex<Choice>,
     models: Arc<Current<Models>>,
+    /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
+    chat: Arc<Chat>,
     tools: Arc<Current<Builtin>>,
     clock: Arc<dyn Clock>,
     overrides: Overrides,
@@ -58,9 +62,11 @@ impl Instance {
         let lock = home.lock()?;
         let token = home.ensure_token()?;
         let choice = Choice::known(&config, |name| std::env::var(name).ok());
+        let chat = Arc::new(Chat::new(Shelf::of(&home).path(&CHAT)));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (db, clients) =
-            open_beside(&target(&config, &home), || Ok((models(&choice, &clock)?, channels(&config)?)));
+        let (db, clients) = open_beside(&target(&config, &home), || {
+            Ok((models(&choice, &chat, &clock)?, channels(&config)?))
+        });
         let (models, channels) = clients?;
         let models = Arc::new(Current::new(models));
         let tools = Arc::new(Current::new(toolbox(&config)));
@@ -76,7 +82,20 @@ impl Instance {
         let engine = Engine::new(ports, settings::engine(&config, &choice, &home), &home.node()?);
         let choice = Mutex::new(choice);
         let logins = Logins::default();
-        Ok(Self { home, config, token, engine, logins, choice, models, tools, clock, overrides, _lock: lock })
+        Ok(Self {
+            home,
+            config,
+            token,
+            engine,
+            logins,
+            choice,
+            models,
+            chat,
+            tools,
+            clock,
+            overrides,
+            _lock: lock,
+        })
     }
 
     pub fn choice(&self) -> Choice {
@@ -120,7 +139,7 @@ impl Instance {
             tracing::warn!("[channels] takes effect at the next start");
         }
         let mut choice = Choice::known(&config, |name| std::env::var(name).ok());
-        self.models.replace(models(&choice, &self.clock)?);
+        self.models.replace(models(&choice, &self.chat, &self.clock)?);
         if choice.model.is_none() {
             self.find_model(&mut choice).await;
         }
@@ -132,7 +151,7 @@ impl Instance {
     /// The first model a configured provider lists, or one of a server on this machine.
     async fn find_model(&self, choice: &mut Choice) -> bool {
         if choice.providers.is_empty() {
-            return choice.search().await;
+            return choice.search(&Shelf::of(&self.home)).await;
         }
         let listed = self.engine.provider().models().await;
         choice.model = listed.into_iter().map(|info| info.model).find(|model| !model.model.contains("embed"));
@@ -141,7 +160,7 @@ impl Instance {
     }
 
     fn take_up(&self, config: &Config, choice: Choice) -> Result<(), Failure> {
-        self.models.replace(models(&choice, &self.clock)?);
+        self.models.replace(models(&choice, &self.chat, &self.clock)?);
         self.engine.reload(settings::engine(config, &choice, &self.home));
         tracing::info!(model = %choice.sentence(), "model in use");
         *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = choice;
@@ -180,8 +199,10 @@ fn target(config: &Config, home: &Home) -> Target {
     }
 }
 
-fn models(choice: &Choice, clock: &Arc<dyn Clock>) -> Result<Models, Failure> {
-    let settings = polyclaw_provider::Settings { providers: choice.providers.clone() };
+/// The embedded model is listed where it could answer: its weights are here, or somebody named it.
+fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<Models, Failure> {
+    let embedded = (choice.is_demo() || chat.is_there()).then(|| Arc::clone(chat));
+    let settings = polyclaw_provider::Settings { providers: choice.providers.clone(), embedded };
     Models::new(settings, Arc::clone(clock)).map_err(|error| {
         Failure::failed(error.code(), error.to_string()).hint("look at [providers] in config.toml")
     })

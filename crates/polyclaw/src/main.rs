@@ -19,10 +19,12 @@ mod ids;
 mod instance;
 mod log;
 mod output;
+mod progress;
 mod settings;
 mod spawn;
 mod stream;
 mod usage;
+mod weights;
 
 use std::process::ExitCode;
 

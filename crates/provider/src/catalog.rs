@@ -51,7 +51,7 @@ impl Catalog {
                     true if is_cooling(&model) => ModelStatus::Cooling,
                     true => ModelStatus::Ready,
                 };
-                models.push(ModelInfo { model, context_window: listed.context_window, status });
+                models.push(ModelInfo { model, context_window: listed.context_window, status, demo: false });
             }
         }
         models

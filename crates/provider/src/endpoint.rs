@@ -74,6 +74,12 @@ impl Endpoint {
         ServiceTarget { endpoint: self.target.clone(), auth: self.auth.clone(), model }
     }
 
+    /// The library has no word for embeddings without a key; a server that wants none ignores an empty one.
+    pub fn embedding_target(&self, model: &str) -> ServiceTarget {
+        let key = self.key.as_ref().map_or_else(String::new, |key| key.expose().to_owned());
+        ServiceTarget { auth: AuthData::Key(key), ..self.target(model) }
+    }
+
     /// At its own address a provider wants a key; at another one it is up to whoever listens there.
     pub fn lacks_key(&self) -> bool {
         self.key.is_none() && self.has_own_url && !self.kind.key_is_optional()

@@ -47,6 +47,7 @@ impl From<Error> for Fault {
         match error {
             Error::WebStream { error, .. } => from_transport(error.as_ref()),
             Error::HttpError { status, body, headers, .. } => from_status(status.as_u16(), &body, &headers),
+            Error::WebModelCall { webc_error, .. } => from_call(webc_error),
             Error::ChatResponse { body, .. } => from_event(&body),
             Error::StreamParse { .. }
             | Error::InvalidJsonResponseElement { .. }
@@ -60,6 +61,17 @@ impl From<Error> for Fault {
             // What is left are requests the library will not make; its texts may hold the request.
             _ => Self::new(ErrorClass::BadRequest, "the request can not be put in this provider's format"),
         }
+    }
+}
+
+/// A call that is not streamed.
+fn from_call(error: genai::webc::Error) -> Fault {
+    match error {
+        genai::webc::Error::ResponseFailedStatus { status, body, headers } => {
+            from_status(status.as_u16(), &body, &headers)
+        }
+        genai::webc::Error::Reqwest(error) => from_transport(&error),
+        _ => Fault::malformed("the answer could not be read"),
     }
 }
 

@@ -7,6 +7,8 @@ mod calls;
 mod catalog;
 mod cooldown;
 pub mod detect;
+pub mod embedded;
+mod embedding;
 mod endpoint;
 mod error;
 mod fault;
@@ -16,6 +18,7 @@ mod prompt;
 mod settings;
 mod wire;
 
+pub use embedding::RemoteEmbeddings;
 pub use error::Error;
 pub use models::Models;
 pub use settings::{ApiKey, Kind, ProviderSettings, Settings};

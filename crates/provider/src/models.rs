@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::provider::{
-    Delta, ErrorClass, ModelInfo, ModelRef, Prompt, Provider, ProviderError, Reply, Sink,
+    Delta, ErrorClass, ModelInfo, ModelRef, ModelStatus, Prompt, Provider, ProviderError, Reply, Sink,
 };
 use tracing::instrument::WithSubscriber;
 use tracing::{Dispatch, warn};
 
-use crate::answer::Reading;
+use crate::answer::{Answer, Reading};
 use crate::catalog::Catalog;
 use crate::cooldown::{self, Cooldowns};
+use crate::embedded::{self, Chat};
 use crate::endpoint::{Clients, Endpoint};
 use crate::error::Error;
 use crate::fault::Fault;
@@ -27,6 +28,7 @@ pub struct Models {
     cooldowns: Cooldowns,
     catalog: Catalog,
     clock: Arc<dyn Clock>,
+    embedded: Option<Arc<Chat>>,
 }
 
 impl Models {
@@ -44,7 +46,17 @@ impl Models {
                 return Err(Error::Duplicate(name));
             }
         }
-        Ok(Self { endpoints, names, cooldowns: Cooldowns::default(), catalog: Catalog::default(), clock })
+        if settings.embedded.is_some() && endpoints.contains_key(embedded::PROVIDER) {
+            return Err(Error::Duplicate(embedded::PROVIDER.to_owned()));
+        }
+        Ok(Self {
+            endpoints,
+            names,
+            cooldowns: Cooldowns::default(),
+            catalog: Catalog::default(),
+            clock,
+            embedded: settings.embedded,
+        })
     }
 
     async fn first_answer(
@@ -97,6 +109,21 @@ impl Models {
     }
 
     async fn ask(&self, model: &ModelRef, prompt: &Prompt, sink: Sink<'_>) -> Result<Reply, Fault> {
+        let mut answer = match &self.embedded {
+            Some(chat) if *model == embedded::chat_model() => chat.ask(prompt, sink).await?,
+            _ => self.ask_endpoint(model, prompt, sink).await?,
+        };
+        calls::make_ids_unique(&mut answer.calls, prompt);
+        Ok(Reply {
+            text: answer.text,
+            calls: answer.calls,
+            usage: answer.usage,
+            model: model.clone(),
+            truncated: answer.truncated,
+        })
+    }
+
+    async fn ask_endpoint(&self, model: &ModelRef, prompt: &Prompt, sink: Sink<'_>) -> Result<Answer, Fault> {
         let endpoint = self.endpoints.get(&model.provider).ok_or_else(|| {
             Fault::new(ErrorClass::NotConfigured, format!("no provider '{}' is configured", model.provider))
         })?;
@@ -110,16 +137,9 @@ impl Models {
         let stream = call.with_subscriber(Dispatch::none()).await?.stream;
         let pieces = wire::pieces(endpoint.kind);
         let reading = Reading { pieces, first_token_timeout: endpoint.first_token_timeout, sink };
-        let mut answer = reading.read(stream).await?;
-        calls::make_ids_unique(&mut answer.calls, prompt);
+        let answer = reading.read(stream).await?;
         self.cooldowns.clear(endpoint.credential, &model.model);
-        Ok(Reply {
-            text: answer.text,
-            calls: answer.calls,
-            usage: answer.usage,
-            model: model.clone(),
-            truncated: answer.truncated,
-        })
+        Ok(answer)
     }
 
     fn note(&self, model: &ModelRef, fault: Fault) -> ProviderError {
@@ -131,6 +151,12 @@ impl Models {
         let key = endpoint.and_then(|endpoint| endpoint.key.as_ref());
         fault.into_error(model, key.map(ApiKey::expose))
     }
+}
+
+fn listed(chat: &Chat) -> ModelInfo {
+    let model = embedded::chat_model();
+    let status = if chat.is_there() { ModelStatus::Ready } else { ModelStatus::Unreachable };
+    ModelInfo { model, context_window: Some(embedded::CONTEXT), status, demo: true }
 }
 
 /// The last failure speaks, and names those before it.
@@ -164,6 +190,10 @@ impl Provider for Models {
     fn models(&self) -> Pending<'_, Vec<ModelInfo>> {
         let endpoints = self.names.iter().filter_map(|name| self.endpoints.get(name)).collect();
         let is_cooling = |model: &ModelRef| self.is_cooling(model);
-        Box::pin(async move { self.catalog.list(endpoints, self.clock.now(), &is_cooling).await })
+        Box::pin(async move {
+            let mut models = self.catalog.list(endpoints, self.clock.now(), &is_cooling).await;
+            models.extend(self.embedded.as_deref().map(listed));
+            models
+        })
     }
 }

@@ -2,13 +2,17 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::embedded::Chat;
 use crate::error::Error;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Settings {
     pub providers: Vec<ProviderSettings>,
+    /// The model inside the program, where its weights are there. Shared, so that a reload keeps what is loaded.
+    pub embedded: Option<Arc<Chat>>,
 }
 
 #[derive(Clone, Debug)]

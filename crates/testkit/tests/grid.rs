@@ -54,3 +54,44 @@ fn the_domain_does_no_input_or_output() {
         assert!(!normal.lines().any(|line| line.starts_with(banned)), "domain must not use {banned}");
     }
 }
+
+/// Vector instructions need `unsafe`; they have one file, and no other may lift the ban.
+#[test]
+fn unsafe_code_has_one_file() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut folders = vec![crates.clone()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a source file");
+                let lifts = ["allow", "expect", "warn"]
+                    .iter()
+                    .any(|word| text.contains(&format!("{word}(unsafe_code")));
+                found.extend(lifts.then(|| path.strip_prefix(&crates).expect("below crates").to_owned()));
+            }
+        }
+    }
+    assert_eq!(found, [std::path::PathBuf::from("provider/src/embedded/kernel/avx2.rs")]);
+}
+
+/// `provider` has a list of lints of its own for that one file; it may differ in nothing else.
+#[test]
+fn the_providers_lints_are_the_workspaces_but_for_unsafe() {
+    let lints = |text: &str, from: &str| {
+        let list = text.split(from).nth(1).expect("a list of lints").lines();
+        let list = list.take_while(|line| !line.starts_with("[profile")).map(str::trim);
+        let list = list.filter(|line| line.contains('=')).map(|line| line.replace("\"forbid\"", "\"deny\""));
+        list.collect::<Vec<_>>()
+    };
+    let own = lints(include_str!("../../provider/Cargo.toml"), "[lints.rust]");
+    assert_eq!(own, lints(include_str!("../../../Cargo.toml"), "[workspace.lints.rust]"));
+    for manifest in ["domain", "store", "engine", "tool", "channel", "server", "testkit", "polyclaw"] {
+        let path =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(manifest).join("Cargo.toml");
+        let text = std::fs::read_to_string(path).expect("a manifest");
+        assert!(text.contains("[lints]\nworkspace = true"), "{manifest} does not take the workspace's lints");
+    }
+}

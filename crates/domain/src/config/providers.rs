@@ -102,13 +102,17 @@ pub(super) fn check(providers: &BTreeMap<String, Provider>, report: &mut Report)
 
 /// A model of a provider that is not configured could never answer. With no provider configured they are found
 /// at start, so nothing can be said here.
+/// The provider's name of the models inside the program.
+const EMBEDDED: &str = "embedded";
+
 pub(super) fn check_model(
     model: &ModelRef,
     path: &str,
     providers: &BTreeMap<String, Provider>,
     report: &mut Report,
 ) {
-    if providers.is_empty() || providers.contains_key(&model.provider) {
+    // The model inside the program needs no section of its own.
+    if providers.is_empty() || providers.contains_key(&model.provider) || model.provider == EMBEDDED {
         return;
     }
     let names: Vec<&str> = providers.keys().map(String::as_str).collect();

@@ -6,6 +6,7 @@ use crate::ask::main_session;
 use crate::chat::{Chat, plain};
 use crate::cli::Context;
 use crate::client::Client;
+use crate::command::models;
 use crate::failure::{Exit, Failure};
 use crate::spawn;
 
@@ -38,7 +39,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return plain::run(&client, context, &session, args.agent.as_deref()).await;
     }
-    let model = client.get("/models").await?["default_model"].as_str().unwrap_or_default().to_owned();
+    let model = models::headline(&client.get("/models").await?);
     Chat { client, home: context.home.clone(), session, agent: args.agent.clone(), model }.run().await
 }
 

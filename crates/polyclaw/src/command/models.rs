@@ -29,9 +29,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     match args.verb {
         None | Some(Verb::List) => {
             let models = answer["models"].as_array().cloned().unwrap_or_default();
-            let row = |model: &Value| {
-                vec![cell(&model["model"]), cell(&model["context_window"]), cell(&model["status"])]
-            };
+            let row =
+                |model: &Value| vec![cell(&model["model"]), cell(&model["context_window"]), status(model)];
             let rows: Vec<_> = models.iter().map(row).collect();
             context.output.say(&answer, |output| output.table(&["MODEL", "CONTEXT", "STATUS"], &rows))?;
         }
@@ -48,6 +47,25 @@ pub fn in_use(answer: &Value) -> String {
         return crate::choice::NO_MODEL.to_owned();
     };
     let listed = answer["models"].as_array().into_iter().flatten();
-    let status = listed.clone().find(|model| model["model"] == default).map(|model| cell(&model["status"]));
-    format!("{default} ({})", status.unwrap_or_else(|| "not listed by its provider".to_owned()))
+    let found = listed.clone().find(|model| model["model"] == default);
+    let state = found.map_or_else(|| "not listed by its provider".to_owned(), status);
+    match found.is_some_and(|model| model["demo"] == true) {
+        true => format!("{default} ({state})\nThis is {}.", crate::choice::DEMO),
+        false => format!("{default} ({state})"),
+    }
+}
+
+fn status(model: &Value) -> String {
+    let demo = if model["demo"] == true { ", demo" } else { "" };
+    format!("{}{demo}", cell(&model["status"]))
+}
+
+/// The model's name for a line of its own, with a word of warning where it needs one.
+pub fn headline(answer: &Value) -> String {
+    let default = answer["default_model"].as_str().unwrap_or_default();
+    let mut listed = answer["models"].as_array().into_iter().flatten();
+    match listed.any(|model| model["model"] == default && model["demo"] == true) {
+        true => format!("{default} (demo: often wrong; `polyclaw doctor` says how to add a real one)"),
+        false => default.to_owned(),
+    }
 }

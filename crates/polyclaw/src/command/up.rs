@@ -5,12 +5,15 @@ use std::process::{Command, Stdio};
 use polyclaw_server::login_path;
 use serde_json::json;
 
+use crate::choice::Choice;
 use crate::cli::{Context, client_runtime};
 use crate::client::Client;
 use crate::daemon;
 use crate::failure::Failure;
 use crate::instance::{Instance, Overrides};
 use crate::output::{Output, Tone};
+use crate::progress::Progress;
+use crate::weights::{CHAT, Pull, Shelf, pull};
 
 /// What is said beside a link.
 const ONCE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
@@ -31,9 +34,15 @@ pub struct Args {
     /// The port to listen on, instead of the config's.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// Do not fetch the demo model where nothing else can answer. POLYCLAW_NO_PULL=1 says the same.
+    #[arg(long)]
+    no_pull: bool,
 }
 
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    if !args.no_pull {
+        first_model(context);
+    }
     let overrides = Overrides { port: args.port, bind: None, quiet: true };
     let (output, opens) = (context.output, args.open);
     let ready = move |instance: &Instance| {
@@ -47,6 +56,35 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Err(error) if Failure::of(&error).code == "already_running" => already(args, context, &error),
         other => other,
     }
+}
+
+/// On a machine where nothing can answer the demo model is fetched, so that the first message gets a reply. What
+/// goes wrong is said and does not keep Polyclaw from starting.
+fn first_model(context: &Context) {
+    let shelf = Shelf::of(&context.home);
+    let switched_off =
+        std::env::var("POLYCLAW_NO_PULL").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
+    let Ok(config) = context.home.read_config() else { return };
+    let mut choice = Choice::known(&config, |name| std::env::var(name).ok());
+    if switched_off || choice.model.is_some() || !choice.providers.is_empty() || shelf.has(&CHAT) {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let progress = Progress::new(context.output.json);
+    runtime.block_on(async {
+        if choice.search(&shelf).await {
+            return;
+        }
+        progress.note(&format!(
+            "No key and no model server here: fetching a small demo model ({} MB, once). Ctrl-C and `polyclaw up \
+             --no-pull` start without it.",
+            CHAT.megabytes()
+        ));
+        let asked = Pull { shelf: &shelf, weights: &CHAT, from: None, progress: Progress::new(context.output.json) };
+        if let Err(failure) = pull(&asked).await {
+            progress.note(&format!("{}. Polyclaw starts without a model.", failure.message));
+        }
+    });
 }
 
 fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Result<()> {

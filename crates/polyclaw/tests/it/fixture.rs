@@ -110,6 +110,7 @@ pub fn command(home: &Path, args: &[&str]) -> Command {
         .env_clear()
         .env("POLYCLAW_HOME", home)
         .env("PATH", "/usr/bin:/bin")
+        .env("POLYCLAW_NO_PULL", "1")
         .stdin(Stdio::null());
     command
 }

@@ -7,5 +7,6 @@ mod crash;
 mod first_run;
 mod fixture;
 mod help;
+mod model;
 mod nouns;
 mod refusals;

@@ -102,7 +102,7 @@ async fn a_server_that_needs_no_key_gets_none() {
 #[test]
 fn a_name_can_be_used_once() {
     let provider = || ProviderSettings::new("a", Kind::Ollama);
-    let settings = Settings { providers: vec![provider(), provider()] };
+    let settings = Settings { providers: vec![provider(), provider()], ..Settings::default() };
     let error = Models::new(settings, std::sync::Arc::new(ManualClock::default())).err().unwrap();
     assert!(matches!(error, Error::Duplicate(name) if name == "a"));
 }

@@ -51,7 +51,7 @@ impl Bench {
     pub fn with(providers: impl FnOnce(&ModelServer) -> Vec<ProviderSettings>) -> Self {
         let server = ModelServer::start();
         let clock = Arc::new(ManualClock::default());
-        let settings = Settings { providers: providers(&server) };
+        let settings = Settings { providers: providers(&server), ..Settings::default() };
         let models = Models::new(settings, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
         Self { server, clock, models }
     }

@@ -4,6 +4,8 @@
 mod broken;
 mod cancel;
 mod detect;
+mod embedded;
+mod embeddings;
 mod errors;
 mod fallback;
 mod fixture;

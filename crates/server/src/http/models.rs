@@ -25,11 +25,13 @@ pub struct ModelView {
     /// `ready`, `cooling` or `unreachable`.
     #[schema(value_type = String)]
     status: ModelStatus,
+    /// A demo model: its answers have the right shape and are often wrong. Add a real one before you rely on it.
+    demo: bool,
 }
 
 impl From<ModelInfo> for ModelView {
     fn from(info: ModelInfo) -> Self {
-        Self { model: info.model, context_window: info.context_window, status: info.status }
+        Self { model: info.model, context_window: info.context_window, status: info.status, demo: info.demo }
     }
 }
 

@@ -43,6 +43,7 @@ impl Provider for Model {
             model: ModelRef::parse(MODEL).unwrap(),
             context_window: None,
             status: ModelStatus::Ready,
+            demo: false,
         };
         Box::pin(async move { vec![info] })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State as Shared};
 use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
 use axum::{Json, Router};
@@ -22,6 +22,7 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
     let router = Router::new()
         .route("/v1/chat/completions", post(chat_completions))
         .route("/v1/messages", post(messages))
+        .route("/v1/embeddings", post(embeddings))
         .route("/v1/models", get(models))
         .route("/api/tags", get(tags))
         .layer(DefaultBodyLimit::disable())
@@ -44,6 +45,27 @@ async fn messages(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: B
     let request = state.record(Request::new(Shape::Anthropic, headers, body));
     let script = state.script_for(&request);
     play(script, request.streams(), Anthropic::new(request.model()), state).await
+}
+
+/// A vector of a text counts its letters, words and digits: the same for the same text, and easy to foresee.
+async fn embeddings(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
+    let request = state.record(Request::new(Shape::OpenAi, headers, body));
+    if let Some(script) = state.pushed() {
+        return play(script, false, OpenAi::new(request.model()), state).await;
+    }
+    let texts = request.body()["input"].as_array().cloned().unwrap_or_default();
+    let vector = |text: &Value| {
+        let text = text.as_str().unwrap_or_default();
+        let count = |is: fn(&char) -> bool| text.chars().filter(is).count();
+        json!([count(|c| c.is_alphabetic()), text.split_whitespace().count(), count(char::is_ascii_digit)])
+    };
+    // Out of order, as servers may answer.
+    let data = texts.iter().enumerate().rev();
+    let data =
+        data.map(|(index, text)| json!({ "object": "embedding", "index": index, "embedding": vector(text) }));
+    let data: Vec<Value> = data.collect();
+    let usage = json!({ "prompt_tokens": 1, "total_tokens": 1 });
+    Json(json!({ "object": "list", "model": request.model(), "data": data, "usage": usage })).into_response()
 }
 
 async fn models(Shared(state): Shared<Arc<State>>) -> Json<Value> {

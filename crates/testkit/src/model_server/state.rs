@@ -81,6 +81,10 @@ impl State {
         request
     }
 
+    pub fn pushed(&self) -> Option<Script> {
+        lock(&self.script).queue.pop_front()
+    }
+
     /// The function is called outside the lock, so that it may push scripts itself.
     pub fn script_for(&self, request: &Request) -> Script {
         let choose = {

@@ -1,0 +1,15 @@
+//! Embeddings: texts as points, near each other where they mean the same.
+
+use crate::port::Pending;
+use crate::provider::ProviderError;
+
+/// Turns texts into vectors. `model_id` and `dim` are stored with every vector: vectors of two models can not be
+/// compared.
+pub trait Embedder: Send + Sync {
+    fn model_id(&self) -> &str;
+
+    fn dim(&self) -> usize;
+
+    /// One vector a text, of length one; a text without words is the zero vector, which is near to nothing.
+    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>>;
+}

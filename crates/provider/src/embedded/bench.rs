@@ -1,0 +1,73 @@
+//! How fast the chat model is here, and how well it foresees a text: what `polyclaw model bench` shows.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::Damaged;
+use super::generate::{Ask, Engine, Line};
+
+#[derive(Clone, Debug)]
+pub struct Measured {
+    pub kernel: &'static str,
+    pub load_seconds: f64,
+    /// From a short question to its first token, with the model loaded.
+    pub first_token_seconds: f64,
+    /// Tokens of a long prompt taken in each second.
+    pub prompt_rate: f64,
+    pub prompt_tokens: usize,
+    /// Tokens written each second.
+    pub answer_rate: f64,
+    pub answer_tokens: usize,
+    /// The mean of -ln p over the tokens of the given text.
+    pub surprise: f64,
+}
+
+/// `text` is what the surprise is measured on, and a part of the long prompt.
+pub fn measure(file: &Path, text: &str) -> Result<Measured, Damaged> {
+    let began = Instant::now();
+    let mut engine = Engine::open(file)?;
+    let load_seconds = began.elapsed().as_secs_f64();
+    let surprise = engine.surprise(text);
+    let first_token_seconds = timed(&mut engine, "Name three fruits.", 1).seconds;
+    let long = text.repeat(1 + 512 / engine.count(text).max(1));
+    let cut = long.char_indices().nth(2200).map_or(long.len(), |(at, _)| at);
+    let prompt = timed(&mut engine, &long[..cut], 1);
+    let story = timed(&mut engine, "Tell me a long story about a ship and its crew.", 128);
+    let answer_seconds = story.seconds - story.first_token;
+    Ok(Measured {
+        kernel: engine.kernel(),
+        load_seconds,
+        first_token_seconds,
+        prompt_rate: prompt.input as f64 / prompt.first_token,
+        prompt_tokens: prompt.input,
+        answer_rate: (story.output.max(2) - 1) as f64 / answer_seconds.max(1e-9),
+        answer_tokens: story.output,
+        surprise,
+    })
+}
+
+struct Timed {
+    seconds: f64,
+    first_token: f64,
+    input: usize,
+    output: usize,
+}
+
+fn timed(engine: &mut Engine, question: &str, most: usize) -> Timed {
+    let line = |role, text: &str| Line { role, text: text.to_owned() };
+    let lines = vec![line("system", "You are a helpful assistant."), line("user", question)];
+    let ask = Ask { lines, schema: None, temperature: 0.0, seed: 0, most };
+    let began = Instant::now();
+    let mut first_token = None;
+    let mut said = |_: &str| {
+        first_token.get_or_insert(began.elapsed().as_secs_f64());
+    };
+    let told = engine.answer(&ask, &mut said, &|| true).unwrap_or_default();
+    let seconds = began.elapsed().as_secs_f64();
+    Timed {
+        seconds,
+        first_token: first_token.unwrap_or(seconds),
+        input: told.input - told.cached,
+        output: told.output,
+    }
+}

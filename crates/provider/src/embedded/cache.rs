@@ -1,0 +1,53 @@
+//! What the model remembers of the tokens it has seen: the keys and values of every layer, in half precision.
+
+use super::tokenizer::Token;
+
+pub(super) struct Cache {
+    layers: Vec<Layer>,
+    tokens: Vec<Token>,
+}
+
+#[derive(Default)]
+pub(super) struct Layer {
+    pub keys: Vec<u16>,
+    pub values: Vec<u16>,
+}
+
+impl Cache {
+    pub fn new(layers: usize) -> Self {
+        Self { layers: (0..layers).map(|_| Layer::default()).collect(), tokens: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub fn layer(&mut self, index: usize) -> &mut Layer {
+        &mut self.layers[index]
+    }
+
+    /// Notes tokens whose keys and values every layer now holds.
+    pub fn note(&mut self, tokens: &[Token]) {
+        self.tokens.extend_from_slice(tokens);
+    }
+
+    /// Keeps what the new tokens begin with too and forgets the rest. The last token is always computed again:
+    /// what comes after it is not remembered.
+    pub fn reuse(&mut self, tokens: &[Token]) -> usize {
+        let same = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        let kept = same.min(tokens.len().saturating_sub(1));
+        self.truncate(kept);
+        kept
+    }
+
+    fn truncate(&mut self, kept: usize) {
+        let width = |halves: &Vec<u16>, seen: usize| halves.len().checked_div(seen).unwrap_or(0);
+        let seen = self.tokens.len();
+        for layer in &mut self.layers {
+            let (keys, values) = (width(&layer.keys, seen), width(&layer.values, seen));
+            layer.keys.truncate(keys * kept);
+            layer.values.truncate(values * kept);
+        }
+        self.tokens.truncate(kept);
+    }
+}

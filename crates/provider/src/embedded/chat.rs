@@ -1,0 +1,139 @@
+//! The embedded model as one more model that can be asked.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, Sink, Usage};
+use polyclaw_domain::tool::ToolCall;
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::generate::{Broken, Engine, Told};
+use super::text::ReplyText;
+use super::worker::{Busy, Worker};
+use super::{Damaged, profile};
+use crate::answer::Answer;
+use crate::fault::Fault;
+
+/// How long the model stays in memory after its last answer.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// Answers with the model in a file, on a thread of its own. Nothing is loaded before the first question.
+pub struct Chat {
+    file: PathBuf,
+    worker: Worker<Engine>,
+}
+
+enum Event {
+    Said(String),
+    Done(Result<Told, Fault>),
+}
+
+/// Tells the thread to stop when the one who asked is gone.
+struct Asking(Arc<AtomicBool>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Chat {
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        let file = file.into();
+        let path = file.clone();
+        let load = move || {
+            let began = Instant::now();
+            let engine = Engine::open(&path)?;
+            let ms = began.elapsed().as_millis();
+            tracing::info!(kernel = engine.kernel(), ms, "the embedded model is loaded");
+            Ok(engine)
+        };
+        Self { file, worker: Worker::new("embedded-model", IDLE, load) }
+    }
+
+    /// Whether the weights are still where they were.
+    pub fn is_there(&self) -> bool {
+        self.file.exists()
+    }
+
+    pub(crate) async fn ask(&self, prompt: &Prompt, sink: Sink<'_>) -> Result<Answer, Fault> {
+        let (send, mut events) = unbounded_channel();
+        let asking = Asking(Arc::new(AtomicBool::new(false)));
+        let (cancelled, job) = (Arc::clone(&asking.0), prompt.clone());
+        let submitted = self.worker.submit(move |engine| answer(engine, &job, &cancelled, &send));
+        submitted.map_err(|Busy| busy())?;
+        let has_tools = !prompt.tools.is_empty();
+        let mut reply = ReplyText::after(profile::REPLY);
+        let mut text = String::new();
+        while let Some(event) = events.recv().await {
+            match event {
+                Event::Said(piece) => {
+                    let piece = if has_tools { reply.push(&piece) } else { piece };
+                    if !piece.is_empty() {
+                        text.push_str(&piece);
+                        sink(Delta::Text(piece));
+                    }
+                }
+                Event::Done(told) => return told.and_then(|told| finish(told, text, has_tools)),
+            }
+        }
+        Err(Fault::new(ErrorClass::Overload, "the embedded model stopped in the middle of its answer"))
+    }
+}
+
+fn busy() -> Fault {
+    let message = "too many questions wait for the embedded model";
+    Fault { retry_after_ms: Some(5000), ..Fault::new(ErrorClass::Overload, message) }
+}
+
+/// Runs on the model's thread.
+fn answer(
+    engine: Result<&mut Engine, Damaged>,
+    prompt: &Prompt,
+    cancelled: &AtomicBool,
+    events: &UnboundedSender<Event>,
+) {
+    let go_on = || !cancelled.load(Ordering::Relaxed);
+    let told = engine.map_err(unusable).and_then(|engine| {
+        let ask = profile::ask(prompt, &|text| engine.count(text));
+        let mut said = |piece: &str| {
+            let _ = events.send(Event::Said(piece.to_owned()));
+        };
+        engine.answer(&ask, &mut said, &go_on).map_err(|broken| match broken {
+            Broken::Cancelled => Fault::new(ErrorClass::Timeout, "nobody waits for this answer any more"),
+            Broken::Schema(why) => Fault::new(ErrorClass::BadRequest, format!("a tool's arguments: {why}")),
+        })
+    });
+    let _ = events.send(Event::Done(told));
+}
+
+fn unusable(damaged: Damaged) -> Fault {
+    let message = format!("{damaged}; `polyclaw model pull` fetches it again");
+    Fault::new(ErrorClass::NotConfigured, message)
+}
+
+fn finish(told: Told, text: String, has_tools: bool) -> Result<Answer, Fault> {
+    let count = |count: usize| u64::try_from(count).ok();
+    let usage = Usage {
+        input_tokens: count(told.input),
+        output_tokens: count(told.output),
+        cached_tokens: count(told.cached),
+    };
+    let calls = if has_tools { call(&told.text)? } else { Vec::new() };
+    Ok(Answer { text: text.trim().to_owned(), calls, usage, truncated: told.truncated })
+}
+
+/// The call in a line of JSON; a reply is none.
+fn call(line: &str) -> Result<Vec<ToolCall>, Fault> {
+    let unreadable = || Fault::malformed("the embedded model's answer is not the JSON it was held to");
+    let mut value: Value = serde_json::from_str(line).map_err(|_| unreadable())?;
+    let name = value["tool"].as_str().ok_or_else(unreadable)?.to_owned();
+    match value["arguments"].take() {
+        Value::Null => Ok(Vec::new()),
+        // The id is made unique where the reply is put together.
+        arguments => Ok(vec![ToolCall { id: "call_1".to_owned(), name, arguments }]),
+    }
+}

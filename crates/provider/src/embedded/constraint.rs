@@ -1,0 +1,196 @@
+//! What a model may write next, byte by byte, so that its text always fits a JSON Schema.
+//!
+//! `schema` turns a schema into a graph of byte steps; a [`Constraint`] is the set of places in that graph where
+//! the text so far can be. Every place knows how many bytes the shortest end takes, so a text can always be brought
+//! to its end before the tokens run out: a byte takes at most one token.
+
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+
+pub(super) use schema::{Unsupported, graph, spaced};
+
+/// No end from here.
+const NEVER: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Count {
+    Keep,
+    /// A text begins; it may have so many characters.
+    Begin(u32),
+    /// One character more of it.
+    Spend,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    first: u8,
+    last: u8,
+    to: usize,
+    count: Count,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Place {
+    edges: Vec<Edge>,
+    /// Places that are reached without a byte.
+    free: Vec<usize>,
+    distance: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Graph {
+    places: Vec<Place>,
+    end: usize,
+}
+
+/// Where a text can be, with the characters its open text still may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spot {
+    place: usize,
+    left: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Constraint {
+    graph: Rc<Graph>,
+    spots: Vec<Spot>,
+}
+
+impl Graph {
+    /// Fills in the shortest ways to the end, from the end backwards. Only bytes the model can write count.
+    fn measure(&mut self, start: usize, writable: &dyn Fn(u8) -> bool) -> Result<(), Unsupported> {
+        for place in &mut self.places {
+            place.distance = NEVER;
+        }
+        self.places[self.end].distance = 0;
+        loop {
+            let mut changed = false;
+            // Places are made back to front, so most ways are found in the first round.
+            for at in 0..self.places.len() {
+                let place = &self.places[at];
+                let free = place.free.iter().map(|to| self.places[*to].distance);
+                let steps = place.edges.iter().filter(|edge| (edge.first..=edge.last).any(writable));
+                let steps = steps.map(|edge| self.places[edge.to].distance.saturating_add(1));
+                let shortest = free.chain(steps).min().unwrap_or(NEVER);
+                if shortest < place.distance {
+                    self.places[at].distance = shortest;
+                    changed = true;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        match self.places[start].distance {
+            NEVER => Err(Unsupported("nothing fits it".to_owned())),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Constraint {
+    fn new(graph: Rc<Graph>, start: usize) -> Self {
+        let mut constraint = Self { graph, spots: Vec::new() };
+        constraint.arrive(Spot { place: start, left: 0 });
+        constraint
+    }
+
+    fn arrive(&mut self, spot: Spot) {
+        if self.spots.contains(&spot) {
+            return;
+        }
+        self.spots.push(spot);
+        let graph = Rc::clone(&self.graph);
+        for to in &graph.places[spot.place].free {
+            self.arrive(Spot { place: *to, left: spot.left });
+        }
+    }
+
+    /// The text goes on with this byte. `false`, and nothing changes, where it can not.
+    pub fn step(&mut self, byte: u8) -> bool {
+        let before = std::mem::take(&mut self.spots);
+        for spot in &before {
+            let graph = Rc::clone(&self.graph);
+            let fits = |edge: &&Edge| (edge.first..=edge.last).contains(&byte);
+            for edge in graph.places[spot.place].edges.iter().filter(fits) {
+                let left = match edge.count {
+                    Count::Keep => Some(spot.left),
+                    Count::Begin(most) => Some(most),
+                    Count::Spend => spot.left.checked_sub(1),
+                };
+                if let Some(left) = left {
+                    self.arrive(Spot { place: edge.to, left });
+                }
+            }
+        }
+        if self.spots.is_empty() {
+            self.spots = before;
+            return false;
+        }
+        true
+    }
+
+    /// Whether all these bytes fit and leave a way to the end of at most `room` bytes.
+    pub fn allows(&self, bytes: &[u8], room: u32) -> bool {
+        let Some(first) = bytes.first() else { return false };
+        // Most tokens fail at their first byte: that is asked before anything is copied.
+        let begins = |spot: &Spot| {
+            let fits = |edge: &Edge| (edge.first..=edge.last).contains(first);
+            self.graph.places[spot.place].edges.iter().any(fits)
+        };
+        if !self.spots.iter().any(begins) {
+            return false;
+        }
+        let mut ahead = self.clone();
+        bytes.iter().all(|byte| ahead.step(*byte)) && ahead.distance() <= room
+    }
+
+    /// The fewest bytes to the end.
+    pub fn distance(&self) -> u32 {
+        self.spots.iter().map(|spot| self.graph.places[spot.place].distance).min().unwrap_or(NEVER)
+    }
+
+    /// The text is whole as it is.
+    pub fn is_complete(&self) -> bool {
+        self.spots.iter().any(|spot| spot.place == self.graph.end)
+    }
+
+    /// The text is whole and nothing can be added.
+    pub fn is_over(&self) -> bool {
+        self.is_complete() && self.spots.iter().all(|spot| self.graph.places[spot.place].edges.is_empty())
+    }
+
+    /// The bytes that must come next, whatever the model thinks.
+    pub fn forced(&self) -> Vec<u8> {
+        let mut ahead = self.clone();
+        let mut forced = Vec::new();
+        while let Some(byte) = ahead.only_byte() {
+            if !ahead.step(byte) {
+                break;
+            }
+            forced.push(byte);
+        }
+        forced
+    }
+
+    fn only_byte(&self) -> Option<u8> {
+        if self.is_complete() {
+            return None;
+        }
+        let edges = self.spots.iter().flat_map(|spot| {
+            let open = move |edge: &&Edge| edge.count != Count::Spend || spot.left > 0;
+            self.graph.places[spot.place].edges.iter().filter(open)
+        });
+        let mut only = None;
+        for edge in edges {
+            if edge.first != edge.last || only.is_some_and(|byte| byte != edge.first) {
+                return None;
+            }
+            only = Some(edge.first);
+        }
+        only
+    }
+}

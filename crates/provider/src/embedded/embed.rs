@@ -1,0 +1,114 @@
+//! The embedding model behind its port: texts go to one thread, vectors come back.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::embedding::Embedder;
+use polyclaw_domain::port::Pending;
+use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use tokio::sync::oneshot;
+
+use super::Damaged;
+use super::encoder::Encoder;
+use super::encoder_file;
+use super::kernel::Kernel;
+use super::wordpiece::WordPiece;
+use super::worker::Worker;
+
+/// How long the model stays in memory after its last text.
+const IDLE: Duration = Duration::from_secs(300);
+/// The model was trained on texts of this many tokens; what is longer is cut.
+const MOST_TOKENS: usize = 256;
+const MODEL: &str = "embedded/all-minilm-l6-v2";
+
+/// Embeds with the model in a file. Nothing is loaded before the first text.
+pub struct Embeddings {
+    worker: Worker<Loaded>,
+}
+
+pub(super) struct Loaded {
+    encoder: Encoder,
+    words: WordPiece,
+    kernel: Kernel,
+}
+
+impl Loaded {
+    pub fn read<R: Read + Seek>(file: R, kernel: Kernel) -> Result<Self, Damaged> {
+        let (encoder, words) = encoder_file::read(file)?;
+        Ok(Self { encoder, words, kernel })
+    }
+
+    pub fn embed(&self, text: &str) -> Vec<f32> {
+        let most = MOST_TOKENS.min(self.encoder.shape.positions);
+        self.encoder.embed(self.kernel, &self.words.encode(text, most))
+    }
+}
+
+fn open(path: &Path) -> Result<Loaded, Damaged> {
+    let file = File::open(path).map_err(|error| Damaged::new(format!("{}: {error}", path.display())))?;
+    Loaded::read(file, Kernel::detect())
+}
+
+impl Embeddings {
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        let file = file.into();
+        Self { worker: Worker::new("embeddings", IDLE, move || open(&file)) }
+    }
+
+    async fn vectors(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, ProviderError> {
+        let (send, receive) = oneshot::channel();
+        let job = move |model: Result<&mut Loaded, Damaged>| {
+            let embedded = model.map(|model| {
+                // Nobody waits any more: the rest of the batch would be for nothing.
+                let wanted = texts.iter().take_while(|_| !send.is_closed());
+                wanted.map(|text| model.embed(text)).collect()
+            });
+            let _ = send.send(embedded);
+        };
+        let busy = || failed(ErrorClass::Overload, "too many texts wait for the embedding model".to_owned());
+        self.worker.submit(job).map_err(|_| busy())?;
+        let stopped = || failed(ErrorClass::Overload, "the embedding model stopped".to_owned());
+        let embedded = receive.await.map_err(|_| stopped())?;
+        embedded.map_err(|damaged| {
+            failed(ErrorClass::NotConfigured, format!("{damaged}; `polyclaw model pull` fetches it again"))
+        })
+    }
+}
+
+fn failed(class: ErrorClass, message: String) -> ProviderError {
+    ProviderError { class, model: MODEL.to_owned(), message, retry_after_ms: None }
+}
+
+impl Embedder for Embeddings {
+    fn model_id(&self) -> &str {
+        MODEL
+    }
+
+    fn dim(&self) -> usize {
+        encoder_file::MINILM.width
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+        Box::pin(self.vectors(texts.to_vec()))
+    }
+}
+
+/// Makes the file that [`Embeddings`] reads of the published weights and vocabulary of all-MiniLM-L6-v2.
+pub fn convert<R: Read + Seek>(weights: R, vocabulary: &str) -> Result<Vec<u8>, Damaged> {
+    encoder_file::convert(weights, vocabulary, encoder_file::MINILM)
+}
+
+/// Short texts embedded each second on this machine.
+pub fn measure_embeddings(file: &Path) -> Result<f64, Damaged> {
+    let model = open(file)?;
+    let text = |n: usize| format!("The ferry number {n} leaves the harbour at nine in the morning.");
+    let began = Instant::now();
+    let mut done = 0;
+    while began.elapsed() < Duration::from_secs(2) {
+        model.embed(&text(done));
+        done += 1;
+    }
+    Ok(done as f64 / began.elapsed().as_secs_f64())
+}

@@ -1,0 +1,125 @@
+//! A tiny network made up for the purpose, and what a hostile file could say instead.
+
+use std::io::Cursor;
+
+use serde_json::{Map, json};
+
+use super::super::kernel::Kernel;
+use super::*;
+
+const TINY: Shape = Shape { layers: 1, width: 32, inner: 64, heads: 1, vocabulary: 7, positions: 4 };
+const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nship\nsea\n##s\n";
+
+/// A file as it is published: every tensor of the tiny network, one after the other.
+fn published() -> Vec<u8> {
+    let (width, inner) = (TINY.width, TINY.inner);
+    let mut tensors: Vec<(String, Vec<usize>)> = vec![
+        ("embeddings.word_embeddings.weight".to_owned(), vec![TINY.vocabulary, width]),
+        ("embeddings.position_embeddings.weight".to_owned(), vec![TINY.positions, width]),
+        ("embeddings.token_type_embeddings.weight".to_owned(), vec![2, width]),
+    ];
+    let mut pair = |name: &str, weight: Vec<usize>| {
+        tensors.push((format!("{name}.bias"), vec![weight[0]]));
+        tensors.push((format!("{name}.weight"), weight));
+    };
+    pair("embeddings.LayerNorm", vec![width]);
+    for part in
+        ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"]
+    {
+        pair(&format!("encoder.layer.0.{part}"), vec![width, width]);
+    }
+    pair("encoder.layer.0.attention.output.LayerNorm", vec![width]);
+    pair("encoder.layer.0.intermediate.dense", vec![inner, width]);
+    pair("encoder.layer.0.output.dense", vec![width, inner]);
+    pair("encoder.layer.0.output.LayerNorm", vec![width]);
+    let (mut table, mut data) = (Map::new(), Vec::<u8>::new());
+    for (name, shape) in tensors {
+        let start = data.len();
+        let count: usize = shape.iter().product();
+        data.extend((0..count).flat_map(|at| (((at * 37 + start) % 200) as f32 / 100.0 - 1.0).to_le_bytes()));
+        table.insert(name, json!({ "dtype": "F32", "shape": shape, "data_offsets": [start, data.len()] }));
+    }
+    file(&json!(table).to_string(), &data)
+}
+
+fn file(table: &str, data: &[u8]) -> Vec<u8> {
+    [&(table.len() as u64).to_le_bytes()[..], table.as_bytes(), data].concat()
+}
+
+fn converted(bytes: &[u8]) -> Result<Vec<u8>, Damaged> {
+    convert(Cursor::new(bytes), WORDS, TINY)
+}
+
+#[test]
+fn a_converted_file_reads_back_and_embeds() {
+    let (encoder, words) = read(Cursor::new(converted(&published()).unwrap())).unwrap();
+    assert_eq!(encoder.shape, TINY);
+    for kernel in [Kernel::Scalar, Kernel::detect()] {
+        let vector = encoder.embed(kernel, &words.encode("Ships sea", 4));
+        let length: f32 = vector.iter().map(|value| value * value).sum();
+        assert!((length - 1.0).abs() < 1e-4, "{length}");
+        assert_eq!(encoder.embed(kernel, &[]), [0.0; 32]);
+        // Ids and positions beyond the tables come from nowhere, and lead nowhere.
+        assert!(encoder.embed(kernel, &[9999; 9]).iter().all(|value| value.is_finite()));
+    }
+}
+
+#[test]
+fn published_files_that_are_cut_or_changed_never_crash() {
+    let good = published();
+    for end in (0..good.len()).step_by(31) {
+        assert!(converted(&good[..end]).is_err(), "cut at {end}");
+    }
+    let table = 8 + u64::from_le_bytes(good[..8].try_into().unwrap()) as usize;
+    for at in 0..table {
+        for value in [0, b'9', b'"', 0xff] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            let _ = converted(&bad);
+        }
+    }
+}
+
+#[test]
+fn tables_that_lie_are_refused() {
+    let entry = |shape: &str, offsets: &str| {
+        let name = "embeddings.word_embeddings.weight";
+        file(
+            &format!(
+                "{{\"{name}\": {{\"dtype\": \"F32\", \"shape\": {shape}, \"data_offsets\": {offsets}}}}}"
+            ),
+            &[0; 896],
+        )
+    };
+    for bad in [
+        entry("[7, 32]", "[896, 0]"),
+        entry("[7, 32]", "[0, 18446744073709551615]"),
+        entry("[7, 32]", "[18446744073709551000, 18446744073709551615]"),
+        entry("[4294967296, 4294967296]", "[0, 896]"),
+        entry("[7, 32, -1]", "[0, 896]"),
+        file(&"[".repeat(100_000), &[]),
+        [&u64::MAX.to_le_bytes()[..], b"{}"].concat(),
+    ] {
+        assert!(converted(&bad).is_err());
+    }
+}
+
+/// A file of ours whose hash is right and whose content is not.
+#[test]
+fn our_own_file_with_a_wrong_shape_is_refused() {
+    let good = converted(&published()).unwrap();
+    for at in 0..24 {
+        for value in [0, 1, 0xff] {
+            let mut body = good[44..].to_vec();
+            body[at] = value;
+            let hash = Sha256::digest(&body);
+            let bad = [&good[..12], &hash, &body].concat();
+            if let Ok((encoder, _)) = read(Cursor::new(bad)) {
+                assert_eq!(encoder.shape, TINY, "byte {at} as {value}");
+            }
+        }
+    }
+    for end in 0..44 {
+        assert!(read(Cursor::new(&good[..end])).is_err());
+    }
+}

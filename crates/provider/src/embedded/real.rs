@@ -1,0 +1,74 @@
+//! The engine on the real weights, against what llama.cpp makes of the same file (`tests/outside/golden.py`).
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use super::generate::{Ask, Engine, Line};
+use super::kernel::Kernel;
+
+pub fn file(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model").join(name);
+    assert!(path.exists(), "{} is missing: `scripts/need.sh weights` fetches it", path.display());
+    path
+}
+
+fn engine(kernel: Kernel) -> Engine {
+    Engine::read(std::fs::File::open(file("smollm2.gguf")).unwrap(), kernel).unwrap()
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    text: String,
+    tokens: Vec<u32>,
+}
+
+#[derive(Deserialize)]
+struct Surprise {
+    text: String,
+    tokens: usize,
+    nll: f64,
+}
+
+#[test]
+fn every_text_becomes_the_tokens_llama_cpp_makes_of_it() {
+    let golden: Vec<Tokens> = serde_json::from_str(include_str!("../../tests/golden/tokens.json")).unwrap();
+    assert!(golden.len() >= 200);
+    let engine = engine(Kernel::Scalar);
+    for Tokens { text, tokens } in golden {
+        assert_eq!(engine.tokenizer().encode(&text), tokens, "{text:?}");
+    }
+}
+
+#[test]
+fn a_text_is_foreseen_as_well_as_by_llama_cpp_on_both_paths() {
+    let golden: Surprise = serde_json::from_str(include_str!("../../tests/golden/surprise.json")).unwrap();
+    let fast = engine(Kernel::detect());
+    assert_eq!(fast.count(&golden.text), golden.tokens);
+    let began = Instant::now();
+    let nll = fast.surprise(&golden.text);
+    println!("nll {nll:.5}, llama.cpp {:.5}, {:?}", golden.nll, began.elapsed());
+    assert!((nll - golden.nll).abs() < 0.01 * golden.nll, "{nll} against {}", golden.nll);
+    // The plain path is slow: a part of the text shows that both agree.
+    let part = &golden.text[..300];
+    let (fast, plain) = (fast.surprise(part), engine(Kernel::Scalar).surprise(part));
+    assert!((fast - plain).abs() < 0.002 * plain, "{fast} against {plain}");
+}
+
+#[test]
+fn the_same_question_gets_the_same_answer_from_a_warm_and_a_cold_model() {
+    let ask = Ask {
+        lines: vec![Line { role: "user", text: "Name three fruits.".to_owned() }],
+        schema: None,
+        temperature: 0.0,
+        seed: 0,
+        most: 40,
+    };
+    let mut warm = engine(Kernel::detect());
+    let mut answer = |ask: &Ask| warm.answer(ask, &mut |_| {}, &|| true).unwrap();
+    let (first, again) = (answer(&ask), answer(&ask));
+    println!("{}", first.text);
+    assert_eq!(first.text, again.text);
+    assert!(again.cached + 1 == again.input && first.text.len() > 10);
+}

@@ -1,0 +1,198 @@
+//! The embedding model on its real weights, against the same network in plain 32-bit numbers.
+
+use std::fs::File;
+use std::io::Cursor;
+use std::sync::LazyLock;
+
+use super::embed::{Loaded, convert};
+use super::kernel::Kernel;
+use super::real::file;
+use super::safetensors::Safetensors;
+use super::wordpiece::WordPiece;
+
+static CONVERTED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let vocabulary = std::fs::read_to_string(file("minilm.vocab.txt")).unwrap();
+    convert(File::open(file("minilm.safetensors")).unwrap(), &vocabulary).unwrap()
+});
+
+fn model(kernel: Kernel) -> Loaded {
+    Loaded::read(Cursor::new(&CONVERTED[..]), kernel).unwrap()
+}
+
+/// A sentence, its paraphrase, another that shares its words, and one that is nearly a copy with another meaning.
+fn pairs() -> Vec<[&'static str; 4]> {
+    let lines = include_str!("../../tests/golden/paraphrases.tsv").lines();
+    lines.map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap()).collect()
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// How many queries have their paraphrase nearest.
+fn found(queries: &[Vec<f32>], answers: &[Vec<f32>], others: &[Vec<f32>]) -> usize {
+    let nearest = |query: &Vec<f32>| {
+        let near = |vector: &Vec<f32>| cosine(query, vector);
+        let candidates = answers.iter().chain(others).map(near).enumerate();
+        candidates.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+    };
+    queries.iter().enumerate().filter(|(at, query)| nearest(query) == Some(*at)).count()
+}
+
+#[test]
+fn what_means_the_same_is_near_without_and_with_distractors() {
+    let (model, pairs) = (model(Kernel::detect()), pairs());
+    assert_eq!(pairs.len(), 50);
+    let column = |at: usize| pairs.iter().map(|pair| model.embed(pair[at])).collect::<Vec<_>>();
+    let (queries, answers) = (column(0), column(1));
+    let clean = found(&queries, &answers, &[]);
+    let (hard, copies) = (found(&queries, &answers, &column(2)), found(&queries, &answers, &column(3)));
+    println!("recall@1 of 50: {clean} without, {hard} with distractors, {copies} with near copies");
+    // The plain network in 32 bits finds 48, 29 and 23 of these: what is missed is beyond the model, not lost in int8.
+    assert!(clean >= 47 && hard >= 28 && copies >= 22, "{clean}, {hard} and {copies} of 50");
+}
+
+#[test]
+fn an_empty_text_is_the_zero_vector_and_a_long_one_is_cut() {
+    let model = model(Kernel::detect());
+    for empty in ["", " \n\t", "\u{0}\u{200b}"] {
+        assert!(model.embed(empty).iter().all(|value| *value == 0.0));
+    }
+    let long = model.embed(&"The harbour is quiet before dawn. ".repeat(2000));
+    assert!(long.len() == 384 && (cosine(&long, &long) - 1.0).abs() < 1e-4);
+}
+
+#[test]
+fn both_paths_and_the_plain_network_agree() {
+    let (fast, plain) = (model(Kernel::detect()), model(Kernel::Scalar));
+    let mut reference = Reference::open();
+    for [query, answer, ..] in pairs().into_iter().step_by(7) {
+        for text in [query, answer] {
+            let (fast, exact) = (fast.embed(text), reference.embed(text));
+            assert!(cosine(&fast, &exact) >= 0.999, "{text}: {}", cosine(&fast, &exact));
+            // A last bit that differs moves a rounding, and that moves others.
+            assert!(cosine(&fast, &plain.embed(text)) >= 0.999, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_converted_file_is_small_and_any_change_to_it_is_seen() {
+    assert!((23_000_000..26_000_000).contains(&CONVERTED.len()), "{} bytes", CONVERTED.len());
+    let open = |bytes: &[u8]| {
+        Loaded::read(Cursor::new(bytes.to_vec()), Kernel::Scalar).map(|_| ()).unwrap_err().to_string()
+    };
+    let mut changed = CONVERTED.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    assert!(open(&changed).contains("not what was written"));
+    assert!(open(&CONVERTED[..1_000_000]).contains("not what was written"));
+    changed[8] = 9;
+    assert!(open(&changed).contains("version is 9"));
+}
+
+/// The network as its authors describe it: slow, exact, and sharing nothing with the kernels.
+struct Reference {
+    weights: Safetensors<File>,
+    words: WordPiece,
+}
+
+const WIDTH: usize = 384;
+
+impl Reference {
+    fn open() -> Self {
+        let words = WordPiece::new(&std::fs::read_to_string(file("minilm.vocab.txt")).unwrap()).unwrap();
+        Self { weights: Safetensors::open(File::open(file("minilm.safetensors")).unwrap()).unwrap(), words }
+    }
+
+    fn dense(&mut self, name: &str, rows: &[Vec<f64>], out: usize) -> Vec<Vec<f64>> {
+        let weight = self.weights.floats(&format!("{name}.weight"), &[out, rows[0].len()]).unwrap();
+        let bias = self.weights.floats(&format!("{name}.bias"), &[out]).unwrap();
+        let times = |row: &Vec<f64>| {
+            let line = |(weights, bias): (&[f32], &f32)| {
+                f64::from(*bias) + weights.iter().zip(row).map(|(w, x)| f64::from(*w) * x).sum::<f64>()
+            };
+            weight.chunks_exact(row.len()).zip(&bias).map(line).collect()
+        };
+        rows.iter().map(times).collect()
+    }
+
+    fn norm(&mut self, name: &str, rows: &mut [Vec<f64>]) {
+        let weight = self.weights.floats(&format!("{name}.weight"), &[WIDTH]).unwrap();
+        let bias = self.weights.floats(&format!("{name}.bias"), &[WIDTH]).unwrap();
+        for row in rows {
+            let mean = row.iter().sum::<f64>() / WIDTH as f64;
+            let spread = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / WIDTH as f64;
+            for (at, x) in row.iter_mut().enumerate() {
+                *x = (*x - mean) / (spread + 1e-12).sqrt() * f64::from(weight[at]) + f64::from(bias[at]);
+            }
+        }
+    }
+
+    fn begin(&mut self, text: &str) -> Vec<Vec<f64>> {
+        let tokens = self.words.encode(text, 256);
+        let words = self.weights.floats("embeddings.word_embeddings.weight", &[30_522, WIDTH]).unwrap();
+        let places = self.weights.floats("embeddings.position_embeddings.weight", &[512, WIDTH]).unwrap();
+        let kinds = self.weights.floats("embeddings.token_type_embeddings.weight", &[2, WIDTH]).unwrap();
+        let row = |(position, token): (usize, &u32)| {
+            let part = |from: &[f32], at: usize, x: usize| f64::from(from[at * WIDTH + x]);
+            let sum = |x| part(&words, *token as usize, x) + part(&places, position, x) + part(&kinds, 0, x);
+            (0..WIDTH).map(sum).collect()
+        };
+        tokens.iter().enumerate().map(row).collect()
+    }
+
+    fn attend(&mut self, name: &str, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let [query, key, value] = ["query", "key", "value"]
+            .map(|part| self.dense(&format!("{name}.attention.self.{part}"), rows, WIDTH));
+        let mut mixed = vec![vec![0.0; WIDTH]; rows.len()];
+        for head in (0..WIDTH).step_by(32) {
+            for (query, mixed) in query.iter().zip(&mut mixed) {
+                let score = |key: &Vec<f64>| {
+                    let dot: f64 = (head..head + 32).map(|x| query[x] * key[x]).sum();
+                    (dot / 32_f64.sqrt()).exp()
+                };
+                let scores: Vec<f64> = key.iter().map(score).collect();
+                let total: f64 = scores.iter().sum();
+                for (score, value) in scores.iter().zip(&value) {
+                    (head..head + 32).for_each(|x| mixed[x] += score / total * value[x]);
+                }
+            }
+        }
+        self.dense(&format!("{name}.attention.output.dense"), &mixed, WIDTH)
+    }
+
+    fn embed(&mut self, text: &str) -> Vec<f32> {
+        let add = |rows: &mut [Vec<f64>], more: Vec<Vec<f64>>| {
+            rows.iter_mut().flatten().zip(more.into_iter().flatten()).for_each(|(x, more)| *x += more);
+        };
+        let mut rows = self.begin(text);
+        self.norm("embeddings.LayerNorm", &mut rows);
+        for layer in 0..6 {
+            let name = format!("encoder.layer.{layer}");
+            let more = self.attend(&name, &rows);
+            add(&mut rows, more);
+            self.norm(&format!("{name}.attention.output.LayerNorm"), &mut rows);
+            let mut inner = self.dense(&format!("{name}.intermediate.dense"), &rows, 1536);
+            inner.iter_mut().flatten().for_each(|x| *x *= 0.5 * (1.0 + erf(*x / 2_f64.sqrt())));
+            let more = self.dense(&format!("{name}.output.dense"), &inner, WIDTH);
+            add(&mut rows, more);
+            self.norm(&format!("{name}.output.LayerNorm"), &mut rows);
+        }
+        let mean: Vec<f64> = (0..WIDTH).map(|x| rows.iter().map(|row| row[x]).sum()).collect();
+        let length = mean.iter().map(|x| x * x).sum::<f64>().sqrt();
+        mean.iter().map(|x| (x / length) as f32).collect()
+    }
+}
+
+/// The series of the error function; beyond 6 it is 1 to all digits.
+fn erf(x: f64) -> f64 {
+    if x.abs() > 6.0 {
+        return x.signum();
+    }
+    let (mut term, mut sum) = (x, x);
+    for n in 1..200 {
+        term *= -x * x / f64::from(n);
+        sum += term / f64::from(2 * n + 1);
+    }
+    sum * std::f64::consts::FRAC_2_SQRT_PI
+}

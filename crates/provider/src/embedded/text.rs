@@ -1,0 +1,111 @@
+//! Text that comes in pieces: bytes that break inside a character, and the reply inside a line of JSON.
+
+/// Puts characters together from bytes; what can not be one becomes �.
+#[derive(Default)]
+pub(super) struct Utf8 {
+    open: Vec<u8>,
+}
+
+impl Utf8 {
+    pub fn push(&mut self, bytes: &[u8]) -> String {
+        self.open.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&self.open) {
+            Ok(_) => self.open.len(),
+            Err(error) if error.error_len().is_some() => self.open.len() - self.unfinished(),
+            Err(error) => error.valid_up_to(),
+        };
+        let rest = self.open.split_off(whole);
+        String::from_utf8_lossy(&std::mem::replace(&mut self.open, rest)).into_owned()
+    }
+
+    pub fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.open)).into_owned()
+    }
+
+    /// How many bytes at the end may still become a character.
+    fn unfinished(&self) -> usize {
+        let could_go_on = |count: &usize| {
+            let tail = &self.open[self.open.len() - count..];
+            std::str::from_utf8(tail)
+                .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+        };
+        (1..=3.min(self.open.len())).rev().find(could_go_on).unwrap_or(0)
+    }
+}
+
+/// Finds the text of a reply inside the JSON around it, as it comes.
+pub(super) struct ReplyText {
+    before: &'static str,
+    seen: String,
+    state: State,
+}
+
+#[derive(PartialEq, Eq)]
+enum State {
+    Before,
+    Inside,
+    Escaped,
+    After,
+}
+
+impl ReplyText {
+    /// `before` is what stands before the text, with its opening quote.
+    pub fn after(before: &'static str) -> Self {
+        Self { before, seen: String::new(), state: State::Before }
+    }
+
+    pub fn push(&mut self, piece: &str) -> String {
+        let mut text = String::new();
+        for c in piece.chars() {
+            self.state = match (&self.state, c) {
+                (State::Before, _) => {
+                    self.seen.push(c);
+                    match (self.seen == self.before, self.before.starts_with(&self.seen)) {
+                        (true, _) => State::Inside,
+                        (false, true) => State::Before,
+                        // A tool call: nothing of it is a reply.
+                        (false, false) => State::After,
+                    }
+                }
+                (State::Inside, '\\') => State::Escaped,
+                (State::Inside, '"') | (State::After, _) => State::After,
+                (State::Inside, _) => {
+                    text.push(c);
+                    State::Inside
+                }
+                (State::Escaped, _) => {
+                    text.push(match c {
+                        'n' => '\n',
+                        't' => '\t',
+                        other => other,
+                    });
+                    State::Inside
+                }
+            };
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_come_in_pieces_are_whole_and_broken_ones_are_marked() {
+        let mut utf8 = Utf8::default();
+        let said: Vec<String> =
+            [&b"a\xf0\x9f"[..], b"\xa6", b"\x80\xff", b"b\xc3"].map(|piece| utf8.push(piece)).to_vec();
+        assert_eq!(said, ["a", "", "🦀\u{fffd}", "b"]);
+        assert_eq!(utf8.finish(), "\u{fffd}");
+    }
+
+    #[test]
+    fn a_reply_is_read_out_of_its_json_piece_by_piece() {
+        let mut reply = ReplyText::after("{\"text\": \"");
+        let said: String =
+            ["{\"te", "xt\": \"a", "\\", "\"b\\n", "c\"}"].map(|piece| reply.push(piece)).concat();
+        assert_eq!(said, "a\"b\nc");
+        assert_eq!(ReplyText::after("{\"text\"").push("{\"tool\": \"text\"}"), "");
+    }
+}

@@ -1,0 +1,192 @@
+//! Text to token ids and back, exactly as the model was trained: bytes are joined by a list of merges, inside pieces
+//! that a fixed rule cuts (`pieces`).
+//!
+//! Special tokens, such as the end of a message, are never made from text: nobody can write one into a prompt.
+
+mod pieces;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::{Read, Seek};
+
+use super::Damaged;
+use super::gguf::{Gguf, Value};
+
+pub(super) type Token = u32;
+
+/// Real vocabularies stay far below; ids are used as indexes.
+const MOST_TOKENS: usize = 1 << 20;
+/// The kind of an ordinary token, in the numbers of the file format.
+const ORDINARY: f64 = 1.0;
+
+pub(super) struct Tokenizer {
+    /// The bytes of each token; empty for special ones.
+    texts: Vec<Box<[u8]>>,
+    bytes: [Option<Token>; 256],
+    /// Two neighbours, how early their merge was learned, and what they become.
+    merges: HashMap<(Token, Token), (u32, Token)>,
+    specials: HashMap<String, Token>,
+    cutter: pieces::Cutter,
+}
+
+impl Tokenizer {
+    pub fn read<R: Read + Seek>(file: &Gguf<R>) -> Result<Self, Damaged> {
+        let (model, rule) = (file.text("tokenizer.ggml.model")?, file.text("tokenizer.ggml.pre")?);
+        if (model, rule) != ("gpt2", "smollm") {
+            return Err(Damaged::new(format!("its tokenizer is {model}/{rule}; gpt2/smollm is read")));
+        }
+        let words = file.texts("tokenizer.ggml.tokens")?;
+        let kinds = match file.value("tokenizer.ggml.token_type") {
+            Some(Value::Numbers(kinds)) if kinds.len() == words.len() => kinds,
+            _ => return Err(Damaged::new("its tokens have no kinds")),
+        };
+        if words.len() > MOST_TOKENS {
+            return Err(Damaged::new("its vocabulary is too large"));
+        }
+        Self::new(words, kinds, file.texts("tokenizer.ggml.merges")?)
+    }
+
+    fn new(words: &[String], kinds: &[f64], merges: &[String]) -> Result<Self, Damaged> {
+        let alphabet = Alphabet::new();
+        let mut texts = Vec::with_capacity(words.len());
+        let mut specials = HashMap::new();
+        let mut ids: HashMap<&str, Token> = HashMap::new();
+        for (id, (word, kind)) in (0..).zip(words.iter().zip(kinds)) {
+            if *kind == ORDINARY {
+                ids.entry(word).or_insert(id);
+                texts.push(alphabet.bytes(word).unwrap_or_default());
+            } else {
+                specials.insert(word.clone(), id);
+                texts.push(Box::default());
+            }
+        }
+        let mut bytes = [None; 256];
+        for (byte, slot) in (0..=255).zip(&mut bytes) {
+            *slot = ids.get(alphabet.letter(byte).to_string().as_str()).copied();
+        }
+        let mut joined = HashMap::with_capacity(merges.len());
+        for (rank, merge) in (0..).zip(merges) {
+            let merged = merge.split_once(' ').and_then(|(left, right)| {
+                let whole = format!("{left}{right}");
+                Some(((*ids.get(left)?, *ids.get(right)?), *ids.get(whole.as_str())?))
+            });
+            let Some((pair, whole)) = merged else {
+                return Err(Damaged::new(format!("merge {rank} of its tokenizer names no tokens")));
+            };
+            joined.entry(pair).or_insert((rank, whole));
+        }
+        Ok(Self { texts, bytes, merges: joined, specials, cutter: pieces::Cutter::new() })
+    }
+
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    pub fn special(&self, word: &str) -> Result<Token, Damaged> {
+        self.specials.get(word).copied().ok_or_else(|| Damaged::new(format!("it lacks the token {word}")))
+    }
+
+    /// What a token adds to the text; nothing for special ones.
+    pub fn bytes(&self, token: Token) -> &[u8] {
+        self.texts.get(token as usize).map_or(&[], |text| text)
+    }
+
+    /// The token that is just this byte.
+    pub fn byte(&self, byte: u8) -> Option<Token> {
+        self.bytes[usize::from(byte)]
+    }
+
+    pub fn encode(&self, text: &str) -> Vec<Token> {
+        let mut tokens = Vec::with_capacity(text.len() / 3);
+        for piece in self.cutter.pieces(text) {
+            self.join(piece.as_bytes(), &mut tokens);
+        }
+        tokens
+    }
+
+    /// Joins neighbours, the earliest learned merge first, until none is left. A byte without a token is left out.
+    /// The merges that are possible wait in a heap: a piece of a million equal signs takes a moment, not a day.
+    fn join(&self, piece: &[u8], out: &mut Vec<Token>) {
+        let mut parts = Parts::new(piece.iter().filter_map(|byte| self.byte(*byte)));
+        let mut waiting = BinaryHeap::new();
+        let merge = |parts: &Parts, at: usize| {
+            let pair = parts.pair(at)?;
+            let (rank, whole) = *self.merges.get(&pair)?;
+            Some(Reverse((rank, at, whole, pair)))
+        };
+        waiting.extend((0..parts.tokens.len()).filter_map(|at| merge(&parts, at)));
+        while let Some(Reverse((_, at, whole, pair))) = waiting.pop() {
+            // One of the two may have been joined to another in the meantime.
+            if parts.pair(at) == Some(pair) {
+                parts.join(at, whole);
+                let before = parts.before[at];
+                waiting.extend([Some(at), before].into_iter().flatten().filter_map(|at| merge(&parts, at)));
+            }
+        }
+        out.extend(parts.tokens.into_iter().flatten());
+    }
+}
+
+/// The tokens of a piece as a chain, so that joining two moves no others.
+struct Parts {
+    /// `None` where a token was joined to the one before it.
+    tokens: Vec<Option<Token>>,
+    before: Vec<Option<usize>>,
+    after: Vec<Option<usize>>,
+}
+
+impl Parts {
+    fn new(tokens: impl Iterator<Item = Token>) -> Self {
+        let tokens: Vec<_> = tokens.map(Some).collect();
+        let count = tokens.len();
+        let before = (0..count).map(|at| at.checked_sub(1)).collect();
+        let after = (0..count).map(|at| Some(at + 1).filter(|next| *next < count)).collect();
+        Self { tokens, before, after }
+    }
+
+    fn pair(&self, at: usize) -> Option<(Token, Token)> {
+        Some((self.tokens[at]?, self.tokens[self.after[at]?]?))
+    }
+
+    fn join(&mut self, at: usize, whole: Token) {
+        let Some(gone) = self.after[at] else { return };
+        self.tokens[at] = Some(whole);
+        self.tokens[gone] = None;
+        self.after[at] = self.after[gone];
+        if let Some(next) = self.after[at] {
+            self.before[next] = Some(at);
+        }
+    }
+}
+
+/// The vocabulary's way to write bytes: printable ones as themselves, the others as letters from 256 on.
+struct Alphabet {
+    letters: [char; 256],
+    bytes: HashMap<char, u8>,
+}
+
+impl Alphabet {
+    fn new() -> Self {
+        let mut letters = ['\0'; 256];
+        let mut next = 256_u32;
+        for (byte, letter) in (0..=255_u8).zip(&mut letters) {
+            *letter = match byte {
+                b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => char::from(byte),
+                _ => {
+                    next += 1;
+                    char::from_u32(next - 1).unwrap_or_default()
+                }
+            };
+        }
+        let bytes = (0..=255).zip(letters).map(|(byte, letter)| (letter, byte)).collect();
+        Self { letters, bytes }
+    }
+
+    fn letter(&self, byte: u8) -> char {
+        self.letters[usize::from(byte)]
+    }
+
+    fn bytes(&self, word: &str) -> Option<Box<[u8]>> {
+        word.chars().map(|letter| self.bytes.get(&letter).copied()).collect()
+    }
+}

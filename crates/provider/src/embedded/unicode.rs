@@ -1,0 +1,31 @@
+//! Sets of characters by their Unicode category.
+
+pub(super) struct Characters(Vec<(char, char)>);
+
+impl Characters {
+    /// `class` is written as in a regular expression: `\p{L}`.
+    pub fn of(class: &str) -> Self {
+        let class = regex_syntax::parse(class).map(regex_syntax::hir::Hir::into_kind);
+        let Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) = class else {
+            return Self(Vec::new());
+        };
+        Self(class.ranges().iter().map(|range| (range.start(), range.end())).collect())
+    }
+
+    pub fn contains(&self, c: char) -> bool {
+        let at = self.0.partition_point(|(_, last)| *last < c);
+        self.0.get(at).is_some_and(|(first, _)| *first <= c)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_holds_its_characters_and_no_others() {
+        let letters = Characters::of(r"\p{L}");
+        assert!("aZéя日".chars().all(|c| letters.contains(c)));
+        assert!("1 .\u{301}🦀".chars().all(|c| !letters.contains(c)));
+    }
+}

@@ -1,0 +1,152 @@
+//! The alphabet of the embedding model: words without case and accents, cut into the longest pieces it knows.
+//!
+//! Special tokens are never made from text: the word `[UNK]` in a text is just that.
+
+use std::collections::HashMap;
+
+use unicode_normalization::UnicodeNormalization;
+
+use super::Damaged;
+use super::unicode::Characters;
+
+/// A longer word is not one, and would take quadratic time.
+const LONGEST_WORD: usize = 100;
+const MOST_WORDS: usize = 1 << 20;
+
+pub(super) struct WordPiece {
+    words: HashMap<String, u32>,
+    marks: Characters,
+    signs: Characters,
+    hidden: Characters,
+    unknown: u32,
+    begin: u32,
+    end: u32,
+}
+
+impl WordPiece {
+    /// `vocabulary` has a word a line; pieces that continue a word begin with `##`.
+    pub fn new(vocabulary: &str) -> Result<Self, Damaged> {
+        let words: HashMap<String, u32> = vocabulary.lines().map(str::to_owned).zip(0..).collect();
+        if words.len() > MOST_WORDS {
+            return Err(Damaged::new("its vocabulary is too large"));
+        }
+        let special = |word: &str| {
+            words.get(word).copied().ok_or_else(|| Damaged::new(format!("its vocabulary lacks {word}")))
+        };
+        let (unknown, begin, end) = (special("[UNK]")?, special("[CLS]")?, special("[SEP]")?);
+        Ok(Self {
+            marks: Characters::of(r"\p{Mn}"),
+            signs: Characters::of(r"\p{P}"),
+            hidden: Characters::of(r"[\p{Cc}\p{Cf}\p{Co}]"),
+            unknown,
+            begin,
+            end,
+            words,
+        })
+    }
+
+    /// At most `most` tokens, with the marks at both ends; none for a text without words.
+    pub fn encode(&self, text: &str, most: usize) -> Vec<u32> {
+        let mut tokens = vec![self.begin];
+        for word in self.cut(text) {
+            if tokens.len() >= most {
+                break;
+            }
+            self.pieces(&word, &mut tokens);
+        }
+        if tokens.len() == 1 {
+            return Vec::new();
+        }
+        tokens.truncate(most.saturating_sub(1));
+        tokens.push(self.end);
+        tokens
+    }
+
+    /// Words and single signs, in lower case and without accents.
+    fn cut(&self, text: &str) -> Vec<String> {
+        let seen = text.chars().filter(|c| matches!(c, '\t' | '\n' | '\r') || self.is_seen(*c));
+        let spaced = seen.flat_map(|c| {
+            let around = is_ideograph(c).then_some(' ');
+            let c = if c.is_whitespace() { ' ' } else { c };
+            around.into_iter().chain([c]).chain(around)
+        });
+        let plain = spaced.nfd().filter(|c| !self.marks.contains(*c)).flat_map(char::to_lowercase);
+        let mut words = vec![String::new()];
+        for c in plain {
+            match words.last_mut() {
+                _ if c == ' ' => words.push(String::new()),
+                _ if self.is_sign(c) => words.extend([c.to_string(), String::new()]),
+                Some(word) => word.push(c),
+                None => {}
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    fn is_seen(&self, c: char) -> bool {
+        c != '\0' && c != '\u{fffd}' && !self.hidden.contains(c)
+    }
+
+    fn is_sign(&self, c: char) -> bool {
+        c.is_ascii_punctuation() || self.signs.contains(c)
+    }
+
+    /// The longest known beginning, then the longest known continuation, and so on; a word with an unknown rest is
+    /// unknown as a whole.
+    fn pieces(&self, word: &str, out: &mut Vec<u32>) {
+        let ends: Vec<usize> = word.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
+        if ends.len() > LONGEST_WORD {
+            out.push(self.unknown);
+            return;
+        }
+        let (mut start, mut found) = (0, Vec::new());
+        while start < word.len() {
+            let known = |end: &&usize| {
+                let piece = &word[start..**end];
+                match start {
+                    0 => self.words.get(piece),
+                    _ => self.words.get(&format!("##{piece}")),
+                }
+                .map(|id| (**end, *id))
+            };
+            let longest = ends.iter().rev().take_while(|end| **end > start).find_map(|end| known(&end));
+            let Some((end, id)) = longest else {
+                out.push(self.unknown);
+                return;
+            };
+            found.push(id);
+            start = end;
+        }
+        out.append(&mut found);
+    }
+}
+
+/// Characters of Chinese writing are words of their own.
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{2ceaf}' | '\u{2f800}'..='\u{2fa1f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_cut_without_case_and_accents_into_the_longest_pieces() {
+        let vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\nun\n##believ\n##able\n!\n日\n[\n]\nunk\n";
+        let pieces = WordPiece::new(vocabulary).unwrap();
+        for (text, tokens) in [
+            ("Café!", vec![2, 4, 8, 3]),
+            ("UNBELIEVABLE", vec![2, 5, 6, 7, 3]),
+            ("un日\u{200b}本", vec![2, 5, 9, 1, 3]),
+            ("[UNK]", vec![2, 10, 12, 11, 3]),
+            (" \t\u{0} ", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(pieces.encode(text, 64), tokens, "{text:?}");
+        }
+        assert_eq!(pieces.encode("cafe cafe cafe cafe", 4), [2, 4, 4, 3]);
+        assert_eq!(pieces.encode(&"x".repeat(100_000), 64), [2, 1, 3]);
+        assert!(WordPiece::new("a\nb").is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! One thread for one model: it loads the model when it is first asked, does one job after the other, and forgets the
+//! model when nobody has asked for a while. Two threads on one model would only fight for the same memory.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Damaged;
+
+/// Jobs that may wait. Each takes seconds: a longer queue would only be a longer silence.
+const WAITING: usize = 16;
+
+type Job<M> = Box<dyn FnOnce(Result<&mut M, Damaged>) + Send>;
+type Load<M> = Arc<dyn Fn() -> Result<M, Damaged> + Send + Sync>;
+
+pub(super) struct Worker<M> {
+    name: &'static str,
+    idle: Duration,
+    load: Load<M>,
+    /// There is no thread until there is work.
+    queue: Mutex<Option<SyncSender<Job<M>>>>,
+}
+
+/// Too many jobs wait already.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Busy;
+
+impl<M: 'static> Worker<M> {
+    pub fn new(
+        name: &'static str,
+        idle: Duration,
+        load: impl Fn() -> Result<M, Damaged> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, idle, load: Arc::new(load), queue: Mutex::new(None) }
+    }
+
+    pub fn submit(&self, job: impl FnOnce(Result<&mut M, Damaged>) + Send + 'static) -> Result<(), Busy> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut job: Job<M> = Box::new(job);
+        if let Some(open) = queue.as_ref() {
+            match open.try_send(job) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(_)) => return Err(Busy),
+                // The thread died of its last job; this one gets a new thread and a fresh model.
+                Err(TrySendError::Disconnected(back)) => job = back,
+            }
+        }
+        let fresh = self.start();
+        let sent = fresh.try_send(job);
+        *queue = Some(fresh);
+        sent.map_err(|_| Busy)
+    }
+
+    fn start(&self) -> SyncSender<Job<M>> {
+        let (send, receive) = sync_channel(WAITING);
+        let (load, idle) = (Arc::clone(&self.load), self.idle);
+        let started =
+            std::thread::Builder::new().name(self.name.to_owned()).spawn(move || work(&receive, &load, idle));
+        if let Err(error) = started {
+            tracing::error!(%error, "the thread of the embedded model could not be started");
+        }
+        send
+    }
+}
+
+/// Runs until the worker is dropped.
+fn work<M>(queue: &Receiver<Job<M>>, load: &Load<M>, idle: Duration) {
+    let mut model: Option<M> = None;
+    loop {
+        let job = match model {
+            Some(_) => queue.recv_timeout(idle),
+            None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match job {
+            Ok(job) => match loaded(&mut model, load) {
+                Ok(model) => job(Ok(model)),
+                Err(damaged) => job(Err(damaged)),
+            },
+            Err(RecvTimeoutError::Timeout) => {
+                tracing::debug!("the embedded model was not used for a while and is unloaded");
+                model = None;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+fn loaded<'a, M>(model: &'a mut Option<M>, load: &Load<M>) -> Result<&'a mut M, Damaged> {
+    match model {
+        Some(model) => Ok(model),
+        None => load().map(|fresh| model.insert(fresh)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_model_is_loaded_when_first_asked_kept_while_used_and_forgotten_when_idle() {
+        let loads = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&loads);
+        let load = move || Ok(counted.fetch_add(1, Ordering::SeqCst));
+        let worker = Worker::new("test", Duration::from_millis(30), load);
+        assert_eq!(loads.load(Ordering::SeqCst), 0);
+        let ask = || {
+            let (send, receive) = channel();
+            worker.submit(move |model| send.send(*model.unwrap()).unwrap()).unwrap();
+            receive.recv().unwrap()
+        };
+        assert_eq!((ask(), ask()), (0, 0));
+        // The thread tells nobody that it forgot; a job that comes after the wait sees it.
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(ask(), 1);
+    }
+
+    #[test]
+    fn a_full_queue_says_so() {
+        let worker = Worker::new("test", Duration::from_secs(1), || Ok(()));
+        let (gate, wait) = channel::<()>();
+        worker
+            .submit(move |_| {
+                let _ = wait.recv();
+            })
+            .unwrap();
+        let sent = (0..WAITING + 2).filter(|_| worker.submit(|_| {}).is_ok()).count();
+        assert!(sent <= WAITING, "{sent} were taken");
+        drop(gate);
+    }
+
+    #[test]
+    fn a_job_that_panics_takes_nobody_with_it() {
+        let worker = Worker::new("test", Duration::from_secs(1), || Ok(()));
+        let (send, receive) = channel::<()>();
+        let job = move |_: Result<&mut (), Damaged>| {
+            let _alive = send;
+            panic!("a defect");
+        };
+        worker.submit(job).unwrap();
+        assert!(receive.recv().is_err());
+        // The queue closes a moment after the panic; a job in between is lost, and so is its answer.
+        let asked = || {
+            let (send, receive) = channel();
+            let _ = worker.submit(move |model| send.send(model.is_ok()).unwrap());
+            receive.recv() == Ok(true)
+        };
+        assert!((0..1000).any(|_| asked()));
+    }
+
+    #[test]
+    fn what_can_not_be_loaded_is_told_to_each_job() {
+        let worker = Worker::<()>::new("test", Duration::from_secs(1), || Err(Damaged::new("no file")));
+        let (send, receive) = channel();
+        for _ in 0..2 {
+            let send = send.clone();
+            worker.submit(move |model| send.send(model.unwrap_err().to_string()).unwrap()).unwrap();
+            assert_eq!(receive.recv().unwrap(), "this model file can not be used: no file");
+        }
+    }
+}

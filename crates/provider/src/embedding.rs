@@ -1,0 +1,89 @@
+//! Embeddings of a provider on the network, behind the same port as the embedded ones.
+
+use polyclaw_domain::embedding::Embedder;
+use polyclaw_domain::port::Pending;
+use polyclaw_domain::provider::{ModelRef, ProviderError};
+use tracing::Dispatch;
+use tracing::instrument::WithSubscriber;
+
+use crate::endpoint::{Clients, Endpoint};
+use crate::error::Error;
+use crate::fault::Fault;
+use crate::settings::{ApiKey, ProviderSettings};
+
+/// Texts of one request: what every provider takes.
+const BATCH: usize = 64;
+
+pub struct RemoteEmbeddings {
+    endpoint: Endpoint,
+    model: ModelRef,
+    id: String,
+    dim: usize,
+}
+
+impl RemoteEmbeddings {
+    /// `dim` is what the model is known to give; a vector of another length is an error.
+    pub fn new(settings: ProviderSettings, model: &str, dim: usize) -> Result<Self, Error> {
+        let model = ModelRef { provider: settings.name.clone(), model: model.to_owned() };
+        let endpoint = Endpoint::new(settings, &mut Clients::default())?;
+        Ok(Self { endpoint, id: model.to_string(), model, dim })
+    }
+
+    async fn vectors(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ProviderError> {
+        let has_words = |text: &&String| !text.trim().is_empty();
+        let wanted: Vec<String> = texts.iter().filter(has_words).cloned().collect();
+        let mut found = Vec::with_capacity(wanted.len());
+        for batch in wanted.chunks(BATCH) {
+            let vectors = self.batch(batch.to_vec()).await;
+            let key = self.endpoint.key.as_ref().map(ApiKey::expose);
+            found.extend(vectors.map_err(|fault| fault.into_error(&self.model, key))?);
+        }
+        let mut found = found.into_iter();
+        let vector =
+            |text| if has_words(&text) { found.next().unwrap_or_default() } else { vec![0.0; self.dim] };
+        Ok(texts.iter().map(vector).collect())
+    }
+
+    async fn batch(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Fault> {
+        let count = texts.len();
+        let call =
+            self.endpoint.client.embed_batch(self.endpoint.embedding_target(&self.model.model), texts, None);
+        let mut embeddings = call.with_subscriber(Dispatch::none()).await?.embeddings;
+        embeddings.sort_by_key(genai::embed::Embedding::index);
+        let vectors: Vec<Vec<f32>> =
+            embeddings.into_iter().map(genai::embed::Embedding::into_vector).collect();
+        if vectors.len() != count {
+            return Err(Fault::malformed("the provider gave another number of vectors than texts"));
+        }
+        vectors.into_iter().map(|vector| self.unit(vector)).collect()
+    }
+
+    /// A vector of length one.
+    fn unit(&self, mut vector: Vec<f32>) -> Result<Vec<f32>, Fault> {
+        if vector.len() != self.dim {
+            let message = format!("a vector has {} numbers, not {}", vector.len(), self.dim);
+            return Err(Fault::malformed(&message));
+        }
+        let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+        if !length.is_finite() {
+            return Err(Fault::malformed("a vector holds what is no number"));
+        }
+        let inverse = if length > 0.0 { 1.0 / length } else { 0.0 };
+        vector.iter_mut().for_each(|value| *value *= inverse);
+        Ok(vector)
+    }
+}
+
+impl Embedder for RemoteEmbeddings {
+    fn model_id(&self) -> &str {
+        &self.id
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+        Box::pin(self.vectors(texts))
+    }
+}

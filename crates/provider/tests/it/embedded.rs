@@ -1,0 +1,262 @@
+//! The model inside the program, through the port, on its real weights. What it says is never checked, only its shape.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::port::Clock;
+use polyclaw_domain::provider::{Delta, ErrorClass, ModelStatus, Prompt, PromptMessage, Provider, Reply};
+use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec};
+use polyclaw_provider::embedded::Chat;
+use polyclaw_provider::{Models, Settings};
+use serde_json::{Value, json};
+
+use crate::fixture::{ManualClock, refs, user};
+
+const MODEL: &str = "embedded/smollm2-135m";
+
+/// One loaded model for all tests of this process.
+static CHAT: LazyLock<Arc<Chat>> = LazyLock::new(|| {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model/smollm2.gguf");
+    assert!(path.exists(), "{} is missing: `scripts/need.sh weights` fetches it", path.display());
+    Arc::new(Chat::new(path))
+});
+
+fn models(chat: Arc<Chat>) -> Models {
+    let settings = Settings { embedded: Some(chat), ..Settings::default() };
+    Models::new(settings, Arc::new(ManualClock::default()) as Arc<dyn Clock>).unwrap()
+}
+
+async fn ask(prompt: &Prompt) -> (Reply, Vec<String>) {
+    let deltas = Mutex::new(Vec::new());
+    let sink = |delta| match delta {
+        Delta::Text(text) => deltas.lock().unwrap().push(text),
+        other => panic!("{other:?}"),
+    };
+    let reply = models(Arc::clone(&CHAT)).stream(&refs(&[MODEL]), prompt, &sink).await.unwrap();
+    (reply, deltas.into_inner().unwrap())
+}
+
+fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Arc<ToolSpec> {
+    let parameters = json!({ "type": "object", "properties": properties, "required": required });
+    let (name, description) = (name.to_owned(), description.to_owned());
+    let (effect, risk, consent) = (Effect::Pure, Risk::Low, Consent::NotNeeded);
+    Arc::new(ToolSpec { name, description, parameters, effect, risk, consent })
+}
+
+fn four_tools() -> Vec<Arc<ToolSpec>> {
+    let number = || json!({ "type": "integer" });
+    let unit = json!({ "type": "string", "enum": ["celsius", "fahrenheit"] });
+    vec![
+        tool("add", "Adds two numbers.", json!({ "a": number(), "b": number() }), &["a", "b"]),
+        tool(
+            "weather",
+            "Tells the weather of a city.",
+            json!({ "city": { "type": "string", "maxLength": 40 }, "unit": unit }),
+            &["city"],
+        ),
+        tool(
+            "read_file",
+            "Reads a file.",
+            json!({ "path": { "type": "string", "minLength": 1 }, "lines": { "type": "array", "items": number(), "maxItems": 2 } }),
+            &["path"],
+        ),
+        tool(
+            "remind",
+            "Reminds of something later.",
+            json!({ "text": { "type": "string" }, "minutes": { "type": "number", "minimum": 0 }, "loud": { "type": "boolean" } }),
+            &["text", "minutes"],
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn plain_text_is_streamed_piece_by_piece_and_counted() {
+    let (reply, pieces) = ask(&user("Name three fruits.")).await;
+    assert!(pieces.len() > 3, "{pieces:?}");
+    assert_eq!(pieces.concat().trim(), reply.text);
+    assert_eq!(reply.model.to_string(), MODEL);
+    let usage = reply.usage;
+    assert!(usage.input_tokens.unwrap() > 10 && usage.output_tokens.unwrap() as usize >= pieces.len());
+    assert!(reply.calls.is_empty() && !reply.text.contains("<|"));
+}
+
+#[tokio::test]
+async fn the_same_question_twice_is_the_same_answer_and_mostly_cached() {
+    let question = Prompt { max_tokens: Some(20), ..user("What is a ship?") };
+    let (first, _) = ask(&question).await;
+    let (again, _) = ask(&question).await;
+    assert_eq!(first.text, again.text);
+    assert_eq!(again.usage.cached_tokens.unwrap() + 1, again.usage.input_tokens.unwrap());
+    let drawn = Prompt { temperature: Some(1.0), ..question };
+    assert_eq!(ask(&drawn).await.0.text, ask(&drawn).await.0.text, "the conversation is the seed");
+}
+
+fn assert_well_formed(tools: &[Arc<ToolSpec>], reply: &Reply, pieces: &[String]) {
+    let [call] = &reply.calls[..] else {
+        assert!(reply.calls.is_empty() && !reply.text.is_empty(), "{reply:?}");
+        assert_eq!(pieces.concat().trim(), reply.text);
+        return;
+    };
+    assert!(pieces.is_empty(), "a call is not shown as text: {pieces:?}");
+    let spec =
+        tools.iter().find(|tool| tool.name == call.name).unwrap_or_else(|| panic!("no tool {}", call.name));
+    let arguments = call.arguments.as_object().unwrap();
+    let known = spec.parameters["properties"].as_object().unwrap();
+    for required in spec.parameters["required"].as_array().unwrap() {
+        assert!(arguments.contains_key(required.as_str().unwrap()), "{call:?}");
+    }
+    for (name, value) in arguments {
+        let schema = known.get(name).unwrap_or_else(|| panic!("no argument {name}"));
+        let fits = match schema["type"].as_str().unwrap() {
+            "integer" => value.is_i64(),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            "array" => {
+                value.as_array().is_some_and(|items| items.len() <= 2 && items.iter().all(Value::is_i64))
+            }
+            _ => value.as_str().is_some_and(|text| match schema["enum"].as_array() {
+                Some(choices) => choices.contains(value),
+                None => text.chars().count() <= schema["maxLength"].as_u64().unwrap_or(300) as usize,
+            }),
+        };
+        assert!(fits, "{name} of {call:?}");
+    }
+}
+
+#[tokio::test]
+async fn forty_questions_with_four_tools_are_all_answered_in_the_right_shape() {
+    let questions = [
+        "Add 17 and 25.",
+        "What is 3 plus 4?",
+        "Please sum 100 and 250.",
+        "How is the weather in Madrid?",
+        "Weather in Oslo in fahrenheit",
+        "Read the file notes.txt",
+        "Show me lines 1 and 5 of main.rs",
+        "Remind me in 10 minutes to call Anna.",
+        "Hello!",
+        "Who are you?",
+        "Tell me a joke.",
+        "Add -5 and 1000000",
+        "Wie ist das Wetter in Köln?",
+        "天気はどう？",
+        "🦀🦀🦀",
+        "Write \"quotes\" and \\ backslashes.",
+        "{\"tool\": \"add\"}",
+        "<|im_end|>",
+        "Open /etc/passwd",
+        "List everything you can do.",
+        "Add two and two, loudly.",
+        "What is the capital of France?",
+        "Remind me tomorrow",
+        "Is it raining in London, Paris, Rome and Berlin?",
+        "1+1",
+        "a",
+        "?",
+        "Please, please, please, please help me.",
+        "Read a/b/c/d/e.txt then add 1 and 2",
+        "Translate 'good morning' to German.",
+        "Set a loud reminder in 2.5 minutes: tea",
+        "Repeat the word word.",
+        "What can you do with 12 and 30?",
+        "Count to one hundred.",
+        "Add 1.5 and 2",
+        "Read the file called 'my notes (final).md'",
+        "Weather?",
+        "Thanks!",
+        "Do nothing.",
+        "Say the same thing again and again forever.",
+    ];
+    assert_eq!(questions.len(), 40);
+    let tools = four_tools();
+    let mut called = 0;
+    for question in questions {
+        let prompt = Prompt { tools: tools.clone(), ..user(question) };
+        let (reply, pieces) = ask(&prompt).await;
+        assert_well_formed(&tools, &reply, &pieces);
+        assert!(reply.usage.output_tokens.unwrap() <= 200);
+        called += reply.calls.len();
+    }
+    println!("{called} of 40 questions were answered by a call");
+    assert!((1..40).contains(&called), "{called} calls: it can both call and reply");
+}
+
+#[tokio::test]
+async fn after_a_tools_result_it_replies_in_text() {
+    let (mut prompt, tools) = (user("Add 17 and 25."), four_tools());
+    let call = polyclaw_domain::tool::ToolCall {
+        id: "c".to_owned(),
+        name: "add".to_owned(),
+        arguments: json!({ "a": 17, "b": 25 }),
+    };
+    prompt.messages.push(PromptMessage::Assistant { text: String::new(), calls: vec![call] });
+    let content = "42".to_owned();
+    prompt.messages.push(PromptMessage::ToolResult {
+        call_id: "c".to_owned(),
+        name: "add".to_owned(),
+        content,
+        is_error: false,
+    });
+    prompt.tools = tools;
+    let (reply, pieces) = ask(&prompt).await;
+    assert!(reply.calls.is_empty() && !reply.text.is_empty() && !pieces.is_empty(), "{reply:?}");
+}
+
+#[tokio::test]
+async fn dropping_a_call_stops_the_model_at_once() {
+    let models = models(Arc::clone(&CHAT));
+    let (candidates, prompt) = (refs(&[MODEL]), user("Write a very long story about the sea."));
+    let pieces = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&pieces);
+    let first = Arc::new(tokio::sync::Notify::new());
+    let notify = Arc::clone(&first);
+    let sink = move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        notify.notify_one();
+    };
+    {
+        let call = models.stream(&candidates, &prompt, &sink);
+        tokio::select! {
+            reply = call => panic!("a long story in no time: {reply:?}"),
+            () = first.notified() => {}
+        }
+    }
+    // The next question is answered by the same thread: it would wait for the whole story.
+    let began = Instant::now();
+    ask(&Prompt { max_tokens: Some(1), ..user("Hi") }).await;
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(pieces.load(Ordering::SeqCst) < 20);
+}
+
+#[tokio::test]
+async fn many_questions_at_once_are_answered_or_told_to_wait() {
+    let models = models(Arc::clone(&CHAT));
+    let (candidates, prompt) = (refs(&[MODEL]), Prompt { max_tokens: Some(2), ..user("Hi") });
+    let sink = |_| {};
+    let calls = (0..40).map(|_| models.stream(&candidates, &prompt, &sink));
+    let replies = futures_util::future::join_all(calls).await;
+    let refused: Vec<_> = replies.iter().filter_map(|reply| reply.as_ref().err()).collect();
+    assert!(!refused.is_empty() && refused.len() < 40, "{} of 40", refused.len());
+    assert!(
+        refused.iter().all(|error| error.class == ErrorClass::Overload && error.retry_after_ms.is_some())
+    );
+}
+
+#[tokio::test]
+async fn weights_that_are_gone_or_broken_are_an_error_that_says_what_to_do() {
+    let folder = std::env::temp_dir().join(format!("polyclaw-embedded-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let broken = folder.join("broken.gguf");
+    std::fs::write(&broken, b"GGUF\x03\0\0\0 and nothing more").unwrap();
+    for (path, status) in [(folder.join("gone.gguf"), ModelStatus::Unreachable), (broken, ModelStatus::Ready)]
+    {
+        let models = models(Arc::new(Chat::new(path)));
+        assert_eq!(models.models().await[0].status, status);
+        let error = models.stream(&refs(&[MODEL]), &user("hi"), &|_| {}).await.unwrap_err();
+        assert_eq!(error.class, ErrorClass::NotConfigured);
+        assert!(error.message.contains("polyclaw model pull"), "{error}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

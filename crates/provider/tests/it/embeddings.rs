@@ -1,0 +1,57 @@
+//! Embeddings of a provider on the wire.
+
+use polyclaw_domain::embedding::Embedder;
+use polyclaw_domain::provider::ErrorClass;
+use polyclaw_provider::embedded::Embeddings;
+use polyclaw_provider::{Kind, ProviderSettings, RemoteEmbeddings};
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use serde_json::json;
+
+fn remote(server: &ModelServer, dim: usize) -> RemoteEmbeddings {
+    let settings = ProviderSettings::new("lab", Kind::OpenAiCompatible).base_url(server.url());
+    RemoteEmbeddings::new(settings, "m", dim).unwrap()
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn vectors_come_in_the_order_of_their_texts_with_length_one() {
+    let server = ModelServer::start();
+    let embedder = remote(&server, 3);
+    assert_eq!((embedder.model_id(), embedder.dim()), ("lab/m", 3));
+    let vectors = embedder.embed(&texts(&["abcd 12", " ", "1"])).await.unwrap();
+    assert_eq!(vectors[1], [0.0; 3], "a text without words is near to nothing and sent to nobody");
+    assert_eq!(vectors[2], [0.0, 0.5_f32.sqrt(), 0.5_f32.sqrt()]);
+    assert!(vectors[0][0] > vectors[0][2]);
+    assert_eq!(server.last_request().body()["input"], json!(["abcd 12", "1"]));
+    let many: Vec<String> = (0..150).map(|n| format!("text {n}")).collect();
+    assert_eq!(embedder.embed(&many).await.unwrap().len(), 150);
+    assert_eq!(server.request_count(), 4);
+}
+
+#[tokio::test]
+async fn wrong_lengths_and_refusals_are_errors_with_a_class() {
+    let server = ModelServer::start();
+    let error = remote(&server, 5).embed(&texts(&["a"])).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::Malformed);
+    for (status, class) in
+        [(401, ErrorClass::Auth), (429, ErrorClass::RateLimit), (500, ErrorClass::Overload)]
+    {
+        server.push(Script::error(status, json!({ "error": { "message": "no" } })));
+        assert_eq!(remote(&server, 3).embed(&texts(&["a"])).await.unwrap_err().class, class);
+    }
+    let embedder = remote(&server, 3);
+    drop(server);
+    assert_eq!(embedder.embed(&texts(&["a"])).await.unwrap_err().class, ErrorClass::Unreachable);
+}
+
+#[tokio::test]
+async fn a_missing_embedding_model_says_what_to_do() {
+    let embedder = Embeddings::new("/nowhere/minilm");
+    assert_eq!((embedder.model_id(), embedder.dim()), ("embedded/all-minilm-l6-v2", 384));
+    let error = embedder.embed(&texts(&["a"])).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::NotConfigured);
+    assert!(error.message.contains("polyclaw model pull"), "{error}");
+}
