@@ -16,6 +16,7 @@ use polyclaw_store::{Db, Tx};
 use tokio::sync::{Notify, mpsc};
 
 use crate::error::{Error, Result};
+use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::settings::Settings;
@@ -44,6 +45,7 @@ pub struct Inner {
     pub(crate) node: NodeId,
     pub hub: Hub,
     pub(crate) lanes: Arc<Lanes>,
+    pub(crate) histories: Histories,
     /// Turns that were claimed as they were asked for, on their way to the worker.
     pub(crate) starts: mpsc::UnboundedSender<Start>,
     pub(crate) started: tokio::sync::Mutex<mpsc::UnboundedReceiver<Start>>,
@@ -73,6 +75,7 @@ impl Engine {
             node,
             hub: Hub::default(),
             lanes: Arc::default(),
+            histories: Histories::default(),
             starts,
             started: tokio::sync::Mutex::new(started),
             outbox_wake: Notify::new(),

@@ -8,6 +8,7 @@ mod compact;
 mod core;
 pub mod delivery;
 mod error;
+mod history;
 pub mod hub;
 mod import;
 pub mod ingress;

@@ -7,6 +7,7 @@ use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{SessionId, TurnId};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
 use polyclaw_domain::prompt::{self, Line};
 use polyclaw_domain::provider::{ModelRef, Prompt, Reply, Usage};
@@ -20,6 +21,7 @@ use polyclaw_store::sessions::{Compaction, Standing};
 use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
 
 use crate::core::Engine;
+use crate::history::History;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt};
 
@@ -60,19 +62,27 @@ pub(crate) struct Rows {
     spec: Option<AgentSpec>,
     compaction: Compaction,
     lines: Vec<Line>,
+    /// Only the lines after those that were known.
+    goes_on: bool,
     stored: Vec<Message>,
     taken: Vec<Waiting>,
     begun: Vec<Message>,
     steered: bool,
 }
 
+/// A history that is known already: its conversation, the ticket it was folded through, and its last.
+type Known = (SessionId, i64, i64);
+
 /// Longest history, in tickets, that is read by the thread that writes: a longer one would hold others up.
 const SHORT: i64 = 64;
+
+/// Lines from which on a history is kept between turns: about where it is too long for the above.
+const KEPT: usize = 48;
 
 /// Reads a claimed turn's rows in the transaction that claims it, if they are few.
 pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
     match sessions::standing(tx, &claim.session)? {
-        Some(standing) if standing.uncompacted() <= SHORT => read(tx, claim, standing).map(Some),
+        Some(standing) if standing.uncompacted() <= SHORT => read(tx, claim, standing, None).map(Some),
         _ => Ok(None),
     }
 }
@@ -90,23 +100,30 @@ pub(crate) fn read_first(
     }
     // Only a turn without a person's message takes up interrupted tasks as it opens.
     match claim.has_person {
-        true => read_with(tx, claim, standing, Own { stored, ..Own::default() }).map(Some),
-        false => read(tx, claim, standing).map(Some),
+        true => read_with(tx, claim, standing, (Own { stored, ..Own::default() }, None)).map(Some),
+        false => read(tx, claim, standing, None).map(Some),
     }
 }
 
 impl Context {
+    /// Reads a long history only from where the last turn of its session left it.
     pub async fn load(engine: &Engine, claim: &Claim) -> Driven<Self> {
         let wanted = claim.clone();
+        let known = engine.histories.take(&claim.session);
+        let from = known.as_ref().map(|known| (known.session_id.clone(), known.through, known.last()));
         let read = move |tx: &mut Tx<'_>| match sessions::standing(tx, &wanted.session)? {
-            Some(standing) => read(tx, &wanted, standing).map(Some),
+            Some(standing) => read(tx, &wanted, standing, from.as_ref()).map(Some),
             None => Ok(None),
         };
         let rows = engine.db().read(read).await.map_err(|e| Halt::Lost(e.into()))?;
-        match rows {
-            Some(rows) => Self::of(engine, claim, rows),
-            None => Err(Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string()))),
+        let Some(mut rows) = rows else {
+            return Err(Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string())));
+        };
+        if let Some(known) = known.filter(|_| rows.goes_on) {
+            let new = std::mem::replace(&mut rows.lines, known.lines);
+            rows.lines.extend(new);
         }
+        Self::of(engine, claim, rows)
     }
 
     pub fn of(engine: &Engine, claim: &Claim, rows: Rows) -> Driven<Self> {
@@ -216,6 +233,15 @@ impl Context {
         self.stored.push(step);
     }
 
+    /// What the next turn of a long conversation need not read again.
+    pub fn keep(mut self, engine: &Engine, session: &SessionKey, reply: Option<Message>) {
+        let Some(reply) = reply.filter(|_| self.lines.len() >= KEPT) else { return };
+        self.push(reply);
+        let history =
+            History { session_id: self.session_id, through: self.compaction.through, lines: self.lines };
+        engine.histories.keep(session.clone(), history);
+    }
+
     pub fn spend(&mut self, reply: &Reply) {
         self.usage = self.usage.plus(reply.usage);
         self.model_used = Some(reply.model.to_string());
@@ -233,7 +259,12 @@ struct Own {
     queued: Option<Queued>,
 }
 
-fn read(tx: &mut Tx<'_>, claim: &Claim, standing: Standing) -> polyclaw_store::Result<Rows> {
+fn read(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    standing: Standing,
+    known: Option<&Known>,
+) -> polyclaw_store::Result<Rows> {
     let stored = messages::of_turn(tx, &claim.turn)?;
     let taken = backlog::taken_by(tx, &claim.turn)?;
     let mut begun = Vec::new();
@@ -241,23 +272,35 @@ fn read(tx: &mut Tx<'_>, claim: &Claim, standing: Standing) -> polyclaw_store::R
         begun.extend(messages::get(tx, &row.task.token.message_id)?);
     }
     let queued = jobs::queued(tx, &claim.session)?;
-    read_with(tx, claim, standing, Own { stored, taken, begun, queued })
+    read_with(tx, claim, standing, (Own { stored, taken, begun, queued }, known))
 }
 
 fn read_with(
     tx: &mut Tx<'_>,
     claim: &Claim,
     standing: Standing,
-    Own { stored, taken, begun, queued }: Own,
+    (Own { stored, taken, begun, queued }, known): (Own, Option<&Known>),
 ) -> polyclaw_store::Result<Rows> {
     let Standing { session, compaction, .. } = standing;
     let spec = agents::get(tx, &claim.agent)?.map(|stored| stored.spec);
     let session_id = stored.first().map_or_else(|| session.id.clone(), |own| own.session_id.clone());
     let conversation = (&claim.session, &session_id);
-    let lines =
-        messages::history(tx, conversation, compaction.through, queued.as_ref().map(|queued| &queued.turn))?;
+    let known = known.filter(|(id, through, _)| (id, *through) == (&session_id, compaction.through));
+    let after = known.map_or(compaction.through, |(_, _, last)| *last);
+    let lines = messages::history(tx, conversation, after, queued.as_ref().map(|queued| &queued.turn))?;
     let steered = queued.is_some_and(|queued| queued.steers);
-    Ok(Rows { session, session_id, spec, compaction, lines, stored, taken, begun, steered })
+    Ok(Rows {
+        session,
+        session_id,
+        spec,
+        compaction,
+        lines,
+        goes_on: known.is_some(),
+        stored,
+        taken,
+        begun,
+        steered,
+    })
 }
 
 fn step(message: &Message) -> Option<Step> {

@@ -194,7 +194,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     );
     if claim.kind == jobs::Kind::Compact {
         context.compact(engine, running).await?;
-        return end::finish(engine, running, &context, String::new()).await;
+        return end::finish(engine, running, &context, String::new()).await.map(drop);
     }
     let mut machine = Turn::restore(engine.settings().limits, context.steps());
     let mut effect = machine.step(Step::Began { steered: context.steered });
@@ -220,7 +220,11 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
                 machine.step(Step::Resulted { call_id: call.id, outcome, steered })
             }
             Effect::Yield { skipped } => return end::give_way(engine, running, &context, &skipped).await,
-            Effect::Finish { text } => return end::finish(engine, running, &context, text).await,
+            Effect::Finish { text } => {
+                let reply = end::finish(engine, running, &context, text).await?;
+                context.keep(engine, &claim.session, reply);
+                return Ok(());
+            }
             Effect::Stop { reason, .. } => return end::stop(engine, running, &context, &reason).await,
         };
     }

@@ -46,19 +46,22 @@ struct Last {
     now: Millis,
 }
 
+/// Returns the reply as it is stored.
 pub(super) async fn finish(
     engine: &Engine,
     running: &Arc<Running>,
     context: &Context,
     text: String,
-) -> Driven<()> {
+) -> Driven<Option<Message>> {
     let mut last = last(engine, running, context, JobState::Done);
     if running.claim.kind == Kind::Turn {
         say(engine, context, &mut last, text, None);
     }
     last.final_call = context.last_call.clone();
     engine.reach(KillPoint::FinishBefore).await;
-    lost(commit(engine, running, last).await)
+    let reply = last.steps.first().cloned();
+    let ticket = lost(commit(engine, running, last).await)?;
+    Ok(reply.map(|reply| Message { ticket, ..reply }))
 }
 
 /// Ends the turn with calls its caller runs itself; their results start the next turn.
@@ -67,7 +70,7 @@ pub(super) async fn hand_to_client(engine: &Engine, running: &Arc<Running>, cont
     last.unanswered = Some("Not run: the caller's own tools go first. Ask again if still needed.");
     last.for_client = context.client_tools.iter().map(|tool| tool.name.clone()).collect();
     last.end.reply = context.last_step().map(|message| message.id.clone());
-    lost(commit(engine, running, last).await)
+    lost(commit(engine, running, last).await).map(drop)
 }
 
 /// Ends the turn for a newer message. The task stays in the backlog and goes on from its stored results.
@@ -97,7 +100,7 @@ pub(super) async fn stop(
     let mut last = last(engine, running, context, JobState::Failed);
     last.unanswered = Some("Skipped: the turn was stopped.");
     fail(engine, context, &mut last, stop_code(reason), reason.sentence());
-    lost(commit(engine, running, last).await)
+    lost(commit(engine, running, last).await).map(drop)
 }
 
 /// Ends a turn that could not go on.
@@ -119,7 +122,7 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
     let mut last = last(engine, running, &context, state);
     last.unanswered = Some("Not run: the turn ended before.");
     fail(engine, &context, &mut last, code, sentence);
-    commit(engine, running, last).await
+    commit(engine, running, last).await.map(drop)
 }
 
 fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) -> Last {
@@ -223,15 +226,16 @@ fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing) {
 }
 
 /// Ends the turn. Its slot is free with this very transaction, so that claims the next of its lane, too.
-async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<()> {
+/// Returns the ticket of its first line.
+async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
     let stored = last.clone();
     let room = Room::after(engine, &last.claim);
     let write = move |tx: &mut Tx<'_>| {
-        let ready = store(tx, &stored)?;
+        let (ticket, ready) = store(tx, &stored)?;
         let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
-        Ok((ready, claims.into_iter().next()))
+        Ok((ticket, ready, claims.into_iter().next()))
     };
-    let (next, claimed) = engine.persist(write).await?;
+    let (ticket, next, claimed) = engine.persist(write).await?;
     let is_under_way = claimed.as_ref().is_some_and(|(claim, _)| claim.session == last.claim.session);
     running.leave_to(claimed);
     if last.end.state != JobState::Steered {
@@ -241,19 +245,20 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<()> {
     if let Some(lane) = next.filter(|_| !is_under_way) {
         engine.lanes.wake(lane);
     }
-    Ok(())
+    Ok(ticket)
 }
 
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
-/// Returns the lane in which the session's next turn is ready, if there is one.
-fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Option<Lane>> {
+/// Returns the first ticket, and the lane in which the session's next turn is ready, if there is one.
+fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Option<Lane>)> {
     let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
+    let first = first.unwrap_or_default();
     jobs::end(tx, &last.claim, &last.end, last.now)?;
     let closed = close_calls(tx, last)?;
     if !closed.is_empty() {
         sessions::take_tickets(tx, &last.claim.session, closed.len(), last.now)?;
     }
-    for (ticket, step) in (first.unwrap_or_default()..).zip(closed.iter().chain(&last.steps)) {
+    for (ticket, step) in (first..).zip(closed.iter().chain(&last.steps)) {
         messages::insert_at(tx, step, ticket)?;
     }
     if let Some((model, spent)) = &last.final_call {
@@ -287,7 +292,7 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Option<Lane>> {
         tx.notify("jobs")?;
     }
     tx.notify(&format!("session {}", last.claim.session))?;
-    Ok(next)
+    Ok((first, next))
 }
 
 /// A result for every call that has none. They are looked for here, under the session's row: a step that was
