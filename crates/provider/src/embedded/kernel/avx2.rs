@@ -113,59 +113,39 @@ fn sum(vector: __m256) -> f32 {
 /// Several tokens at a time share the work of unpacking a row.
 #[target_feature(enable = "avx2,fma,f16c")]
 fn multiply(matrix: &Matrix, values: &Activations, out: &mut [f32]) {
-    let rows = matrix.rows;
-    for index in 0..rows {
+    for index in 0..matrix.rows {
         let row = matrix.row(index);
         let mut token = 0;
-        while token + 4 <= values.count {
-            for (at, sum) in tokens::<4>(row, values, token).into_iter().enumerate() {
-                out[(token + at) * rows + index] = sum;
-            }
-            token += 4;
-        }
         while token < values.count {
-            out[token * rows + index] = tokens::<1>(row, values, token)[0];
-            token += 1;
+            let out = out[token * matrix.rows..].iter_mut().skip(index).step_by(matrix.rows);
+            token += match (row.kind, values.count - token) {
+                (Quants::Nibbles, 4..) => tile::<4, true>(row, values, token, out),
+                (Quants::Nibbles, 2..) => tile::<2, true>(row, values, token, out),
+                (Quants::Nibbles, _) => tile::<1, true>(row, values, token, out),
+                (Quants::Bytes, 4..) => tile::<4, false>(row, values, token, out),
+                (Quants::Bytes, 2..) => tile::<2, false>(row, values, token, out),
+                (Quants::Bytes, _) => tile::<1, false>(row, values, token, out),
+            };
         }
     }
 }
 
+/// One row times `T` tokens. Loops instead of closures: a closure is not compiled for these instructions, and a vector
+/// that goes through one goes through memory.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn tokens<const T: usize>(row: Row<'_>, values: &Activations, first: usize) -> [f32; T] {
-    match row.kind {
-        Quants::Nibbles => {
-            let quants = row.quants.as_chunks::<16>().0;
-            tile(row, values, first, |block, inputs: [__m256i; T]| {
-                let weights = load_nibbles(&quants[block]);
-                inputs.map(|input| _mm256_maddubs_epi16(weights, input))
-            })
-        }
-        Quants::Bytes => {
-            let quants = row.quants.as_chunks::<32>().0;
-            tile(row, values, first, |block, inputs: [__m256i; T]| {
-                let weights = load_bytes(&quants[block]);
-                let sizes = _mm256_abs_epi8(weights);
-                inputs.map(|input| _mm256_maddubs_epi16(sizes, _mm256_sign_epi8(input, weights)))
-            })
-        }
-    }
-}
-
-/// One row times `T` tokens. `products` gives a block's products as sums of two.
-#[target_feature(enable = "avx2,fma,f16c")]
-#[inline]
-fn tile<const T: usize>(
+fn tile<'a, const T: usize, const NIBBLES: bool>(
     row: Row<'_>,
     values: &Activations,
     first: usize,
-    products: impl Fn(usize, [__m256i; T]) -> [__m256i; T],
-) -> [f32; T] {
+    out: impl Iterator<Item = &'a mut f32>,
+) -> usize {
     let (blocks, chunks) = (values.columns / BLOCK, stride(values.columns) / 8);
     let inputs: [&[[i8; 32]]; T] = from_fn(|t| &values.quants[(first + t) * blocks..][..blocks]);
     let scales: [&[[f32; 8]]; T] = from_fn(|t| &values.scales[(first + t) * chunks..][..chunks]);
     let sums: [&[[f32; 8]]; T] = from_fn(|t| &values.sums[(first + t) * chunks..][..chunks]);
     let (row_scales, minima) = (row.scales.as_chunks::<8>().0, row.minima.as_chunks::<8>().0);
+    let (nibbles, bytes) = (row.quants.as_chunks::<16>().0, row.quants.as_chunks::<32>().0);
     let ones = _mm256_set1_epi16(1);
     let mut totals = [_mm256_setzero_ps(); T];
     let mut factors = [[0.0_f32; 8]; T];
@@ -174,22 +154,30 @@ fn tile<const T: usize>(
         for t in 0..T {
             store(&mut factors[t], _mm256_mul_ps(scale, load(&scales[t][chunk])));
         }
-        if let Some(minima) = minima.get(chunk) {
-            let minima = load_halves(minima);
+        if NIBBLES {
+            let minima = load_halves(&minima[chunk]);
             for t in 0..T {
                 totals[t] = _mm256_fmadd_ps(minima, load(&sums[t][chunk]), totals[t]);
             }
         }
         let from = chunk * 8;
         for block in from..blocks.min(from + 8) {
-            let pairs = products(block, from_fn(|t| load_bytes(&inputs[t][block])));
+            let weights = if NIBBLES { load_nibbles(&nibbles[block]) } else { load_bytes(&bytes[block]) };
+            // The instruction takes one side without signs: bytes lend theirs to the other side.
+            let sizes = if NIBBLES { weights } else { _mm256_abs_epi8(weights) };
             for t in 0..T {
-                let product = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs[t], ones));
-                totals[t] = _mm256_fmadd_ps(product, _mm256_set1_ps(factors[t][block - from]), totals[t]);
+                let input = load_bytes(&inputs[t][block]);
+                let input = if NIBBLES { input } else { _mm256_sign_epi8(input, weights) };
+                let product = _mm256_madd_epi16(_mm256_maddubs_epi16(sizes, input), ones);
+                let factor = _mm256_set1_ps(factors[t][block - from]);
+                totals[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(product), factor, totals[t]);
             }
         }
     }
-    totals.map(|total| sum(total))
+    for (out, total) in out.zip(totals) {
+        *out = sum(total);
+    }
+    T
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -198,7 +186,7 @@ fn quantise(values: &[f32], quants: &mut [[i8; BLOCK]], scales: &mut [f32], sums
     // Packing works on halves of a vector and leaves groups of four out of order.
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     for (index, (block, quants)) in values.as_chunks::<8>().0.chunks_exact(4).zip(quants).enumerate() {
-        let parts: [__m256; 4] = from_fn(|at| load(&block[at]));
+        let parts = [load(&block[0]), load(&block[1]), load(&block[2]), load(&block[3])];
         let sizes = parts.map(|part| _mm256_andnot_ps(without_sign, part));
         let largest = _mm256_max_ps(_mm256_max_ps(sizes[0], sizes[1]), _mm256_max_ps(sizes[2], sizes[3]));
         let mut lanes = [0.0; 8];
