@@ -44,7 +44,10 @@ enum Verb {
     /// The models there are, and which of them are here.
     List,
     /// Delete a model's weights.
-    Remove { name: String },
+    Remove {
+        /// The model, as `polyclaw model list` names it.
+        name: String,
+    },
     /// How fast they are on this machine, on one thread.
     Bench,
 }

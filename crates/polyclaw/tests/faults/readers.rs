@@ -19,8 +19,9 @@ fn connect(daemon: &Daemon) -> TcpStream {
 /// An event stream of a session that is opened and never read.
 fn dead_events(daemon: &Daemon, who: &str) -> TcpStream {
     let mut stream = connect(daemon);
-    let path = format!("/api/v1/sessions/{}/stream?token={TOKEN}", key(who));
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
+    let path = format!("/api/v1/sessions/{}/stream", key(who));
+    let head = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
     stream
 }
 
@@ -29,7 +30,7 @@ pub fn socket(daemon: &Daemon) -> TcpStream {
     let mut stream = connect(daemon);
     write!(
         stream,
-        "GET /api/v1/ws?token={TOKEN} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        "GET /api/v1/ws HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     )
     .unwrap();

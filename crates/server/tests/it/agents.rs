@@ -79,7 +79,7 @@ async fn models_are_listed() {
     let instance = Instance::start().await;
     let models = instance.get("/api/v1/models").await;
     let expected = json!({
-        "models": [{ "model": "test/scripted", "context_window": null, "status": "ready" }],
+        "models": [{ "model": "test/scripted", "context_window": null, "status": "ready", "demo": false }],
         "default_model": "test/scripted",
     });
     assert_eq!(models.ok(), &expected);
