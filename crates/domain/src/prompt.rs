@@ -101,7 +101,7 @@ pub fn estimate_tokens(line: &Line) -> usize {
     let parts: usize =
         calls(&line.parts).map(|call| call.name.len() + call.arguments.to_string().len()).sum();
     let attached: usize =
-        attachments(&line.parts).filter_map(|one| one.text.as_deref()).map(text_tokens).sum();
+        attachments(&line.parts).map(|one| text_tokens(one.text.as_deref().unwrap_or_default()) + 64).sum();
     text_tokens(&line.text) + attached + parts / 4 + 8
 }
 

@@ -34,6 +34,7 @@ impl Engine {
                 return Ok(false);
             }
             let stored = sessions::ensure(tx, &session)?;
+            sessions::take_tickets(tx, &stored.key, 0, stored.updated_at)?;
             if messages::last_ticket(tx, &stored.key)? == 0 {
                 insert(tx, &stored, &past, &import)?;
             }

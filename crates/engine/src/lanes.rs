@@ -69,18 +69,21 @@ impl Lanes {
         if !taken.is_empty() {
             return taken;
         }
-        self.mark_full(lane);
-        // One may have come free before the mark.
-        let taken: Vec<Slot> = (0..slots).map_while(free).collect();
-        if !taken.is_empty() {
-            self.state(lane).full.store(false, Ordering::SeqCst);
-        }
+        self.mark_full(lane, slots);
         taken
     }
 
-    /// More may wait than there was room for.
-    pub fn mark_full(&self, lane: Lane) {
-        self.state(lane).full.store(true, Ordering::SeqCst);
+    /// More may wait than there was room for: the lane is woken when there is some, now if it came before the mark.
+    pub fn mark_full(&self, lane: Lane, slots: usize) {
+        let state = self.state(lane);
+        state.full.store(true, Ordering::SeqCst);
+        if self.used(lane) < slots && state.full.swap(false, Ordering::SeqCst) {
+            self.wake(lane);
+        }
+    }
+
+    pub fn used(&self, lane: Lane) -> usize {
+        self.state(lane).used.load(Ordering::SeqCst)
     }
 
     fn take(self: &Arc<Self>, lane: Lane, slots: usize) -> Option<Slot> {

@@ -9,7 +9,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ModelRef, Usage};
 use polyclaw_domain::session::Session;
 use polyclaw_store::jobs::{Kind, NewJob};
-use polyclaw_store::{agents, backlog, events, jobs, sessions};
+use polyclaw_store::{agents, backlog, events, jobs, messages, sessions};
 use serde_json::json;
 
 use crate::core::Engine;
@@ -58,6 +58,10 @@ impl Engine {
                 Some(_) => None,
                 None => jobs::cancel_queued(tx, &wanted, now)?,
             };
+            if let Some(turn) = &queued {
+                // It may have waited behind a turn: its messages move out from between that one's lines.
+                messages::retake(tx, &wanted, turn, now)?;
+            }
             tx.notify(&format!("session {wanted}"))?;
             Ok((running, queued, interrupted_tasks))
         };
@@ -90,6 +94,7 @@ impl Engine {
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             sessions::renew(tx, &wanted, &id, now)?;
             backlog::cancel(tx, &wanted)?;
+            jobs::cancel_empty(tx, &wanted, now)?;
             jobs::postpone(tx, &wanted)?;
             let running = jobs::stop(tx, &wanted)?;
             tx.notify(&format!("session {wanted}"))?;

@@ -147,19 +147,22 @@ async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
             sentence: format!("I gave up after {} attempts that were all cut off.", settings.attempts),
         });
     }
-    tokio::select! {
+    let mut run = std::pin::pin!(run(engine, running));
+    let halt = tokio::select! {
         biased;
-        () = cancelled(running) => Err(Halt::Cancelled),
-        done = run(engine, running) => done,
-        () = stalled(running, settings.stall_ms) => Err(Halt::Failed {
+        () = cancelled(running) => Halt::Cancelled,
+        done = &mut run => return done,
+        () = stalled(running, settings.stall_ms) => Halt::Failed {
             code: "stalled",
             sentence: format!("I stopped because nothing happened for {} seconds.", settings.stall_ms / 1000),
-        }),
-        () = tokio::time::sleep(Duration::from_millis(settings.turn_ms)) => Err(Halt::Failed {
+        },
+        () = tokio::time::sleep(Duration::from_millis(settings.turn_ms)) => Halt::Failed {
             code: "turn_timeout",
             sentence: format!("I stopped after {} minutes without finishing.", settings.turn_ms / 60_000),
-        }),
-    }
+        },
+    };
+    // Its end is being stored, and with it the next turn is claimed: that is how it ends.
+    if running.is_ending() { run.await } else { Err(halt) }
 }
 
 async fn cancelled(running: &Running) {

@@ -37,6 +37,8 @@ pub(crate) struct Running {
     progress: AtomicU64,
     /// What was read with the claim, for the first look.
     rows: Mutex<Option<Rows>>,
+    /// Its end is being stored.
+    ending: AtomicBool,
     /// The turn that was claimed as this one ended, for its slot.
     next: Mutex<Option<Claimed>>,
 }
@@ -53,12 +55,21 @@ impl Running {
             began: Instant::now(),
             progress: AtomicU64::new(0),
             rows: Mutex::new(rows),
+            ending: AtomicBool::new(false),
             next: Mutex::default(),
         })
     }
 
     pub fn take_rows(&self) -> Option<Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub fn set_ending(&self, ending: bool) {
+        self.ending.store(ending, Ordering::SeqCst);
+    }
+
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
     }
 
     pub fn leave_to(&self, next: Option<Claimed>) {
@@ -129,8 +140,9 @@ async fn drain(
     started: &mut mpsc::UnboundedReceiver<Start>,
     mut turns: JoinSet<()>,
 ) -> Result<()> {
-    while let Ok(Start { running, .. }) = started.try_recv() {
-        engine.db().write(move |tx| jobs::hand_back(tx, &running.claim)).await?;
+    started.close();
+    while let Some(start) = started.recv().await {
+        engine.give_back(start).await;
     }
     while turns.join_next().await.is_some() {}
     Ok(())
@@ -162,8 +174,12 @@ pub(crate) struct Room {
 impl Room {
     /// The slot a turn leaves as it ends. None where nothing new is begun.
     pub fn after(engine: &Engine, ended: &Claim) -> Option<Self> {
+        let slots = engine.settings().slots.get(&ended.lane).copied().unwrap_or(1);
+        if engine.is_draining() || engine.lanes.used(ended.lane) > slots {
+            return None;
+        }
         let claimer = Claimer { last: Some(ended.agent.clone()), ..claimer(engine) };
-        (!engine.is_draining()).then_some(Self { lane: ended.lane, free: 1, claimer })
+        Some(Self { lane: ended.lane, free: 1, claimer })
     }
 
     /// Claims jobs of the lane and opens their turns.
@@ -182,36 +198,32 @@ impl Room {
     }
 }
 
-/// Claims what is ready in the lanes that have room, all in one transaction.
+/// Claims what is ready in the lanes that have room, each lane in a transaction of its own.
 async fn fill(engine: &Engine, served: &mut HashMap<Lane, AgentId>, turns: &mut JoinSet<()>) -> Result<()> {
     let settings = engine.settings();
-    let (mut rooms, mut slots) = (Vec::new(), Vec::new());
+    let mut outcome = Ok(());
     for lane in engine.lanes.take_ready() {
-        let free = engine.lanes.take_all(lane, settings.slots.get(&lane).copied().unwrap_or(1));
-        if !free.is_empty() {
-            let claimer = Claimer { last: served.get(&lane).cloned(), ..claimer(engine) };
-            rooms.push(Room { lane, free: free.len(), claimer });
-            slots.push(free);
+        let slots = settings.slots.get(&lane).copied().unwrap_or(1);
+        let free = engine.lanes.take_all(lane, slots);
+        if free.is_empty() {
+            continue;
+        }
+        let claimer = Claimer { last: served.get(&lane).cloned(), ..claimer(engine) };
+        let room = Room { lane, free: free.len(), claimer };
+        match engine.db().write(move |tx| room.claim(tx)).await {
+            Ok(claims) => {
+                served.extend(claims.last().map(|(claim, _)| (lane, claim.agent.clone())));
+                if claims.len() == free.len() {
+                    engine.lanes.mark_full(lane, slots);
+                }
+                for ((claim, rows), slot) in claims.into_iter().zip(free) {
+                    start(engine, Start { running: Running::new(claim, rows), slot }, turns);
+                }
+            }
+            Err(error) => outcome = Err(error.into()),
         }
     }
-    if rooms.is_empty() {
-        return Ok(());
-    }
-    let wanted = rooms.clone();
-    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        wanted.iter().map(|room| room.claim(tx)).collect::<polyclaw_store::Result<Vec<_>>>()
-    };
-    let claims = engine.db().write(write).await?;
-    for ((room, free), claims) in rooms.iter().zip(slots).zip(claims) {
-        if claims.len() == room.free {
-            engine.lanes.mark_full(room.lane);
-        }
-        for ((claim, rows), slot) in claims.into_iter().zip(free) {
-            served.insert(claim.lane, claim.agent.clone());
-            start(engine, Start { running: Running::new(claim, rows), slot }, turns);
-        }
-    }
-    Ok(())
+    outcome
 }
 
 pub(crate) fn claimer(engine: &Engine) -> Claimer {
@@ -221,18 +233,31 @@ pub(crate) fn claimer(engine: &Engine) -> Claimer {
 impl Engine {
     /// Hands a claimed turn to the worker.
     pub(crate) fn begin(&self, start: Start) {
-        if self.starts.send(start).is_err() {
-            tracing::error!("no worker takes a turn: it is taken over when its lease ends");
+        self.note_running(&start.running);
+        if let Err(mpsc::error::SendError(start)) = self.starts.send(start) {
+            let engine = self.clone();
+            tokio::spawn(async move { engine.give_back(start).await });
         }
+    }
+
+    /// From here on it can be stopped, and its lease is renewed.
+    fn note_running(&self, running: &Arc<Running>) {
+        let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(running.claim.turn.clone(), Arc::clone(running));
+    }
+
+    /// A turn that was claimed and will not begin here.
+    async fn give_back(&self, Start { running, .. }: Start) {
+        let claim = running.claim.clone();
+        if let Err(error) = self.db().write(move |tx| jobs::hand_back(tx, &claim)).await {
+            tracing::error!(%error, "a turn could not be given back: it is taken over when its lease ends");
+        }
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
     }
 }
 
 fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()>) {
-    engine
-        .running
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(running.claim.turn.clone(), Arc::clone(&running));
+    engine.note_running(&running);
     let engine = engine.clone();
     turns.spawn(async move {
         engine.reach(KillPoint::TurnClaimed).await;

@@ -119,6 +119,15 @@ impl Shelf {
         self.path(weights).is_file()
     }
 
+    /// Two pulls at once would write into each other's files: the second waits.
+    fn lock(&self) -> Result<fs::File, Failure> {
+        let path = self.0.join("lock");
+        fs::create_dir_all(&self.0).map_err(|error| refused(&self.0, &error))?;
+        let file = fs::File::create(&path).map_err(|error| refused(&path, &error))?;
+        file.lock().map_err(|error| refused(&path, &error))?;
+        Ok(file)
+    }
+
     /// Where a part lies until it is whole.
     fn partial(&self, part: &Part) -> PathBuf {
         self.0.join("partial").join(part.sha256)

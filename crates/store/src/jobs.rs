@@ -157,6 +157,13 @@ pub fn cancel_queued(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Resu
     Ok(tx.query_one(SQL, params![session, now], |row| row.text(0))?.map(TurnId::new))
 }
 
+/// Cancels a turn that has not started and has nothing to answer: it was to take up a task that is given up.
+pub fn cancel_empty(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
+        WHERE session_key = $1 AND state = 'queued' AND inputs = 0";
+    tx.execute(SQL, params![session, now]).map(drop)
+}
+
 /// What has not started moves behind everything stored before it does, as if it had waited for a turn.
 pub fn postpone(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
     const SQL: &str = "UPDATE jobs SET was_held = 1 WHERE session_key = $1 AND state = 'queued'";

@@ -164,7 +164,7 @@ impl Connection {
     fn read<T>(&mut self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
         self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
-            client.batch_execute("BEGIN")?;
+            client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")?;
             let value = ran(client, statements, body)?;
             client.batch_execute("COMMIT")?;
             Ok(value)

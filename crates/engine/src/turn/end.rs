@@ -12,7 +12,7 @@ use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_domain::turn::Stop;
-use polyclaw_store::jobs::{Claim, End, Kind, NewJob};
+use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
 use polyclaw_store::messages::Message;
 use polyclaw_store::outbox::{self, Parcel};
 use polyclaw_store::{Tx, approvals, backlog, events, intents, jobs, messages, sessions, usage};
@@ -24,7 +24,7 @@ use crate::hub::FrameKind;
 use crate::prompt::Context;
 use crate::turn::tool::OUTCOME_UNKNOWN;
 use crate::turn::{Driven, Halt, event, lost, open_calls, result_message, step_message, stop_code};
-use crate::worker::{Room, Running};
+use crate::worker::{Claimed, Room, Running};
 
 /// What the last transaction of a turn stores. Made before it runs, so that it can be run again.
 #[derive(Clone)]
@@ -228,14 +228,14 @@ fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing) {
 /// Ends the turn. Its slot is free with this very transaction, so that claims the next of its lane, too.
 /// Returns the ticket of its first line.
 async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
-    let stored = last.clone();
-    let room = Room::after(engine, &last.claim);
-    let write = move |tx: &mut Tx<'_>| {
-        let (ticket, ready) = store(tx, &stored)?;
-        let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
-        Ok((ticket, ready, claims.into_iter().next()))
-    };
-    let (ticket, next, claimed) = engine.persist(write).await?;
+    running.set_ending(true);
+    let mut ended = end_and_claim(engine, &last, Room::after(engine, &last.claim)).await;
+    if matches!(&ended, Err(Error::Store(error)) if !error.is_transient()) {
+        // It may be the other turn that can not be begun: that must not keep this one from its end.
+        ended = end_and_claim(engine, &last, None).await;
+    }
+    running.set_ending(ended.is_ok());
+    let (ticket, next, claimed) = ended?;
     let is_under_way = claimed.as_ref().is_some_and(|(claim, _)| claim.session == last.claim.session);
     running.leave_to(claimed);
     if last.end.state != JobState::Steered {
@@ -248,12 +248,29 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
     Ok(ticket)
 }
 
+/// The ticket of the first line, the lane in which the session's next turn is ready, and what was claimed.
+type Ended = (i64, Option<Lane>, Option<Claimed>);
+
+async fn end_and_claim(engine: &Engine, last: &Last, room: Option<Room>) -> Result<Ended> {
+    let stored = last.clone();
+    let write = move |tx: &mut Tx<'_>| {
+        let (ticket, ready) = store(tx, &stored)?;
+        let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
+        Ok((ticket, ready, claims.into_iter().next()))
+    };
+    engine.persist(write).await
+}
+
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
 /// Returns the first ticket, and the lane in which the session's next turn is ready, if there is one.
 fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Option<Lane>)> {
     let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
     let first = first.unwrap_or_default();
-    jobs::end(tx, &last.claim, &last.end, last.now)?;
+    let given_up = !last.tokens.is_empty() && jobs::holds(tx, &last.claim)? == Hold::Stopping;
+    match given_up {
+        true => jobs::end(tx, &last.claim, &stopped(&last.end), last.now)?,
+        false => jobs::end(tx, &last.claim, &last.end, last.now)?,
+    }
     let closed = close_calls(tx, last)?;
     if !closed.is_empty() {
         sessions::take_tickets(tx, &last.claim.session, closed.len(), last.now)?;
@@ -281,7 +298,7 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Option<La
     for event in &last.events {
         events::record(tx, event, last.now)?;
     }
-    for token in &last.tokens {
+    for token in last.tokens.iter().filter(|_| !given_up) {
         backlog::push(tx, &last.claim.session, token, last.now)?;
     }
     let next = match jobs::release(tx, &last.claim.session)? {
@@ -293,6 +310,11 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Option<La
     }
     tx.notify(&format!("session {}", last.claim.session))?;
     Ok((first, next))
+}
+
+/// A turn that gave way after a person had given its task up does not come back.
+fn stopped(end: &End) -> End {
+    End { state: JobState::Cancelled, error_code: Some("stopped"), ..end.clone() }
 }
 
 /// A result for every call that has none. They are looked for here, under the session's row: a step that was
@@ -362,6 +384,7 @@ pub(super) async fn look(engine: &Engine, running: &Arc<Running>, lost: &Error) 
                 },
             );
             engine.lanes.wake_all();
+            engine.outbox_wake.notify_one();
         }
         _ => tracing::warn!(error = %lost, "a turn is left to whoever takes its lease over"),
     }

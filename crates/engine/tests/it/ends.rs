@@ -110,3 +110,41 @@ async fn whoever_waits_in_a_deleted_session_is_told() {
     let again = world.engine.accept(inbound).await;
     assert!(matches!(again, Err(Error::Deleted)), "a redelivery does not bring it back: {again:?}");
 }
+
+/// A turn that works, and one that waits behind it for a slot nobody gives it.
+async fn steered_and_queued(gate: &Arc<Semaphore>) -> World {
+    let ground = World::with(worker(2, gate)).await.killed().await;
+    let mut settings = ground.settings.clone();
+    settings.slots.values_mut().for_each(|slots| *slots = 1);
+    let world = Ground { settings, ..ground }.wake(Faulty::never());
+    world.sends("me", "work").await.unwrap();
+    moment().await;
+    // Another session takes the only slot as soon as it is free.
+    world.sends("other", "work").await.unwrap();
+    world.sends("me", "hello").await.unwrap();
+    gate.add_permits(1);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_message_that_waited_is_not_left_between_a_call_and_its_result() {
+    let gate = Arc::new(Semaphore::new(0));
+    let world = steered_and_queued(&gate).await;
+    world.engine.stop(&World::key("me")).await.unwrap();
+    let shown = glance(&world.transcript("me").await);
+    assert_eq!(shown[..3], ["user work", "call look", "result look of c1 done"], "{shown:?}");
+    assert_eq!(shown.last().unwrap(), "user hello");
+    gate.add_permits(5);
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_given_up_by_a_new_start_asks_no_model_in_the_new_conversation() {
+    let gate = Arc::new(Semaphore::new(0));
+    let world = steered_and_queued(&gate).await;
+    world.engine.renew(&World::key("me")).await.unwrap();
+    gate.add_permits(5);
+    world.settled().await;
+    assert_eq!(glance(&world.transcript("me").await), ["user hello", "assistant reply to hello"]);
+}

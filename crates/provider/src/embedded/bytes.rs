@@ -15,6 +15,11 @@ pub(super) struct Bytes<R> {
 }
 
 impl<R: Read + Seek> Bytes<R> {
+    /// Of the whole file.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
     pub fn new(mut inner: R) -> Result<Self, Damaged> {
         let len = inner.seek(SeekFrom::End(0)).map_err(unreadable)?;
         inner.seek(SeekFrom::Start(0)).map_err(unreadable)?;

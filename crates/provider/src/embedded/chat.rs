@@ -104,6 +104,9 @@ fn answer(
         };
         engine.answer(&ask, &mut said, &go_on).map_err(|broken| match broken {
             Broken::Cancelled => Fault::new(ErrorClass::Timeout, "nobody waits for this answer any more"),
+            Broken::TooLong(tokens) => {
+                Fault::new(ErrorClass::ContextTooLong, format!("{tokens} tokens are more than it takes"))
+            }
             Broken::Schema(why) => Fault::new(ErrorClass::BadRequest, format!("a tool's arguments: {why}")),
         })
     });

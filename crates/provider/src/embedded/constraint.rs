@@ -59,6 +59,9 @@ pub(super) struct Constraint {
     spots: Vec<Spot>,
 }
 
+/// Places a text may be at, at once: a schema with thousands of choices would make every byte a search.
+const MOST_SPOTS: usize = 256;
+
 impl Graph {
     /// Fills in the shortest ways to the end, from the end backwards. Only bytes the model can write count.
     fn measure(&mut self, start: usize, writable: &dyn Fn(u8) -> bool) -> Result<(), Unsupported> {
@@ -99,7 +102,8 @@ impl Constraint {
     }
 
     fn arrive(&mut self, spot: Spot) {
-        if self.spots.contains(&spot) {
+        // Fewer ways are still right ways: each of them leads to an end.
+        if self.spots.len() >= MOST_SPOTS || self.spots.contains(&spot) {
             return;
         }
         self.spots.push(spot);

@@ -57,6 +57,11 @@ impl Embeddings {
         Self { worker: Worker::new("embeddings", IDLE, move || open(&file)) }
     }
 
+    /// Whether a file can be used, by its own hash.
+    pub fn is_whole(file: &Path) -> bool {
+        open(file).is_ok()
+    }
+
     async fn vectors(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, ProviderError> {
         let (send, receive) = oneshot::channel();
         let job = move |model: Result<&mut Loaded, Damaged>| {

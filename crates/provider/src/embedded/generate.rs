@@ -13,6 +13,7 @@ use super::constraint::{self, Constraint};
 use super::gguf::Gguf;
 use super::kernel::Kernel;
 use super::llama::Llama;
+use super::profile::LONGEST_PROMPT;
 use super::sample::Sampler;
 use super::text::Utf8;
 use super::tokenizer::{Token, Tokenizer};
@@ -62,6 +63,8 @@ pub(super) struct Told {
 pub(super) enum Broken {
     Cancelled,
     Schema(String),
+    /// The prompt has so many tokens.
+    TooLong(usize),
 }
 
 impl Engine {
@@ -117,10 +120,16 @@ impl Engine {
         go_on: &dyn Fn() -> bool,
     ) -> Result<Told, Broken> {
         let mut constraint = match &ask.schema {
-            Some(schema) => Some(self.constraint(schema, ask.most)?),
+            Some(schema) => Some(self.constraint(schema)?),
             None => None,
         };
+        // However short it is wanted, an answer that must have a form needs room for it.
+        let shortest = constraint.as_ref().map_or(0, |constraint| constraint.distance() as usize);
+        let most = ask.most.max(shortest);
         let prompt = self.prompt(&ask.lines);
+        if prompt.len() > LONGEST_PROMPT {
+            return Err(Broken::TooLong(prompt.len()));
+        }
         let cached = self.cache.reuse(&prompt);
         let mut told = Told { input: prompt.len(), cached, ..Told::default() };
         let mut writing = Writing {
@@ -139,16 +148,21 @@ impl Engine {
             if constraint.as_ref().is_some_and(Constraint::is_over) {
                 break;
             }
-            if writing.told.output >= ask.most {
+            if writing.told.output >= most {
                 writing.told.truncated = true;
                 break;
             }
             let Some(mut scores) = self.llama.extend(&mut self.cache, &next, go_on) else {
                 return Err(Broken::Cancelled);
             };
-            let room = u32::try_from(ask.most - writing.told.output - 1).unwrap_or(u32::MAX);
-            let picked =
-                writing.sampler.pick(&mut scores, &mut |token| self.allows(constraint.as_ref(), token, room));
+            let room = u32::try_from(most - writing.told.output - 1).unwrap_or(u32::MAX);
+            // Far from every rule a choice can take long: whoever went away is not chosen for.
+            let picked = writing
+                .sampler
+                .pick(&mut scores, &mut |token| go_on() && self.allows(constraint.as_ref(), token, room));
+            if !go_on() {
+                return Err(Broken::Cancelled);
+            }
             let Some(token) = picked.filter(|token| ![self.marks.end, self.marks.stop].contains(token))
             else {
                 break;
@@ -181,14 +195,9 @@ impl Engine {
         }
     }
 
-    fn constraint(&self, schema: &Value, most: usize) -> Result<Constraint, Broken> {
+    fn constraint(&self, schema: &Value) -> Result<Constraint, Broken> {
         let writable = |byte| self.tokenizer.byte(byte).is_some();
-        let constraint =
-            constraint::graph(schema, &writable).map_err(|error| Broken::Schema(error.to_string()))?;
-        match constraint.distance() as usize <= most {
-            true => Ok(constraint),
-            false => Err(Broken::Schema(format!("{most} tokens are too few for any answer"))),
-        }
+        constraint::graph(schema, &writable).map_err(|error| Broken::Schema(error.to_string()))
     }
 
     /// What must come next anyway is not asked for token by token: the constraint takes it, and it is returned.

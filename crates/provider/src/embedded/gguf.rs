@@ -37,6 +37,8 @@ pub(super) struct Gguf<R> {
     values: HashMap<String, Value>,
     tensors: HashMap<String, Tensor>,
     data: u64,
+    /// Bytes of tensors read so far.
+    handed_out: u64,
 }
 
 impl<R: Read + Seek> Gguf<R> {
@@ -63,7 +65,7 @@ impl<R: Read + Seek> Gguf<R> {
             Some(_) => return Err(Damaged::new("its alignment is not a small power of two")),
         };
         let data = bytes.at().next_multiple_of(alignment);
-        Ok(Self { bytes, values, tensors, data })
+        Ok(Self { bytes, values, tensors, data, handed_out: 0 })
     }
 
     pub fn value(&self, key: &str) -> Option<&Value> {
@@ -115,6 +117,11 @@ impl<R: Read + Seek> Gguf<R> {
         let (format, offset) = (tensor.format, tensor.offset);
         let size = format.bytes(rows, columns).ok_or_else(|| odd_shape(name))?;
         let start = self.data.checked_add(offset).ok_or_else(|| odd_shape(name))?;
+        // Tensors that share their bytes would make a small file a large model.
+        self.handed_out = self.handed_out.saturating_add(size);
+        if self.handed_out > self.bytes.len() {
+            return Err(Damaged::new("its tensors overlap".to_owned()));
+        }
         self.bytes.seek(start)?;
         Ok((format, self.bytes.take(size)?))
     }

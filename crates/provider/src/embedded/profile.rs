@@ -10,13 +10,13 @@ use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::{Effect, Risk, ToolSpec};
 use serde_json::{Value, json};
 
-use super::constraint::spaced;
+use super::constraint::{self, spaced};
 use super::generate::{Ask, Line};
 
 /// Tokens of one answer, whatever the caller asks for.
 const LONGEST_ANSWER: usize = 200;
 /// Tokens of a whole prompt. A longer one takes longer than people wait.
-const LONGEST_PROMPT: usize = 2048;
+pub(super) const LONGEST_PROMPT: usize = 2048;
 const MOST_TOOLS: usize = 4;
 /// Characters of one message, of a tool's result, and of what the agent's own prompt says.
 const LONGEST_MESSAGE: usize = 2000;
@@ -24,6 +24,8 @@ const LONGEST_RESULT: usize = 800;
 const LONGEST_SYSTEM: usize = 400;
 const LONGEST_DESCRIPTION: usize = 60;
 const LONGEST_REPLY: usize = 700;
+const LONGEST_NAMES: usize = 120;
+const LONGEST_EXAMPLE: usize = 200;
 
 /// What a reply begins with; the text follows.
 pub(super) const REPLY: &str = "{\"tool\": \"reply\", \"text\": \"";
@@ -53,7 +55,9 @@ pub(super) fn ask(prompt: &Prompt, count: &dyn Fn(&str) -> usize) -> Ask {
 /// The first four tools, those that only read before those that change something: a model that often picks the
 /// wrong one should find the harmless ones.
 fn chosen(tools: &[Arc<ToolSpec>]) -> Vec<&ToolSpec> {
-    let mut tools: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).collect();
+    // One that an answer can not be held to is left out: the others still work.
+    let can_be_held = |tool: &&ToolSpec| constraint::graph(&tool.parameters, &|_| true).is_ok();
+    let mut tools: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).filter(can_be_held).collect();
     tools.sort_by_key(|tool| (tool.effect != Effect::Pure, tool.risk != Risk::Low));
     tools.truncate(MOST_TOOLS);
     tools
@@ -79,7 +83,8 @@ fn signature(tool: &ToolSpec) -> String {
     let names =
         members.map(|members| members.keys().cloned().collect::<Vec<_>>().join(", ")).unwrap_or_default();
     let about = tool.description.split(['.', '\n']).next().unwrap_or_default().trim();
-    format!("{}({names}): {}", tool.name, shorten(about, LONGEST_DESCRIPTION))
+    let name = shorten(&tool.name, LONGEST_DESCRIPTION);
+    format!("{name}({}): {}", shorten(&names, LONGEST_NAMES), shorten(about, LONGEST_DESCRIPTION))
 }
 
 /// A greeting that is answered, and a call of each of the first two tools: without examples the model picks at random.
@@ -92,6 +97,9 @@ fn examples(tools: &[&ToolSpec]) -> Vec<Line> {
     let mut lines = vec![user("Hello!".to_owned()), assistant(&reply("Hello! How can I help you?"))];
     for tool in tools.iter().take(2) {
         let arguments = sample(&tool.parameters);
+        if spaced(&arguments).len() > LONGEST_EXAMPLE {
+            continue;
+        }
         lines.push(user(format!("Use {} {}", tool.name, words(&arguments)).trim().to_owned()));
         lines.push(assistant(&json!({ "tool": tool.name, "arguments": arguments })));
     }
@@ -144,13 +152,30 @@ fn schema(tools: &[&ToolSpec], last: Option<&PromptMessage>) -> Value {
     let reply = object(json!({ "tool": { "const": "reply" }, "text": text }));
     let mut choices = vec![reply];
     if !matches!(last, Some(PromptMessage::ToolResult { .. })) {
-        choices.extend(
-            tools
-                .iter()
-                .map(|tool| object(json!({ "tool": { "const": tool.name }, "arguments": tool.parameters }))),
-        );
+        for tool in tools {
+            let mut arguments = tool.parameters.clone();
+            let here = format!("/anyOf/{}/properties/arguments", choices.len());
+            move_references(&mut arguments, &here);
+            choices.push(object(json!({ "tool": { "const": tool.name }, "arguments": arguments })));
+        }
     }
     json!({ "anyOf": choices })
+}
+
+/// A tool's schema refers to its own parts from its own root, which is not the root any more.
+fn move_references(schema: &mut Value, to: &str) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(target)) = members.get_mut("$ref")
+                && let Some(path) = target.strip_prefix('#')
+            {
+                *target = format!("#{to}{path}");
+            }
+            members.values_mut().for_each(|member| move_references(member, to));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| move_references(item, to)),
+        _ => {}
+    }
 }
 
 fn line(message: &PromptMessage, in_json: bool) -> Line {
@@ -175,8 +200,14 @@ fn line(message: &PromptMessage, in_json: bool) -> Line {
     }
 }
 
-/// As many of the newest lines as there is room for; the last one always.
-fn newest(lines: Vec<Line>, room: usize, count: &dyn Fn(&str) -> usize) -> Vec<Line> {
+/// As many of the newest lines as there is room for; the last one always, cut to the room there is.
+fn newest(mut lines: Vec<Line>, room: usize, count: &dyn Fn(&str) -> usize) -> Vec<Line> {
+    while let Some(last) = lines.last_mut()
+        && size(std::slice::from_ref(last), count) > room
+        && last.text.chars().count() > 1
+    {
+        last.text = shorten(&last.text, last.text.chars().count() / 2);
+    }
     let mut left = room;
     let mut first = lines.len().saturating_sub(1);
     for (at, line) in lines.iter().enumerate().rev() {
@@ -205,7 +236,6 @@ fn shorten(text: &str, most: usize) -> String {
 mod tests {
     use polyclaw_domain::tool::{Consent, ToolCall};
 
-    use super::super::constraint;
     use super::*;
 
     pub fn tool(name: &str, effect: Effect, parameters: Value) -> Arc<ToolSpec> {

@@ -12,6 +12,7 @@ const MOST: usize = 20;
 /// Most characters of their texts together.
 const CHARS: usize = 500_000;
 const NAME_CHARS: usize = 255;
+const TYPE_BYTES: usize = 127;
 const URL_BYTES: usize = 2048;
 
 #[derive(Deserialize, ToSchema)]
@@ -42,6 +43,10 @@ pub fn take(attachments: Vec<Attachment>) -> Result<Vec<Part>> {
 impl Attachment {
     fn check(self) -> Result<Part> {
         let kind = self.media_type.to_ascii_lowercase();
+        let is_plain = kind.len() <= TYPE_BYTES && kind.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_plain || !kind.contains('/') {
+            return Err(Error::invalid("attachments", "a media_type is like text/plain"));
+        }
         if ["image/", "audio/", "video/"].iter().any(|family| kind.starts_with(family)) {
             return Err(Error::AttachmentNotTaken(kind.chars().take(80).collect()));
         }

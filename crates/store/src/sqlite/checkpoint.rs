@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Weak, mpsc};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::{Writer, plan_once, spawn};
 use crate::error::Result;
@@ -20,19 +20,29 @@ const WORTH: i64 = 1_000;
 /// load that never pauses it would only grow.
 const TOO_MANY: i64 = 16_000;
 
+/// After a reader was in the way.
+const LATER: Duration = Duration::from_secs(5);
+
 /// Starts the thread. It is told after each commit; it ends when nobody is left to tell it.
 pub(super) fn start(path: &Path, writer: Weak<Writer>, told: mpsc::Receiver<()>) -> Result<()> {
     let connection = Connection::open(path)?;
     plan_once(&connection)?;
     connection.execute_batch(
-        "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 5000;",
+        "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 50;",
     )?;
     spawn("store-checkpoint", move || {
         while told.recv().is_ok() {
             std::thread::sleep(PAUSE);
             let Some(writer) = writer.upgrade() else { return };
-            if let Err(error) = checkpoint(&connection, &writer) {
-                tracing::warn!(%error, "the database's log could not be moved into it, trying again later");
+            match checkpoint(&connection, &writer) {
+                Ok(()) => {}
+                // Somebody reads an old picture: writers are not held up again and again for that.
+                Err(rusqlite::Error::SqliteFailure(error, _)) if error.code == ErrorCode::DatabaseBusy => {
+                    std::thread::sleep(LATER);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the database's log could not be moved into it, trying again later");
+                }
             }
         }
     })
@@ -52,7 +62,14 @@ fn checkpoint(connection: &Connection, writer: &Writer) -> rusqlite::Result<()> 
 
 /// How many pages the log has, and how many of them are in the database.
 fn run(connection: &Connection, sql: &str) -> rusqlite::Result<(i64, i64)> {
-    connection.prepare_cached(sql)?.query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
+    let (busy, log, moved): (bool, i64, i64) =
+        connection.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    match busy {
+        true => {
+            Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None))
+        }
+        false => Ok((log, moved)),
+    }
 }
 
 #[cfg(test)]

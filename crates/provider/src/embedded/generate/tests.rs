@@ -99,7 +99,8 @@ fn a_constrained_answer_is_json_of_its_schema_however_few_tokens_there_are() {
         }
     }
     let few = Ask { most: 10, ..ask("x", Some(schema)) };
-    assert!(matches!(engine.answer(&few, &mut |_| {}, &|| true), Err(Broken::Schema(_))));
+    let shortest = told(&mut engine, &few).text;
+    assert!(serde_json::from_str::<Value>(&shortest).is_ok(), "what can not be shorter is whole: {shortest}");
 }
 
 #[test]
