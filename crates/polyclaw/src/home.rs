@@ -79,8 +79,7 @@ impl Home {
     /// Makes what is not there yet. Nothing that is there is changed.
     pub fn create(&self) -> Result<(), Failure> {
         for folder in [self.0.clone(), self.workspace(), self.memory()] {
-            let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&folder);
-            made.map_err(|error| refused(&folder, &error))?;
+            make_private(&folder)?;
         }
         let config = self.config();
         if !config.exists() {
@@ -178,6 +177,12 @@ impl Drop for Lock {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// A folder for its owner alone, with those above it that are not there.
+pub fn make_private(folder: &Path) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
+    made.map_err(|error| refused(folder, &error))
 }
 
 /// Writes a file that only its owner reads, whole or not at all.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::failure::{Exit, Failure};
-use crate::home::{Home, refused};
+use crate::home::{Home, make_private, refused};
 use crate::ids::hex;
 
 pub use pull::{Pull, pull};
@@ -122,7 +122,7 @@ impl Shelf {
     /// Two pulls at once would write into each other's files: the second waits.
     fn lock(&self) -> Result<fs::File, Failure> {
         let path = self.0.join("lock");
-        fs::create_dir_all(&self.0).map_err(|error| refused(&self.0, &error))?;
+        make_private(&self.0)?;
         let file = fs::File::create(&path).map_err(|error| refused(&path, &error))?;
         file.lock().map_err(|error| refused(&path, &error))?;
         Ok(file)

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Exit, Failure};
-use crate::home::refused;
+use crate::home::{make_private, refused};
 use crate::progress::Progress;
 use crate::weights::{Part, Role, Shelf, Weights, sha256, source};
 
@@ -109,6 +109,5 @@ fn keep(written: &Path, target: &Path) -> Result<(), Failure> {
 }
 
 fn make_parent(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(|error| refused(folder, &error))
+    make_private(path.parent().unwrap_or(path))
 }

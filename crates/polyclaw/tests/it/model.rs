@@ -1,6 +1,7 @@
 //! The models inside Polyclaw: pulling their weights, and answering with them where nothing else can.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use crate::fixture::{Home, command, ran};
@@ -67,6 +68,8 @@ fn pulled_weights_answer_where_nothing_else_can_and_are_called_a_demo() {
     let pulled = home.run(&["--json", "model", "pull", "--from", from]).ok();
     assert_eq!(pulled.as_array().unwrap().len(), 2);
     assert_eq!(files(&home.path().join("models")), 2, "no part is left over");
+    let mode = fs::metadata(home.path().join("models")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "for its owner alone");
     let chat = fs::read_dir(home.path().join("models")).unwrap().flatten();
     let chat =
         chat.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("/b179c952")).unwrap();
