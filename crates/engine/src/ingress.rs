@@ -312,7 +312,7 @@ fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, here: &Here) -> poly
 
 /// Claims the turn at once if nothing waits in its lane, else queues it.
 fn begin(tx: &mut Tx<'_>, job: &NewJob, here: &Here) -> polyclaw_store::Result<Option<(Claim, Slot)>> {
-    let slots = here.settings.slots.get(&job.lane).copied().unwrap_or(1);
+    let slots = here.settings.slots_of(job.lane);
     match here.lanes.enter(job.lane, slots) {
         Some(slot) => Ok(Some((jobs::begin(tx, job, &here.claimer)?, slot))),
         None => jobs::insert(tx, job).map(|()| None),

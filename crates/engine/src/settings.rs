@@ -31,6 +31,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// How many turns of a lane run at once.
+    pub fn slots_of(&self, lane: Lane) -> usize {
+        self.slots.get(&lane).copied().unwrap_or(1)
+    }
+
     pub fn defaults(workspace: PathBuf) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {

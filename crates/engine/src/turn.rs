@@ -245,14 +245,11 @@ pub(crate) fn result_message(step: Message, call: &ToolCall, outcome: &ToolOutco
     Message { role: Role::Tool, text: outcome.content.clone(), parts: vec![part], ..step }
 }
 
-/// Stores steps in ticket order and returns the first ticket.
-pub(crate) fn append(tx: &mut Tx<'_>, claim: &Claim, steps: &[Message]) -> polyclaw_store::Result<i64> {
-    let Some(last) = steps.last() else { return Ok(0) };
-    let first = sessions::take_tickets(tx, &claim.session, steps.len(), last.created_at)?.unwrap_or_default();
-    for (ticket, step) in (first..).zip(steps) {
-        messages::insert_at(tx, step, ticket)?;
-    }
-    Ok(first)
+/// Stores a step and returns its ticket.
+pub(crate) fn append(tx: &mut Tx<'_>, step: &Message) -> polyclaw_store::Result<i64> {
+    let ticket = sessions::take_tickets(tx, &step.session, 1, step.created_at)?.unwrap_or_default();
+    messages::insert_at(tx, step, ticket)?;
+    Ok(ticket)
 }
 
 /// Calls of the last stored step that have no result yet.

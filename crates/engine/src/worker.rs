@@ -174,7 +174,7 @@ pub(crate) struct Room {
 impl Room {
     /// The slot a turn leaves as it ends. None where nothing new is begun.
     pub fn after(engine: &Engine, ended: &Claim) -> Option<Self> {
-        let slots = engine.settings().slots.get(&ended.lane).copied().unwrap_or(1);
+        let slots = engine.settings().slots_of(ended.lane);
         if engine.is_draining() || engine.lanes.used(ended.lane) > slots {
             return None;
         }
@@ -203,7 +203,7 @@ async fn fill(engine: &Engine, served: &mut HashMap<Lane, AgentId>, turns: &mut 
     let settings = engine.settings();
     let mut outcome = Ok(());
     for lane in engine.lanes.take_ready() {
-        let slots = settings.slots.get(&lane).copied().unwrap_or(1);
+        let slots = settings.slots_of(lane);
         let free = engine.lanes.take_all(lane, slots);
         if free.is_empty() {
             continue;

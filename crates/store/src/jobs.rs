@@ -57,28 +57,42 @@ pub struct NewJob {
 }
 
 pub fn insert(tx: &mut Tx<'_>, job: &NewJob) -> Result<()> {
+    put(tx, job, None)
+}
+
+/// Stores a job: queued, or running already under a lease.
+fn put(tx: &mut Tx<'_>, job: &NewJob, lease: Option<&Lease<'_>>) -> Result<()> {
     const SQL: &str = "INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held,
-          was_held, inputs, steers, hop, trace_id, queued_at)
-        VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $7, $8, $9, $10, $11, $12)";
-    let priority = job.priority as i64;
-    tx.execute(
-        SQL,
-        params![
-            &job.turn,
-            &job.session,
-            &job.agent,
-            job.kind.as_str(),
-            job.lane.as_str(),
-            priority,
-            job.held,
-            job.inputs,
-            job.steers,
-            job.hop,
-            &job.trace,
-            job.queued_at,
-        ],
-    )
-    .map(drop)
+          was_held, inputs, steers, hop, trace_id, queued_at, node, lease_until, attempt, started_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
+    let state = if lease.is_some() { JobState::Running } else { JobState::Queued };
+    let params = params![
+        &job.turn,
+        &job.session,
+        &job.agent,
+        job.kind.as_str(),
+        job.lane.as_str(),
+        job.priority as i64,
+        state.as_str(),
+        job.held,
+        job.inputs,
+        job.steers,
+        job.hop,
+        &job.trace,
+        job.queued_at,
+        lease.map(|lease| lease.node),
+        lease.map(|lease| lease.until),
+        usize::from(lease.is_some()),
+        lease.map(|lease| lease.from),
+    ];
+    tx.execute(SQL, params).map(drop)
+}
+
+/// Who runs a job, since when, and until when it may keep silent.
+struct Lease<'a> {
+    node: &'a NodeId,
+    from: Millis,
+    until: Millis,
 }
 
 /// Adds one more input to a turn that has not started.

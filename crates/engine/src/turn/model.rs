@@ -95,7 +95,7 @@ async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply
     step.parts = reply.calls.iter().cloned().map(Part::ToolCall).collect();
     let (owned, stored, model, spent) = (claim.clone(), step.clone(), reply.model.to_string(), reply.usage);
     let write = move |tx: &mut Tx<'_>| {
-        let ticket = append(tx, &owned, std::slice::from_ref(&stored))?;
+        let ticket = append(tx, &stored)?;
         let hold = check_claim(tx, &owned)?;
         let call = usage::Call {
             session: &owned.session,

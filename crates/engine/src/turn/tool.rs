@@ -114,7 +114,7 @@ async fn store_result(
     let mut step = result_message(step_message(context, &running.claim, id, now), call, outcome);
     let (claim, call_id, stored) = (running.claim.clone(), call.id.clone(), step.clone());
     let write = move |tx: &mut Tx<'_>| {
-        let ticket = append(tx, &claim, std::slice::from_ref(&stored))?;
+        let ticket = append(tx, &stored)?;
         let hold = check_claim(tx, &claim)?;
         if let Some(begun) = begun {
             intents::close(tx, &claim.turn, &call_id, begun, now)?;

@@ -7,7 +7,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
-use crate::jobs::{Kind, NewJob};
+use crate::jobs::{Kind, Lease, NewJob, put};
 use crate::tx::{Row, Tx};
 use crate::{params, sessions};
 
@@ -138,29 +138,9 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
 
 /// Queues and claims in one: nothing waits in its lane, and no turn of its session runs.
 pub fn begin(tx: &mut Tx<'_>, job: &NewJob, claimer: &Claimer) -> Result<Claim> {
-    const SQL: &str = "INSERT INTO jobs (turn_id, session_key, agent_id, kind, lane, priority, state, held,
-          was_held, inputs, steers, hop, trace_id, queued_at, node, lease_until, attempt, started_at)
-        VALUES ($1, $2, $3, $4, $5, $6, 'running', 0, 0, $7, $8, $9, $10, $11, $12, $13, 1, $14)";
     let now = tx.lease_clock(claimer.now)?;
-    tx.execute(
-        SQL,
-        params![
-            &job.turn,
-            &job.session,
-            &job.agent,
-            job.kind.as_str(),
-            job.lane.as_str(),
-            job.priority as i64,
-            job.inputs,
-            job.steers,
-            job.hop,
-            &job.trace,
-            job.queued_at,
-            &claimer.node,
-            now.plus(claimer.lease_ms),
-            now,
-        ],
-    )?;
+    let lease = Lease { node: &claimer.node, from: now, until: now.plus(claimer.lease_ms) };
+    put(tx, job, Some(&lease))?;
     Ok(Claim {
         turn: job.turn.clone(),
         session: job.session.clone(),

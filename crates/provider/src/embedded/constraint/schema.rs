@@ -214,12 +214,16 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn integer(&mut self, schema: &Value, next: usize) -> Result<usize, Unsupported> {
-        let mut more = next;
-        for _ in 1..DIGITS {
+    /// What may follow a first digit, if there are at most so many.
+    fn more_digits(&mut self, most: usize, next: usize) -> Result<usize, Unsupported> {
+        (1..most).try_fold(next, |more, _| {
             let digit = self.step((b'0', b'9'), more)?;
-            more = self.any(vec![digit, next])?;
-        }
+            self.any(vec![digit, next])
+        })
+    }
+
+    fn integer(&mut self, schema: &Value, next: usize) -> Result<usize, Unsupported> {
+        let more = self.more_digits(DIGITS, next)?;
         let first = self.step((b'1', b'9'), more)?;
         let zero = self.literal("0", next)?;
         let unsigned = self.any(vec![first, zero])?;
@@ -232,11 +236,7 @@ impl Builder<'_> {
     }
 
     fn number(&mut self, schema: &Value, next: usize) -> Result<usize, Unsupported> {
-        let mut more = next;
-        for _ in 1..DECIMALS {
-            let digit = self.step((b'0', b'9'), more)?;
-            more = self.any(vec![digit, next])?;
-        }
+        let more = self.more_digits(DECIMALS, next)?;
         let decimals = self.step((b'0', b'9'), more)?;
         let point = self.literal(".", decimals)?;
         let end = self.any(vec![next, point])?;
