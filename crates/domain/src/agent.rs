@@ -18,9 +18,130 @@ pub struct AgentSpec {
     pub defaults: Defaults,
     #[serde(default)]
     pub policy: Policy,
+    /// What it remembers, and what of it comes into a turn.
+    #[serde(default)]
+    pub context: ContextPolicy,
     /// Folder of its files, below the instance's workspace unless absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    #[serde(default)]
+    pub identity: Identity,
+    #[serde(default)]
+    pub isolation: Isolation,
+    #[serde(default)]
+    pub sandbox: Sandbox,
+    #[serde(default)]
+    pub budget: Budget,
+    /// MCP servers of the instance whose tools it may be given, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<String>,
+}
+
+/// What it remembers, and what of it comes into a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContextPolicy {
+    /// Whether it remembers at all.
+    pub memory: bool,
+    /// Who else sees what it stores, and whose memories it sees.
+    pub scope: MemoryScope,
+    /// The most of a turn's context that remembered text may take, in tokens.
+    #[schemars(range(max = 100_000))]
+    pub recall_budget_tokens: u32,
+    /// Only memories of these kinds come into a turn. All where none is named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<String>,
+}
+
+impl Default for ContextPolicy {
+    fn default() -> Self {
+        Self { memory: true, scope: MemoryScope::default(), recall_budget_tokens: 800, kinds: Vec::new() }
+    }
+}
+
+/// Who sees a memory: every agent of the instance that shares, its own agent, or its own session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryScope {
+    Shared,
+    #[default]
+    Agent,
+    Session,
+}
+
+/// How an agent shows itself in chats.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Identity {
+    /// The name it signs with; the agent's name if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Shown before its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emoji: Option<String>,
+    /// A URL, or a file in its workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub avatar: Option<String>,
+}
+
+/// Where its tools run: beside the engine, or in a worker process of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    #[default]
+    InProcess,
+    Process,
+}
+
+/// What its programs are kept to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sandbox {
+    /// How far its programs reach.
+    pub mode: SandboxMode,
+    /// Memory of one program, in MiB.
+    #[schemars(range(min = 16))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<u32>,
+    /// Processor time of one program, in seconds.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<u32>,
+    /// Processes and threads at once.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// The largest file it may write, in MiB.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_mb: Option<u32>,
+}
+
+/// `workspace`: files of the workspace only. `strict`: no network either. `off`: what the daemon may, it may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxMode {
+    Off,
+    #[default]
+    Workspace,
+    Strict,
+}
+
+/// What may be spent. Where nothing is said there is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budget {
+    /// Tokens in and out, in one day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// Dollars, in one day.
+    #[schemars(range(min = 0.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd_per_day: Option<f64>,
+    /// Dollars, for one turn.
+    #[schemars(range(min = 0.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd_per_turn: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +166,20 @@ pub struct Defaults {
 pub struct Policy {
     #[serde(default)]
     pub tools: ToolPolicy,
+    #[serde(default)]
+    pub skills: SkillPolicy,
+}
+
+/// Which skills it is told of. Deny wins; an empty allow list allows every one that is found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillPolicy {
+    /// Skills it is told of, by name; `*` stands for any text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Skills it is never told of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
 }
 
 /// Deny wins; an empty allow list allows everything the instance offers.
@@ -72,7 +207,13 @@ impl AgentSpec {
             description: String::new(),
             defaults: Defaults::default(),
             policy: Policy::default(),
+            context: ContextPolicy::default(),
             workspace: None,
+            identity: Identity::default(),
+            isolation: Isolation::default(),
+            sandbox: Sandbox::default(),
+            budget: Budget::default(),
+            mcp: Vec::new(),
         }
     }
 }

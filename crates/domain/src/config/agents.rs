@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::name;
 use super::providers::{Provider, check_model};
 use super::report::Report;
-use crate::agent::{AgentSpec, Defaults, Policy, ToolPolicy};
+use crate::agent::{
+    AgentSpec, Budget, ContextPolicy, Defaults, Identity, Isolation, Policy, Sandbox, SkillPolicy, ToolPolicy,
+};
 use crate::id::AgentId;
 use crate::provider::ModelRef;
 
@@ -80,9 +82,30 @@ pub struct Agent {
     /// Which tools it may use, by name.
     #[serde(default)]
     pub tools: ToolPolicy,
+    /// Which skills it is told of, by name.
+    #[serde(default)]
+    pub skills: SkillPolicy,
+    /// What it remembers, and what of it comes into a turn.
+    #[serde(default)]
+    pub context: ContextPolicy,
     /// The folder in which it reads and writes files: absolute, or below the instance's workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// How it shows itself in chats.
+    #[serde(default)]
+    pub identity: Identity,
+    /// Where its tools run: `in_process`, or in a worker `process` of their own.
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// What its programs are kept to.
+    #[serde(default)]
+    pub sandbox: Sandbox,
+    /// What it may spend.
+    #[serde(default)]
+    pub budget: Budget,
+    /// MCP servers of the instance whose tools it may be given, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<String>,
 }
 
 impl Agent {
@@ -119,8 +142,14 @@ impl Agents {
                 max_tokens: shared.max_tokens,
                 system_prompt: agent.system_prompt.clone().or(shared.system_prompt),
             },
-            policy: Policy { tools: agent.tools.clone() },
+            policy: Policy { tools: agent.tools.clone(), skills: agent.skills.clone() },
+            context: agent.context.clone(),
             workspace: agent.workspace.clone(),
+            identity: agent.identity.clone(),
+            isolation: agent.isolation,
+            sandbox: agent.sandbox.clone(),
+            budget: agent.budget.clone(),
+            mcp: agent.mcp.clone(),
         }
     }
 
