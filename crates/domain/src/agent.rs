@@ -20,7 +20,7 @@ pub struct AgentSpec {
     pub policy: Policy,
     /// What it remembers, and what of it comes into a turn.
     #[serde(default)]
-    pub context: ContextPolicy,
+    pub context_policy: ContextPolicy,
     /// Folder of its files, below the instance's workspace unless absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
@@ -207,7 +207,7 @@ impl AgentSpec {
             description: String::new(),
             defaults: Defaults::default(),
             policy: Policy::default(),
-            context: ContextPolicy::default(),
+            context_policy: ContextPolicy::default(),
             workspace: None,
             identity: Identity::default(),
             isolation: Isolation::default(),

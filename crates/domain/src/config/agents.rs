@@ -87,7 +87,7 @@ pub struct Agent {
     pub skills: SkillPolicy,
     /// What it remembers, and what of it comes into a turn.
     #[serde(default)]
-    pub context: ContextPolicy,
+    pub context_policy: ContextPolicy,
     /// The folder in which it reads and writes files: absolute, or below the instance's workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
@@ -143,7 +143,7 @@ impl Agents {
                 system_prompt: agent.system_prompt.clone().or(shared.system_prompt),
             },
             policy: Policy { tools: agent.tools.clone(), skills: agent.skills.clone() },
-            context: agent.context.clone(),
+            context_policy: agent.context_policy.clone(),
             workspace: agent.workspace.clone(),
             identity: agent.identity.clone(),
             isolation: agent.isolation,
