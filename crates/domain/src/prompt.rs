@@ -69,7 +69,7 @@ fn tool_result(line: &Line) -> PromptMessage {
 /// The person's own words, then what came with them. A file is data, whoever attached it.
 fn with_attachments(line: &Line, nonce: &str) -> String {
     let shown = attachments(&line.parts).map(|attachment| attached(attachment, nonce));
-    std::iter::once(line.text.clone()).chain(shown).collect::<Vec<_>>().join("\n")
+    shown.fold(line.text.clone(), |text, attachment| text + "\n" + &attachment)
 }
 
 fn attached(attachment: &Attachment, nonce: &str) -> String {

@@ -82,8 +82,16 @@ const KEPT: usize = 48;
 /// Reads a claimed turn's rows in the transaction that claims it, if they are few.
 pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
     match sessions::standing(tx, &claim.session)? {
-        Some(standing) if standing.uncompacted() <= SHORT => read(tx, claim, standing, None).map(Some),
+        Some(standing) if standing.uncompacted() <= SHORT => readable(read(tx, claim, standing, None)),
         _ => Ok(None),
+    }
+}
+
+/// What can not be read keeps nobody from being accepted or claimed: its own turn says so.
+fn readable(rows: polyclaw_store::Result<Rows>) -> polyclaw_store::Result<Option<Rows>> {
+    match rows {
+        Err(polyclaw_store::Error::Unreadable(_)) => Ok(None),
+        rows => rows.map(Some),
     }
 }
 
@@ -100,8 +108,8 @@ pub(crate) fn read_first(
     }
     // Only a turn without a person's message takes up interrupted tasks as it opens.
     match claim.has_person {
-        true => read_with(tx, claim, standing, (Own { stored, ..Own::default() }, None)).map(Some),
-        false => read(tx, claim, standing, None).map(Some),
+        true => readable(read_with(tx, claim, standing, (Own { stored, ..Own::default() }, None))),
+        false => readable(read(tx, claim, standing, None)),
     }
 }
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub mod ingress;
+pub mod size;
 pub mod soak;
 pub mod start;
 pub mod store;
+pub mod stream;
 mod subject;
 pub mod turns;
 

@@ -56,6 +56,12 @@ fn raise_open_files() {
     }
 }
 
+/// Whether a start would get as far as listening: nothing is fetched for one that would not. [`run`] says why.
+pub fn could_start(home: &Home, overrides: Overrides) -> bool {
+    let config = || overrides.apply(home.read_config()?);
+    home.create().is_ok() && config().is_ok_and(|config| bind(&config.gateway).is_ok())
+}
+
 /// Where clients on this machine reach an instance with this config.
 pub fn address(config: &Config) -> String {
     base_url(&config.gateway)

@@ -107,6 +107,9 @@ impl Arguments {
 
 /// Some servers give no ids, or the same in every round. Results are paired by id, so each gets its own.
 pub(crate) fn make_ids_unique(calls: &mut [ToolCall], prompt: &Prompt) {
+    if calls.is_empty() {
+        return;
+    }
     let mut used: HashSet<String> = used_ids(prompt).map(ToOwned::to_owned).collect();
     for call in calls {
         if call.id.is_empty() || used.contains(&call.id) {

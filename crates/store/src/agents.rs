@@ -68,7 +68,7 @@ pub fn keep_only(tx: &mut Tx<'_>, configured: &[AgentId]) -> Result<()> {
 }
 
 fn read(row: &Row<'_>) -> Result<Stored> {
-    let spec = serde_json::from_str(&row.text(0)?).map_err(|e| Error::Corrupt(e.to_string()))?;
+    let spec = serde_json::from_str(&row.text(0)?).map_err(|e| Error::Unreadable(e.to_string()))?;
     let source = if row.text(1)? == "config" { Source::Config } else { Source::Api };
     Ok(Stored { spec, source, created_at: row.time(2)?, updated_at: row.time(3)? })
 }

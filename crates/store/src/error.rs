@@ -18,8 +18,11 @@ pub enum Error {
     NewerSchema { found: i64, known: i64 },
     #[error("SQLite {0} is linked; 3.51.3 or newer is needed, and not 3.52.0")]
     BadSqlite(String),
-    #[error("a stored value can not be read: {0}")]
+    #[error("the database is damaged: {0}")]
     Corrupt(String),
+    /// The database is sound, and what it holds makes no sense.
+    #[error("a stored value can not be read: {0}")]
+    Unreadable(String),
     #[error("the database is closed")]
     Closed,
     #[error("database error: {0}")]
@@ -36,6 +39,7 @@ impl Error {
             Self::NewerSchema { .. } => "newer_schema",
             Self::BadSqlite(_) => "bad_sqlite",
             Self::Corrupt(_) => "store_corrupt",
+            Self::Unreadable(_) => "store_unreadable",
             Self::Other(_) => "store_failed",
         }
     }

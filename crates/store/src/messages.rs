@@ -219,5 +219,5 @@ pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String> {
 }
 
 pub(crate) fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|e| Error::Corrupt(e.to_string()))
+    serde_json::from_str(text).map_err(|e| Error::Unreadable(e.to_string()))
 }

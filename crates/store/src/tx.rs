@@ -79,7 +79,9 @@ impl<'a> Tx<'a> {
     }
 
     fn watch<T>(&mut self, answer: Result<T>) -> Result<T> {
-        if let Err(error) = &answer {
+        if let Err(error) = &answer
+            && !matches!(error, Error::Unreadable(_))
+        {
             self.failed.get_or_insert_with(|| error.clone());
         }
         answer
@@ -267,7 +269,7 @@ enum Source<'a> {
 
 impl Row<'_> {
     pub fn text(&self, at: usize) -> Result<String> {
-        self.opt_text(at)?.ok_or_else(|| Error::Corrupt(format!("column {at} is null")))
+        self.opt_text(at)?.ok_or_else(|| Error::Unreadable(format!("column {at} is null")))
     }
 
     pub fn opt_text(&self, at: usize) -> Result<Option<String>> {
@@ -278,7 +280,7 @@ impl Row<'_> {
     }
 
     pub fn int(&self, at: usize) -> Result<i64> {
-        self.opt_int(at)?.ok_or_else(|| Error::Corrupt(format!("column {at} is null")))
+        self.opt_int(at)?.ok_or_else(|| Error::Unreadable(format!("column {at} is null")))
     }
 
     pub fn opt_int(&self, at: usize) -> Result<Option<i64>> {
@@ -293,11 +295,11 @@ impl Row<'_> {
     }
 
     pub fn count(&self, at: usize) -> Result<usize> {
-        usize::try_from(self.int(at)?).map_err(|_| Error::Corrupt(format!("column {at} is negative")))
+        usize::try_from(self.int(at)?).map_err(|_| Error::Unreadable(format!("column {at} is negative")))
     }
 
     pub fn small(&self, at: usize) -> Result<u32> {
-        u32::try_from(self.int(at)?).map_err(|_| Error::Corrupt(format!("column {at} is out of range")))
+        u32::try_from(self.int(at)?).map_err(|_| Error::Unreadable(format!("column {at} is out of range")))
     }
 
     pub fn time(&self, at: usize) -> Result<Millis> {
@@ -319,12 +321,12 @@ impl Row<'_> {
     /// Reads a word through the type that knows it.
     pub fn parsed<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
         let text = self.text(at)?;
-        parse(&text).ok_or_else(|| Error::Corrupt(format!("column {at} holds '{text}'")))
+        parse(&text).ok_or_else(|| Error::Unreadable(format!("column {at} holds '{text}'")))
     }
 
     pub fn opt_parsed<T>(&self, at: usize, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
         let Some(text) = self.opt_text(at)? else { return Ok(None) };
-        parse(&text).map(Some).ok_or_else(|| Error::Corrupt(format!("column {at} holds '{text}'")))
+        parse(&text).map(Some).ok_or_else(|| Error::Unreadable(format!("column {at} holds '{text}'")))
     }
 }
 

@@ -9,6 +9,7 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{MessageId, OutboxId, SessionId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::provider::Usage;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_domain::turn::Stop;
@@ -26,6 +27,8 @@ use crate::turn::tool::OUTCOME_UNKNOWN;
 use crate::turn::{Driven, Halt, event, lost, open_calls, result_message, step_message, stop_code};
 use crate::worker::{Claimed, Room, Running};
 
+const UNREADABLE: &str = "store_unreadable";
+
 /// What the last transaction of a turn stores. Made before it runs, so that it can be run again.
 #[derive(Clone)]
 struct Last {
@@ -41,7 +44,7 @@ struct Last {
     events: Vec<polyclaw_domain::event::Event>,
     tokens: Vec<ResumeToken>,
     /// The final model call, which no step has recorded.
-    final_call: Option<(String, polyclaw_domain::provider::Usage)>,
+    final_call: Option<(String, Usage)>,
     next_turn: TurnId,
     now: Millis,
 }
@@ -106,6 +109,14 @@ pub(super) async fn stop(
 /// Ends a turn that could not go on.
 pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) -> Result<()> {
     let (state, code, sentence) = match halt {
+        Halt::Lost(Error::Store(polyclaw_store::Error::Unreadable(what))) => {
+            return bury(
+                engine,
+                running,
+                format!("What is stored of this conversation can not be read: {what}"),
+            )
+            .await;
+        }
         Halt::Lost(error) => return Err(error),
         Halt::HandedBack => {
             let claim = running.claim.clone();
@@ -116,6 +127,9 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
     };
     let context = match Context::load(engine, &running.claim).await {
         Ok(context) => context,
+        Err(Halt::Lost(Error::Store(polyclaw_store::Error::Unreadable(_)))) => {
+            return bury(engine, running, sentence).await;
+        }
         Err(Halt::Lost(error)) => return Err(error),
         Err(_) => return Err(Error::UnknownSession(running.claim.session.to_string())),
     };
@@ -125,21 +139,31 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
     commit(engine, running, last).await.map(drop)
 }
 
+/// Ends a turn of which nothing can be read: no line, but an end that whoever waits is told, so that what comes
+/// after it has its turn.
+async fn bury(engine: &Engine, running: &Arc<Running>, sentence: String) -> Result<()> {
+    let mut last = ending(engine, running, JobState::Failed);
+    last.events.push(event(&last.claim, EventKind::TurnFailed, json!({ "code": UNREADABLE })));
+    (last.end.error_code, last.end.error) = (Some(UNREADABLE), Some(sentence));
+    commit(engine, running, last).await.map(drop)
+}
+
 fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) -> Last {
+    let mut last = ending(engine, running, state);
+    last.session_id.clone_from(&context.session_id);
+    last.end.model.clone_from(&context.model_used);
+    last.end.usage = context.usage;
+    last
+}
+
+fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
     Last {
         claim: running.claim.clone(),
-        session_id: context.session_id.clone(),
+        session_id: SessionId::new(String::new()),
         unanswered: None,
         for_client: Vec::new(),
         steps: Vec::new(),
-        end: End {
-            state,
-            model: context.model_used.clone(),
-            usage: context.usage,
-            reply: None,
-            error_code: None,
-            error: None,
-        },
+        end: End { state, model: None, usage: Usage::default(), reply: None, error_code: None, error: None },
         parcels: Vec::new(),
         events: Vec::new(),
         tokens: Vec::new(),

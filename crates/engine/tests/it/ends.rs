@@ -148,3 +148,20 @@ async fn a_task_given_up_by_a_new_start_asks_no_model_in_the_new_conversation() 
     world.settled().await;
     assert_eq!(glance(&world.transcript("me").await), ["user hello", "assistant reply to hello"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_can_not_be_read_ends_its_turn_and_holds_up_no_other() {
+    let world = World::with(Scripted::echo()).await;
+    let first = world.sends("me", "one").await.unwrap();
+    world.answer(&first).await;
+    let damage = |tx: &mut polyclaw_store::Tx<'_>| tx.execute("UPDATE messages SET parts_json = '{'", &[]);
+    world.engine.db().write(damage).await.unwrap();
+    let damaged = world.sends("me", "two").await.unwrap();
+    let other = world.sends("you", "hello").await.unwrap();
+    let answer = world.answer(&damaged).await;
+    assert_eq!((answer.state, answer.error_code.as_deref()), (JobState::Failed, Some("store_unreadable")));
+    assert_eq!(world.answer(&other).await.state, JobState::Done);
+    world.engine.renew(&World::key("me")).await.unwrap();
+    let anew = world.sends("me", "three").await.unwrap();
+    assert_eq!(world.answer(&anew).await.state, JobState::Done, "a new conversation works");
+}

@@ -39,9 +39,9 @@ async fn send(subject: &Subject, sender: usize, began: Instant, seconds: Duratio
     let body = json!({ "text": "a message of ordinary length, as people write them" });
     while began.elapsed() < seconds {
         let peer = format!("s{sender}-{}", times.len() / 40);
-        let url = format!("{}/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3A{peer}/messages", subject.url);
+        let path = format!("/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3A{peer}/messages");
         let start = Instant::now();
-        subject.post(&url, &body).await?;
+        subject.post(&path, &body).await?;
         times.push(start.elapsed());
     }
     Ok(times)

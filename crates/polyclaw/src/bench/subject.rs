@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use polyclaw_testkit::model_server::{ModelServer, Script};
-use reqwest::Client;
+use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
 pub struct Subject {
@@ -58,7 +58,7 @@ impl Subject {
     pub async fn turn(&self, user: &str) -> anyhow::Result<()> {
         let body =
             json!({ "model": "polyclaw", "user": user, "messages": [{ "role": "user", "content": "hi" }] });
-        self.post(&format!("{}/v1/chat/completions", self.url), &body).await.map(drop)
+        self.post("/v1/chat/completions", &body).await.map(drop)
     }
 
     /// The same call straight to the model, as the daemon makes it: streamed, with as long a history.
@@ -71,8 +71,18 @@ impl Subject {
         Ok(())
     }
 
-    pub async fn post(&self, url: &str, body: &Value) -> anyhow::Result<Value> {
-        let answer = self.client.post(url).bearer_auth(TOKEN).json(body).send().await?;
+    /// A request to the model, as it is.
+    pub fn to_model(&self, body: &Value) -> RequestBuilder {
+        self.client.post(format!("{}/chat/completions", self.model.url())).json(body)
+    }
+
+    /// A request to the daemon, as its owner.
+    pub fn to_daemon(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.client.post(format!("{}{path}", self.url)).bearer_auth(TOKEN).json(body)
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let answer = self.to_daemon(path, body).send().await?;
         let status = answer.status();
         let body = answer.bytes().await?;
         ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));

@@ -13,6 +13,8 @@ use crate::cli::Context;
 #[command(after_help = "Examples:
   polyclaw bench turns      added latency and turns per second over a direct call
   polyclaw bench ingress    durably accepted messages per second
+  polyclaw bench stream     a token's way from the model to its reader
+  polyclaw bench size       100,000 sessions against an empty database
   polyclaw bench store      small transactions per second
   polyclaw bench start      start to ready, memory, size
   polyclaw bench soak --seconds 300
@@ -31,13 +33,17 @@ enum What {
     Turns,
     /// Accepted messages per second.
     Ingress,
+    /// A token's way from the model to its reader.
+    Stream,
+    /// 100,000 sessions against an empty database; takes minutes.
+    Size,
     /// Transactions per second.
     Store,
     /// Start, memory and size.
     Start,
     /// 500 sessions at once for as long as you say.
     Soak,
-    /// Everything but the soak.
+    /// Everything but size and soak.
     All,
 }
 
@@ -59,6 +65,12 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     }
     if matches!(args.what, What::Ingress | What::All) {
         bench::ingress::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Stream | What::All) {
+        bench::stream::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Size) {
+        bench::size::run(&mut report, seconds).await?;
     }
     if matches!(args.what, What::Soak) {
         bench::soak::run(&mut report, seconds).await?;

@@ -40,10 +40,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    if !args.no_pull {
+    let overrides = Overrides { port: args.port, bind: None, quiet: true };
+    if !args.no_pull && daemon::could_start(&context.home, overrides) {
         first_model(context);
     }
-    let overrides = Overrides { port: args.port, bind: None, quiet: true };
     let (output, opens) = (context.output, args.open);
     let ready = move |instance: &Instance| {
         let link = link(instance);
