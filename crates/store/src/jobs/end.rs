@@ -47,11 +47,16 @@ pub fn end(tx: &mut Tx<'_>, claim: &Claim, end: &End, now: Millis) -> Result<()>
     if changed == 1 { Ok(()) } else { Err(Error::Conflict(format!("turn {} was taken over", claim.turn))) }
 }
 
-/// Lets the turn that waited for this one start, and says in which lane. `None`: none waited.
+/// Lets the turn that waited for this one start, and says in which lane. `None`: none waited, as most times, so that
+/// is looked at first.
 pub fn release(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Lane>> {
-    const SQL: &str = "UPDATE jobs SET held = 0
-        WHERE session_key = $1 AND state = 'queued' AND held = 1 RETURNING lane";
-    tx.query_one(SQL, params![session], |row| row.parsed(0, Lane::parse))
+    const HELD: &str = "SELECT lane FROM jobs WHERE session_key = $1 AND state = 'queued' AND held = 1";
+    const RELEASE: &str = "UPDATE jobs SET held = 0 WHERE session_key = $1 AND state = 'queued'";
+    let lane = tx.query_one(HELD, params![session], |row| row.parsed(0, Lane::parse))?;
+    if lane.is_some() {
+        tx.execute(RELEASE, params![session])?;
+    }
+    Ok(lane)
 }
 
 /// Gives a claim back at a boundary: the next node to look goes on from the stored steps. Not a failed attempt.
