@@ -135,7 +135,7 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
     assert_eq!((&plain.defaults.fallbacks, &own.defaults.fallbacks), (&vec![model("p/two")], &vec![]));
     assert_eq!((plain.defaults.temperature, own.defaults.temperature), (Some(0.5), Some(0.9)));
     assert_eq!((plain.defaults.max_tokens, own.defaults.max_tokens), (Some(100), Some(100)));
-    assert!(plain.policy.tools.allows("shell") && !own.policy.tools.allows("shell"));
+    assert!(plain.policy.tools.deny.is_empty() && own.policy.tools.deny == ["shell"]);
     assert_eq!(config.agents.default_id(), plain.agent_id);
 }
 
