@@ -1,6 +1,6 @@
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{Method, RequestBuilder, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::instance::{Answer, Instance, SECRET};
@@ -60,12 +60,15 @@ async fn a_question_is_answered_by_the_conversation_that_asked() {
         Answer::of(signed(&instance, "build", &body, SECRET)).await
     };
     assert_eq!(post("m1", "repo", "call danger").await.status, StatusCode::ACCEPTED);
-    let asked = loop {
+    let mut asked = Value::Null;
+    for _ in 0..500 {
         let pending = instance.get("/api/v1/approvals").await;
-        if let Some(asked) = pending.ok()["approvals"].get(0) {
-            break asked.clone();
+        asked = pending.ok()["approvals"][0].clone();
+        if !asked.is_null() {
+            break;
         }
-    };
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
     assert_eq!(asked["origin"], json!({ "channel": "webhook", "account": "build", "peer": "repo" }));
     let line = format!("/approve {}", asked["id"].as_str().unwrap());
     let other = post("m2", "else", &line).await;
