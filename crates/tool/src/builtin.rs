@@ -10,7 +10,7 @@ use crate::arguments::read;
 use crate::error::{Error, Result};
 use crate::http_fetch::{Web, is_public};
 use crate::workspace::Turnstile;
-use crate::{edit_file, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
+use crate::{apply_patch, edit_file, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
@@ -35,6 +35,7 @@ enum Kind {
     ReadFile,
     WriteFile,
     EditFile,
+    ApplyPatch,
     ListDir,
     SearchFiles,
     Shell,
@@ -42,10 +43,11 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::ReadFile,
         Self::WriteFile,
         Self::EditFile,
+        Self::ApplyPatch,
         Self::ListDir,
         Self::SearchFiles,
         Self::Shell,
@@ -57,6 +59,7 @@ impl Kind {
             Self::ReadFile => read_file::spec(),
             Self::WriteFile => write_file::spec(),
             Self::EditFile => edit_file::spec(),
+            Self::ApplyPatch => apply_patch::spec(),
             Self::ListDir => list_dir::spec(),
             Self::SearchFiles => search_files::spec(),
             Self::Shell => shell::spec(),
@@ -85,6 +88,7 @@ impl Builtin {
             Kind::ReadFile => read_file::run(scope, read(given)?).await,
             Kind::WriteFile => write_file::run(scope, read(given)?, &self.turnstile).await,
             Kind::EditFile => edit_file::run(scope, read(given)?, &self.turnstile).await,
+            Kind::ApplyPatch => apply_patch::run(scope, read(given)?, &self.turnstile).await,
             Kind::ListDir => list_dir::run(scope, read(given)?).await,
             Kind::SearchFiles => search_files::run(scope, read(given)?).await,
             Kind::Shell => shell::run(scope, read(given)?, progress).await,

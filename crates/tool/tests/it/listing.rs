@@ -22,6 +22,7 @@ fn each_tool_declares_what_it_may_do() {
         ("read_file", Effect::Pure, Risk::Low, Consent::NotNeeded),
         ("write_file", Effect::Idempotent, Risk::Low, Consent::NotNeeded),
         ("edit_file", Effect::Effect, Risk::Low, Consent::NotNeeded),
+        ("apply_patch", Effect::Effect, Risk::Low, Consent::NotNeeded),
         ("list_dir", Effect::Pure, Risk::Low, Consent::NotNeeded),
         ("search_files", Effect::Pure, Risk::Low, Consent::NotNeeded),
         ("shell", Effect::Effect, Risk::High, Consent::AskPerson),
