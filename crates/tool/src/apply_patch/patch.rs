@@ -39,6 +39,8 @@ pub fn parse(text: &str) -> Parsed<Vec<(String, Change)>> {
         while let Some(next) = lines.next_if(|next| !next.starts_with("*** ")) {
             own.push(next);
         }
+        // Empty lines before the next heading are there to be looked at; they hold nothing in place.
+        while own.pop_if(|last| last.is_empty()).is_some() {}
         changes.push(change(line, &own)?);
     }
     match (changes.is_empty(), lines.next()) {

@@ -1,16 +1,9 @@
 //! What is listed can be called, what is not can not.
 
-use std::sync::Arc;
-
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec, Toolbox};
-use polyclaw_tool::Settings;
+use polyclaw_domain::tool::{Consent, Effect, Risk, Toolbox};
 use serde_json::json;
 
 use crate::Bench;
-
-fn names(specs: &[Arc<ToolSpec>]) -> Vec<&str> {
-    specs.iter().map(|spec| spec.name.as_str()).collect()
-}
 
 #[test]
 fn each_tool_declares_what_it_may_do() {
