@@ -1,10 +1,22 @@
 //! AgentSpec: capability. Resolved on every turn, so an edit takes effect at the next one.
 
+mod file;
+mod model;
+mod patch;
+mod review;
+mod workspace;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
+pub use crate::policy::ToolPolicy;
 use crate::provider::ModelRef;
+pub use file::{of_toml, to_toml};
+pub use model::ModelChoice;
+pub use patch::patched;
+pub use review::{Known, Problem, in_words, review, widens};
+pub use workspace::Workspace;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,9 +33,9 @@ pub struct AgentSpec {
     /// What it remembers, and what of it comes into a turn.
     #[serde(default)]
     pub context_policy: ContextPolicy,
-    /// Folder of its files, below the instance's workspace unless absolute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<String>,
+    /// Where its files are.
+    #[serde(default)]
+    pub workspace: Workspace,
     #[serde(default)]
     pub identity: Identity,
     #[serde(default)]
@@ -145,19 +157,18 @@ pub struct Budget {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "model::Written")]
 pub struct Defaults {
     /// `provider/model`; the instance's default where none is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
     /// Tried in order when the model fails.
-    #[serde(default)]
     pub fallbacks: Vec<ModelRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
 }
 
@@ -182,23 +193,6 @@ pub struct SkillPolicy {
     pub deny: Vec<String>,
 }
 
-/// Deny wins; an empty allow list allows everything the instance offers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ToolPolicy {
-    #[serde(default)]
-    pub allow: Vec<String>,
-    #[serde(default)]
-    pub deny: Vec<String>,
-}
-
-impl ToolPolicy {
-    pub fn allows(&self, tool: &str) -> bool {
-        let named = |list: &[String]| list.iter().any(|name| name == tool || name == "*");
-        !named(&self.deny) && (self.allow.is_empty() || named(&self.allow))
-    }
-}
-
 impl AgentSpec {
     pub fn named(agent_id: AgentId) -> Self {
         Self {
@@ -208,29 +202,12 @@ impl AgentSpec {
             defaults: Defaults::default(),
             policy: Policy::default(),
             context_policy: ContextPolicy::default(),
-            workspace: None,
+            workspace: Workspace::default(),
             identity: Identity::default(),
             isolation: Isolation::default(),
             sandbox: Sandbox::default(),
             budget: Budget::default(),
             mcp: Vec::new(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deny_wins_and_an_empty_allow_list_allows() {
-        let policy = |allow: &[&str], deny: &[&str]| ToolPolicy {
-            allow: allow.iter().map(|s| (*s).to_owned()).collect(),
-            deny: deny.iter().map(|s| (*s).to_owned()).collect(),
-        };
-        assert!(policy(&[], &[]).allows("shell"));
-        assert!(!policy(&["shell"], &["shell"]).allows("shell"));
-        assert!(!policy(&["read_file"], &[]).allows("shell"));
-        assert!(!policy(&[], &["*"]).allows("read_file"));
     }
 }

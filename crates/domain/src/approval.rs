@@ -1,9 +1,16 @@
 //! Approvals: a question to a person about one call, bound to that call and to nothing else.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::channel::Address;
 
 /// An unanswered question becomes a tool result after this long.
 pub const EXPIRY_MS: i64 = 30 * 60 * 1000;
+
+/// The longest question that is sent to a chat, in characters. A longer one shows its beginning and its end.
+const LONGEST: usize = 1_500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,4 +43,189 @@ impl ApprovalState {
 pub enum Decision {
     Approve,
     Deny,
+}
+
+/// Who answers, as the runtime knows it: never by what a text says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answerer {
+    /// Whoever holds the instance's token: at the terminal, on its page, through its API.
+    Owner,
+    /// Somebody in a channel's conversation.
+    Sender(Address),
+}
+
+impl Answerer {
+    /// For the record.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Owner => "owner".to_owned(),
+            Self::Sender(address) => format!("{}:{}:{}", address.channel, address.account, address.peer),
+        }
+    }
+}
+
+/// Why an answer does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    WrongPerson,
+    OtherConversation,
+    OtherArguments,
+}
+
+impl Invalid {
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::WrongPerson => "only the one who asked for it, or the owner of this instance, can answer",
+            Self::OtherConversation => "this question was asked in another conversation: answer it there",
+            Self::OtherArguments => "what would run is not what you were shown: look at the question again",
+        }
+    }
+}
+
+/// What a question is bound to.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound<'a> {
+    /// The conversation it was asked in, if it was asked in a channel's.
+    pub origin: Option<&'a Address>,
+    pub fingerprint: &'a str,
+}
+
+/// Whether this answer counts. `shown` is the fingerprint of what the person saw, where they can say it.
+pub fn check(bound: Bound<'_>, by: &Answerer, shown: Option<&str>) -> Result<(), Invalid> {
+    if shown.is_some_and(|shown| shown != bound.fingerprint) {
+        return Err(Invalid::OtherArguments);
+    }
+    match (by, bound.origin) {
+        (Answerer::Owner, _) => Ok(()),
+        (Answerer::Sender(from), Some(origin)) if from == origin => Ok(()),
+        (Answerer::Sender(from), Some(origin)) if is_same_person(from, origin) => {
+            Err(Invalid::OtherConversation)
+        }
+        (Answerer::Sender(_), _) => Err(Invalid::WrongPerson),
+    }
+}
+
+fn is_same_person(one: &Address, other: &Address) -> bool {
+    (&one.channel, &one.account, &one.peer) == (&other.channel, &other.account, &other.peer)
+}
+
+/// Names a tool with its arguments, whatever the order of their keys.
+pub fn fingerprint(tool: &str, arguments: &Value) -> String {
+    let mut hash = Sha256::new();
+    hash.update(tool.as_bytes());
+    hash.update([0]);
+    hash.update(sorted(arguments).to_string().as_bytes());
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            Value::Object(fields.into_iter().map(|(name, value)| (name.clone(), sorted(value))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// What a call would do, as a person is shown it: the tool's own words, else its arguments.
+pub fn describe(tool: &str, arguments: &Value, words: Option<&str>) -> String {
+    match words {
+        Some(words) => visible(words),
+        None => visible(&format!("{tool} {arguments}")),
+    }
+}
+
+/// The question as a chat message. What is left out in the middle is said, and where it can be read.
+pub fn question(agent: &str, id: &str, what: &str) -> String {
+    let what = shortened(what, id);
+    let minutes = EXPIRY_MS / 60_000;
+    format!(
+        "{agent} asks for your approval:\n{what}\n\nAnswer /approve {id} or /deny {id} within {minutes} minutes. \
+         Nothing else counts as an answer."
+    )
+}
+
+fn shortened(text: &str, id: &str) -> String {
+    let count = text.chars().count();
+    if count <= LONGEST {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(LONGEST / 2).collect();
+    let tail: String = text.chars().skip(count - LONGEST / 2).collect();
+    let left_out = count - LONGEST;
+    format!(
+        "{head}\n[… {left_out} characters are not shown here; `polyclaw approvals show {id}` shows all …]\n{tail}"
+    )
+}
+
+/// Characters that hide or reorder others are written out: what is approved must be what is read.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let hides = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{00ad}');
+        let tag = ('\u{e0000}'..='\u{e007f}').contains(&c);
+        match c {
+            '\n' => out.push(c),
+            c if c.is_control() || hides || tag => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn address(peer: &str, thread: Option<&str>) -> Address {
+        let (channel, account) = ("chat".to_owned(), "a".to_owned());
+        Address { channel, account, peer: peer.to_owned(), thread: thread.map(str::to_owned) }
+    }
+
+    #[test]
+    fn only_the_one_who_asked_there_or_the_owner_can_answer() {
+        let origin = address("me", Some("1"));
+        let bound = Bound { origin: Some(&origin), fingerprint: "f" };
+        let by = |address| check(bound, &Answerer::Sender(address), None);
+        assert_eq!(by(origin.clone()), Ok(()));
+        assert_eq!(by(address("me", Some("2"))), Err(Invalid::OtherConversation));
+        assert_eq!(by(address("me", None)), Err(Invalid::OtherConversation));
+        assert_eq!(by(address("you", Some("1"))), Err(Invalid::WrongPerson));
+        assert_eq!(check(bound, &Answerer::Owner, None), Ok(()));
+        assert_eq!(check(bound, &Answerer::Owner, Some("f")), Ok(()));
+        assert_eq!(check(bound, &Answerer::Owner, Some("g")), Err(Invalid::OtherArguments));
+        let at_the_terminal = Bound { origin: None, ..bound };
+        assert_eq!(
+            check(at_the_terminal, &Answerer::Sender(origin.clone()), None),
+            Err(Invalid::WrongPerson)
+        );
+    }
+
+    #[test]
+    fn a_fingerprint_is_of_the_values_not_of_their_order() {
+        let one = fingerprint("t", &json!({ "a": 1, "b": { "c": [1, 2], "d": null } }));
+        assert_eq!(one, fingerprint("t", &json!({ "b": { "d": null, "c": [1, 2] }, "a": 1 })));
+        for other in
+            [json!({ "a": 1, "b": { "c": [2, 1], "d": null } }), json!({ "a": 1, "b": { "c": [1, 2] } })]
+        {
+            assert_ne!(one, fingerprint("t", &other));
+        }
+        assert_ne!(one, fingerprint("u", &json!({ "a": 1, "b": { "c": [1, 2], "d": null } })));
+    }
+
+    #[test]
+    fn what_would_hide_something_is_written_out() {
+        let what = describe("shell", &json!({ "command": "ls \u{202e}x\u{200b}\u{7}" }), None);
+        assert!(what.contains("\\u{202e}x\\u{200b}") && !what.contains('\u{202e}'), "{what}");
+        let long = question("Ops", "id1", &format!("{}rm -rf /", "a".repeat(5_000)));
+        assert!(
+            long.contains("characters are not shown here") && long.contains("rm -rf /"),
+            "its end is shown"
+        );
+    }
 }

@@ -37,6 +37,7 @@ pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};
 pub use lanes::Lanes;
 pub use models::Model;
+pub(crate) use name::suggest;
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
 pub use report::{ConfigError, ConfigErrors};
@@ -118,6 +119,7 @@ impl Config {
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
         self.session.check(report);
+        self.tools.check(&self.agents.servers(), report);
         self.channels.check(&self.agents, report);
     }
 }

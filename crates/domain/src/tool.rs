@@ -1,5 +1,7 @@
 //! Tools: what a model may call, what a call may do to the world, and the port that runs one.
 
+pub mod arguments;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -56,7 +58,10 @@ pub enum Risk {
 #[serde(rename_all = "snake_case")]
 pub enum Consent {
     NotNeeded,
+    /// Unsafe by its nature; settings may waive it.
     AskPerson,
+    /// The tool says so for each call, and no setting waives it.
+    ByCall,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -77,7 +82,7 @@ pub struct ToolScope {
     pub session: SessionKey,
     /// Files are read and written only below this folder.
     pub workspace: PathBuf,
-    /// A person sits at a terminal and can be asked.
+    /// There is a conversation in which a person can be asked.
     pub can_ask: bool,
 }
 
@@ -100,9 +105,25 @@ impl ToolOutcome {
 /// Called with pieces of output while a tool runs: the engine counts them as progress and shows them.
 pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
-/// Runs tools. One filter serves both: what `list` shows can be run, what it hides can not.
+/// What a tool says about one call before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// The rules alone decide whether somebody is asked.
+    None,
+    /// A person must agree to this, in plain words.
+    Ask(String),
+    /// It can not run at all.
+    Refuse(ToolOutcome),
+}
+
+/// Runs tools. Which of those listed a turn has is decided in `policy`; the engine calls no other.
 pub trait Toolbox: Send + Sync {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>>;
+
+    /// Asked before a call of a tool whose consent is [`Consent::ByCall`].
+    fn question<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> Pending<'a, Question> {
+        Box::pin(std::future::ready(Question::None))
+    }
 
     /// Runs one listed call. Dropping the future stops the work, child processes included.
     fn run<'a>(

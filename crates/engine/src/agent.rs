@@ -1,50 +1,20 @@
 //! Agents made, changed and removed while the instance runs. Those of the config file belong to that file.
 
-use std::sync::Arc;
+mod explain;
+mod export;
+mod find;
 
-use polyclaw_domain::agent::{AgentSpec, ToolPolicy};
+use polyclaw_domain::agent::{self, AgentSpec, Known};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::tool::{ToolScope, ToolSpec};
+use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::{self, Source, Stored};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
 
-/// What decided about a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    Denied,
-    Allowed,
-    NotListed,
-    /// The agent names no tools, so it has them all.
-    Open,
-}
-
-impl Rule {
-    pub fn of(policy: &ToolPolicy, tool: &str) -> Self {
-        let named = |list: &[String]| list.iter().any(|name| name == tool || name == "*");
-        match () {
-            () if named(&policy.deny) => Self::Denied,
-            () if policy.allow.is_empty() => Self::Open,
-            () if named(&policy.allow) => Self::Allowed,
-            () => Self::NotListed,
-        }
-    }
-
-    pub fn allows(self) -> bool {
-        matches!(self, Self::Allowed | Self::Open)
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Denied => "denied",
-            Self::Allowed => "allowed",
-            Self::NotListed => "not_listed",
-            Self::Open => "open",
-        }
-    }
-}
+pub use explain::Explained;
+pub(crate) use find::{find_exactly, find_loosely};
 
 impl Engine {
     pub async fn agents(&self) -> Result<Vec<Stored>> {
@@ -57,7 +27,33 @@ impl Engine {
         found.ok_or_else(|| Error::UnknownAgent(id.to_string()))
     }
 
+    /// Holds a spec against what this instance has. Everything that is wrong is said at once.
+    pub fn review(&self, spec: &AgentSpec) -> Result<()> {
+        let settings = self.settings();
+        let scope = ToolScope {
+            agent: spec.agent_id.clone(),
+            session: SessionKey::main(&spec.agent_id),
+            workspace: spec.workspace.folder(&settings.workspace),
+            can_ask: true,
+        };
+        let known = Known {
+            tools: self.tools().list(&scope).iter().map(|tool| tool.name.clone()).collect(),
+            providers: settings.providers.clone(),
+            mcp_servers: settings.mcp_servers.clone(),
+        };
+        let problems = agent::review(spec, &known);
+        let sentence = |problem: &agent::Problem| match problem.hint.is_empty() {
+            true => format!("{}: {}", problem.path, problem.message),
+            false => format!("{}: {}; {}", problem.path, problem.message, problem.hint),
+        };
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Error::InvalidAgent(problems.iter().map(sentence).collect::<Vec<_>>().join(". "))),
+        }
+    }
+
     pub async fn create_agent(&self, spec: AgentSpec) -> Result<Stored> {
+        self.review(&spec)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             if is_taken(tx, &stored)? || agents::get(tx, &stored.agent_id)?.is_some() {
@@ -66,7 +62,7 @@ impl Engine {
             agents::upsert(tx, &stored, Source::Api, now).map(|()| true)
         };
         match self.db().write(write).await? {
-            true => self.agent(&spec.agent_id).await,
+            true => self.exported(&spec.agent_id).await,
             false => Err(Error::AgentExists(spec.agent_id.to_string())),
         }
     }
@@ -74,6 +70,7 @@ impl Engine {
     /// Takes effect at the next turn.
     pub async fn update_agent(&self, spec: AgentSpec) -> Result<Stored> {
         self.changeable(&spec.agent_id).await?;
+        self.review(&spec)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             if is_taken(tx, &stored)? {
@@ -82,7 +79,7 @@ impl Engine {
             agents::upsert(tx, &stored, Source::Api, now).map(|()| true)
         };
         match self.db().write(write).await? {
-            true => self.agent(&spec.agent_id).await,
+            true => self.exported(&spec.agent_id).await,
             false => Err(Error::AgentExists(spec.name)),
         }
     }
@@ -95,35 +92,32 @@ impl Engine {
         }
         let wanted = id.clone();
         self.db().write(move |tx| agents::delete(tx, &wanted)).await?;
+        export::remove(&self.settings().workspace, id).await;
         Ok(())
     }
 
-    async fn changeable(&self, id: &AgentId) -> Result<()> {
-        match self.agent(id).await?.source {
+    /// The agent, if it is not the config file's.
+    pub(crate) async fn changeable(&self, id: &AgentId) -> Result<Stored> {
+        let stored = self.agent(id).await?;
+        match stored.source {
             Source::Config => Err(Error::AgentInConfig(id.to_string())),
-            Source::Api => Ok(()),
+            Source::Api => Ok(stored),
         }
     }
 
-    /// Every tool the instance has for an agent, each with the rule that decided.
-    pub async fn tools_of(
-        &self,
-        id: &AgentId,
-        session: Option<SessionKey>,
-    ) -> Result<Vec<(Arc<ToolSpec>, Rule)>> {
-        let spec = self.agent(id).await?.spec;
-        let folder = spec.workspace.as_deref().unwrap_or_default();
-        let scope = ToolScope {
-            agent: id.clone(),
-            session: session.unwrap_or_else(|| SessionKey::main(id)),
-            workspace: self.settings().workspace.join(folder),
-            can_ask: true,
-        };
-        let rule = |tool: Arc<ToolSpec>| {
-            let rule = Rule::of(&spec.policy.tools, &tool.name);
-            (tool, rule)
-        };
-        Ok(self.tools().list(&scope).into_iter().map(rule).collect())
+    async fn exported(&self, id: &AgentId) -> Result<Stored> {
+        let stored = self.agent(id).await?;
+        export::write(&self.settings().workspace, &stored.spec).await;
+        Ok(stored)
+    }
+
+    /// Writes the files of agents that live in the database, where they are missing or differ.
+    pub async fn export_agents(&self) -> Result<()> {
+        let workspace = self.settings().workspace.clone();
+        for stored in self.agents().await?.iter().filter(|stored| stored.source == Source::Api) {
+            export::write(&workspace, &stored.spec).await;
+        }
+        Ok(())
     }
 }
 
@@ -131,24 +125,4 @@ impl Engine {
 fn is_taken(tx: &mut polyclaw_store::Tx<'_>, spec: &AgentSpec) -> polyclaw_store::Result<bool> {
     let listed = agents::list(tx)?;
     Ok(listed.iter().any(|other| other.spec.name == spec.name && other.spec.agent_id != spec.agent_id))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rule_says_what_the_policy_does() {
-        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
-        for (allow, deny, rule) in [
-            (&[][..], &[][..], Rule::Open),
-            (&["shell"], &["shell"], Rule::Denied),
-            (&["shell"], &[], Rule::Allowed),
-            (&["other"], &[], Rule::NotListed),
-        ] {
-            let policy = ToolPolicy { allow: words(allow), deny: words(deny) };
-            assert_eq!(Rule::of(&policy, "shell"), rule);
-            assert_eq!(policy.allows("shell"), rule.allows());
-        }
-    }
 }

@@ -1,69 +1,154 @@
 //! Approvals: a turn asks a person and waits. The question is a row: it survives a restart and runs once.
 
-use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+mod answer;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::approval::{ApprovalState, Decision, EXPIRY_MS};
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::approval::{self as rules, ApprovalState, EXPIRY_MS};
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::{Policy, gate};
+use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::approvals::{self, Approval};
-use polyclaw_store::jobs;
+use polyclaw_store::outbox::{self, Parcel};
+use polyclaw_store::{Tx, events, jobs};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::core::Engine;
-use crate::error::{Error, Result};
+use crate::delivery::{Label, parcels};
 use crate::hub::FrameKind;
-use crate::turn::{Driven, Halt, lost};
+use crate::prompt::Context;
+use crate::turn::{Driven, Halt, event, lost};
 use crate::worker::Running;
+
+pub use answer::{Verdict, decide};
 
 /// Asks about one call. `None`: go ahead. Otherwise the result the model gets instead.
 pub(crate) async fn ask(
     engine: &Engine,
     running: &Arc<Running>,
-    call: &ToolCall,
+    context: &Context,
+    (call, words): (&ToolCall, Option<&str>),
 ) -> Driven<Option<ToolOutcome>> {
+    let wanted = question(engine, running, context, (call, words));
+    let asked = store(engine, running, context, &wanted).await?;
+    if asked.fingerprint != wanted.fingerprint || asked.question != wanted.question {
+        let changed = "What would run is not what was asked about; it was not run.";
+        expire(engine, &asked).await?;
+        return Ok(Some(ToolOutcome::error(changed)));
+    }
+    show(engine, &asked);
+    let waiting = running.wait(&engine.lanes);
+    let answer = wait(engine, running, &asked).await;
+    drop(waiting);
+    answer
+}
+
+fn question(
+    engine: &Engine,
+    running: &Running,
+    context: &Context,
+    (call, words): (&ToolCall, Option<&str>),
+) -> Approval {
     let claim = &running.claim;
-    let question = Approval {
+    Approval {
         id: ApprovalId::new(engine.next_id()),
         session: claim.session.clone(),
         turn: claim.turn.clone(),
         call_id: call.id.clone(),
         tool: call.name.clone(),
+        fingerprint: rules::fingerprint(&call.name, &call.arguments),
+        origin: origin(context),
+        question: rules::describe(&call.name, &call.arguments, words),
         arguments: call.arguments.clone(),
         state: ApprovalState::Pending,
         reason: None,
+        decided_by: None,
         expires_at: engine.now().plus(EXPIRY_MS),
         created_at: engine.now(),
+    }
+}
+
+/// The channel's conversation that asked for this turn. Where the owner reads along there is none to send to.
+fn origin(context: &Context) -> Option<Address> {
+    let asked = context.addresses().into_iter().filter(|(address, wanted)| *wanted && !address.is_pulled());
+    asked.map(|(address, _)| address).next()
+}
+
+/// Stores the question with the message that asks it, in one transaction, unless it is stored already.
+async fn store(engine: &Engine, running: &Running, context: &Context, wanted: &Approval) -> Driven<Approval> {
+    let (stored, sent, claim) = (wanted.clone(), messages(engine, context, wanted), running.claim.clone());
+    let write = move |tx: &mut Tx<'_>| {
+        let (asked, is_new) = approvals::ask(tx, &stored)?;
+        if is_new {
+            sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
+            let data = json!({ "approval_id": asked.id.as_str(), "tool": asked.tool });
+            events::record(tx, &event(&claim, EventKind::ApprovalAsked, data), stored.created_at)?;
+        }
+        Ok(asked)
     };
-    let asked = lost(engine.persist(move |tx| approvals::ask(tx, &question)).await)?;
+    let asked = lost(engine.persist(write).await)?;
+    engine.outbox_wake.notify_one();
+    Ok(asked)
+}
+
+/// The question as messages to the conversation that asked, through the gate as everything.
+fn messages(engine: &Engine, context: &Context, asked: &Approval) -> Vec<Parcel> {
+    let (session, turn) = (&asked.session, &asked.turn);
+    let text = rules::question(&context.spec.name, asked.id.as_str(), &asked.question);
+    let policy = Policy {
+        wanted: true,
+        session_delivers: context.session.delivers,
+        session_sends: context.session.sends,
+    };
+    let key = format!("approval-{}", asked.id);
+    let label = Label { session, turn, key: &key, first: 0, now: asked.created_at };
+    match &asked.origin {
+        Some(address) => {
+            let passed = gate(Some(address.clone()), policy, text);
+            passed.map(|outgoing| parcels(engine, outgoing, &label)).unwrap_or_default()
+        }
+        None => Vec::new(),
+    }
+}
+
+fn show(engine: &Engine, asked: &Approval) {
+    if asked.state != ApprovalState::Pending {
+        return;
+    }
+    engine.hub.publish(
+        &asked.session,
+        FrameKind::ApprovalAsked {
+            approval_id: asked.id.clone(),
+            turn_id: asked.turn.clone(),
+            tool: asked.tool.clone(),
+            arguments: asked.arguments.clone(),
+            question: asked.question.clone(),
+        },
+    );
+}
+
+async fn wait(engine: &Engine, running: &Arc<Running>, asked: &Approval) -> Driven<Option<ToolOutcome>> {
     // From here on measured, not read from the clock: setting it neither shortens nor stretches the time to answer.
     let left = asked.expires_at.since(engine.now()).clamp(0, EXPIRY_MS).unsigned_abs();
     let deadline = Instant::now() + Duration::from_millis(left);
-    let mut watch = engine.hub.watch(&claim.session);
-    if asked.state == ApprovalState::Pending {
-        engine.hub.publish(
-            &claim.session,
-            FrameKind::ApprovalAsked {
-                approval_id: asked.id.clone(),
-                turn_id: claim.turn.clone(),
-                tool: asked.tool.clone(),
-                arguments: asked.arguments.clone(),
-            },
-        );
-    }
+    let mut watch = engine.hub.watch(&asked.session);
     loop {
         running.pulse();
-        if let Some(answer) = look(engine, running, &asked, deadline).await? {
+        if let Some(answer) = look(engine, running, asked, deadline).await? {
             return Ok(answer);
+        }
+        if engine.is_draining() {
+            return Err(Halt::HandedBack);
         }
         // Woken by the decision or by another message; the second bounds a wake-up that never comes.
         tokio::select! {
             frame = watch.recv() => {
                 if frame.is_none() {
-                    watch = engine.hub.watch(&claim.session);
+                    watch = engine.hub.watch(&asked.session);
                 }
             }
             () = tokio::time::sleep(Duration::from_secs(1)) => {}
@@ -71,13 +156,11 @@ pub(crate) async fn ask(
     }
 }
 
-type Verdict = Option<Option<ToolOutcome>>;
+type Answer = Option<Option<ToolOutcome>>;
 
-async fn look(engine: &Engine, running: &Running, asked: &Approval, deadline: Instant) -> Driven<Verdict> {
+async fn look(engine: &Engine, running: &Running, asked: &Approval, deadline: Instant) -> Driven<Answer> {
     let (id, session) = (asked.id.clone(), running.claim.session.clone());
-    let read = move |tx: &mut polyclaw_store::Tx<'_>| {
-        Ok((approvals::get(tx, &id)?, jobs::is_steered(tx, &session)?))
-    };
+    let read = move |tx: &mut Tx<'_>| Ok((approvals::get(tx, &id)?, jobs::is_steered(tx, &session)?));
     let (found, steered) = engine.db().read(read).await.map_err(|e| Halt::Lost(e.into()))?;
     let state = found.as_ref().map_or(ApprovalState::Denied, |approval| approval.state);
     let reason = found.and_then(|approval| approval.reason).unwrap_or_default();
@@ -86,7 +169,9 @@ async fn look(engine: &Engine, running: &Running, asked: &Approval, deadline: In
         ApprovalState::Denied => {
             Some(Some(ToolOutcome::error(format!("The user did not allow this. {reason}"))))
         }
-        ApprovalState::Expired => Some(Some(ToolOutcome::error("Nobody answered in time; it was not run."))),
+        ApprovalState::Expired => Some(Some(ToolOutcome::error(
+            "Nobody answered in time: the question has expired; it was not run.",
+        ))),
         ApprovalState::Pending if steered => {
             expire(engine, asked).await?;
             Some(Some(ToolOutcome::error(
@@ -103,8 +188,7 @@ async fn look(engine: &Engine, running: &Running, asked: &Approval, deadline: In
 
 async fn expire(engine: &Engine, asked: &Approval) -> Driven<()> {
     let (id, now) = (asked.id.clone(), engine.now());
-    let write =
-        move |tx: &mut polyclaw_store::Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, None, now);
+    let write = move |tx: &mut Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, (None, None), now);
     if lost(engine.persist(write).await)? {
         announce(engine, asked, ApprovalState::Expired);
     }
@@ -117,47 +201,9 @@ fn announce(engine: &Engine, asked: &Approval, state: ApprovalState) {
     engine.hub.publish(&asked.session, kind);
 }
 
-/// A person's answer. Answered once: a second one, or one that comes too late, is refused.
-pub async fn decide(
-    engine: &Engine,
-    id: &ApprovalId,
-    decision: Decision,
-    reason: Option<String>,
-) -> Result<Approval> {
-    let state = match decision {
-        Decision::Approve => ApprovalState::Approved,
-        Decision::Deny => ApprovalState::Denied,
-    };
-    let (wanted, now) = (id.clone(), engine.now());
-    let driven: HashSet<TurnId> =
-        engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
-    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        // A turn that waits in this process ends the question itself; the clock may have been set since.
-        let asked = approvals::get(tx, &wanted)?.filter(|asked| driven.contains(&asked.turn));
-        let at = asked.map_or(now, |asked| now.min(asked.expires_at.minus(1)));
-        let decided = approvals::decide(tx, &wanted, state, reason.as_deref(), at)?;
-        Ok((decided, approvals::get(tx, &wanted)?))
-    };
-    let (decided, found) = engine.db().write(write).await?;
-    let approval = found.ok_or_else(|| Error::UnknownApproval(id.to_string()))?;
-    if !decided {
-        // One that still says it is pending came too late.
-        let known =
-            if approval.state == ApprovalState::Pending { ApprovalState::Expired } else { approval.state };
-        return Err(Error::NotNow(format!("this question is already {}", known.as_str())));
-    }
-    engine.record(decided_event(&approval)).await;
-    announce(engine, &approval, state);
-    Ok(approval)
-}
-
-fn decided_event(approval: &Approval) -> Event {
-    Event {
-        kind: EventKind::ApprovalDecided,
-        session: Some(approval.session.clone()),
-        turn: Some(approval.turn.clone()),
-        agent: None,
-        trace: None,
-        data: json!({ "tool": approval.tool, "state": approval.state.as_str() }),
-    }
+/// Whether a turn has a question that waits for an answer, or has just got one.
+pub(crate) async fn is_open(engine: &Engine, turn: &TurnId) -> Driven<bool> {
+    let (turn, now) = (turn.clone(), engine.now());
+    let read = engine.db().read(move |tx| approvals::is_waiting(tx, &turn, now));
+    read.await.map_err(|error| Halt::Lost(error.into()))
 }

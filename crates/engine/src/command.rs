@@ -1,12 +1,16 @@
 //! Chat commands: the same on every surface, never stored as messages.
 
+use std::collections::HashSet;
+
+use polyclaw_domain::approval::{Answerer, Decision};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::provider::{ModelInfo, ModelRef};
 use polyclaw_store::{agents, backlog, jobs};
 
+use crate::agent::find_exactly;
 use crate::core::Engine;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Name, arguments, what it does.
 pub const COMMANDS: &[(&str, &str, &str)] = &[
@@ -19,14 +23,16 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("models", "", "the models there are"),
     ("model", "<provider>/<model> | default", "use another model from the next turn on"),
     ("agents", "", "the agents there are"),
-    ("agent", "<id>", "talk to another agent from the next turn on"),
+    ("agent", "<id or name>", "talk to another agent from the next turn on"),
+    ("approve", "<id>", "allow what you were asked about, once"),
+    ("deny", "<id> [why]", "do not allow it; the agent is told why"),
     ("whoami", "", "the session and agent you talk to"),
 ];
 
 const MODELS_SHOWN: usize = 60;
 
 impl Engine {
-    /// Runs a line that starts with `/`; `None` if it is no command but a message.
+    /// Runs a line of the owner that starts with `/`; `None` if it is no command but a message.
     pub async fn command(&self, session: &SessionKey, line: &str) -> Option<Result<String>> {
         let (name, rest) = parse(line)?;
         Some(self.run_command(session, name, rest).await)
@@ -50,6 +56,8 @@ impl Engine {
             "model" => self.model_command(session, rest).await,
             "agents" => self.agents_command(session).await,
             "agent" => self.agent_command(session, rest).await,
+            "approve" => self.answer_command(session, Decision::Approve, rest, Answerer::Owner).await,
+            "deny" => self.answer_command(session, Decision::Deny, rest, Answerer::Owner).await,
             _ => self.whoami(session).await,
         }
     }
@@ -100,12 +108,10 @@ impl Engine {
 
     async fn models_command(&self) -> String {
         let models = self.provider().models().await;
-        let mut lines: Vec<String> =
-            models.iter().take(MODELS_SHOWN).map(|info| info.model.to_string()).collect();
-        if models.len() > MODELS_SHOWN {
-            lines.push(format!("+ ({} more)", models.len() - MODELS_SHOWN));
+        match models.is_empty() {
+            true => "No models are known.".to_owned(),
+            false => listed(&models),
         }
-        if lines.is_empty() { "No models are known.".to_owned() } else { lines.join("\n") }
     }
 
     async fn model_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
@@ -137,10 +143,7 @@ impl Engine {
 
     async fn agent_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
         let listed = self.db().read(agents::list).await?;
-        let found =
-            listed.iter().find(|stored| stored.spec.agent_id.as_str() == rest || stored.spec.name == rest);
-        let Some(found) = found else { return Err(Error::UnknownAgent(rest.to_owned())) };
-        let id: &AgentId = &found.spec.agent_id;
+        let id: &AgentId = &find_exactly(&listed, rest)?.spec.agent_id;
         self.set_agent(session, id).await?;
         Ok(format!("{id} answers from the next turn on."))
     }
@@ -151,7 +154,26 @@ impl Engine {
     }
 }
 
-fn parse(line: &str) -> Option<(&'static str, &str)> {
+/// `provider/model` lines, at most 60 in all; of a provider with more than its share, how many more.
+fn listed(models: &[ModelInfo]) -> String {
+    let mut providers: Vec<&str> = models.iter().map(|info| info.model.provider.as_str()).collect();
+    providers.dedup();
+    let mut seen = HashSet::new();
+    providers.retain(|provider| seen.insert(*provider));
+    let mut lines = Vec::new();
+    for (n, provider) in providers.iter().enumerate() {
+        let own: Vec<_> = models.iter().filter(|info| info.model.provider == *provider).collect();
+        // What earlier ones left is shared by those that still come.
+        let share = MODELS_SHOWN.saturating_sub(lines.len()) / (providers.len() - n);
+        lines.extend(own.iter().take(share).map(|info| info.model.to_string()));
+        if own.len() > share {
+            lines.push(format!("{provider}: + ({} more)", own.len() - share));
+        }
+    }
+    lines.join("\n")
+}
+
+pub(crate) fn parse(line: &str) -> Option<(&'static str, &str)> {
     let rest = line.trim().strip_prefix('/')?;
     let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let known = COMMANDS.iter().find(|(name, _, _)| *name == word)?;

@@ -21,6 +21,7 @@ use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
+use crate::toolbox::{EngineTools, Toolboxes};
 use crate::worker::{Running, Start};
 
 /// What the engine needs from the world.
@@ -39,6 +40,8 @@ pub struct Engine(Arc<Inner>);
 
 pub struct Inner {
     pub(crate) ports: Ports,
+    /// Every tool there is: those of the ports, and the engine's own.
+    tools: Toolboxes,
     settings: RwLock<Arc<Settings>>,
     /// This node across restarts; a lease of an earlier life is taken over at once.
     pub(crate) family: String,
@@ -55,6 +58,12 @@ pub struct Inner {
     pub(crate) tasks: TaskBoard,
 }
 
+impl From<Arc<Inner>> for Engine {
+    fn from(inner: Arc<Inner>) -> Self {
+        Self(inner)
+    }
+}
+
 impl std::ops::Deref for Engine {
     type Target = Inner;
 
@@ -68,7 +77,9 @@ impl Engine {
     pub fn new(ports: Ports, settings: Settings, family: &str) -> Self {
         let (starts, started) = mpsc::unbounded_channel();
         let node = NodeId::new(format!("{family}/{}", ports.ids.next()));
-        Self(Arc::new(Inner {
+        let others = Arc::clone(&ports.tools);
+        Self(Arc::new_cyclic(|engine| Inner {
+            tools: Toolboxes::new(vec![others, Arc::new(EngineTools::new(engine.clone()))]),
             ports,
             settings: RwLock::new(Arc::new(settings)),
             family: family.to_owned(),
@@ -119,7 +130,7 @@ impl Inner {
     }
 
     pub fn tools(&self) -> &dyn Toolbox {
-        &*self.ports.tools
+        &self.tools
     }
 
     /// The channels this instance can send to, by name.

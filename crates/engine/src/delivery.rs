@@ -9,7 +9,8 @@ use polyclaw_domain::channel::{Channel, Sent};
 use polyclaw_domain::delivery::{OutboxState, Outgoing, retry_pause_ms};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::id::OutboxId;
+use polyclaw_domain::id::{OutboxId, TurnId};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::events;
 use polyclaw_store::outbox::{self, Outcome, Parcel};
@@ -68,6 +69,41 @@ impl Sends {
         self.parcels.remove(&task);
         true
     }
+}
+
+/// What an outbox row belongs to.
+pub(crate) struct Label<'a> {
+    pub session: &'a SessionKey,
+    pub turn: &'a TurnId,
+    /// With the number of a part it names that part for ever.
+    pub key: &'a str,
+    /// The number of the first part.
+    pub first: usize,
+    pub now: Millis,
+}
+
+/// Text that passed the gate as rows of the outbox, in parts its channel takes.
+pub(crate) fn parcels(engine: &Engine, outgoing: Outgoing, label: &Label<'_>) -> Vec<Parcel> {
+    let channel = engine.ports.channels.get(&outgoing.address().channel);
+    let max_chars = channel.map_or(usize::MAX, |c| c.capabilities(&outgoing.address().account).max_chars);
+    let expires_at = label.now.plus(engine.settings().delivery_ttl_ms);
+    let parcel = |(n, part): (usize, Outgoing)| Parcel {
+        id: OutboxId::new(engine.next_id()),
+        part_key: format!("{}-{n}", label.key),
+        session: label.session.clone(),
+        turn: label.turn.clone(),
+        part: n,
+        address: part.address().clone(),
+        text: part.text().to_owned(),
+        state: OutboxState::Pending,
+        attempts: 0,
+        expires_at,
+        platform_id: None,
+        error: None,
+        created_at: label.now,
+        updated_at: label.now,
+    };
+    (label.first..).zip(outgoing.split(max_chars)).map(parcel).collect()
 }
 
 async fn begin_due(engine: &Engine, sends: &mut Sends) -> Result<()> {

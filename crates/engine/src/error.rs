@@ -1,3 +1,4 @@
+use polyclaw_domain::approval::Invalid;
 use polyclaw_domain::relay::Refusal;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -14,12 +15,20 @@ pub enum Error {
     UnknownApproval(String),
     #[error("no outbox entry '{0}'")]
     UnknownOutbox(String),
+    #[error("no tool '{0}'")]
+    UnknownTool(String),
     #[error("there is an agent '{0}' already")]
     AgentExists(String),
     #[error("the agent '{0}' belongs to the config file")]
     AgentInConfig(String),
     #[error("'{0}' is the default agent: it can not be removed")]
     DefaultAgent(String),
+    #[error("this agent can not be: {0}")]
+    InvalidAgent(String),
+    #[error("'{0}' can be several agents: {1}")]
+    AmbiguousAgent(String, String),
+    #[error("{}", .0.sentence())]
+    NotYours(Invalid),
     #[error("the message is empty")]
     EmptyMessage,
     #[error("the message has {0} characters; at most {1} are taken")]
@@ -58,9 +67,15 @@ impl Error {
             Self::UnknownTurn(_) => "unknown_turn",
             Self::UnknownApproval(_) => "unknown_approval",
             Self::UnknownOutbox(_) => "unknown_outbox",
+            Self::UnknownTool(_) => "unknown_tool",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentInConfig(_) => "agent_in_config",
             Self::DefaultAgent(_) => "default_agent",
+            Self::InvalidAgent(_) => "invalid_agent",
+            Self::AmbiguousAgent(..) => "ambiguous_agent",
+            Self::NotYours(Invalid::WrongPerson) => "wrong_person",
+            Self::NotYours(Invalid::OtherConversation) => "other_conversation",
+            Self::NotYours(Invalid::OtherArguments) => "other_arguments",
             Self::EmptyMessage => "empty_message",
             Self::TooLong(..) => "message_too_long",
             Self::KeyTooLong(..) => "key_too_long",
@@ -76,8 +91,10 @@ impl Error {
     pub fn action(&self) -> Action {
         match self {
             Self::UnknownAgent(_) | Self::UnknownSession(_) | Self::UnknownTurn(_) => Action::NotFound,
-            Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
+            Self::UnknownApproval(_) | Self::UnknownOutbox(_) | Self::UnknownTool(_) => Action::NotFound,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
+            Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
+            Self::NotYours(_) => Action::Conflict,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
@@ -89,9 +106,14 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
+            Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
+            Self::InvalidAgent(_) => Some("nothing was changed; correct what is named and send it again"),
+            Self::NotYours(Invalid::OtherConversation) => {
+                Some("`polyclaw approvals` shows where each was asked")
+            }
             Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),
             Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
             Self::Store(polyclaw_store::Error::ReadOnly(_)) => {

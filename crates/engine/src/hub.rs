@@ -52,7 +52,13 @@ pub enum FrameKind {
     #[serde(rename = "tool.ended")]
     ToolEnded { turn_id: TurnId, call_id: String, name: String, is_error: bool, text: String },
     #[serde(rename = "approval.asked")]
-    ApprovalAsked { approval_id: ApprovalId, turn_id: TurnId, tool: String, arguments: Value },
+    ApprovalAsked {
+        approval_id: ApprovalId,
+        turn_id: TurnId,
+        tool: String,
+        arguments: Value,
+        question: String,
+    },
     #[serde(rename = "approval.decided")]
     ApprovalDecided { approval_id: ApprovalId, state: &'static str },
     #[serde(rename = "turn.ended")]

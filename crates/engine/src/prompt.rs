@@ -1,6 +1,5 @@
 //! What a turn knows: its session, its agent, its transcript, and the prompt made of them. Loaded in one read.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
@@ -9,11 +8,13 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
+use polyclaw_domain::policy::{self, Layers, Owner, Reason};
 use polyclaw_domain::prompt::{self, Line};
 use polyclaw_domain::provider::{ModelRef, Prompt, Reply, Usage};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec};
 use polyclaw_domain::turn::Step;
+use polyclaw_store::agents::Source;
 use polyclaw_store::backlog::Waiting;
 use polyclaw_store::jobs::{Claim, Queued};
 use polyclaw_store::messages::Message;
@@ -33,7 +34,8 @@ pub(crate) struct Context {
     pub spec: AgentSpec,
     pub candidates: Vec<ModelRef>,
     pub scope: ToolScope,
-    pub tools: Vec<Arc<ToolSpec>>,
+    /// What the one filter let through: what the model is shown, and all that can be called.
+    pub tools: Vec<Offered>,
     /// Tools the caller of this turn runs itself.
     pub client_tools: Vec<Arc<ToolSpec>>,
     pub compaction: Compaction,
@@ -52,6 +54,16 @@ pub(crate) struct Context {
     begun: Vec<Message>,
     nonce: String,
     system: String,
+    in_config: bool,
+    /// Everyone this turn answers, as `channel:account:peer`.
+    senders: Vec<String>,
+}
+
+/// A tool of this turn.
+pub(crate) struct Offered {
+    pub spec: Arc<ToolSpec>,
+    /// A person must agree before each call.
+    pub asks: bool,
 }
 
 /// What a turn reads before it starts. Short histories come along with the claim.
@@ -60,6 +72,8 @@ pub(crate) struct Rows {
     session: Session,
     session_id: SessionId,
     spec: Option<AgentSpec>,
+    /// The config file has the spec.
+    in_config: bool,
     compaction: Compaction,
     lines: Vec<Line>,
     /// Only the lines after those that were known.
@@ -139,15 +153,15 @@ impl Context {
         let agent_is_gone = rows.spec.is_none();
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::named(claim.agent.clone()));
         let settings = engine.settings();
-        let scope = scope(&settings, claim, &spec, &rows.stored, &rows.begun);
-        let tools =
-            engine.tools().list(&scope).into_iter().filter(|tool| spec.policy.tools.allows(&tool.name));
+        let asked_by: Vec<&Address> = asked_by(&rows.stored, &rows.begun).collect();
+        let scope = scope(engine, claim, &spec, &asked_by);
+        let senders = asked_by.into_iter().map(sender).collect();
         let client_tools = client_tools(&rows.stored);
         let nonce = engine.ports.ids.nonce();
-        Ok(Self {
+        let mut context = Self {
             agent_is_gone,
             candidates: candidates(&settings, &rows.session, &spec),
-            tools: tools.collect(),
+            tools: Vec::new(),
             client_tools,
             system: system_prompt(&spec, instructions(&rows.stored), &nonce),
             session: rows.session,
@@ -165,7 +179,47 @@ impl Context {
             taken: rows.taken,
             begun: rows.begun,
             nonce,
-        })
+            in_config: rows.in_config,
+            senders,
+        };
+        context.tools = context.offer(engine, &settings);
+        Ok(context)
+    }
+
+    /// Asks the one filter about every tool there is.
+    fn offer(&self, engine: &Engine, settings: &Settings) -> Vec<Offered> {
+        let layers = self.layers(settings);
+        let listed = engine.tools().list(&self.scope).into_iter();
+        let allowed = listed.filter(|tool| policy::allows(tool, &layers));
+        allowed.map(|spec| Offered { asks: policy::asks(&spec, &layers), spec }).collect()
+    }
+
+    fn layers<'a>(&'a self, settings: &'a Settings) -> Layers<'a> {
+        Layers {
+            rules: &settings.tools,
+            agent: Owner {
+                id: &self.spec.agent_id,
+                policy: &self.spec.policy.tools,
+                is_default: self.spec.agent_id == settings.default_agent,
+                in_config: self.in_config,
+            },
+            spawn_depth: self.session.spawn_depth,
+            senders: &self.senders,
+            can_ask: self.scope.can_ask,
+        }
+    }
+
+    /// What a model is told that calls a tool it was not shown.
+    pub fn refusal(&self, engine: &Engine, name: &str) -> String {
+        let settings = engine.settings();
+        let layers = self.layers(&settings);
+        let tools = engine.tools().list(&self.scope);
+        let tool = tools.iter().find(|tool| tool.name == name);
+        let step = tool.and_then(|tool| policy::steps(tool, &layers).find(|step| !step.rule.allows()));
+        match step {
+            Some(step) => Reason::of(name, &step, &layers).refusal(name),
+            None => format!("There is no tool '{}' here.", name.chars().take(80).collect::<String>()),
+        }
     }
 
     /// The stored steps, as the machine takes them.
@@ -214,7 +268,7 @@ impl Context {
         Prompt {
             system: self.system.clone(),
             messages: prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.nonce),
-            tools: self.tools.iter().chain(&self.client_tools).cloned().collect(),
+            tools: self.tools.iter().map(|tool| &tool.spec).chain(&self.client_tools).cloned().collect(),
             temperature: self.spec.defaults.temperature,
             max_tokens: self.spec.defaults.max_tokens,
         }
@@ -290,7 +344,9 @@ fn read_with(
     (Own { stored, taken, begun, queued }, known): (Own, Option<&Known>),
 ) -> polyclaw_store::Result<Rows> {
     let Standing { session, compaction, .. } = standing;
-    let spec = agents::get(tx, &claim.agent)?.map(|stored| stored.spec);
+    let found = agents::get(tx, &claim.agent)?;
+    let in_config = found.as_ref().is_some_and(|stored| stored.source == Source::Config);
+    let spec = found.map(|stored| stored.spec);
     let session_id = stored.first().map_or_else(|| session.id.clone(), |own| own.session_id.clone());
     let conversation = (&claim.session, &session_id);
     let known = known.filter(|(id, through, _)| (id, *through) == (&session_id, compaction.through));
@@ -301,6 +357,7 @@ fn read_with(
         session,
         session_id,
         spec,
+        in_config,
         compaction,
         lines,
         goes_on: known.is_some(),
@@ -337,21 +394,31 @@ fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<M
     first.into_iter().chain(spec.defaults.fallbacks.iter().cloned()).collect()
 }
 
-fn scope(
-    settings: &Settings,
-    claim: &Claim,
-    spec: &AgentSpec,
-    stored: &[Message],
-    begun: &[Message],
-) -> ToolScope {
-    let asked_by: Vec<&Message> = stored.iter().chain(begun).filter(|m| m.address.is_some()).collect();
-    let can_ask = !asked_by.is_empty() && asked_by.iter().all(|message| message.channel == "cli");
-    let folder = spec.workspace.as_ref().map_or_else(PathBuf::new, PathBuf::from);
+fn scope(engine: &Engine, claim: &Claim, spec: &AgentSpec, asked_by: &[&Address]) -> ToolScope {
     ToolScope {
         agent: claim.agent.clone(),
         session: claim.session.clone(),
-        workspace: settings.workspace.join(folder),
-        can_ask,
+        workspace: spec.workspace.folder(&engine.settings().workspace),
+        can_ask: asked_by.iter().any(|address| can_ask(engine, address)),
+    }
+}
+
+/// The conversations that wait for this turn.
+fn asked_by<'a>(stored: &'a [Message], begun: &'a [Message]) -> impl Iterator<Item = &'a Address> {
+    stored.iter().chain(begun).filter_map(|message| message.address.as_ref())
+}
+
+/// Who speaks there, as the rules about senders name them.
+pub(crate) fn sender(address: &Address) -> String {
+    format!("{}:{}:{}", address.channel, address.account, address.peer)
+}
+
+/// Whether a person reads along there and can answer: in the terminal and on the page, and in every channel
+/// messages can be sent to. Behind the API there is a program.
+pub(crate) fn can_ask(engine: &Engine, address: &Address) -> bool {
+    match address.channel.as_str() {
+        "cli" | "web" => true,
+        channel => engine.ports.channels.contains_key(channel),
     }
 }
 

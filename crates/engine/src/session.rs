@@ -9,7 +9,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ModelRef, Usage};
 use polyclaw_domain::session::Session;
 use polyclaw_store::jobs::{Kind, NewJob};
-use polyclaw_store::{agents, backlog, events, jobs, messages, sessions};
+use polyclaw_store::{agents, backlog, events, jobs, messages, sessions, todos};
 use serde_json::json;
 
 use crate::core::Engine;
@@ -93,6 +93,7 @@ impl Engine {
         let (wanted, id, now) = (key.clone(), SessionId::new(self.next_id()), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             sessions::renew(tx, &wanted, &id, now)?;
+            todos::clear(tx, &wanted)?;
             backlog::cancel(tx, &wanted)?;
             jobs::cancel_empty(tx, &wanted, now)?;
             jobs::postpone(tx, &wanted)?;
@@ -118,10 +119,15 @@ impl Engine {
 
     /// Takes effect at the next turn, for model, tools and prompt at once.
     pub async fn set_agent(&self, key: &SessionKey, agent: &AgentId) -> Result<()> {
-        self.session(key).await?;
+        let before = self.session(key).await?.active_agent;
         let (wanted, id, now) = (key.clone(), agent.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| match agents::get(tx, &id)? {
-            Some(_) => sessions::set_agent(tx, &wanted, &id, now),
+            Some(_) => {
+                let switched = sessions::set_agent(tx, &wanted, &id, now)?;
+                // What waits there has not begun: it is the next turn.
+                jobs::reassign(tx, &wanted, &before, &id)?;
+                Ok(switched)
+            }
             None => Ok(false),
         };
         match self.db().write(write).await? {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
+use polyclaw_domain::policy::Rules;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::turn::Limits;
 
@@ -28,6 +29,11 @@ pub struct Settings {
     pub no_model_hint: String,
     pub context_windows: HashMap<ModelRef, usize>,
     pub default_context_window: usize,
+    /// What the instance says about tools.
+    pub tools: Rules,
+    /// Providers by name; empty where they are only found later.
+    pub providers: Vec<String>,
+    pub mcp_servers: Vec<String>,
 }
 
 impl Settings {
@@ -53,6 +59,9 @@ impl Settings {
             no_model_hint: "No model is configured.".to_owned(),
             context_windows: HashMap::new(),
             default_context_window: 128_000,
+            tools: Rules::default(),
+            providers: Vec::new(),
+            mcp_servers: Vec::new(),
         }
     }
 

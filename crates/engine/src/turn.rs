@@ -19,6 +19,7 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, backlog as rows, events, jobs, messages, sessions};
 use serde_json::json;
 
+use crate::approval;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
@@ -141,7 +142,8 @@ pub(crate) async fn give_up(engine: &Engine, running: &Arc<Running>) {
 /// The turn under its watchdogs: a person's stop, silence, and the whole turn's limit.
 async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     let settings = engine.settings();
-    if running.claim.attempt > settings.attempts {
+    // One that was cut off while it waited for a person goes round in no circle.
+    if running.claim.attempt > settings.attempts && !approval::is_open(engine, &running.claim.turn).await? {
         return Err(Halt::Failed {
             code: "too_many_attempts",
             sentence: format!("I gave up after {} attempts that were all cut off.", settings.attempts),
@@ -156,7 +158,7 @@ async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
             code: "stalled",
             sentence: format!("I stopped because nothing happened for {} seconds.", settings.stall_ms / 1000),
         },
-        () = tokio::time::sleep(Duration::from_millis(settings.turn_ms)) => Halt::Failed {
+        () = overdue(running, Duration::from_millis(settings.turn_ms)) => Halt::Failed {
             code: "turn_timeout",
             sentence: format!("I stopped after {} minutes without finishing.", settings.turn_ms / 60_000),
         },
@@ -174,6 +176,13 @@ async fn cancelled(running: &Running) {
 async fn stalled(running: &Running, stall_ms: u64) {
     while let left @ 1.. = stall_ms.saturating_sub(running.silent_ms()) {
         tokio::time::sleep(Duration::from_millis(left)).await;
+    }
+}
+
+/// Ends when the turn has worked for this long.
+async fn overdue(running: &Running, limit: Duration) {
+    while let Some(left) = limit.checked_sub(running.worked()).filter(|left| !left.is_zero()) {
+        tokio::time::sleep(left).await;
     }
 }
 

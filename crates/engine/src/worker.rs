@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
-use crate::lanes::Slot;
+use crate::lanes::{Lanes, Slot};
 use crate::prompt::{self, Rows};
 use crate::turn;
 
@@ -41,6 +41,16 @@ pub(crate) struct Running {
     ending: AtomicBool,
     /// The turn that was claimed as this one ended, for its slot.
     next: Mutex<Option<Claimed>>,
+    /// The slot it runs in. It has none while it waits for a person.
+    slot: Mutex<Option<Slot>>,
+    waits: Mutex<Waits>,
+}
+
+/// Time spent waiting for a person, which is not the turn's own.
+#[derive(Default)]
+struct Waits {
+    since: Option<Instant>,
+    over: Duration,
 }
 
 /// A claimed turn, with its rows if they are few.
@@ -57,7 +67,23 @@ impl Running {
             rows: Mutex::new(rows),
             ending: AtomicBool::new(false),
             next: Mutex::default(),
+            slot: Mutex::default(),
+            waits: Mutex::default(),
         })
+    }
+
+    /// From here on it waits for a person: its slot is free for others, and its time stands still.
+    pub fn wait(self: &Arc<Self>, lanes: &Arc<Lanes>) -> Waiting {
+        drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(Instant::now());
+        Waiting { running: Arc::clone(self), lanes: Arc::clone(lanes) }
+    }
+
+    /// How long it has worked.
+    pub fn worked(&self) -> Duration {
+        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.began.elapsed().saturating_sub(waited)
     }
 
     pub fn take_rows(&self) -> Option<Rows> {
@@ -95,6 +121,22 @@ impl Running {
     pub fn stop(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
         self.cancel.notify_one();
+    }
+}
+
+/// A turn's wait for a person; over when dropped. Its turn runs already, so it is not made to wait for a slot.
+pub(crate) struct Waiting {
+    running: Arc<Running>,
+    lanes: Arc<Lanes>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let slot = self.lanes.add(self.running.claim.lane);
+        *self.running.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+        let mut waits = self.running.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = waits.since.take();
+        waits.over += since.map_or(Duration::ZERO, |since| since.elapsed());
     }
 }
 
@@ -258,6 +300,7 @@ impl Engine {
 
 fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()>) {
     engine.note_running(&running);
+    *running.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
     let engine = engine.clone();
     turns.spawn(async move {
         engine.reach(KillPoint::TurnClaimed).await;
@@ -267,7 +310,9 @@ fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()
             tracing::error!("a turn panicked twice: it is tried again when its lease ends");
         }
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
+        let slot = running.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((claim, rows)) = running.take_next() {
+            let slot = slot.unwrap_or_else(|| engine.lanes.add(claim.lane));
             engine.begin(Start { running: Running::new(claim, rows), slot });
         }
     });

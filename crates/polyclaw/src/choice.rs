@@ -29,7 +29,7 @@ pub const NO_MODEL: &str = "No model is configured. Set ANTHROPIC_API_KEY, OPENA
 impl Choice {
     /// What is known without asking anybody on the network.
     pub fn known(config: &Config, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let model = config.agents.defaults.model.clone();
+        let model = config.agents.defaults.model.as_ref().map(|choice| choice.model.clone());
         if !config.providers.is_empty() {
             let listed = model.clone().or_else(|| first_listed(config));
             return Self { providers: configured(config), model: listed, source: "config.toml".to_owned() };

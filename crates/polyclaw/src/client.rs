@@ -55,6 +55,10 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
+    pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.call(Method::PATCH, path, Some(body)).await
+    }
+
     pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.call(Method::DELETE, path, None).await
     }

@@ -16,5 +16,6 @@ pub mod outbox;
 pub mod selftest;
 pub mod sessions;
 pub mod status;
+pub mod tools;
 pub mod up;
 pub mod usage;

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::Pending;
 use polyclaw_domain::provider::{ModelInfo, ModelRef, Prompt, Provider, ProviderError, Reply, Sink};
-use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_domain::tool::{Progress, Question, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 pub struct Current<T>(RwLock<Arc<T>>);
 
@@ -43,6 +43,11 @@ impl<T: Provider> Provider for Current<T> {
 impl<T: Toolbox> Toolbox for Current<T> {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         self.get().list(scope)
+    }
+
+    fn question<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {
+        let now = self.get();
+        Box::pin(async move { now.question(scope, call).await })
     }
 
     fn run<'a>(

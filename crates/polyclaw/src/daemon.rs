@@ -114,6 +114,11 @@ where
     // Heard and ignored: a file at its size limit is a write that fails, not the end of the process.
     let _oversized = signal(SignalKind::from_raw(SIGXFSZ))?;
     instance.store_agents(&instance.config).await?;
+    instance
+        .engine
+        .export_agents()
+        .await
+        .map_err(|error| Failure::failed(error.code(), error.to_string()))?;
     let mut tasks = Tasks::start(&instance.engine);
     let mut server = http::Server::start(instance, listener)?;
     let url = address(&instance.config);

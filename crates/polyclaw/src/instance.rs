@@ -209,10 +209,7 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
 }
 
 fn toolbox(config: &Config) -> Builtin {
-    Builtin::new(polyclaw_tool::Settings {
-        allow_private: config.tools.allow_private_addresses,
-        disabled: config.tools.disabled.clone(),
-    })
+    Builtin::new(polyclaw_tool::Settings { allow_private: config.tools.allow_private_addresses })
 }
 
 fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {

@@ -5,6 +5,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::turn::Limits;
 use polyclaw_engine::Settings;
+use polyclaw_provider::embedded;
 
 use crate::choice::Choice;
 use crate::home::Home;
@@ -36,8 +37,17 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home) -> Settings {
         default_model: choice.model.clone(),
         no_model_hint: choice.sentence(),
         context_windows: context_windows(config),
+        tools: config.tools.rules(),
+        providers: providers(choice),
         ..defaults
     }
+}
+
+/// Those a model can be of; none where they are still looked for.
+fn providers(choice: &Choice) -> Vec<String> {
+    let names: Vec<String> = choice.providers.iter().map(|provider| provider.name.clone()).collect();
+    let inside = embedded::chat_model().provider;
+    if names.is_empty() { names } else { names.into_iter().chain([inside]).collect() }
 }
 
 fn context_windows(config: &Config) -> std::collections::HashMap<ModelRef, usize> {

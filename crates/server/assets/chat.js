@@ -468,7 +468,7 @@ function ask(mine, asked) {
   const one = turn(mine, asked.turn_id);
   endText(one);
   one.output.append(el("div", { class: "ask", "data-ask": id, role: "group", "aria-label": t("ask") },
-    el("strong", {}, `${t("ask")}: ${asked.tool}`), el("pre", { tabindex: 0 }, shown(asked.arguments)),
+    el("strong", {}, `${t("ask")}: ${asked.tool}`), el("pre", { tabindex: 0 }, asked.question && !asked.question.startsWith(`${asked.tool} `) ? asked.question : shown(asked.arguments)),
     button(t("allow"), decide("approve"), "primary"), " ", button(t("deny"), decide("deny"))));
 }
 

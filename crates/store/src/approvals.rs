@@ -1,6 +1,7 @@
 //! Approvals: durable questions to a person. One per call; it is answered once.
 
-use polyclaw_domain::approval::ApprovalState;
+use polyclaw_domain::approval::{ApprovalState, Bound};
+use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -19,28 +20,45 @@ pub struct Approval {
     pub call_id: String,
     pub tool: String,
     pub arguments: Value,
+    /// Of the tool and its arguments: what was asked about is what runs.
+    pub fingerprint: String,
+    /// The channel's conversation it was asked in; none where the owner reads it in place.
+    pub origin: Option<Address>,
+    /// What the person is told, in plain words.
+    pub question: String,
     pub state: ApprovalState,
     pub reason: Option<String>,
+    /// Who answered.
+    pub decided_by: Option<String>,
     pub expires_at: Millis,
     pub created_at: Millis,
+}
+
+impl Approval {
+    pub fn bound(&self) -> Bound<'_> {
+        Bound { origin: self.origin.as_ref(), fingerprint: &self.fingerprint }
+    }
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, session_key, turn_id, call_id, tool, arguments_json, state, reason, expires_at,
-             created_at FROM approvals ",
+             created_at, fingerprint, origin_json, question, decided_by FROM approvals ",
             $rest
         )
     };
 }
 
-/// Asks, unless this very call was asked about before; returns the stored question either way.
-pub fn ask(tx: &mut Tx<'_>, approval: &Approval) -> Result<Approval> {
+/// Asks, unless this very call was asked about before; returns the stored question either way, and whether it
+/// is new.
+pub fn ask(tx: &mut Tx<'_>, approval: &Approval) -> Result<(Approval, bool)> {
     const SQL: &str = "INSERT INTO approvals (id, session_key, turn_id, call_id, tool, arguments_json, state,
-          expires_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8)
+          expires_at, created_at, fingerprint, origin_json, question)
+        VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, $11)
         ON CONFLICT (turn_id, call_id) DO NOTHING";
-    tx.execute(
+    let origin = approval.origin.as_ref().map(to_json).transpose()?;
+    let inserted = tx.execute(
         SQL,
         params![
             &approval.id,
@@ -51,12 +69,14 @@ pub fn ask(tx: &mut Tx<'_>, approval: &Approval) -> Result<Approval> {
             &to_json(&approval.arguments)?,
             approval.expires_at,
             approval.created_at,
+            &approval.fingerprint,
+            origin.as_ref(),
+            &approval.question,
         ],
     )?;
     let stored = select!("WHERE turn_id = $1 AND call_id = $2");
-    Ok(tx
-        .query_one(stored, params![&approval.turn, &approval.call_id], read)?
-        .unwrap_or_else(|| approval.clone()))
+    let stored = tx.query_one(stored, params![&approval.turn, &approval.call_id], read)?;
+    Ok((stored.unwrap_or_else(|| approval.clone()), inserted == 1))
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &ApprovalId) -> Result<Option<Approval>> {
@@ -68,12 +88,12 @@ pub fn decide(
     tx: &mut Tx<'_>,
     id: &ApprovalId,
     state: ApprovalState,
-    reason: Option<&str>,
+    (reason, by): (Option<&str>, Option<&str>),
     now: Millis,
 ) -> Result<bool> {
-    const SQL: &str = "UPDATE approvals SET state = $2, reason = $3, decided_at = $4
+    const SQL: &str = "UPDATE approvals SET state = $2, reason = $3, decided_at = $4, decided_by = $5
         WHERE id = $1 AND state = 'pending' AND (expires_at > $4 OR $2 = 'expired')";
-    Ok(tx.execute(SQL, params![id, state.as_str(), reason, now])? == 1)
+    Ok(tx.execute(SQL, params![id, state.as_str(), reason, now, by])? == 1)
 }
 
 /// Closes the questions of a turn that has ended: nothing waits for their answer any more.
@@ -81,6 +101,15 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE approvals SET state = 'expired', decided_at = $2
         WHERE turn_id = $1 AND state = 'pending'";
     tx.execute(SQL, params![turn, now]).map(drop)
+}
+
+/// Whether a turn waits for an answer, or has a yes that it has not acted upon yet.
+pub fn is_waiting(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM approvals WHERE turn_id = $1
+        AND (state = 'pending' AND expires_at > $2
+          OR state = 'approved' AND NOT EXISTS (SELECT 1 FROM intents i
+            WHERE i.turn_id = approvals.turn_id AND i.call_id = approvals.call_id))";
+    Ok(tx.query_one(SQL, params![turn, now], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
 /// Open questions, the first to expire first. One whose time is over is not open, whoever has yet to say so.
@@ -101,5 +130,9 @@ fn read(row: &Row<'_>) -> Result<Approval> {
         reason: row.opt_text(7)?,
         expires_at: row.time(8)?,
         created_at: row.time(9)?,
+        fingerprint: row.text(10)?,
+        origin: row.opt_text(11)?.map(|json| from_json(&json)).transpose()?,
+        question: row.text(12)?,
+        decided_by: row.opt_text(13)?,
     })
 }

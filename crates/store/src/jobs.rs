@@ -56,6 +56,13 @@ pub struct NewJob {
     pub queued_at: Millis,
 }
 
+/// The agent of a session has changed: what waits there for the old one is the new one's.
+pub fn reassign(tx: &mut Tx<'_>, session: &SessionKey, from: &AgentId, to: &AgentId) -> Result<()> {
+    const SQL: &str =
+        "UPDATE jobs SET agent_id = $3 WHERE session_key = $1 AND state = 'queued' AND agent_id = $2";
+    tx.execute(SQL, params![session, from, to]).map(drop)
+}
+
 pub fn insert(tx: &mut Tx<'_>, job: &NewJob) -> Result<()> {
     put(tx, job, None)
 }

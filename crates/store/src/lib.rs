@@ -18,6 +18,7 @@ pub mod outbox;
 mod pg;
 pub mod sessions;
 mod sqlite;
+pub mod todos;
 pub mod turns;
 mod tx;
 pub mod usage;

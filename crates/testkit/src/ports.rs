@@ -103,11 +103,10 @@ fn spec(name: &str, effect: Effect) -> ToolSpec {
 
 impl Toolbox for Tools {
     /// `look` reads, `put` may be repeated, `pay` must not be.
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+    fn list(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
         let builtin = [("look", Effect::Pure), ("put", Effect::Idempotent), ("pay", Effect::Effect)];
         let extra = lock(&self.extra);
-        let allowed = extra.iter().filter(|(spec, _)| scope.can_ask || spec.consent == Consent::NotNeeded);
-        let extra = allowed.map(|(spec, _)| spec.clone());
+        let extra = extra.iter().map(|(spec, _)| spec.clone());
         builtin.into_iter().map(|(name, effect)| spec(name, effect)).chain(extra).map(Arc::new).collect()
     }
 

@@ -1,89 +1,13 @@
-//! Arguments: read into Rust types, and described to the model by the same types.
+//! Arguments, with what is wrong with them as an error of a tool.
 
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec};
-use schemars::generate::SchemaSettings;
-use schemars::transform::{RecursiveTransform, Transform};
-use schemars::{JsonSchema, Schema};
+use polyclaw_domain::tool::arguments;
+pub use polyclaw_domain::tool::arguments::spec;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::text;
 
-/// Models send nothing at all for a tool whose arguments are all optional: that reads as an empty object.
-pub fn read<A: DeserializeOwned>(arguments: &Value) -> Result<A> {
-    let empty = Value::Object(serde_json::Map::new());
-    let given = if arguments.is_null() { &empty } else { arguments };
-    A::deserialize(given).map_err(|error| Error::Arguments(text::cut(&error.to_string(), 400)))
-}
-
-/// A specification for a tool that harms nothing and needs no one's agreement; callers raise what differs.
-pub fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        parameters: schema::<A>(),
-        effect: Effect::Pure,
-        risk: Risk::Low,
-        consent: Consent::NotNeeded,
-    }
-}
-
-fn schema<A: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.meta_schema = None;
-        settings.inline_subschemas = true;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<A>();
-    schema.remove("title");
-    schema.remove("description");
-    RecursiveTransform(plain).transform(&mut schema);
-    schema.to_value()
-}
-
-/// Several providers refuse `null` beside a type and formats such as `uint32`. An argument that may be left out
-/// says so by not being required; a `null` is still read.
-fn plain(schema: &mut Schema) {
-    schema.remove("format");
-    let Some(object) = schema.as_object_mut() else { return };
-    if let Some(Value::Array(kinds)) = object.get_mut("type") {
-        kinds.retain(|kind| kind != "null");
-        if let [only] = kinds.as_slice() {
-            let only = only.clone();
-            object.insert("type".to_owned(), only);
-        }
-    }
-    if let Some(Value::Array(values)) = object.get_mut("enum") {
-        values.retain(|value| !value.is_null());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, serde::Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields)]
-    struct Sample {
-        /// How many.
-        #[expect(dead_code)]
-        count: Option<u32>,
-    }
-
-    #[test]
-    fn an_optional_argument_has_one_plain_type() {
-        let expected = serde_json::json!({
-            "type": "object",
-            "properties": { "count": { "description": "How many.", "type": "integer", "minimum": 0 } },
-            "additionalProperties": false,
-        });
-        assert_eq!(schema::<Sample>(), expected);
-    }
-
-    #[test]
-    fn missing_arguments_are_an_empty_object_and_unknown_ones_are_named() {
-        assert!(read::<Sample>(&Value::Null).is_ok());
-        let error = read::<Sample>(&serde_json::json!({ "cuont": 1 })).unwrap_err();
-        assert!(error.to_string().contains("cuont"), "{error}");
-    }
+pub fn read<A: DeserializeOwned>(given: &Value) -> Result<A> {
+    arguments::read(given).map_err(|error| Error::Arguments(text::cut(&error.to_string(), 400)))
 }

@@ -1,23 +1,21 @@
-//! The toolbox: one list of tools, and one rule that decides who sees and who may call each.
+//! The toolbox: one list of tools. Who sees and may call each is decided in the domain's `policy`.
 
 use std::sync::Arc;
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::Pending;
-use polyclaw_domain::tool::{Consent, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use crate::arguments::read;
 use crate::error::{Error, Result};
 use crate::http_fetch::{Web, is_public};
 use crate::workspace::Turnstile;
-use crate::{edit_file, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
+use crate::{apply_patch, edit_file, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Lets `http_fetch` reach this machine and private networks.
     pub allow_private: bool,
-    /// Names of tools that nobody gets.
-    pub disabled: Vec<String>,
 }
 
 /// The tools that come with Polyclaw.
@@ -37,6 +35,7 @@ enum Kind {
     ReadFile,
     WriteFile,
     EditFile,
+    ApplyPatch,
     ListDir,
     SearchFiles,
     Shell,
@@ -44,10 +43,11 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::ReadFile,
         Self::WriteFile,
         Self::EditFile,
+        Self::ApplyPatch,
         Self::ListDir,
         Self::SearchFiles,
         Self::Shell,
@@ -59,6 +59,7 @@ impl Kind {
             Self::ReadFile => read_file::spec(),
             Self::WriteFile => write_file::spec(),
             Self::EditFile => edit_file::spec(),
+            Self::ApplyPatch => apply_patch::spec(),
             Self::ListDir => list_dir::spec(),
             Self::SearchFiles => search_files::spec(),
             Self::Shell => shell::spec(),
@@ -70,19 +71,8 @@ impl Kind {
 impl Builtin {
     pub fn new(settings: Settings) -> Self {
         let tools = Kind::ALL.map(|kind| Tool { kind, spec: Arc::new(kind.spec()) });
-        let is_enabled = |tool: &Tool| !settings.disabled.contains(&tool.spec.name);
         let rule = if settings.allow_private { |_| true } else { is_public };
-        Self {
-            tools: tools.into_iter().filter(is_enabled).collect(),
-            turnstile: Arc::default(),
-            web: Web::new(rule),
-        }
-    }
-
-    /// The one filter. A tool that needs a person's word is not there where nobody can be asked.
-    fn open_to(&self, scope: &ToolScope) -> impl Iterator<Item = &Tool> {
-        let can_ask = scope.can_ask;
-        self.tools.iter().filter(move |tool| can_ask || tool.spec.consent != Consent::AskPerson)
+        Self { tools: tools.into(), turnstile: Arc::default(), web: Web::new(rule) }
     }
 
     async fn dispatch(
@@ -91,13 +81,14 @@ impl Builtin {
         call: &ToolCall,
         progress: Progress<'_>,
     ) -> Result<ToolOutcome> {
-        let found = self.open_to(scope).find(|tool| tool.spec.name == call.name);
+        let found = self.tools.iter().find(|tool| tool.spec.name == call.name);
         let tool = found.ok_or_else(|| Error::UnknownTool(text::cut(&call.name, 80)))?;
         let given = &call.arguments;
         match tool.kind {
             Kind::ReadFile => read_file::run(scope, read(given)?).await,
             Kind::WriteFile => write_file::run(scope, read(given)?, &self.turnstile).await,
             Kind::EditFile => edit_file::run(scope, read(given)?, &self.turnstile).await,
+            Kind::ApplyPatch => apply_patch::run(scope, read(given)?, &self.turnstile).await,
             Kind::ListDir => list_dir::run(scope, read(given)?).await,
             Kind::SearchFiles => search_files::run(scope, read(given)?).await,
             Kind::Shell => shell::run(scope, read(given)?, progress).await,
@@ -107,8 +98,8 @@ impl Builtin {
 }
 
 impl Toolbox for Builtin {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        self.open_to(scope).map(|tool| Arc::clone(&tool.spec)).collect()
+    fn list(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        self.tools.iter().map(|tool| Arc::clone(&tool.spec)).collect()
     }
 
     fn run<'a>(

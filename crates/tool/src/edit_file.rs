@@ -52,7 +52,7 @@ pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnst
     Ok(ToolOutcome::ok(report.await?))
 }
 
-fn text_of(place: &Place) -> Result<String> {
+pub fn text_of(place: &Place) -> Result<String> {
     let (file, size) = place.open_file()?;
     let limit = MOST_BYTES as u64;
     let mut bytes = Vec::new();

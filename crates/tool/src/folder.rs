@@ -105,6 +105,11 @@ impl Folder {
         written
     }
 
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?;
+        self.sync()
+    }
+
     /// A new file under a name of its own: taken names, left by a crash or in use now, are passed over.
     fn temporary(&self) -> io::Result<(String, File)> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

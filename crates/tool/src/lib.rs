@@ -3,6 +3,7 @@
 //! One file per tool. What the tools share is small: how a path is found ([`workspace`]) and opened without
 //! following a link ([`folder`]), how blocking work is bounded ([`work`]), and how arguments are read.
 
+mod apply_patch;
 mod arguments;
 mod builtin;
 mod edit_file;

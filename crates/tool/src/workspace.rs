@@ -127,6 +127,13 @@ impl Place {
         Ok(old.is_none())
     }
 
+    /// Takes a regular file away.
+    pub fn remove(&self) -> Result<()> {
+        self.expect(FileType::RegularFile)?;
+        let name = self.inside.file_name().unwrap_or_default();
+        self.parent()?.remove(name).map_err(|source| self.failed(source))
+    }
+
     pub fn failed(&self, source: impl Into<io::Error>) -> Error {
         Error::io(&self.shown, source)
     }

@@ -47,7 +47,7 @@ pub async fn run(scope: &ToolScope, arguments: Arguments, turnstile: &Arc<Turnst
     Ok(ToolOutcome::ok(report.await?))
 }
 
-fn fits(path: &str, content: &str) -> Result<()> {
+pub fn fits(path: &str, content: &str) -> Result<()> {
     if content.len() <= MOST_BYTES {
         return Ok(());
     }

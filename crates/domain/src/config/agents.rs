@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::name;
 use super::providers::{Provider, check_model};
 use super::report::Report;
+use super::tools::check_policy;
 use crate::agent::{
-    AgentSpec, Budget, ContextPolicy, Defaults, Identity, Isolation, Policy, Sandbox, SkillPolicy, ToolPolicy,
+    AgentSpec, Budget, ContextPolicy, Defaults, Identity, Isolation, ModelChoice, Policy, Sandbox,
+    SkillPolicy, ToolPolicy, Workspace,
 };
 use crate::id::AgentId;
 use crate::provider::ModelRef;
@@ -32,9 +34,9 @@ pub struct Agents {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentDefaults {
-    /// The model that answers, as `provider/model`. Without it the best one found at start is used.
+    /// The model that answers, as `provider/model` or a table. Without it the best one found at start is used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<ModelRef>,
+    pub model: Option<ModelChoice>,
     /// The models to try, in this order, when the first one fails.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelRef>,
@@ -66,9 +68,9 @@ pub struct Agent {
     /// This agent answers where nothing names another.
     #[serde(default)]
     pub default: bool,
-    /// The model that answers, as `provider/model`.
+    /// The model that answers, as `provider/model` or a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<ModelRef>,
+    pub model: Option<ModelChoice>,
     /// The models to try when the first one fails. An empty list means: no other than its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallbacks: Option<Vec<ModelRef>>,
@@ -89,8 +91,8 @@ pub struct Agent {
     #[serde(default)]
     pub context_policy: ContextPolicy,
     /// The folder in which it reads and writes files: absolute, or below the instance's workspace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<String>,
+    #[serde(default)]
+    pub workspace: Workspace,
     /// How it shows itself in chats.
     #[serde(default)]
     pub identity: Identity,
@@ -136,9 +138,9 @@ impl Agents {
             name: agent.shown_name().to_owned(),
             description: agent.description.clone().unwrap_or_default(),
             defaults: Defaults {
-                model: agent.model.clone().or(shared.model),
-                fallbacks: agent.fallbacks.clone().unwrap_or(shared.fallbacks),
-                temperature: agent.temperature.or(shared.temperature),
+                fallbacks: own_fallbacks(agent).unwrap_or(shared.fallbacks),
+                temperature: own_temperature(agent).or(shared.temperature),
+                model: agent.model.as_ref().map(|choice| choice.model.clone()).or(shared.model),
                 max_tokens: shared.max_tokens,
                 system_prompt: agent.system_prompt.clone().or(shared.system_prompt),
             },
@@ -154,9 +156,20 @@ impl Agents {
     }
 
     fn shared(&self) -> Defaults {
-        let AgentDefaults { model, fallbacks, system_prompt, temperature, max_tokens } =
+        let AgentDefaults { model, mut fallbacks, system_prompt, temperature, max_tokens } =
             self.defaults.clone();
+        let inside = model.as_ref().and_then(|choice| choice.fallbacks.clone());
+        if fallbacks.is_empty() {
+            fallbacks = inside.unwrap_or_default();
+        }
+        let temperature = temperature.or(model.as_ref().and_then(|choice| choice.temperature));
+        let model = model.map(|choice| choice.model);
         Defaults { model, fallbacks, temperature, max_tokens, system_prompt }
+    }
+
+    /// MCP servers that agents name: only they know the names of their tools.
+    pub(super) fn servers(&self) -> Vec<String> {
+        self.list.iter().flat_map(|agent| agent.mcp.iter().cloned()).collect()
     }
 
     /// A rule elsewhere names an agent: it must be one of ours.
@@ -177,6 +190,21 @@ impl Agents {
         self.check_default(report);
         for (path, model) in self.models() {
             check_model(model, &path, providers, report);
+        }
+        self.check_twice(report);
+        for (index, agent) in self.list.iter().enumerate() {
+            check_policy(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
+        }
+    }
+
+    /// What stands in a model's table and beside it must be the same.
+    fn check_twice(&self, report: &mut Report) {
+        let defaults = &self.defaults;
+        let shared = Some(&defaults.fallbacks).filter(|list| !list.is_empty());
+        twice("agents.defaults", defaults.model.as_ref(), defaults.temperature, shared, report);
+        for (index, agent) in self.list.iter().enumerate() {
+            let path = format!("agents.list[{index}]");
+            twice(&path, agent.model.as_ref(), agent.temperature, agent.fallbacks.as_ref(), report);
         }
     }
 
@@ -225,12 +253,47 @@ impl Agents {
     }
 }
 
+fn own_fallbacks(agent: &Agent) -> Option<Vec<ModelRef>> {
+    let inside = agent.model.as_ref().and_then(|choice| choice.fallbacks.clone());
+    agent.fallbacks.clone().or(inside)
+}
+
+fn own_temperature(agent: &Agent) -> Option<f64> {
+    agent.temperature.or(agent.model.as_ref().and_then(|choice| choice.temperature))
+}
+
+fn twice(
+    path: &str,
+    model: Option<&ModelChoice>,
+    temperature: Option<f64>,
+    fallbacks: Option<&Vec<ModelRef>>,
+    report: &mut Report,
+) {
+    let Some(inside) = model else { return };
+    let differs = [
+        (
+            "temperature",
+            temperature.is_some() && inside.temperature.is_some() && temperature != inside.temperature,
+        ),
+        (
+            "fallbacks",
+            fallbacks.is_some() && inside.fallbacks.is_some() && fallbacks != inside.fallbacks.as_ref(),
+        ),
+    ];
+    for (key, _) in differs.into_iter().filter(|(_, differs)| *differs) {
+        let message = format!("{key} is given twice: here, and in the model's table");
+        report.error(&format!("{path}.{key}"), message, "keep one of them");
+    }
+}
+
 fn listed<'a>(
     path: &str,
-    model: Option<&'a ModelRef>,
+    model: Option<&'a ModelChoice>,
     fallbacks: &'a [ModelRef],
 ) -> Vec<(String, &'a ModelRef)> {
-    let own = model.into_iter().map(|model| (format!("{path}.model"), model));
+    let own = model.into_iter().map(|choice| (format!("{path}.model"), &choice.model));
+    let inside = model.and_then(|choice| choice.fallbacks.as_ref()).into_iter().flatten().enumerate();
+    let inside = inside.map(|(at, model)| (format!("{path}.model.fallbacks[{at}]"), model));
     let others = fallbacks.iter().enumerate().map(|(at, model)| (format!("{path}.fallbacks[{at}]"), model));
-    own.chain(others).collect()
+    own.chain(inside).chain(others).collect()
 }

@@ -34,7 +34,7 @@ pub(super) fn camel(key: &str) -> String {
 }
 
 /// The hint for an unknown word: the one it was probably meant to be, else all there are.
-pub(super) fn suggest(word: &str, known: &[&str]) -> String {
+pub fn suggest(word: &str, known: &[&str]) -> String {
     if let Some(near) = nearest(word, known) {
         return format!("did you mean {near:?}?");
     }

@@ -1,7 +1,13 @@
 //! `[tools]`: what tools may do, for all agents together.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::name;
+use super::report::Report;
+use crate::policy::{self, ApprovalMode, Profile, Rules, ToolPolicy};
 
 /// What tools may do, for all agents together. An agent's own rules can only narrow it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,4 +19,62 @@ pub struct Tools {
     /// Tools that no agent has, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disabled: Vec<String>,
+    /// Only the tools of this profile: `minimal`, `messaging`, `coding` or `full`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// The only tools agents may have: names, `group:…`, or patterns in which `*` stands for any text. All if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Tools agents never have. Deny wins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Whether a person is asked before a tool runs: `always`, `unsafe` (those that call themselves so) or
+    /// `never`. What is set here an agent can only make stricter. Without it: `unsafe`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalMode>,
+    /// The same for single tools, groups or patterns: `approvals = { shell = "always" }`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approvals: BTreeMap<String, ApprovalMode>,
+    /// What sessions that another session spawned are narrowed to.
+    pub subagents: ToolPolicy,
+    /// What a turn is narrowed to by who asked for it: `[tools.senders."webhook:ci:*"]`. The name is a pattern of
+    /// `channel:account:peer`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub senders: BTreeMap<String, ToolPolicy>,
+}
+
+impl Tools {
+    pub fn rules(&self) -> Rules {
+        Rules {
+            policy: ToolPolicy {
+                profile: self.profile,
+                allow: self.allow.clone(),
+                deny: self.deny.clone(),
+                approval: self.approval,
+                approvals: self.approvals.clone(),
+            },
+            disabled: self.disabled.clone(),
+            subagents: self.subagents.clone(),
+            senders: self.senders.clone(),
+        }
+    }
+
+    pub(super) fn check(&self, servers: &[String], report: &mut Report) {
+        let rules = self.rules();
+        let disabled = ToolPolicy { deny: rules.disabled, ..ToolPolicy::default() };
+        for unknown in policy::check(&disabled, &[], servers) {
+            report.error(&unknown.path.replace("deny", "tools.disabled"), unknown.message, unknown.hint);
+        }
+        check_policy("tools", &rules.policy, servers, report);
+        check_policy("tools.subagents", &rules.subagents, servers, report);
+        for (pattern, policy) in &rules.senders {
+            check_policy(&name::join("tools.senders", pattern), policy, servers, report);
+        }
+    }
+}
+
+pub(super) fn check_policy(path: &str, policy: &ToolPolicy, servers: &[String], report: &mut Report) {
+    for unknown in policy::check(policy, &[], servers) {
+        report.error(&format!("{path}.{}", unknown.path), unknown.message, unknown.hint);
+    }
 }

@@ -382,3 +382,42 @@ fn json_is_answered_in_its_own_spelling() {
         ],
     );
 }
+
+#[test]
+fn rules_about_tools_name_what_there_is() {
+    assert_table(
+        said,
+        &[
+            (
+                "[tools]\ndeny = [\"shel\"]",
+                "config.toml:2: tools.deny[0]: there is no tool \"shel\"; did you mean \"shell\"?",
+            ),
+            (
+                "[tools]\ndisabled = [\"http_fetsch\"]",
+                "config.toml:2: tools.disabled[0]: there is no tool \"http_fetsch\"; did you mean \"http_fetch\"?",
+            ),
+            (
+                "[tools]\nallow = [\"group:file\"]\nprofile = \"full\"",
+                "config.toml:2: tools.allow[0]: there is no \"group:file\"; did you mean \"group:fs\"?",
+            ),
+            (
+                "[tools]\nprofile = \"codng\"",
+                "config.toml:2: tools.profile: \"codng\" is not one of the choices; did you mean \"coding\"?",
+            ),
+            (
+                "[[agents.list]]\nid = \"a\"\ntools = { profile = \"minimal\", allow = [\"shell\"] }",
+                "config.toml:3: agents.list[0].tools.allow[0]: \"shell\" is not in the profile \"minimal\", which the \
+                 list can only narrow; take another profile, or leave it out and list groups",
+            ),
+            (
+                "[[agents.list]]\nid = \"a\"\ntemperature = 1\nmodel = { provider = \"p\", model = \"m\", temperature = 0 }",
+                "config.toml:3: agents.list[0].temperature: temperature is given twice: here, and in the model's \
+                 table; keep one of them",
+            ),
+            (
+                "[agents.defaults]\nmodel = { provider = \"p\" }",
+                "config.toml:2: agents.defaults.model: model is missing; add model = …",
+            ),
+        ],
+    );
+}

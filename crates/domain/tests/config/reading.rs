@@ -135,7 +135,7 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
     assert_eq!((&plain.defaults.fallbacks, &own.defaults.fallbacks), (&vec![model("p/two")], &vec![]));
     assert_eq!((plain.defaults.temperature, own.defaults.temperature), (Some(0.5), Some(0.9)));
     assert_eq!((plain.defaults.max_tokens, own.defaults.max_tokens), (Some(100), Some(100)));
-    assert!(plain.policy.tools.allows("shell") && !own.policy.tools.allows("shell"));
+    assert!(plain.policy.tools.deny.is_empty() && own.policy.tools.deny == ["shell"]);
     assert_eq!(config.agents.default_id(), plain.agent_id);
 }
 
@@ -240,4 +240,60 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_model_and_a_workspace_are_text_or_a_table() {
+    let config = toml(
+        r#"
+        [agents.defaults]
+        model = { provider = "p", model = "one/x", temperature = 0.5, fallbacks = ["p/two"] }
+        [[agents.list]]
+        id = "a"
+        default = true
+        workspace = "files"
+        [[agents.list]]
+        id = "b"
+        model = { provider = "p", model = "three" }
+        workspace = { dir = "/srv", overlay = false }
+        tools = { profile = "coding", deny = ["group:web"], approval = "always", approvals = { shell = "never" } }
+        "#,
+    )
+    .unwrap();
+    let specs = config.agents.specs();
+    let shown = |n: usize| serde_json::to_value(&specs[n]).unwrap();
+    assert_eq!(
+        shown(0)["defaults"],
+        serde_json::json!({ "model": "p/one/x", "fallbacks": ["p/two"], "temperature": 0.5 })
+    );
+    assert_eq!(shown(1)["defaults"]["model"], "p/three");
+    assert_eq!(shown(0)["workspace"], serde_json::json!({ "dir": "files", "overlay": true }));
+    assert_eq!(shown(1)["workspace"], serde_json::json!({ "dir": "/srv", "overlay": false }));
+    assert_eq!(shown(1)["policy"]["tools"]["approvals"]["shell"], "never");
+    assert_eq!(serde_json::from_value::<AgentSpec>(shown(1)).unwrap(), specs[1]);
+}
+
+#[test]
+fn the_rules_about_tools_come_as_they_are_written() {
+    let config = toml(
+        r#"
+        [tools]
+        profile = "full"
+        deny = ["shell"]
+        disabled = ["http_fetch"]
+        approval = "unsafe"
+        [tools.subagents]
+        allow = ["group:fs"]
+        [tools.senders."webhook:ci:*"]
+        deny = ["*"]
+        "#,
+    )
+    .unwrap();
+    let rules = config.tools.rules();
+    assert_eq!(
+        (rules.policy.deny.as_slice(), rules.disabled.as_slice()),
+        (&["shell".to_owned()][..], &["http_fetch".to_owned()][..])
+    );
+    assert_eq!(rules.subagents.allow, ["group:fs"]);
+    assert_eq!(rules.senders["webhook:ci:*"].deny, ["*"]);
 }

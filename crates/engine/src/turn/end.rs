@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{self, OutboxState, Outgoing, Policy};
+use polyclaw_domain::delivery::{Outgoing, Policy, gate, is_silence};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::id::{MessageId, OutboxId, SessionId, TurnId};
+use polyclaw_domain::id::{MessageId, SessionId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::provider::Usage;
 use polyclaw_domain::time::Millis;
@@ -20,6 +20,7 @@ use polyclaw_store::{Tx, approvals, backlog, events, intents, jobs, messages, se
 use serde_json::json;
 
 use crate::core::Engine;
+use crate::delivery::{self, Label};
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::prompt::Context;
@@ -187,7 +188,7 @@ fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str,
 /// The turn's visible reply: stored, and put into the outbox for every conversation that asked.
 fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error: Option<&'static str>) {
     let mut step = step_message(context, &last.claim, MessageId::new(engine.next_id()), last.now);
-    let silent = delivery::is_silence(&text);
+    let silent = is_silence(&text);
     step.meta = match error {
         Some(code) => Some(json!({ "error": code })),
         None if silent => Some(json!({ "silent": true })),
@@ -210,7 +211,7 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
 
 fn pass_gate(engine: &Engine, last: &mut Last, address: Address, policy: Policy, text: &str) {
     let pulled = address.is_pulled();
-    match delivery::gate(Some(address.clone()), policy, text.to_owned()) {
+    match gate(Some(address.clone()), policy, text.to_owned()) {
         Ok(_) if pulled => {}
         Ok(outgoing) => {
             let data = json!({ "channel": address.channel });
@@ -225,28 +226,10 @@ fn pass_gate(engine: &Engine, last: &mut Last, address: Address, policy: Policy,
 }
 
 fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing) {
-    let channel = engine.ports.channels.get(&outgoing.address().channel);
-    let max_chars = channel.map_or(usize::MAX, |c| c.capabilities(&outgoing.address().account).max_chars);
-    let expires_at = last.now.plus(engine.settings().delivery_ttl_ms);
-    let first = last.parcels.len();
-    for (n, part) in outgoing.split(max_chars).into_iter().enumerate() {
-        last.parcels.push(Parcel {
-            id: OutboxId::new(engine.next_id()),
-            part_key: format!("{}-{}", last.claim.turn, first + n),
-            session: last.claim.session.clone(),
-            turn: last.claim.turn.clone(),
-            part: first + n,
-            address: part.address().clone(),
-            text: part.text().to_owned(),
-            state: OutboxState::Pending,
-            attempts: 0,
-            expires_at,
-            platform_id: None,
-            error: None,
-            created_at: last.now,
-            updated_at: last.now,
-        });
-    }
+    let Claim { session, turn, .. } = &last.claim;
+    let label = Label { session, turn, key: turn.as_str(), first: last.parcels.len(), now: last.now };
+    let parcels = delivery::parcels(engine, outgoing, &label);
+    last.parcels.extend(parcels);
 }
 
 /// Ends the turn. Its slot is free with this very transaction, so that claims the next of its lane, too.

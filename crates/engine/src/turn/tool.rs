@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
-use polyclaw_domain::tool::{Consent, Effect, ToolCall, ToolOutcome};
+use polyclaw_domain::tool::{Consent, Effect, Question, ToolCall, ToolOutcome};
 use polyclaw_store::intents::{self, Begun};
 use polyclaw_store::jobs::Hold;
 use polyclaw_store::{Tx, jobs};
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::approval;
 use crate::core::Engine;
 use crate::hub::FrameKind;
-use crate::prompt::Context;
+use crate::prompt::{Context, Offered};
 use crate::turn::{
     Driven, Halt, append, check_claim, event, lost, result_message, step_message, unless_stopping,
 };
@@ -31,12 +31,9 @@ pub(super) async fn run(
     call: &ToolCall,
 ) -> Driven<(ToolOutcome, bool)> {
     let claim = &running.claim;
-    let (effect, refused) = match context.tools.iter().find(|tool| tool.name == call.name) {
-        None => (Effect::Pure, Some(ToolOutcome::error(format!("There is no tool '{}' here.", call.name)))),
-        Some(tool) if tool.consent == Consent::AskPerson => {
-            (tool.effect, approval::ask(engine, running, call).await?)
-        }
-        Some(tool) => (tool.effect, None),
+    let (effect, refused) = match context.tools.iter().find(|tool| tool.spec.name == call.name) {
+        None => (Effect::Pure, Some(ToolOutcome::error(context.refusal(engine, &call.name)))),
+        Some(tool) => (tool.spec.effect, consent(engine, running, context, (tool, call)).await?),
     };
     let (outcome, begun) = match refused {
         Some(outcome) => (outcome, None),
@@ -58,6 +55,45 @@ pub(super) async fn run(
     let steered = store_result(engine, running, context, call, (&outcome, begun)).await?;
     engine.reach(KillPoint::ResultStored).await;
     Ok((outcome, steered))
+}
+
+/// A person's word, where the rules or the tool itself need it. `None`: go ahead.
+async fn consent(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &Context,
+    (tool, call): (&Offered, &ToolCall),
+) -> Driven<Option<ToolOutcome>> {
+    let by_call = tool.spec.consent == Consent::ByCall;
+    if !(tool.asks || by_call) || is_begun(engine, running, call).await? {
+        return Ok(None);
+    }
+    let question = async || match by_call {
+        true => engine.tools().question(&context.scope, call).await,
+        false => Question::None,
+    };
+    match question().await {
+        Question::Refuse(outcome) => Ok(Some(outcome)),
+        Question::None if !tool.asks => Ok(None),
+        Question::None => approval::ask(engine, running, context, (call, None)).await,
+        Question::Ask(words) => {
+            let refused = approval::ask(engine, running, context, (call, Some(&words))).await?;
+            // What was agreed to may have become something else while nobody answered.
+            match refused.is_none() && question().await != Question::Ask(words) {
+                true => {
+                    Ok(Some(ToolOutcome::error("What was asked about has changed since; it was not run.")))
+                }
+                false => Ok(refused),
+            }
+        }
+    }
+}
+
+/// After a crash: it was begun, so it was agreed to, and whether it runs again is for its effect class to say.
+async fn is_begun(engine: &Engine, running: &Running, call: &ToolCall) -> Driven<bool> {
+    let (turn, id) = (running.claim.turn.clone(), call.id.clone());
+    let read = engine.db().read(move |tx| intents::is_begun(tx, &turn, &id));
+    read.await.map_err(|error| Halt::Lost(error.into()))
 }
 
 async fn begin(engine: &Engine, running: &Running, call: &ToolCall, effect: Effect) -> Driven<Begun> {

@@ -1,11 +1,10 @@
-use std::sync::Arc;
-
-use polyclaw_domain::approval::Decision;
-use polyclaw_domain::id::ApprovalId;
+use polyclaw_domain::approval::{Answerer, Decision, Invalid};
+use polyclaw_domain::id::{ApprovalId, TraceId};
+use polyclaw_domain::policy::ApprovalMode;
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
 use polyclaw_engine::hub::{FrameKind, Watch};
-use polyclaw_engine::ingress::Inbound;
-use polyclaw_engine::{Error, decide};
+use polyclaw_engine::ingress::{Accepted, Inbound, Relayed};
+use polyclaw_engine::{Error, Verdict, decide};
 use polyclaw_store::approvals;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted};
@@ -21,6 +20,7 @@ pub async fn ground() -> Ground {
             .iter()
             .any(|m| matches!(m, polyclaw_domain::provider::PromptMessage::ToolResult { .. }));
         match asked {
+            "look" if !done => vec![Line::Call("look".into(), json!({}))],
             "run it" if !done => vec![Line::Call("danger".into(), json!({ "command": "rm" }))],
             _ => vec![Line::Say("fine".into())],
         }
@@ -30,6 +30,10 @@ pub async fn ground() -> Ground {
         .tools
         .add("danger", Effect::Effect, Consent::AskPerson, |_| Box::pin(async { ToolOutcome::ok("it ran") }));
     ground
+}
+
+pub fn by_owner(decision: Decision) -> Verdict {
+    Verdict { decision, reason: None, by: Answerer::Owner, shown: None }
 }
 
 pub fn from_terminal(text: &str) -> Inbound {
@@ -63,10 +67,10 @@ async fn a_person_says_yes_and_it_runs_once() {
     let world = ground().await.wake(Faulty::never());
     let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, Decision::Approve, None).await.unwrap();
+    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
-    let again = decide(&world.engine, &id, Decision::Approve, None).await;
+    let again = decide(&world.engine, &id, by_owner(Decision::Approve)).await;
     assert!(matches!(again, Err(Error::NotNow(_))), "a second tap is refused");
 }
 
@@ -75,7 +79,9 @@ async fn a_person_says_no() {
     let world = ground().await.wake(Faulty::never());
     let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
-    decide(&world.engine, &id, Decision::Deny, Some("too risky".into())).await.unwrap();
+    decide(&world.engine, &id, Verdict { reason: Some("too risky".into()), ..by_owner(Decision::Deny) })
+        .await
+        .unwrap();
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert_eq!(glance(&world.transcript("me").await)[2], "result The user did not allow this. too risky");
 }
@@ -90,7 +96,7 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
     let accepted = world.engine.accept(inbound).await.unwrap();
     let id = question(&world).await;
     assert_eq!(closed(&mut watch).await, (id.clone(), "expired"), "whoever shows it takes it away");
-    let late = decide(&world.engine, &id, Decision::Approve, None).await;
+    let late = decide(&world.engine, &id, by_owner(Decision::Approve)).await;
     assert!(matches!(late, Err(Error::NotNow(why)) if why.contains("expired")));
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert!(glance(&world.transcript("me").await)[2].starts_with("result Nobody answered"));
@@ -103,7 +109,7 @@ async fn a_question_survives_a_crash() {
     let accepted = world.engine.accept(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
     let world = world.killed().await.wake(Faulty::never());
-    decide(&world.engine, &id, Decision::Approve, None).await.unwrap();
+    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
 }
@@ -122,10 +128,183 @@ async fn another_message_is_no_approval() {
     assert!(transcript[2].starts_with("result The user wrote something else"), "{transcript:?}");
 }
 
+/// Behind the API there is a program, which can not be asked.
 #[tokio::test(start_paused = true)]
 async fn where_nobody_can_be_asked_the_tool_is_not_there() {
-    let ground = ground().await;
-    let world = Arc::new(ground.wake(Faulty::never()));
+    let world = ground().await.wake(Faulty::never());
+    let mut inbound = World::inbound("me", "run it");
+    inbound.address.channel = "api".into();
+    let accepted = world.engine.accept(inbound).await.unwrap();
+    world.answer(&accepted).await;
+    let result = &glance(&world.transcript("me").await)[2];
+    assert!(
+        result.contains("rule approval.nobody_to_ask") && result.contains("approvals = { danger ="),
+        "{result}"
+    );
+}
+
+/// In a chat the question comes as a message, and the sender answers there.
+async fn asked_in_chat(world: &World) -> (Accepted, ApprovalId) {
+    let accepted = world.sends("me", "run it").await.unwrap();
+    let id = question(world).await;
+    while world.ground.outlet.visible().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let (_, text) = world.ground.outlet.visible().remove(0);
+    assert!(
+        text.contains("danger {\"command\":\"rm\"}") && text.contains(&format!("/approve {id}")),
+        "{text}"
+    );
+    (accepted, id)
+}
+
+fn answer(name: &str, id: &ApprovalId) -> Inbound {
+    World::inbound(name, &format!("/approve {id}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
+    let world = ground().await.wake(Faulty::never());
+    let (accepted, id) = asked_in_chat(&world).await;
+    let said = world.engine.answer_from(&answer("me", &id)).await.unwrap();
+    assert_eq!(said.as_deref(), Some("Approved: it runs now."));
+    assert_eq!(world.answer(&accepted).await.text, "fine");
+    let again = world.engine.answer_from(&answer("me", &id)).await.unwrap().unwrap();
+    assert!(again.contains("already approved"), "a second tap: {again}");
+    world.settled().await;
+    let transcript = glance(&world.transcript("me").await);
+    assert_eq!(transcript.iter().filter(|line| *line == "result it ran").count(), 1, "{transcript:?}");
+    assert!(!transcript.iter().any(|line| line.contains("/approve")), "an answer is no message");
+    let shown: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert!(shown.contains(&"Approved: it runs now.".to_owned()), "{shown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_else_and_nowhere_else_is_it_answered() {
+    let world = ground().await.wake(Faulty::never());
+    let (accepted, id) = asked_in_chat(&world).await;
+    let refused = async |inbound: Inbound| world.engine.answer_from(&inbound).await.unwrap().unwrap();
+    // Somebody else, in a conversation of their own and in this one.
+    let other = answer("you", &id);
+    assert!(refused(other).await.contains("another conversation"));
+    let mut intruder = answer("me", &id);
+    intruder.address.peer = "you".into();
+    assert!(refused(intruder).await.contains("only the one who asked"));
+    // The same person in another thread, with its session and with this one.
+    let mut thread = answer("me", &id);
+    thread.address.thread = Some("2".into());
+    assert!(refused(thread).await.contains("another conversation"));
+    // The owner, in another session.
+    let elsewhere = world.engine.command(&World::key("other"), &format!("/approve {id}")).await.unwrap();
+    assert!(matches!(elsewhere, Err(Error::NotYours(Invalid::OtherConversation))));
+    // An answer to something else than what would run.
+    let shown = Verdict { shown: Some("else".into()), ..by_owner(Decision::Approve) };
+    assert!(matches!(decide(&world.engine, &id, shown).await, Err(Error::NotYours(Invalid::OtherArguments))));
+    // Another agent, relaying the words.
+    let mut relayed = answer("me", &id);
+    relayed.relayed = Some(Relayed { from: World::key("x"), hop: 1, trace: TraceId::new("t") });
+    assert!(world.engine.answer_from(&relayed).await.unwrap().is_none(), "no answer at all");
+    let now = world.engine.now();
+    assert_eq!(
+        world.engine.db().read(move |tx| approvals::pending(tx, now)).await.unwrap().len(),
+        1,
+        "still open"
+    );
+    let denied =
+        world.engine.command(&World::key("me"), &format!("/deny {id} not today")).await.unwrap().unwrap();
+    assert!(denied.starts_with("Denied"));
+    world.answer(&accepted).await;
+    let transcript = glance(&world.transcript("me").await);
+    assert_eq!(transcript[2], "result The user did not allow this. not today");
+    assert!(!transcript.contains(&"result it ran".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_is_what_was_asked_about() {
+    let world = ground().await.wake(Faulty::never());
+    let (accepted, id) = asked_in_chat(&world).await;
+    let ground = world.killed().await;
+    // Somebody changes the row while nothing runs.
+    let changed = "UPDATE approvals SET fingerprint = 'else'";
+    ground.db.write(move |tx| tx.execute(changed, &[])).await.unwrap();
+    let world = ground.wake(Faulty::never());
+    let _ = decide(&world.engine, &id, by_owner(Decision::Approve)).await;
+    world.answer(&accepted).await;
+    let result = &glance(&world.transcript("me").await)[2];
+    assert_eq!(result, "result What would run is not what was asked about; it was not run.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_survives_more_crashes_than_a_turn_may_have() {
+    let mut world = ground().await.wake(Faulty::never());
+    let (accepted, id) = asked_in_chat(&world).await;
+    for _ in 0..6 {
+        world = world.killed().await.wake(Faulty::never());
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        assert_eq!(question(&world).await, id, "the same question");
+    }
+    world.engine.answer_from(&answer("me", &id)).await.unwrap();
+    assert_eq!(world.answer(&accepted).await.text, "fine");
+    assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
+    world.settled().await;
+    let asked = world.ground.outlet.visible().iter().filter(|(_, text)| text.contains("/approve")).count();
+    assert_eq!(asked, 1, "it is asked once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_an_hour_of_silence_does_not_end_the_turn_and_holds_no_slot() {
+    let mut ground = ground().await;
+    ground.settings.turn_ms = 60_000;
+    ground.settings.slots.insert(polyclaw_domain::job::Lane::Main, 1);
+    let world = ground.wake(Faulty::never());
+    let (accepted, _) = asked_in_chat(&world).await;
+    let other = world.sends("other", "hello").await.unwrap();
+    assert_eq!(world.answer(&other).await.text, "fine", "the only slot is free for others");
+    assert_eq!(world.answer(&accepted).await.text, "fine");
+    assert!(glance(&world.transcript("me").await)[2].contains("expired"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_way_of_saying_yes_but_one_runs_nothing() {
+    for text in [
+        "yes",
+        "approve",
+        "ok /approve",
+        "y",
+        "/approved",
+        "I approve {id}",
+        "please /approve {id}",
+        "/approve",
+        "/approve nothing",
+    ] {
+        let world = ground().await.wake(Faulty::never());
+        let (accepted, id) = asked_in_chat(&world).await;
+        let inbound = World::inbound("me", &text.replace("{id}", id.as_str()));
+        if world.engine.answer_from(&inbound).await.unwrap().is_none() {
+            world.engine.accept(inbound).await.unwrap();
+        } else {
+            world.engine.stop(&World::key("me")).await.unwrap();
+        }
+        world.answer(&accepted).await;
+        world.settled().await;
+        let transcript = glance(&world.transcript("me").await);
+        assert!(!transcript.contains(&"result it ran".to_owned()), "{text}: {transcript:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_waive_a_question_or_ask_one_about_everything() {
+    let mut ground = ground().await;
+    ground.settings.tools.policy.approval = Some(ApprovalMode::Never);
+    let world = ground.wake(Faulty::never());
     world.says("run it").await;
-    assert_eq!(glance(&world.transcript("me").await)[2], "result There is no tool 'danger' here.");
+    assert_eq!(glance(&world.transcript("me").await)[2], "result it ran", "nobody was asked");
+    let mut ground = world.killed().await;
+    ground.settings.tools.policy.approval = Some(ApprovalMode::Always);
+    let world = ground.wake(Faulty::never());
+    let accepted = world.sends("second", "look").await.unwrap();
+    let id = question(&world).await;
+    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    world.answer(&accepted).await;
+    assert!(glance(&world.transcript("second").await)[2].starts_with("result look"));
 }

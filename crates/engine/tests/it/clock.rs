@@ -14,7 +14,7 @@ use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted};
 use tokio::sync::Semaphore;
 
-use crate::approvals::{from_terminal, ground, question};
+use crate::approvals::{by_owner, from_terminal, ground, question};
 use crate::{glance, worker};
 
 const HOUR: i64 = 3_600_000;
@@ -65,7 +65,7 @@ async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
     let id = question(&world).await;
     world.ground.clock.set(HOUR);
     pass(60).await;
-    decide(&world.engine, &id, Decision::Approve, None).await.unwrap();
+    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
 

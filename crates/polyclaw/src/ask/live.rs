@@ -97,8 +97,9 @@ impl<'a> Live<'a> {
     }
 
     fn ask(&mut self, frame: &Frame) {
-        let (tool, arguments) = (cell(&frame.data["tool"]), safe(&frame.data["arguments"].to_string()));
-        let _ = write!(std::io::stderr(), "\n{tool} wants to run {arguments}\nLet it run once? [y/N] ");
+        let (tool, asked) =
+            (cell(&frame.data["tool"]), safe(frame.data["question"].as_str().unwrap_or_default()));
+        let _ = write!(std::io::stderr(), "\n{tool} wants to run\n{asked}\nLet it run once? [y/N] ");
         self.question = frame.data["approval_id"].as_str().map(str::to_owned);
     }
 

@@ -99,6 +99,14 @@ pub fn arguments(value: &Value) -> String {
     }
 }
 
+/// What a person is asked about: the tool's own words where it has some, else the arguments.
+pub fn asked(data: &Value) -> String {
+    let (tool, words) =
+        (data["tool"].as_str().unwrap_or_default(), data["question"].as_str().unwrap_or_default());
+    let is_plain = words.is_empty() || words.strip_prefix(tool).is_some_and(|rest| rest.starts_with(' '));
+    if is_plain { arguments(&data["arguments"]) } else { words.to_owned() }
+}
+
 /// The entries of stored messages, oldest first.
 pub fn from_transcript(messages: &[Value]) -> Vec<Entry> {
     let mut entries = Vec::new();

@@ -173,7 +173,7 @@ impl Model {
             id: id.to_owned(),
             turn: data["turn_id"].as_str().unwrap_or_default().to_owned(),
             tool: data["tool"].as_str().unwrap_or_default().to_owned(),
-            arguments: entry::arguments(&data["arguments"]),
+            arguments: entry::asked(data),
             state: "pending".to_owned(),
         }));
     }

@@ -4,14 +4,16 @@ use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
+use crate::failure::Failure;
 use crate::output::cell;
 
-/// Who answers: list, show, add, delete.
+/// Who answers: list, show, add, set, delete.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw agents list
   polyclaw agents show main
   polyclaw agents add ops --model openai/gpt-5-mini --prompt \"You look after our servers.\"
+  polyclaw agents set ops '{\"policy\":{\"tools\":{\"allow\":[\"*\",\"shell\"]}}}'
   polyclaw agents delete ops
 
 Agents of the config file are changed there, and read again on SIGHUP.")]
@@ -31,6 +33,13 @@ enum Verb {
     },
     /// Make an agent.
     Add(Add),
+    /// Change an agent, from its next turn on.
+    Set {
+        /// The ID that `polyclaw agents` lists.
+        id: String,
+        /// A JSON merge patch: named settings are set, null removes one.
+        patch: String,
+    },
     /// Take an agent away; its conversations stay readable.
     Delete {
         /// The ID that `polyclaw agents` lists.
@@ -92,6 +101,12 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Some(Verb::Add(add)) => {
             let made = client.post("/agents", &add.body()).await?;
             Ok(context.output.say(&made, |_| format!("{} is there and can be talked to.", add.id))?)
+        }
+        Some(Verb::Set { id, patch }) => {
+            let patch: Value = serde_json::from_str(patch)
+                .map_err(|error| Failure::usage(format!("the change is not JSON: {error}")))?;
+            let changed = client.patch(&format!("/agents/{}", segment(id)), &patch).await?;
+            Ok(context.output.say(&changed, |_| format!("{id} is changed from its next turn on."))?)
         }
         Some(Verb::Delete { id }) => {
             let gone = client.delete(&format!("/agents/{}", segment(id))).await?;

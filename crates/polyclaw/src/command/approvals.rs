@@ -6,10 +6,11 @@ use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::output::cell;
 
-/// Tool calls that wait for your yes or no: list, approve, deny.
+/// Tool calls that wait for your yes or no: list, show, approve, deny.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw approvals list
+  polyclaw approvals show 01j…
   polyclaw approvals approve 01j…
   polyclaw approvals deny 01j… --reason \"not on this machine\"
 
@@ -23,6 +24,11 @@ pub struct Args {
 enum Verb {
     /// All questions that wait.
     List,
+    /// All that one question says.
+    Show {
+        /// The ID that `polyclaw approvals` lists.
+        id: String,
+    },
     /// Let one call run, once.
     Approve {
         /// The ID that `polyclaw approvals` lists.
@@ -43,6 +49,11 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let output = context.output;
     let (id, body, done) = match &args.verb {
         None | Some(Verb::List) => return list(&client, context).await,
+        Some(Verb::Show { id }) => {
+            let asked = client.get(&format!("/approvals/{}", segment(id))).await?;
+            let text = format!("{} ({})", cell(&asked["question"]), cell(&asked["state"]));
+            return Ok(output.say(&asked, |_| text)?);
+        }
         Some(Verb::Approve { id }) => (id, json!({ "decision": "approve" }), "Approved: it runs now."),
         Some(Verb::Deny { id, reason }) => {
             (id, json!({ "decision": "deny", "reason": reason }), "Denied: the agent is told.")

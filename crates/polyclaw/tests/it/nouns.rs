@@ -191,3 +191,30 @@ fn following_a_conversation_ends_with_what_became_of_it() {
         (5, "unavailable".into())
     );
 }
+
+#[test]
+fn tools_are_explained_and_agents_changed_from_the_command_line() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    home.run(&["agents", "add", "ops", "--json"]).ok();
+    let told = home.run(&["tools", "explain", "shell", "--agent", "ops", "--json"]).ok();
+    assert_eq!((&told["allowed"], &told["rule"]), (&json!(false), &json!("risk.not_granted")));
+    let line = told["change"].as_str().unwrap();
+    // The line it prints is the one that changes it.
+    let patch = line.strip_prefix("polyclaw agents set ops '").unwrap().strip_suffix('\'').unwrap();
+    home.run(&["agents", "set", "ops", patch, "--json"]).ok();
+    let told = home.run(&["tools", "explain", "shell", "--agent", "ops", "--json"]).ok();
+    assert_eq!((&told["allowed"], &told["asks"]), (&json!(true), &json!(true)));
+    let file = std::fs::read_to_string(home.path().join("workspace/agents/ops/agent.toml")).unwrap();
+    assert!(file.contains("allow = [") && file.contains("\"shell\""), "{file}");
+    let shown = home.run(&["tools", "explain", "shell", "--agent", "ops"]).stdout;
+    assert!(shown.contains("ops has it, and asks a person") && shown.contains("agent.allow"), "{shown}");
+    assert!(home.run(&["tools"]).stdout.contains("read_file"));
+    assert_eq!(home.run(&["tools", "explain", "nothing", "--json"]).error(), (3, "unknown_tool".into()));
+    assert_eq!(home.run(&["agents", "set", "ops", "nonsense", "--json"]).code, 2);
+    let bad = home.run(&["agents", "set", "ops", "{\"policy\":{\"tools\":{\"deny\":[\"shel\"]}}}", "--json"]);
+    assert_eq!(bad.error().1, "invalid_agent");
+    home.run(&["agents", "delete", "ops", "--json"]).ok();
+    assert!(!home.path().join("workspace/agents/ops").exists());
+}

@@ -1,11 +1,9 @@
 //! Agents: what they are, what they may use.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::agent::{AgentSpec, patched};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -17,7 +15,7 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::{Body, Id, Query};
-use crate::http::tools::ToolView;
+use crate::http::tools::Ruled;
 use crate::state::AppState;
 
 /// An AgentSpec; its schema is that of the domain's own type.
@@ -81,22 +79,12 @@ pub struct Agents {
 #[into_params(parameter_in = Query)]
 pub struct InSession {
     #[param(value_type = Option<String>)]
-    session: Option<SessionKey>,
+    pub session: Option<SessionKey>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct AgentTools {
     tools: Vec<Ruled>,
-}
-
-/// A tool, whether the agent has it, and the rule that decided.
-#[derive(Serialize, ToSchema)]
-pub struct Ruled {
-    #[serde(flatten)]
-    tool: ToolView,
-    allowed: bool,
-    /// `open`, `allowed`, `denied` or `not_listed`.
-    rule: &'static str,
 }
 
 fn agent_id(text: &str) -> Result<AgentId> {
@@ -133,37 +121,9 @@ pub async fn change(
 ) -> Result<Json<AgentView>> {
     let id = agent_id(&id)?;
     let stored = app.engine.agent(&id).await?;
-    let invalid = |error: serde_json::Error| Error::InvalidBody(error.to_string());
-    let mut spec = serde_json::to_value(&stored.spec).map_err(invalid)?;
-    if !patch.is_object() {
-        return Err(Error::InvalidBody("expected an object".to_owned()));
-    }
-    merge(&mut spec, patch);
-    let spec: AgentSpec = serde_json::from_value(spec).map_err(invalid)?;
-    if spec.agent_id != id {
-        return Err(Error::InvalidBody("agent_id can not be changed".to_owned()));
-    }
+    let spec = patched(&stored.spec, patch).map_err(Error::InvalidBody)?;
     let stored = app.engine.update_agent(spec).await?;
     Ok(Json(AgentView::of(&app, stored)))
-}
-
-/// RFC 7396.
-fn merge(target: &mut Value, patch: Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch;
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    let Some(fields) = target.as_object_mut() else { return };
-    for (name, value) in patch {
-        if value.is_null() {
-            fields.remove(&name);
-        } else {
-            merge(fields.entry(name).or_insert(Value::Null), value);
-        }
-    }
 }
 
 /// Its sessions stay readable.
@@ -179,27 +139,13 @@ pub async fn tools(
     Id(id): Id,
     Query(place): Query<InSession>,
 ) -> Result<Json<AgentTools>> {
-    let listed = app.engine.tools_of(&agent_id(&id)?, place.session).await?;
-    let ruled = |(tool, rule): (Arc<polyclaw_domain::tool::ToolSpec>, polyclaw_engine::Rule)| Ruled {
-        tool: tool.as_ref().into(),
-        allowed: rule.allows(),
-        rule: rule.as_str(),
-    };
-    Ok(Json(AgentTools { tools: listed.into_iter().map(ruled).collect() }))
+    let listed = app.engine.tools_of(Some(&agent_id(&id)?), place.session.as_ref()).await?;
+    Ok(Json(AgentTools { tools: listed.into_iter().map(Ruled::from).collect() }))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn a_merge_patch_sets_nests_and_removes() {
-        let mut spec = json!({ "a": 1, "b": { "c": 2, "d": 3 } });
-        merge(&mut spec, json!({ "a": null, "b": { "c": 4 }, "e": [1] }));
-        assert_eq!(spec, json!({ "b": { "c": 4, "d": 3 }, "e": [1] }));
-    }
 
     #[test]
     fn the_schema_of_an_agent_is_the_domains() {

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::approval::{ApprovalState, Decision};
+use polyclaw_domain::approval::{Answerer, ApprovalState, Decision};
+use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extract::{Body, Id};
 use crate::state::AppState;
 
@@ -32,6 +33,15 @@ pub struct ApprovalView {
     tool: String,
     #[schema(value_type = Object)]
     arguments: Value,
+    /// Of the tool and its arguments. An answer that carries it counts for nothing else.
+    fingerprint: String,
+    /// What the person is asked, in plain words.
+    question: String,
+    /// The channel's conversation it was asked in, whose sender can answer too; null where only the owner can.
+    #[schema(value_type = Option<Object>)]
+    origin: Option<Address>,
+    /// Who answered.
+    decided_by: Option<String>,
     /// `pending`, `approved`, `denied` or `expired`.
     #[schema(value_type = String)]
     state: ApprovalState,
@@ -51,6 +61,10 @@ impl From<Approval> for ApprovalView {
             call_id: approval.call_id,
             tool: approval.tool,
             arguments: approval.arguments,
+            fingerprint: approval.fingerprint,
+            question: approval.question,
+            origin: approval.origin,
+            decided_by: approval.decided_by,
             state: approval.state,
             reason: approval.reason,
             expires_at: approval.expires_at,
@@ -64,8 +78,18 @@ impl From<Approval> for ApprovalView {
 pub struct Verdict {
     /// `approve` or `deny`.
     #[schema(value_type = String)]
-    decision: Decision,
-    reason: Option<String>,
+    pub decision: Decision,
+    pub reason: Option<String>,
+    /// The fingerprint of what was shown: if it is another by now, the answer does not count.
+    pub fingerprint: Option<String>,
+}
+
+impl Verdict {
+    /// Whoever holds the token is the owner.
+    pub fn by_owner(self) -> polyclaw_engine::Verdict {
+        let Self { decision, reason, fingerprint } = self;
+        polyclaw_engine::Verdict { decision, reason, by: Answerer::Owner, shown: fingerprint }
+    }
 }
 
 /// Questions nobody has answered.
@@ -76,6 +100,15 @@ pub async fn list(State(app): State<AppState>) -> Result<Json<Approvals>> {
     Ok(Json(Approvals { approvals: pending.into_iter().map(ApprovalView::from).collect() }))
 }
 
+/// One question, answered or not.
+#[utoipa::path(get, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), responses((status = 200, body = ApprovalView)))]
+pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<ApprovalView>> {
+    let wanted = ApprovalId::new(id.clone());
+    let found = app.engine.db().read(move |tx| approvals::get(tx, &wanted)).await?;
+    let found = found.ok_or(Error::Engine(polyclaw_engine::Error::UnknownApproval(id)))?;
+    Ok(Json(found.into()))
+}
+
 /// Answered once: a second answer, or one that comes too late, is refused.
 #[utoipa::path(post, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = Verdict, responses((status = 200, body = ApprovalView)))]
 pub async fn decide(
@@ -84,6 +117,6 @@ pub async fn decide(
     Body(verdict): Body<Verdict>,
 ) -> Result<Json<ApprovalView>> {
     let id = ApprovalId::new(id);
-    let approval = polyclaw_engine::decide(&app.engine, &id, verdict.decision, verdict.reason).await?;
+    let approval = polyclaw_engine::decide(&app.engine, &id, verdict.by_owner()).await?;
     Ok(Json(approval.into()))
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::job::Priority;
@@ -14,7 +15,8 @@ use sha2::Sha256;
 
 use crate::error::{Error, Result};
 use crate::extract::{Id, Query, bounded, parse, read};
-use crate::http::messages::{Receipt, Wait, deliver};
+use crate::http::commands::Said;
+use crate::http::messages::{Wait, deliver};
 use crate::state::{AppState, Hook};
 
 const SIGNATURE: &str = "x-polyclaw-signature";
@@ -31,7 +33,7 @@ struct Post {
 }
 
 /// The signature is over the raw body, so it is checked before the body is read as anything.
-pub async fn receive(State(app): State<AppState>, request: Request) -> Result<(StatusCode, Json<Receipt>)> {
+pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
     let Id(name) = Id::from_request_parts(&mut parts, &app).await?;
     let Query(wait) = Query::<Wait>::from_request_parts(&mut parts, &app).await?;
@@ -40,7 +42,11 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<(S
     let hook = app.hooks.get(&name).ok_or_else(|| Error::UnknownHook(name.clone()))?;
     check(hook, &headers, &body)?;
     let limit = wait.limit()?;
-    deliver(&app, inbound(&name, hook, parse(&body)?)?, limit).await
+    let inbound = inbound(&name, hook, parse(&body)?)?;
+    if let Some(text) = app.engine.answer_from(&inbound).await? {
+        return Ok((StatusCode::OK, Json(Said { text })).into_response());
+    }
+    Ok(deliver(&app, inbound, limit).await?.into_response())
 }
 
 fn check(hook: &Hook, headers: &HeaderMap, body: &[u8]) -> Result<()> {

@@ -2,12 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::policy::{Layer, Reason};
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec};
-use serde::Serialize;
+use polyclaw_engine::Explained;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
+use crate::extract::{Id, Query};
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
@@ -23,7 +28,7 @@ pub struct ToolView {
     /// `low` or `high`.
     #[schema(value_type = String)]
     risk: Risk,
-    /// `not_needed` or `ask_person`.
+    /// `not_needed`, `ask_person`, or `by_call`: the tool says so for each call.
     #[schema(value_type = String)]
     consent: Consent,
 }
@@ -41,15 +46,99 @@ impl From<&ToolSpec> for ToolView {
     }
 }
 
+/// A tool, whether the agent has it, and the rule that decided.
 #[derive(Serialize, ToSchema)]
-pub struct Tools {
-    tools: Vec<ToolView>,
+pub struct Ruled {
+    #[serde(flatten)]
+    tool: ToolView,
+    #[schema(value_type = String)]
+    agent_id: AgentId,
+    allowed: bool,
+    /// A person is asked before each call.
+    asks: bool,
+    /// The rule that decided, such as `agent.deny`.
+    rule: Option<String>,
+    /// Where it is set.
+    set_in: Option<String>,
+    /// The line that would change it.
+    change: Option<String>,
 }
 
-/// What agents can be given.
-#[utoipa::path(get, path = "/tools", tag = "agents", responses((status = 200, body = Tools)))]
-pub async fn list(State(app): State<AppState>) -> Result<Json<Tools>> {
-    let default = app.engine.settings().default_agent.clone();
-    let listed = app.engine.tools_of(&default, None).await?;
-    Ok(Json(Tools { tools: listed.into_iter().map(|(tool, _)| tool.as_ref().into()).collect() }))
+impl From<Explained> for Ruled {
+    fn from(explained: Explained) -> Self {
+        let decided = explained.decided().cloned();
+        Self {
+            tool: explained.tool.as_ref().into(),
+            agent_id: explained.agent,
+            allowed: explained.allowed,
+            asks: explained.asks,
+            rule: decided.as_ref().map(|reason| reason.rule.clone()),
+            set_in: decided.as_ref().and_then(|reason| reason.set_in.clone()),
+            change: decided.and_then(|reason| reason.change),
+        }
+    }
+}
+
+/// One tool with the word of every layer on it, in order.
+#[derive(Serialize, ToSchema)]
+pub struct Explanation {
+    #[serde(flatten)]
+    ruled: Ruled,
+    layers: Vec<LayerView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LayerView {
+    /// `instance`, `agent`, `risk`, `subagents`, `sender` or `approval`.
+    #[schema(value_type = String)]
+    layer: Layer,
+    allows: bool,
+    rule: String,
+    set_in: Option<String>,
+    change: Option<String>,
+    /// The same as a sentence.
+    says: String,
+}
+
+impl From<Reason> for LayerView {
+    fn from(Reason { layer, allows, rule, set_in, change, says }: Reason) -> Self {
+        Self { layer, allows, rule, set_in, change, says }
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Place {
+    /// The agent; the session's, else the default one.
+    #[param(value_type = Option<String>)]
+    agent: Option<AgentId>,
+    /// The session; else as if the owner asked in the agent's own.
+    #[param(value_type = Option<String>)]
+    session: Option<SessionKey>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Tools {
+    tools: Vec<Ruled>,
+}
+
+/// Every tool there is, and whether an agent has it.
+#[utoipa::path(get, path = "/tools", tag = "agents", params(Place), responses((status = 200, body = Tools)))]
+pub async fn list(State(app): State<AppState>, Query(place): Query<Place>) -> Result<Json<Tools>> {
+    let listed = app.engine.tools_of(place.agent.as_ref(), place.session.as_ref()).await?;
+    Ok(Json(Tools { tools: listed.into_iter().map(Ruled::from).collect() }))
+}
+
+/// Which rule decides about a tool, by the function that decides: every layer, where it is set, and the line that
+/// would change it.
+#[utoipa::path(get, path = "/tools/{name}/explain", tag = "agents", params(("name" = String, Path), Place), responses((status = 200, body = Explanation)))]
+pub async fn explain(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Query(place): Query<Place>,
+) -> Result<Json<Explanation>> {
+    let explained = app.engine.explain(&name, place.agent.as_ref(), place.session.as_ref()).await?;
+    let layers = explained.layers.iter().cloned().map(LayerView::from).collect();
+    Ok(Json(Explanation { layers, ruled: explained.into() }))
 }

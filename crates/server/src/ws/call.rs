@@ -52,6 +52,7 @@ struct Approve {
     approval_id: String,
     decision: Decision,
     reason: Option<String>,
+    fingerprint: Option<String>,
 }
 
 /// The answer to one frame of a peer. What is no request is answered without an id.
@@ -95,8 +96,10 @@ async fn call(app: &AppState, open: &mut Subscriptions, method: &str, params: Va
 }
 
 async fn approve(app: &AppState, verdict: Approve) -> Result<Value> {
-    let id = ApprovalId::new(verdict.approval_id);
-    let approval = polyclaw_engine::decide(&app.engine, &id, verdict.decision, verdict.reason).await?;
+    let Approve { approval_id, decision, reason, fingerprint } = verdict;
+    let verdict = approvals::Verdict { decision, reason, fingerprint };
+    let approval =
+        polyclaw_engine::decide(&app.engine, &ApprovalId::new(approval_id), verdict.by_owner()).await?;
     value(approvals::ApprovalView::from(approval))
 }
 

@@ -68,10 +68,69 @@ async fn tools_come_with_the_rule_that_decided() {
         .iter()
         .map(|tool| (tool["name"].clone(), tool["rule"].clone()))
         .collect();
-    assert_eq!(rules[..2], [(json!("clock"), json!("open")), (json!("danger"), json!("denied"))]);
+    assert_eq!(rules[..2], [(json!("clock"), json!("tools.open")), (json!("danger"), json!("agent.deny"))]);
     instance.get("/api/v1/agents/nobody/tools").await.refuses(404, "unknown_agent");
     let all = instance.get("/api/v1/tools").await;
     assert_eq!(all.ok()["tools"][1]["consent"], "ask_person");
+    let ops = instance.get("/api/v1/tools?agent=ops").await;
+    assert_eq!(ops.ok()["tools"][1]["allowed"], false);
+}
+
+#[tokio::test]
+async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
+    let instance = Instance::start().await;
+    let spec =
+        json!({ "agent_id": "ops", "name": "ops", "policy": { "tools": { "deny": ["danger", "clock"] } } });
+    instance.post("/api/v1/agents", spec).await.ok();
+    let told = instance.get("/api/v1/tools/danger/explain?agent=ops").await;
+    let layers: Vec<_> = told.ok()["layers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|layer| (layer["layer"].as_str().unwrap(), layer["allows"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(
+        layers,
+        [("instance", true), ("agent", false), ("risk", true), ("subagents", true), ("approval", true)]
+    );
+    assert_eq!((&told.body["allowed"], &told.body["rule"]), (&json!(false), &json!("agent.deny")));
+    assert_eq!(told.body["set_in"], "policy.tools.deny of the agent \"ops\"");
+    let change = told.body["change"].as_str().unwrap();
+    assert_eq!(change, r#"polyclaw agents set ops '{"policy":{"tools":{"deny":["clock"]}}}'"#);
+    let main = instance.get("/api/v1/tools/danger/explain").await;
+    assert_eq!((&main.ok()["allowed"], &main.body["asks"]), (&json!(true), &json!(true)));
+    instance.get("/api/v1/tools/nothing/explain").await.refuses(404, "unknown_tool");
+    instance.get("/api/v1/tools/danger/explain?agent=nobody").await.refuses(404, "unknown_agent");
+    instance
+        .get("/api/v1/tools/danger/explain?session=agent:main:none")
+        .await
+        .refuses(404, "unknown_session");
+}
+
+#[tokio::test]
+async fn a_spec_that_names_what_is_not_there_is_refused_with_the_nearest_word() {
+    let instance = Instance::start().await;
+    let spec = |tools: Value| json!({ "agent_id": "ops", "name": "ops", "policy": { "tools": tools } });
+    for (tools, said) in [
+        (json!({ "allow": ["dangr"] }), "did you mean \\\"danger\\\"?"),
+        (json!({ "deny": ["group:fss"] }), "did you mean \\\"group:fs\\\"?"),
+        (json!({ "profile": "minimal", "allow": ["danger"] }), "is not in the profile"),
+    ] {
+        let refused = instance.post("/api/v1/agents", spec(tools)).await;
+        refused.refuses(400, "invalid_agent");
+        assert!(refused.body["error"]["message"].to_string().contains(said), "{}", refused.body);
+    }
+    instance.post("/api/v1/agents", spec(json!({ "profile": "strong" }))).await.refuses(400, "invalid_body");
+    let mcp = json!({ "agent_id": "ops", "name": "ops", "mcp": ["files"] });
+    instance.post("/api/v1/agents", mcp).await.refuses(400, "invalid_agent");
+    instance.get("/api/v1/agents/ops").await.refuses(404, "unknown_agent");
+    let forms = json!({ "agent_id": "ops", "name": "ops", "workspace": "x",
+        "defaults": { "model": { "provider": "p", "model": "m", "temperature": 0.5, "fallbacks": ["p/n"] } } });
+    let made = instance.post("/api/v1/agents", forms).await;
+    assert_eq!(made.ok()["workspace"], json!({ "dir": "x", "overlay": true }));
+    assert_eq!(made.body["defaults"], json!({ "model": "p/m", "fallbacks": ["p/n"], "temperature": 0.5 }));
+    let twice = json!({ "defaults": { "model": { "provider": "p", "model": "m", "temperature": 0.1 } } });
+    instance.patch("/api/v1/agents/ops", twice).await.refuses(400, "invalid_body");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{Method, RequestBuilder, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::instance::{Answer, Instance, SECRET};
@@ -50,4 +50,40 @@ async fn what_is_not_signed_is_refused() {
     Answer::of(signed(&instance, "build", r#"{"text":""}"#, SECRET)).await.refuses(400, "empty_message");
     let long = json!({ "text": "x", "peer": "x".repeat(600) }).to_string();
     Answer::of(signed(&instance, "build", &long, SECRET)).await.refuses(400, "invalid_parameter");
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_the_conversation_that_asked() {
+    let instance = Instance::start().await;
+    let post = async |id: &str, peer: &str, text: &str| {
+        let body = json!({ "text": text, "id": id, "peer": peer }).to_string();
+        Answer::of(signed(&instance, "build", &body, SECRET)).await
+    };
+    assert_eq!(post("m1", "repo", "call danger").await.status, StatusCode::ACCEPTED);
+    let mut asked = Value::Null;
+    for _ in 0..500 {
+        let pending = instance.get("/api/v1/approvals").await;
+        asked = pending.ok()["approvals"][0].clone();
+        if !asked.is_null() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(asked["origin"], json!({ "channel": "webhook", "account": "build", "peer": "repo" }));
+    let line = format!("/approve {}", asked["id"].as_str().unwrap());
+    let other = post("m2", "else", &line).await;
+    assert!(other.ok()["text"].as_str().unwrap().contains("another conversation"), "{}", other.body);
+    let yes = post("m3", "repo", &line).await;
+    assert_eq!(yes.ok()["text"], "Approved: it runs now.");
+    let again = post("m3", "repo", &line).await;
+    assert_eq!(again.ok()["text"], "This answer was taken before.", "a platform that delivers twice");
+    let shown = instance.get(&format!("/api/v1/approvals/{}", asked["id"].as_str().unwrap())).await;
+    assert_eq!(
+        (&shown.ok()["state"], &shown.body["decided_by"]),
+        (&json!("approved"), &json!("webhook:build:repo"))
+    );
+    instance.get("/api/v1/approvals/none").await.refuses(404, "unknown_approval");
+    let key = "agent%3Amain%3Awebhook%3Abuild%3Adm%3Arepo";
+    let transcript = instance.get(&format!("/api/v1/sessions/{key}/transcript")).await.ok().to_string();
+    assert!(!transcript.contains("/approve"), "{transcript}");
 }

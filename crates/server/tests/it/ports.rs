@@ -88,6 +88,8 @@ impl Model {
             "silence" => Ok(said(sink, "NO_REPLY")),
             "system" => Ok(said(sink, &prompt.system)),
             "prompt" => Ok(said(sink, &format!("{:?}", prompt.messages))),
+            // What no person typed comes in a frame.
+            _ if text.contains("call danger") => Ok(Reply { calls: vec![call("danger")], ..quiet("") }),
             _ => Ok(said(sink, &format!("You said: {text}"))),
         }
     }

@@ -123,7 +123,11 @@ async fn a_question_is_answered_once() {
     assert_eq!((&question["tool"], &question["state"]), (&json!("danger"), &json!("pending")));
     let path = format!("/api/v1/approvals/{}", question["id"].as_str().unwrap());
     instance.post(&path, json!({ "decision": "perhaps" })).await.refuses(400, "invalid_body");
-    let decided = instance.post(&path, json!({ "decision": "deny", "reason": "too risky" })).await;
+    let other = json!({ "decision": "approve", "fingerprint": "of something else" });
+    instance.post(&path, other).await.refuses(409, "other_arguments");
+    let verdict =
+        json!({ "decision": "deny", "reason": "too risky", "fingerprint": question["fingerprint"] });
+    let decided = instance.post(&path, verdict).await;
     assert_eq!(decided.ok()["state"], "denied");
     instance.post(&path, json!({ "decision": "approve" })).await.refuses(409, "not_now");
     instance

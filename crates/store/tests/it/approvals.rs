@@ -1,12 +1,20 @@
 use polyclaw_domain::approval::ApprovalState::{self, Approved, Denied, Expired, Pending};
+use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::ApprovalId;
+use polyclaw_domain::todo::{Item, Progress};
+use polyclaw_domain::tool::{Effect, ToolCall};
 use polyclaw_store::approvals::{self, Approval};
-use polyclaw_store::{Db, Result};
+use polyclaw_store::{Db, Result, intents, sessions, todos};
 use serde_json::json;
 
-use crate::rows::{NOW, key, turn};
+use crate::rows::{NOW, key, session, turn};
 
-on_every_engine!(a_call_is_asked_about_once, a_question_is_answered_once_and_in_time);
+on_every_engine!(
+    a_call_is_asked_about_once,
+    a_question_is_answered_once_and_in_time,
+    a_turn_waits_while_its_question_does,
+    a_list_is_replaced_whole_and_goes_with_its_session
+);
 
 fn question(id: &str, call_id: &str) -> Approval {
     Approval {
@@ -16,15 +24,24 @@ fn question(id: &str, call_id: &str) -> Approval {
         call_id: call_id.into(),
         tool: "shell".into(),
         arguments: json!({ "command": "rm -rf \u{0}" }),
+        fingerprint: "f".into(),
+        origin: Some(Address {
+            channel: "chat".into(),
+            account: "a".into(),
+            peer: "p".into(),
+            thread: Some("1".into()),
+        }),
+        question: "May it?".into(),
         state: Pending,
         reason: None,
+        decided_by: None,
         expires_at: NOW.plus(100),
         created_at: NOW,
     }
 }
 
 async fn ask(db: &Db, id: &'static str, call_id: &'static str) -> Result<Approval> {
-    db.write(move |tx| approvals::ask(tx, &question(id, call_id))).await
+    db.write(move |tx| approvals::ask(tx, &question(id, call_id))).await.map(|(asked, _)| asked)
 }
 
 async fn a_call_is_asked_about_once(db: Db) -> Result<()> {
@@ -42,7 +59,9 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
         ask(&db, id, call_id).await?;
     }
     let decide = |id: &'static str, state: ApprovalState, after| {
-        db.write(move |tx| approvals::decide(tx, &ApprovalId::new(id), state, Some("why"), NOW.plus(after)))
+        db.write(move |tx| {
+            approvals::decide(tx, &ApprovalId::new(id), state, (Some("why"), Some("owner")), NOW.plus(after))
+        })
     };
     assert!(decide("a1", Denied, 99).await?);
     assert!(!decide("a1", Approved, 99).await?);
@@ -51,9 +70,38 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     assert!(!decide("a2", Expired, 100).await?);
     assert!(!decide("nobody", Approved, 0).await?);
     let stored = db.read(|tx| approvals::get(tx, &ApprovalId::new("a1"))).await?.unwrap();
-    assert_eq!((stored.state, stored.reason.as_deref()), (Denied, Some("why")));
+    let told = (stored.state, stored.reason.as_deref(), stored.decided_by.as_deref());
+    assert_eq!(told, (Denied, Some("why"), Some("owner")));
     assert_eq!(ask(&db, "a9", "c2").await?.state, Expired, "asking again changes nothing");
     assert_eq!(db.read(|tx| approvals::pending(tx, NOW.plus(99))).await?.len(), 1);
     assert!(db.read(|tx| approvals::pending(tx, NOW.plus(100))).await?.is_empty(), "its time is over");
+    Ok(())
+}
+
+async fn a_turn_waits_while_its_question_does(db: Db) -> Result<()> {
+    let waits = |after| db.read(move |tx| approvals::is_waiting(tx, &turn("t"), NOW.plus(after)));
+    assert!(!waits(0).await?);
+    ask(&db, "a1", "c1").await?;
+    assert!(waits(0).await? && !waits(100).await?);
+    db.write(|tx| approvals::decide(tx, &ApprovalId::new("a1"), Approved, (None, None), NOW)).await?;
+    assert!(waits(100).await?, "it has a yes to act upon");
+    let call = ToolCall { id: "c1".into(), name: "shell".into(), arguments: json!({}) };
+    assert!(!db.read(|tx| intents::is_begun(tx, &turn("t"), "c1")).await?);
+    db.write(move |tx| intents::begin(tx, &turn("t"), &call, Effect::Effect, NOW)).await?;
+    assert!(db.read(|tx| intents::is_begun(tx, &turn("t"), "c1")).await? && !waits(0).await?);
+    Ok(())
+}
+
+async fn a_list_is_replaced_whole_and_goes_with_its_session(db: Db) -> Result<()> {
+    let item = |text: &str| Item { text: text.into(), state: Progress::Doing };
+    db.write(|tx| sessions::ensure(tx, &session("p"))).await?;
+    assert!(db.read(|tx| todos::get(tx, &key("p"))).await?.is_empty());
+    for list in [vec![item("a"), item("b \u{0}")], vec![item("c")]] {
+        let stored = list.clone();
+        db.write(move |tx| todos::put(tx, &key("p"), &stored, NOW)).await?;
+        assert_eq!(db.read(|tx| todos::get(tx, &key("p"))).await?, list);
+    }
+    db.write(|tx| sessions::delete(tx, &key("p"))).await?;
+    assert!(db.read(|tx| todos::get(tx, &key("p"))).await?.is_empty());
     Ok(())
 }

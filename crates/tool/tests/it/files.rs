@@ -159,3 +159,56 @@ async fn odd_paths_are_errors_not_panics() {
     bench.ok("write_file", json!({ "path": long, "content": "the longest name there is" })).await;
     assert_eq!(bench.text(&long), "the longest name there is");
 }
+
+#[tokio::test]
+async fn a_patch_adds_changes_and_deletes_or_does_nothing() {
+    let bench = Bench::new();
+    fs::write(bench.path("old.txt"), "one\ntwo\n").unwrap();
+    fs::write(bench.path("gone.txt"), "x").unwrap();
+    let body = "*** Update File: old.txt\n one\n-two\n+2\n*** Add File: new/a.txt\n+first\n*** Delete File: gone.txt";
+    let patch = |body: &str| json!({ "patch": format!("*** Begin Patch\n{body}\n*** End Patch") });
+    assert_eq!(
+        bench.ok("apply_patch", patch(body)).await,
+        "changed old.txt\nadded new/a.txt\ndeleted gone.txt"
+    );
+    assert_eq!(
+        (bench.text("old.txt"), bench.text("new/a.txt")),
+        ("one\n2\n".to_owned(), "first\n".to_owned())
+    );
+    assert!(!bench.path("gone.txt").exists());
+    for (bad, said) in [
+        ("*** Update File: old.txt\n-two\n+3", "does not fit"),
+        ("*** Add File: old.txt\n+x", "is there already"),
+        ("*** Delete File: nothing.txt", "nothing.txt"),
+        ("*** Update File: old.txt\n-2\n+3\n*** Delete File: ./old.txt", "twice"),
+        ("*** Delete File: new", "a folder"),
+    ] {
+        let all = format!("*** Add File: first.txt\n+x\n{bad}");
+        let error = bench.refused("apply_patch", patch(&all)).await;
+        assert!(error.contains(said), "{error}");
+        assert!(!bench.path("first.txt").exists(), "all of it or nothing: {bad}");
+    }
+    assert_eq!(bench.text("old.txt"), "one\n2\n");
+}
+
+#[tokio::test]
+async fn a_patch_stays_in_the_workspace() {
+    let bench = Bench::new();
+    let outside = bench.home.path().join("secret");
+    symlink(&outside, bench.path("link")).unwrap();
+    symlink(bench.home.path(), bench.path("out")).unwrap();
+    for path in ["../secret", "link", "out/secret", outside.to_str().unwrap()] {
+        for verb in
+            ["Update File: {}\n-secret\n+x", "Delete File: {}", "Add File: {}\n+x", "Add File: {}2\n+x"]
+        {
+            let body = verb.replace("{}", path);
+            let patch = json!({ "patch": format!("*** Begin Patch\n*** {body}\n*** End Patch") });
+            if verb.contains("}2") && path == "link" {
+                continue;
+            }
+            bench.refused("apply_patch", patch).await;
+        }
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "secret");
+    assert_eq!(fs::read_dir(bench.home.path()).unwrap().count(), 2, "nothing new outside");
+}

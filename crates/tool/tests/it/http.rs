@@ -9,7 +9,7 @@ use crate::Bench;
 use crate::site::{Site, answer, redirect, text};
 
 fn private() -> Bench {
-    Bench::with(Settings { allow_private: true, ..Settings::default() })
+    Bench::with(Settings { allow_private: true })
 }
 
 #[tokio::test]

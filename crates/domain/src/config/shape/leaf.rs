@@ -74,7 +74,7 @@ pub(super) fn text(text: &str, def: Option<&str>, schema: &Value) -> Result<(), 
         (Some("AgentId"), _) => {
             AgentId::parse(text).map(drop).map_err(|error| Fault::new(error.to_string(), ""))
         }
-        (Some("ModelRef"), _) => {
+        (Some("ModelRef" | "ModelChoice"), _) => {
             ModelRef::parse(text).map(drop).map_err(|error| Fault::new(error.to_string(), ""))
         }
         (_, Some("ip")) if text.parse::<IpAddr>().is_err() => Err(Fault::new(

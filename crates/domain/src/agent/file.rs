@@ -1,0 +1,60 @@
+//! A spec as a file for Git: `agents/<id>/agent.toml`.
+
+use super::AgentSpec;
+
+/// The whole spec as TOML. [`of_toml`] reads the same spec back.
+pub fn to_toml(spec: &AgentSpec) -> Result<String, toml::ser::Error> {
+    let body = toml::to_string_pretty(spec)?;
+    Ok(format!(
+        "# Written by Polyclaw whenever this agent changes; the database has it, not this file.\n{body}"
+    ))
+}
+
+pub fn of_toml(text: &str) -> Result<AgentSpec, toml::de::Error> {
+    toml::from_str(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_spec_with_everything_in_it_comes_back_the_same() {
+        let spec: AgentSpec = serde_json::from_value(json!({
+            "agent_id": "ops", "name": "Ops \"x\"\nline", "description": "# [not] a = \"table\"",
+            "defaults": {
+                "model": { "provider": "p", "model": "a/b", "temperature": 0.3, "fallbacks": ["p/c"] },
+                "max_tokens": 7, "system_prompt": "'''\n\"\"\"\n\\u0041\u{1f99e}",
+            },
+            "policy": {
+                "tools": { "profile": "coding", "allow": ["group:fs"], "deny": ["*"], "approval": "always",
+                           "approvals": { "group:web": "never" } },
+                "skills": { "allow": ["a*"], "deny": ["b"] },
+            },
+            "context_policy": { "memory": false, "scope": "session", "recall_budget_tokens": 5, "kinds": ["fact"] },
+            "workspace": { "dir": "/srv/x", "overlay": false },
+            "identity": { "name": "N", "emoji": "🦞", "avatar": "a.png" },
+            "isolation": "process",
+            "sandbox": { "mode": "strict", "memory_mb": 64, "cpu_seconds": 1, "processes": 2, "file_mb": 3 },
+            "budget": { "tokens_per_day": 1, "usd_per_day": 0.5, "usd_per_turn": 0.25 },
+            "mcp": ["everything"],
+        }))
+        .unwrap();
+        assert_eq!(of_toml(&to_toml(&spec).unwrap()).unwrap(), spec);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_survives(name in any::<String>(), prompt in any::<String>(), entry in any::<String>()) {
+            let mut spec = AgentSpec::named(crate::id::AgentId::main());
+            spec.name = name;
+            spec.defaults.system_prompt = Some(prompt);
+            spec.policy.tools.deny = vec![entry.clone()];
+            spec.policy.tools.approvals.insert(entry, crate::policy::ApprovalMode::Always);
+            prop_assert_eq!(of_toml(&to_toml(&spec).unwrap()).unwrap(), spec);
+        }
+    }
+}

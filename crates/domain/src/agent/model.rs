@@ -1,0 +1,173 @@
+//! The model of an agent in every way it may be written: `"provider/model"`, or a table with what belongs to it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Defaults;
+use crate::provider::ModelRef;
+
+/// A model, and perhaps its temperature and what is tried when it fails.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelChoice {
+    pub model: ModelRef,
+    pub temperature: Option<f64>,
+    pub fallbacks: Option<Vec<ModelRef>>,
+}
+
+impl From<ModelRef> for ModelChoice {
+    fn from(model: ModelRef) -> Self {
+        Self { model, temperature: None, fallbacks: None }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Text(String),
+    Table(Table),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    provider: String,
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallbacks: Option<Vec<ModelRef>>,
+}
+
+impl<'de> Deserialize<'de> for ModelChoice {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let shape = "a model is \"provider/model\", or {provider, model, temperature?, fallbacks?}";
+        match Form::deserialize(deserializer).map_err(|_| D::Error::custom(shape))? {
+            Form::Text(text) => ModelRef::parse(&text).map(Self::from).map_err(D::Error::custom),
+            Form::Table(Table { provider, model, temperature, fallbacks }) => {
+                let model = ModelRef::parse(&format!("{provider}/{model}")).map_err(D::Error::custom)?;
+                Ok(Self { model, temperature, fallbacks })
+            }
+        }
+    }
+}
+
+/// As short as it can be said.
+impl Serialize for ModelChoice {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { model, temperature, fallbacks } = self.clone();
+        if temperature.is_none() && fallbacks.is_none() {
+            return model.serialize(serializer);
+        }
+        let ModelRef { provider, model } = model;
+        Table { provider, model, temperature, fallbacks }.serialize(serializer)
+    }
+}
+
+impl JsonSchema for ModelChoice {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ModelChoice".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let model = generator.subschema_for::<ModelRef>();
+        schemars::json_schema!({
+            "description": "provider/model, or a table with what belongs to it",
+            "type": ["string", "object"],
+            "pattern": "^[^/]+/.+$",
+            "properties": {
+                "provider": { "type": "string", "description": "The name of a provider." },
+                "model": { "type": "string", "description": "The model, as the provider calls it." },
+                "temperature": {
+                    "type": "number",
+                    "minimum": 0.0,
+                    "maximum": 2.0,
+                    "description": "From 0, always the likeliest word, to 2.",
+                },
+                "fallbacks": {
+                    "type": "array",
+                    "items": model,
+                    "description": "The models to try, in this order, when it fails.",
+                },
+            },
+            "required": ["provider", "model"],
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// What the fields of a table and those beside it say together. Nothing is silently overridden.
+pub fn merged<T: PartialEq>(what: &str, inside: Option<T>, beside: Option<T>) -> Result<Option<T>, String> {
+    match (inside, beside) {
+        (Some(inside), Some(beside)) if inside != beside => {
+            Err(format!("{what} is given twice: in the model's table, and beside it"))
+        }
+        (inside, beside) => Ok(inside.or(beside)),
+    }
+}
+
+/// [`Defaults`] as people and programs write them.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Written {
+    /// `provider/model`, or `{provider, model, temperature?, fallbacks?}`; the instance's default where none is named.
+    model: Option<ModelChoice>,
+    /// Tried in order when the model fails.
+    fallbacks: Option<Vec<ModelRef>>,
+    temperature: Option<f64>,
+    max_tokens: Option<u32>,
+    system_prompt: Option<String>,
+}
+
+impl TryFrom<Written> for Defaults {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let Written { model, fallbacks, temperature, max_tokens, system_prompt } = written;
+        let inside = model.clone();
+        let (warmth, others) = inside.map_or((None, None), |choice| (choice.temperature, choice.fallbacks));
+        // What is written of a stored agent always has its fallbacks, also when there are none.
+        let fallbacks = fallbacks.filter(|list| others.is_none() || !list.is_empty());
+        Ok(Self {
+            model: model.map(|choice| choice.model),
+            fallbacks: merged("fallbacks", others, fallbacks)?.unwrap_or_default(),
+            temperature: merged("temperature", warmth, temperature)?,
+            max_tokens,
+            system_prompt,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: serde_json::Value) -> Result<Defaults, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_model_is_text_or_a_table_and_means_the_same() {
+        let plain = read(json!({ "model": "p/m", "temperature": 0.5, "fallbacks": ["p/n"] })).unwrap();
+        let table = json!({ "provider": "p", "model": "m", "temperature": 0.5, "fallbacks": ["p/n"] });
+        assert_eq!(plain, read(json!({ "model": table })).unwrap());
+        assert_eq!(plain, read(serde_json::to_value(&plain).unwrap()).unwrap());
+    }
+
+    #[test]
+    fn what_is_said_twice_and_differs_is_refused() {
+        let table = |inside: f64, beside: f64| {
+            read(
+                json!({ "model": { "provider": "p", "model": "m", "temperature": inside }, "temperature": beside }),
+            )
+        };
+        assert!(table(0.5, 0.5).is_ok());
+        assert!(table(0.5, 0.6).unwrap_err().contains("given twice"));
+        for bad in [json!("m"), json!({ "provider": "p" }), json!(1), json!({ "provider": "", "model": "m" })]
+        {
+            assert!(read(json!({ "model": bad })).is_err(), "{bad}");
+        }
+    }
+}

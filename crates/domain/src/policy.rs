@@ -1,0 +1,262 @@
+//! The one filter: which tools a turn has, and which rule decided. The list a model is shown, the calls the
+//! dispatcher runs and `tools explain` all come from [`steps`], so they can not disagree.
+//!
+//! Layers narrow only: a tool is there if no layer refuses it. Inside a layer deny wins.
+
+mod explain;
+mod word;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::AgentId;
+use crate::tool::{Consent, Risk, ToolSpec};
+pub use explain::Reason;
+pub use word::{Unknown, check, covers, matches};
+
+/// A named list of tools to start from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Its own list of things to do, and a look at the models and agents there are.
+    Minimal,
+    /// Minimal, and talking: memory, messages, other sessions.
+    Messaging,
+    /// Minimal, and working: files, programs, web, memory.
+    Coding,
+    /// Every tool there is.
+    Full,
+}
+
+/// Whether a person is asked before a tool runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalMode {
+    /// Nobody is asked, but for what makes or changes agents.
+    Never,
+    /// Tools that call themselves unsafe ask.
+    Unsafe,
+    /// Every call asks.
+    Always,
+}
+
+/// Which tools there are and which of them ask first. Deny wins; an empty allow list allows everything that is
+/// not refused elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolPolicy {
+    /// Only the tools of this profile: `minimal`, `messaging`, `coding` or `full`. The lists narrow it further.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// Tools, `group:…`, or patterns in which `*` stands for any text. Tools of high risk must be named by more
+    /// than a bare `*`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// The same, for what is never there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Whether a person is asked before a tool runs: `always`, `unsafe` or `never`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalMode>,
+    /// The same for single tools, groups or patterns.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approvals: BTreeMap<String, ApprovalMode>,
+}
+
+/// What an instance says about tools, for all of its agents.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rules {
+    pub policy: ToolPolicy,
+    /// Tools that no agent has.
+    pub disabled: Vec<String>,
+    /// For sessions that another session spawned.
+    pub subagents: ToolPolicy,
+    /// By who asks: patterns of `channel:account:peer`.
+    pub senders: BTreeMap<String, ToolPolicy>,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a> {
+    pub id: &'a AgentId,
+    pub policy: &'a ToolPolicy,
+    pub is_default: bool,
+    /// Its spec is in the config file, not in the database alone.
+    pub in_config: bool,
+}
+
+/// Everything that decides about the tools of one turn.
+#[derive(Clone, Debug)]
+pub struct Layers<'a> {
+    pub rules: &'a Rules,
+    pub agent: Owner<'a>,
+    /// How many sessions above this one spawned each other.
+    pub spawn_depth: u32,
+    /// Everyone whose message this turn answers, as `channel:account:peer`.
+    pub senders: &'a [String],
+    /// There is a conversation in which a person can be asked.
+    pub can_ask: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    Instance,
+    Agent,
+    Risk,
+    Subagents,
+    Sender,
+    Approval,
+}
+
+/// What one layer says about one tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step<'a> {
+    pub layer: Layer,
+    pub rule: Rule<'a>,
+    /// The pattern of the sender's rule.
+    pub sender: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule<'a> {
+    /// Nothing is said, so nothing is refused.
+    Open,
+    /// An entry of the allow list.
+    Allowed(&'a str),
+    /// The profile lists it.
+    InProfile(Profile),
+    Disabled(&'a str),
+    Denied(&'a str),
+    NotInProfile(Profile),
+    /// There is an allow list, and it is not on it.
+    NotListed,
+    /// Of high risk, and nobody allowed it here by name, group or profile.
+    NotGranted,
+    /// A session that another spawned never has it.
+    NeverInChild,
+    /// It asks a person, and there is none here to be asked.
+    NobodyToAsk,
+}
+
+impl Rule<'_> {
+    pub fn allows(self) -> bool {
+        matches!(self, Self::Open | Self::Allowed(_) | Self::InProfile(_))
+    }
+}
+
+/// Sessions that another session spawned never have these, whatever the lists say.
+const NEVER_IN_CHILD: [&str; 4] = ["agent_create", "agent_update", "cron_*", "message"];
+
+/// Every layer's word on a tool, in order. The first that refuses decides.
+pub fn steps<'a>(tool: &'a ToolSpec, layers: &'a Layers<'a>) -> impl Iterator<Item = Step<'a>> {
+    let step = |layer, rule| Step { layer, rule, sender: None };
+    let senders = layers
+        .rules
+        .senders
+        .iter()
+        .filter(|(pattern, _)| layers.senders.iter().any(|sender| matches(pattern, sender)));
+    [
+        step(Layer::Instance, instance(tool, layers.rules)),
+        step(Layer::Agent, by_policy(tool, layers.agent.policy)),
+        step(Layer::Risk, by_risk(tool, layers)),
+        step(Layer::Subagents, in_child(tool, layers)),
+    ]
+    .into_iter()
+    .chain(senders.map(|(pattern, policy)| Step {
+        layer: Layer::Sender,
+        rule: by_policy(tool, policy),
+        sender: Some(pattern),
+    }))
+    .chain(std::iter::once_with(move || step(Layer::Approval, unasked(tool, layers))))
+}
+
+/// Whether the turn has the tool: asked once for each, for the list and for the calls alike.
+pub fn allows(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
+    steps(tool, layers).all(|step| step.rule.allows())
+}
+
+/// Whether a person must agree before each call of it. What the tool says call by call comes on top.
+///
+/// An agent can be stricter than the instance, the rules for children and those for senders; it can only be
+/// laxer where none of them says anything.
+pub fn asks(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
+    let senders = layers
+        .rules
+        .senders
+        .iter()
+        .filter(|(pattern, _)| layers.senders.iter().any(|sender| matches(pattern, sender)));
+    let child = (layers.spawn_depth > 0).then_some(&layers.rules.subagents);
+    let others = std::iter::once(&layers.rules.policy).chain(child).chain(senders.map(|(_, policy)| policy));
+    let floor = others.filter_map(|policy| mode(tool, policy)).max();
+    let own = mode(tool, layers.agent.policy);
+    let mode = match (floor, own) {
+        (Some(floor), Some(own)) => floor.max(own),
+        (floor, own) => floor.or(own).unwrap_or(ApprovalMode::Unsafe),
+    };
+    match tool.consent {
+        Consent::NotNeeded | Consent::ByCall => mode == ApprovalMode::Always,
+        Consent::AskPerson => mode != ApprovalMode::Never,
+    }
+}
+
+/// The strictest word on this tool by name, else the word on all.
+fn mode(tool: &ToolSpec, policy: &ToolPolicy) -> Option<ApprovalMode> {
+    let named = policy.approvals.iter().filter(|(entry, _)| covers(entry, &tool.name)).map(|(_, mode)| *mode);
+    named.max().or(policy.approval)
+}
+
+fn instance<'a>(tool: &ToolSpec, rules: &'a Rules) -> Rule<'a> {
+    match word::first(&rules.disabled, &tool.name) {
+        Some(entry) => Rule::Disabled(entry),
+        None => by_policy(tool, &rules.policy),
+    }
+}
+
+fn by_policy<'a>(tool: &ToolSpec, policy: &'a ToolPolicy) -> Rule<'a> {
+    if let Some(entry) = word::first(&policy.deny, &tool.name) {
+        return Rule::Denied(entry);
+    }
+    if let Some(profile) = policy.profile.filter(|profile| !profile.lists(&tool.name)) {
+        return Rule::NotInProfile(profile);
+    }
+    match (word::first(&policy.allow, &tool.name), policy.profile) {
+        (Some(entry), _) => Rule::Allowed(entry),
+        (None, _) if !policy.allow.is_empty() => Rule::NotListed,
+        (None, Some(profile)) => Rule::InProfile(profile),
+        (None, None) => Rule::Open,
+    }
+}
+
+/// What is of high risk must have been meant: in a child, and for every agent but the default one.
+fn by_risk<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
+    let trusted = layers.agent.is_default && layers.spawn_depth == 0;
+    if tool.risk == Risk::Low || trusted {
+        return Rule::Open;
+    }
+    let policy = layers.agent.policy;
+    let meant = policy.allow.iter().find(|entry| *entry != "*" && covers(entry, &tool.name));
+    match (meant, policy.profile) {
+        (Some(entry), _) => Rule::Allowed(entry),
+        (None, Some(profile)) if profile.lists(&tool.name) => Rule::InProfile(profile),
+        (None, _) => Rule::NotGranted,
+    }
+}
+
+fn in_child<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
+    match layers.spawn_depth {
+        0 => Rule::Open,
+        _ if NEVER_IN_CHILD.iter().any(|entry| matches(entry, &tool.name)) => Rule::NeverInChild,
+        _ => by_policy(tool, &layers.rules.subagents),
+    }
+}
+
+fn unasked(tool: &ToolSpec, layers: &Layers<'_>) -> Rule<'static> {
+    let may_ask = tool.consent == Consent::ByCall || asks(tool, layers);
+    if may_ask && !layers.can_ask { Rule::NobodyToAsk } else { Rule::Open }
+}

@@ -1,0 +1,285 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::tool::Effect;
+
+fn tool(name: &str, risk: Risk, consent: Consent) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: serde_json::json!({ "type": "object" }),
+        effect: Effect::Pure,
+        risk,
+        consent,
+    }
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn policy(allow: &[&str], deny: &[&str]) -> ToolPolicy {
+    ToolPolicy { allow: words(allow), deny: words(deny), ..ToolPolicy::default() }
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    rules: Rules,
+    agent: ToolPolicy,
+    is_default: bool,
+    depth: u32,
+    senders: Vec<String>,
+    can_ask: bool,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        let (rules, agent) = (Rules::default(), ToolPolicy::default());
+        Self { rules, agent, is_default: true, depth: 0, senders: Vec::new(), can_ask: true }
+    }
+}
+
+impl Case {
+    fn with<T>(&self, look: impl FnOnce(&Layers<'_>) -> T) -> T {
+        let id = AgentId::main();
+        look(&Layers {
+            rules: &self.rules,
+            agent: Owner { id: &id, policy: &self.agent, is_default: self.is_default, in_config: true },
+            spawn_depth: self.depth,
+            senders: &self.senders,
+            can_ask: self.can_ask,
+        })
+    }
+
+    fn has(&self, tool: &ToolSpec) -> bool {
+        self.with(|layers| allows(tool, layers))
+    }
+
+    fn decided(&self, tool: &ToolSpec) -> Reason {
+        self.with(|layers| {
+            let step = steps(tool, layers).find(|step| !step.rule.allows()).expect("a refusal");
+            Reason::of(&tool.name, &step, layers)
+        })
+    }
+}
+
+fn plain(name: &str) -> ToolSpec {
+    tool(name, Risk::Low, Consent::NotNeeded)
+}
+
+fn shell() -> ToolSpec {
+    tool("shell", Risk::High, Consent::AskPerson)
+}
+
+#[test]
+fn lists_groups_profiles_and_patterns_name_tools() {
+    for (entry, name, covered) in [
+        ("shell", "shell", true),
+        ("group:fs", "read_file", true),
+        ("group:fs", "shell", false),
+        ("group:team", "team_create", true),
+        ("group:nothing", "shell", false),
+        ("read_*", "read_file", true),
+        ("*_file", "read_file", true),
+        ("*a*e", "read_file", true),
+        ("re*le*", "read_file", true),
+        ("ab*ba", "aba", false),
+        ("*", "anything", true),
+        ("read_", "read_file", false),
+    ] {
+        assert_eq!(covers(entry, name), covered, "{entry} {name}");
+    }
+    assert!(Profile::Full.lists("everything") && Profile::Coding.lists("shell"));
+    assert!(!Profile::Messaging.lists("shell") && !Profile::Minimal.lists("read_file"));
+}
+
+#[test]
+fn what_is_of_high_risk_must_have_been_meant() {
+    let granted = |agent: ToolPolicy, is_default, depth| {
+        Case { agent, is_default, depth, ..Case::default() }.has(&shell())
+    };
+    let full = ToolPolicy { profile: Some(Profile::Full), ..ToolPolicy::default() };
+    assert!(granted(ToolPolicy::default(), true, 0), "the default agent, with a person");
+    assert!(!granted(ToolPolicy::default(), false, 0) && !granted(ToolPolicy::default(), true, 1));
+    assert!(!granted(policy(&["*"], &[]), false, 0), "a bare star is not a name");
+    for meant in [policy(&["*", "shell"], &[]), policy(&["group:runtime"], &[]), policy(&["sh*"], &[]), full]
+    {
+        assert!(granted(meant.clone(), false, 0) && granted(meant, true, 1));
+    }
+}
+
+#[test]
+fn a_child_never_has_some_tools_and_its_rules_narrow() {
+    let mut case = Case { depth: 1, agent: policy(&["*", "message"], &[]), ..Case::default() };
+    assert_eq!(case.decided(&plain("message")).rule, "subagents.never");
+    assert!(case.has(&plain("read_file")));
+    case.rules.subagents = policy(&[], &["group:fs"]);
+    assert_eq!(case.decided(&plain("read_file")).rule, "subagents.deny");
+    case.depth = 0;
+    assert!(case.has(&plain("read_file")));
+}
+
+#[test]
+fn a_senders_rule_holds_for_every_sender_of_the_turn() {
+    let mut case = Case::default();
+    case.rules.senders.insert("webhook:ci:*".to_owned(), policy(&["read_file"], &[]));
+    case.senders = words(&["cli:default:me", "webhook:ci:build"]);
+    assert!(case.has(&plain("read_file")));
+    let refused = case.decided(&plain("write_file"));
+    assert_eq!(refused.rule, "sender.allow");
+    assert_eq!(refused.set_in.as_deref(), Some("tools.senders.\"webhook:ci:*\".allow in config.toml"));
+    case.senders.pop();
+    assert!(case.has(&plain("write_file")));
+}
+
+#[test]
+fn a_tool_that_asks_is_not_there_where_nobody_can_be_asked() {
+    let mut case = Case { can_ask: false, ..Case::default() };
+    assert_eq!(case.decided(&shell()).rule, "approval.nobody_to_ask");
+    assert!(!case.has(&tool("agent_create", Risk::Low, Consent::ByCall)));
+    case.agent.approvals.insert("shell".to_owned(), ApprovalMode::Never);
+    assert!(case.has(&shell()), "it does not ask any more");
+    case.agent.approval = Some(ApprovalMode::Always);
+    assert!(!case.has(&plain("read_file")) && case.has(&shell()));
+}
+
+#[test]
+fn an_agent_is_laxer_than_the_instance_only_where_that_says_nothing() {
+    use ApprovalMode::{Always, Never, Unsafe};
+    for (instance, agent, asked) in [
+        (None, None, true),
+        (None, Some(Never), false),
+        (Some(Unsafe), Some(Never), true),
+        (Some(Never), Some(Always), true),
+        (Some(Never), None, false),
+    ] {
+        let mut case = Case::default();
+        case.rules.policy.approval = instance;
+        case.agent.approval = agent;
+        assert_eq!(case.with(|layers| asks(&shell(), layers)), asked, "{instance:?} {agent:?}");
+    }
+}
+
+#[test]
+fn a_refusal_says_the_rule_where_it_is_set_and_the_line_that_changes_it() {
+    let mut case = Case { agent: policy(&["read_file"], &[]), ..Case::default() };
+    assert_eq!(
+        case.decided(&shell()).refusal("shell"),
+        "The tool 'shell' is not available here: the allow list does not name it (rule agent.allow). \
+         Set in: tools.allow of the agent \"main\" in config.toml. To change it: \
+         tools.allow = [\"read_file\", \"shell\"] under [[agents.list]] with id = \"main\" in config.toml."
+    );
+    case.agent = ToolPolicy::default();
+    case.is_default = false;
+    let line = case.decided(&shell()).change.unwrap();
+    assert!(line.starts_with("tools.allow = [\"*\", \"shell\"]"), "{line}");
+    case.agent = ToolPolicy { profile: Some(Profile::Messaging), ..ToolPolicy::default() };
+    assert!(case.decided(&shell()).change.unwrap().contains("tools.profile = \"coding\""));
+    case.rules.disabled = words(&["shell", "x"]);
+    assert_eq!(case.decided(&shell()).change.unwrap(), "disabled = [\"x\"] under [tools] in config.toml");
+}
+
+#[test]
+fn a_word_that_names_nothing_is_named_with_the_nearest() {
+    let problems = |policy: &ToolPolicy| -> Vec<String> {
+        let found = check(policy, &["everything_echo"], &["files".to_owned()]);
+        found.into_iter().map(|one| format!("{}: {}; {}", one.path, one.message, one.hint)).collect()
+    };
+    assert!(
+        problems(&policy(&["everything_echo", "files_x", "team_create", "*x", "group:fs"], &[])).is_empty()
+    );
+    assert_eq!(
+        problems(&policy(&["shel"], &["group:webb"])),
+        [
+            "allow[0]: there is no tool \"shel\"; did you mean \"shell\"?",
+            "deny[0]: there is no \"group:webb\"; did you mean \"group:web\"?"
+        ]
+    );
+    let idle = ToolPolicy { profile: Some(Profile::Minimal), ..policy(&["shell"], &[]) };
+    assert!(problems(&idle)[0].contains("not in the profile"));
+}
+
+fn any_policy() -> impl Strategy<Value = ToolPolicy> {
+    let entry = prop_oneof![
+        Just("shell"),
+        Just("read_file"),
+        Just("group:fs"),
+        Just("group:runtime"),
+        Just("*"),
+        Just("*_file")
+    ];
+    let list = || prop::collection::vec(entry.clone().prop_map(str::to_owned), 0..3);
+    let profile = prop::option::of(prop::sample::select(Profile::ALL.to_vec()));
+    let mode = prop::sample::select(vec![ApprovalMode::Never, ApprovalMode::Unsafe, ApprovalMode::Always]);
+    (list(), list(), profile, prop::option::of(mode)).prop_map(|(allow, deny, profile, approval)| {
+        ToolPolicy { allow, deny, profile, approval, approvals: BTreeMap::new() }
+    })
+}
+
+fn any_tool() -> impl Strategy<Value = ToolSpec> {
+    let name = prop::sample::select(vec!["shell", "read_file", "todo", "message", "other"]);
+    let risk = prop::sample::select(vec![Risk::Low, Risk::High]);
+    let consent = prop::sample::select(vec![Consent::NotNeeded, Consent::AskPerson, Consent::ByCall]);
+    (name, risk, consent).prop_map(|(name, risk, consent)| tool(name, risk, consent))
+}
+
+prop_compose! {
+    fn any_case()(
+        instance in any_policy(), agent in any_policy(), subagents in any_policy(), sender in any_policy(),
+        is_default in any::<bool>(), depth in 0u32..3, can_ask in any::<bool>(),
+    ) -> Case {
+        let senders = BTreeMap::from([("chat:*".to_owned(), sender)]);
+        let rules = Rules { policy: instance, disabled: Vec::new(), subagents, senders };
+        Case { rules, agent, is_default, depth, senders: words(&["chat:a:b"]), can_ask }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_layer_widens(case in any_case(), tool in any_tool()) {
+        if case.has(&tool) {
+            let without = |change: fn(&mut Case)| {
+                let mut less = case.clone();
+                change(&mut less);
+                // Without the layer that asks, nobody needs to be there to be asked.
+                less.can_ask = true;
+                less.has(&tool)
+            };
+            let trusted = |case: &mut Case| {
+                case.agent = ToolPolicy::default();
+                case.is_default = true;
+                case.depth = 0;
+            };
+            prop_assert!(without(|case| case.rules.policy = ToolPolicy::default()));
+            prop_assert!(without(|case| case.rules.subagents = ToolPolicy::default()));
+            prop_assert!(without(|case| case.rules.senders.clear()));
+            prop_assert!(without(trusted));
+        }
+    }
+
+    #[test]
+    fn deny_wins_wherever_it_is(mut case in any_case(), tool in any_tool(), place in 0..4) {
+        let policy = match place {
+            0 => &mut case.rules.policy,
+            1 => &mut case.agent,
+            2 => { case.depth = 1; &mut case.rules.subagents }
+            _ => case.rules.senders.get_mut("chat:*").expect("there"),
+        };
+        policy.deny.push(tool.name.clone());
+        policy.allow.push(tool.name.clone());
+        prop_assert!(!case.has(&tool));
+    }
+
+    #[test]
+    fn what_is_explained_is_what_is_decided(case in any_case(), tool in any_tool()) {
+        let told = case.with(|layers| steps(&tool, layers).map(|step| Reason::of(&tool.name, &step, layers)).collect::<Vec<_>>());
+        prop_assert_eq!(told.iter().all(|reason| reason.allows), case.has(&tool));
+    }
+
+    #[test]
+    fn a_pattern_of_the_text_itself_matches(text in "[a-z_]{0,12}", at in 0usize..12) {
+        let at = at.min(text.len());
+        let pattern = format!("{}*{}", &text[..at], &text[at..]);
+        prop_assert!(matches(&text, &text) && matches(&pattern, &text));
+    }
+}

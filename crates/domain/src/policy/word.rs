@@ -1,0 +1,171 @@
+//! The words of a policy: tools, groups, profiles and patterns.
+
+use super::{Profile, ToolPolicy};
+use crate::config::suggest;
+
+/// Groups, and the tools in them. Every built-in tool is in one; the rest is there before its tools are.
+const GROUPS: [(&str, &[&str]); 8] = [
+    (
+        "group:fs",
+        &["read_file", "write_file", "edit_file", "list_dir", "search_files", "apply_patch", "image_view"],
+    ),
+    ("group:runtime", &["shell"]),
+    (
+        "group:sessions",
+        &[
+            "sessions_list",
+            "sessions_history",
+            "sessions_send",
+            "sessions_spawn",
+            "sessions_yield",
+            "agents_wait",
+            "delegate_to_agent",
+        ],
+    ),
+    ("group:web", &["http_fetch", "web_search"]),
+    ("group:memory", &["memory_store", "memory_search", "memory_forget"]),
+    ("group:team", &["team_*", "task_*"]),
+    (
+        "group:agents",
+        &[
+            "models_list",
+            "session_set_model",
+            "agents_list",
+            "session_set_agent",
+            "agent_create",
+            "agent_update",
+        ],
+    ),
+    ("group:other", &["todo", "message", "cron_*"]),
+];
+
+const MINIMAL: &[&str] = &["todo", "models_list", "agents_list"];
+const MESSAGING: &[&str] =
+    &["todo", "models_list", "agents_list", "session_set_*", "message", "group:sessions", "group:memory"];
+const CODING: &[&str] = &[
+    "todo",
+    "models_list",
+    "agents_list",
+    "session_set_*",
+    "group:fs",
+    "group:runtime",
+    "group:web",
+    "group:memory",
+];
+
+impl Profile {
+    /// From the smallest to the largest.
+    pub(super) const ALL: [Self; 4] = [Self::Minimal, Self::Messaging, Self::Coding, Self::Full];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Messaging => "messaging",
+            Self::Coding => "coding",
+            Self::Full => "full",
+        }
+    }
+
+    fn entries(self) -> &'static [&'static str] {
+        match self {
+            Self::Minimal => MINIMAL,
+            Self::Messaging => MESSAGING,
+            Self::Coding => CODING,
+            Self::Full => &["*"],
+        }
+    }
+
+    pub fn lists(self, tool: &str) -> bool {
+        self.entries().iter().any(|entry| covers(entry, tool))
+    }
+}
+
+/// Whether an entry of a list names a tool: itself, by its group or by a pattern.
+pub fn covers(entry: &str, tool: &str) -> bool {
+    match entry.starts_with("group:") {
+        true => members(entry).is_some_and(|tools| tools.iter().any(|one| matches(one, tool))),
+        false => matches(entry, tool),
+    }
+}
+
+fn members(group: &str) -> Option<&'static [&'static str]> {
+    GROUPS.iter().find(|(name, _)| *name == group).map(|(_, tools)| *tools)
+}
+
+pub(super) fn first<'a>(list: &'a [String], tool: &str) -> Option<&'a str> {
+    list.iter().map(String::as_str).find(|entry| covers(entry, tool))
+}
+
+/// A pattern in which `*` stands for any text, also none.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        // The earliest place leaves the most for what follows.
+        let Some(at) = text.find(part) else { return false };
+        text = &text[at + part.len()..];
+    }
+    text.len() >= last.len() && text.ends_with(last)
+}
+
+/// A word of a policy that means nothing here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// From the policy on: `allow[0]`.
+    pub path: String,
+    pub message: String,
+    pub hint: String,
+}
+
+/// Words that name no tool and no group, and words that can never take effect. `tools` are the names there are
+/// besides those of the groups; entries with the name of one of `servers` in them name tools only that server knows.
+pub fn check(policy: &ToolPolicy, tools: &[&str], servers: &[String]) -> Vec<Unknown> {
+    let lists = [("allow", &policy.allow), ("deny", &policy.deny)];
+    let listed = lists.into_iter().flat_map(|(list, entries)| {
+        entries.iter().enumerate().map(move |(at, entry)| (format!("{list}[{at}]"), entry.as_str()))
+    });
+    let modes = policy.approvals.keys().map(|entry| (format!("approvals.{entry}"), entry.as_str()));
+    let words: Vec<(String, &str)> = listed.chain(modes).collect();
+    let strange = words.iter().filter_map(|(path, entry)| unknown(path, entry, tools, servers));
+    let idle = words.iter().filter_map(|(path, entry)| idle(policy, path, entry));
+    strange.chain(idle).collect()
+}
+
+fn unknown(path: &str, entry: &str, tools: &[&str], servers: &[String]) -> Option<Unknown> {
+    let problem = |message: String, hint: String| Some(Unknown { path: path.to_owned(), message, hint });
+    if entry.starts_with("group:") {
+        let groups: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
+        return match members(entry) {
+            Some(_) => None,
+            None => problem(format!("there is no {entry:?}"), suggest(entry, &groups)),
+        };
+    }
+    let mut known: Vec<&str> = GROUPS.iter().flat_map(|(_, tools)| tools.iter().copied()).collect();
+    known.extend(tools);
+    known.sort_unstable();
+    known.dedup();
+    let is_known = entry.contains('*')
+        || known.iter().any(|tool| matches(tool, entry))
+        || servers.iter().any(|server| entry.contains(server.as_str()));
+    if is_known {
+        return None;
+    }
+    known.retain(|tool| !tool.contains('*'));
+    problem(format!("there is no tool {entry:?}"), suggest(entry, &known))
+}
+
+/// A tool the profile of the same policy leaves out can not be allowed beside it: the list narrows the profile.
+fn idle(policy: &ToolPolicy, path: &str, entry: &str) -> Option<Unknown> {
+    let profile = policy.profile.filter(|_| path.starts_with("allow"))?;
+    let is_plain = !entry.contains('*') && !entry.starts_with("group:");
+    (is_plain && !profile.lists(entry)).then(|| Unknown {
+        path: path.to_owned(),
+        message: format!(
+            "{entry:?} is not in the profile {:?}, which the list can only narrow",
+            profile.as_str()
+        ),
+        hint: "take another profile, or leave it out and list groups".to_owned(),
+    })
+}

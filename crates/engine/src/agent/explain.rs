@@ -1,0 +1,105 @@
+//! `tools explain`: every layer's word on a tool, by the function that decides.
+
+use std::sync::Arc;
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::policy::{self, Layers, Owner, Reason};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::tool::{ToolScope, ToolSpec};
+use polyclaw_store::agents::Source;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::prompt::{can_ask, sender};
+
+/// One tool, for one agent in one session.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    pub tool: Arc<ToolSpec>,
+    pub agent: AgentId,
+    pub allowed: bool,
+    /// Whether a person is asked before each call.
+    pub asks: bool,
+    /// What every layer says, in order.
+    pub layers: Vec<Reason>,
+}
+
+impl Explained {
+    /// The layer that decided: the first that refuses, else the last that said something.
+    pub fn decided(&self) -> Option<&Reason> {
+        let spoke = || self.layers.iter().rev().find(|reason| reason.set_in.is_some());
+        self.layers.iter().find(|reason| !reason.allows).or_else(spoke).or(self.layers.first())
+    }
+}
+
+impl Engine {
+    /// Every tool the instance has, each with what decided about it for an agent. Without a session: as if the
+    /// owner asked in the agent's own.
+    pub async fn tools_of(
+        &self,
+        agent: Option<&AgentId>,
+        session: Option<&SessionKey>,
+    ) -> Result<Vec<Explained>> {
+        let place = match session {
+            Some(key) => Some(self.session(key).await?),
+            None => None,
+        };
+        let default = self.settings().default_agent.clone();
+        let agent = agent.cloned().or_else(|| place.as_ref().map(|place| place.active_agent.clone()));
+        self.explain_in(&agent.unwrap_or(default), place.as_ref()).await
+    }
+
+    /// One tool by name.
+    pub async fn explain(
+        &self,
+        tool: &str,
+        agent: Option<&AgentId>,
+        session: Option<&SessionKey>,
+    ) -> Result<Explained> {
+        let listed = self.tools_of(agent, session).await?;
+        listed
+            .into_iter()
+            .find(|one| one.tool.name == tool)
+            .ok_or_else(|| Error::UnknownTool(tool.to_owned()))
+    }
+
+    async fn explain_in(&self, agent: &AgentId, place: Option<&Session>) -> Result<Vec<Explained>> {
+        let (stored, settings) = (self.agent(agent).await?, self.settings());
+        let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
+        let can_ask = place.is_none() || address.is_some_and(|address| can_ask(self, address));
+        let senders: Vec<String> = address.map(sender).into_iter().collect();
+        let layers = Layers {
+            rules: &settings.tools,
+            agent: Owner {
+                id: agent,
+                policy: &stored.spec.policy.tools,
+                is_default: *agent == settings.default_agent,
+                in_config: stored.source == Source::Config,
+            },
+            spawn_depth: place.map_or(0, |session| session.spawn_depth),
+            senders: &senders,
+            can_ask,
+        };
+        let scope = ToolScope {
+            agent: agent.clone(),
+            session: place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone()),
+            workspace: stored.spec.workspace.folder(&settings.workspace),
+            can_ask,
+        };
+        Ok(self.tools().list(&scope).into_iter().map(|tool| explained(tool, &layers)).collect())
+    }
+}
+
+fn explained(tool: Arc<ToolSpec>, layers: &Layers<'_>) -> Explained {
+    let reasons: Vec<Reason> =
+        policy::steps(&tool, layers).map(|step| Reason::of(&tool.name, &step, layers)).collect();
+    Explained {
+        agent: layers.agent.id.clone(),
+        allowed: reasons.iter().all(|reason| reason.allows),
+        asks: policy::asks(&tool, layers),
+        layers: reasons,
+        tool,
+    }
+}

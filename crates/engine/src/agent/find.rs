@@ -1,0 +1,80 @@
+//! Which agent a person or a model means.
+
+use polyclaw_store::agents::Stored;
+
+use crate::error::{Error, Result};
+
+/// By its id or its name, as they are written.
+pub(crate) fn find_exactly<'a>(agents: &'a [Stored], wanted: &str) -> Result<&'a Stored> {
+    let is_meant = |stored: &&Stored| stored.spec.agent_id.as_str() == wanted || stored.spec.name == wanted;
+    agents.iter().find(is_meant).ok_or_else(|| Error::UnknownAgent(wanted.to_owned()))
+}
+
+/// Exactly, else in any case, else by its beginning, else by a part: whatever fits first must fit one only.
+pub(crate) fn find_loosely<'a>(agents: &'a [Stored], wanted: &str) -> Result<&'a Stored> {
+    if let Ok(found) = find_exactly(agents, wanted.trim()) {
+        return Ok(found);
+    }
+    let wanted_low = wanted.trim().to_lowercase();
+    if wanted_low.is_empty() {
+        return Err(Error::UnknownAgent(wanted.to_owned()));
+    }
+    let ways: [fn(&str, &str) -> bool; 3] = [
+        |name, wanted| name == wanted,
+        |name, wanted| name.starts_with(wanted),
+        |name, wanted| name.contains(wanted),
+    ];
+    for fits in ways {
+        let is_meant = |stored: &&Stored| {
+            fits(stored.spec.agent_id.as_str(), &wanted_low)
+                || fits(&stored.spec.name.to_lowercase(), &wanted_low)
+        };
+        match agents.iter().filter(is_meant).collect::<Vec<_>>().as_slice() {
+            [] => {}
+            [only] => return Ok(only),
+            several => {
+                let ids: Vec<&str> = several.iter().map(|stored| stored.spec.agent_id.as_str()).collect();
+                return Err(Error::AmbiguousAgent(wanted.to_owned(), ids.join(", ")));
+            }
+        }
+    }
+    Err(Error::UnknownAgent(wanted.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::agent::AgentSpec;
+    use polyclaw_domain::id::AgentId;
+    use polyclaw_domain::time::Millis;
+    use polyclaw_store::agents::Source;
+
+    use super::*;
+
+    #[test]
+    fn a_part_is_enough_where_it_fits_one_only() {
+        let agents =
+            [("ops", "Operations"), ("ops-night", "Night watch"), ("writer", "Ann")].map(|(id, name)| {
+                let mut spec = AgentSpec::named(AgentId::parse(id).unwrap_or_else(|_| AgentId::main()));
+                spec.name = name.to_owned();
+                Stored { spec, source: Source::Api, created_at: Millis(0), updated_at: Millis(0) }
+            });
+        let loosely =
+            |wanted: &str| find_loosely(&agents, wanted).map(|found| found.spec.agent_id.to_string());
+        for (wanted, id) in [
+            ("ops", "ops"),
+            ("OPS", "ops"),
+            ("night", "ops-night"),
+            ("ann", "writer"),
+            ("writ", "writer"),
+            (" Ann ", "writer"),
+        ] {
+            assert_eq!(loosely(wanted).ok().as_deref(), Some(id), "{wanted}");
+        }
+        assert!(matches!(loosely("op"), Err(Error::AmbiguousAgent(_, ids)) if ids == "ops, ops-night"));
+        assert!(
+            matches!(loosely(""), Err(Error::UnknownAgent(_)))
+                && matches!(loosely("zzz"), Err(Error::UnknownAgent(_)))
+        );
+        assert!(find_exactly(&agents, "Operations").is_ok() && find_exactly(&agents, "operations").is_err());
+    }
+}

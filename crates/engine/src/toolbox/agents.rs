@@ -1,0 +1,61 @@
+//! `agents_list` and `session_set_agent`.
+
+use polyclaw_domain::agent::{in_words, widens};
+use polyclaw_domain::tool::ToolScope;
+use polyclaw_store::agents::Stored;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Done, Refused};
+use crate::agent::find_loosely;
+use crate::core::Engine;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Set {
+    /// Its id or its name; a part that fits one agent only is enough.
+    agent: String,
+}
+
+pub(super) async fn list(engine: &Engine, scope: &ToolScope) -> Done {
+    let active = engine.session(&scope.session).await.map(|session| session.active_agent).ok();
+    let line = |stored: &Stored| {
+        let spec = &stored.spec;
+        let mark = if Some(&spec.agent_id) == active.as_ref() { " (answers here)" } else { "" };
+        let model = spec.defaults.model.as_ref().map(|model| format!(" [{model}]")).unwrap_or_default();
+        format!("{} \"{}\"{model}{mark}: {}", spec.agent_id, spec.name, spec.description)
+    };
+    Ok(engine.agents().await?.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+pub(super) async fn set(engine: &Engine, scope: &ToolScope, Set { agent }: Set) -> Done {
+    let found = find_loosely(&engine.agents().await?, &agent)?.spec.agent_id.clone();
+    engine.set_agent(&scope.session, &found).await?;
+    Ok(format!("{found} answers from the next turn on."))
+}
+
+/// An agent must not make itself stronger: to one that may do more, a person switches.
+pub(super) async fn asks(
+    engine: &Engine,
+    scope: &ToolScope,
+    Set { agent }: Set,
+) -> std::result::Result<Option<String>, Refused> {
+    let all = engine.agents().await?;
+    let target = &find_loosely(&all, &agent)?.spec;
+    let own = all.iter().map(|stored| &stored.spec).find(|spec| spec.agent_id == scope.agent);
+    let default = engine.settings().default_agent.clone();
+    let is_wider = own.is_none_or(|own| {
+        own.agent_id != target.agent_id && (target.agent_id == default || widens(own, target))
+    });
+    Ok(is_wider.then(|| {
+        format!(
+            "Let another agent answer in this conversation, which may do more than {}:\n{}",
+            scope.agent,
+            in_words(target)
+        )
+    }))
+}

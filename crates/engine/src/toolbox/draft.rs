@@ -1,0 +1,104 @@
+//! `agent_create` and `agent_update`. A person is shown what the agent may do and must agree, whatever is set.
+
+use polyclaw_domain::agent::{AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, in_words, patched, widens};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::policy::Profile;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Done, Refused};
+use crate::core::Engine;
+use crate::error::Error;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Draft {
+    /// A lower-case word: letters, digits, - and _.
+    agent_id: AgentId,
+    /// The name people see. The id if left out.
+    name: Option<String>,
+    /// What it is for, in a sentence.
+    description: String,
+    /// What it is told about its task.
+    system_prompt: Option<String>,
+    /// provider/model; the instance's default if left out.
+    model: Option<String>,
+    /// The tools to start from.
+    profile: Option<Profile>,
+    /// Tools it may use: names, groups such as group:fs, patterns with *. All of low risk if left out.
+    allow_tools: Option<Vec<String>>,
+    /// Tools it never has.
+    deny_tools: Option<Vec<String>>,
+    /// Skills it is told of; all if left out.
+    allow_skills: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Update {
+    /// Which agent.
+    agent_id: AgentId,
+    /// A JSON merge patch of its spec, for example {"description": "…", "policy": {"tools": {"deny": ["shell"]}}}.
+    patch: Map<String, Value>,
+}
+
+impl Draft {
+    fn spec(self) -> std::result::Result<AgentSpec, Refused> {
+        let model: Option<ModelChoice> = match self.model {
+            Some(text) => Some(serde_json::from_value(Value::String(text))?),
+            None => None,
+        };
+        let mut spec = AgentSpec::named(self.agent_id);
+        spec.name = self.name.unwrap_or(spec.name);
+        spec.description = self.description;
+        spec.defaults.system_prompt = self.system_prompt;
+        spec.defaults.model = model.map(|choice| choice.model);
+        spec.policy.tools = ToolPolicy {
+            profile: self.profile,
+            allow: self.allow_tools.unwrap_or_default(),
+            deny: self.deny_tools.unwrap_or_default(),
+            ..ToolPolicy::default()
+        };
+        spec.policy.skills = SkillPolicy { allow: self.allow_skills.unwrap_or_default(), deny: Vec::new() };
+        Ok(spec)
+    }
+}
+
+pub(super) async fn asks_to_create(engine: &Engine, draft: Draft) -> std::result::Result<String, Refused> {
+    let spec = draft.spec()?;
+    engine.review(&spec)?;
+    if engine
+        .agents()
+        .await?
+        .iter()
+        .any(|known| known.spec.agent_id == spec.agent_id || known.spec.name == spec.name)
+    {
+        return Err(Error::AgentExists(spec.agent_id.to_string()).into());
+    }
+    Ok(format!("Make a new agent:\n{}", in_words(&spec)))
+}
+
+pub(super) async fn create(engine: &Engine, draft: Draft) -> Done {
+    let stored = engine.create_agent(draft.spec()?).await?;
+    Ok(format!("The agent {} is there; session_set_agent lets it answer.", stored.spec.agent_id))
+}
+
+async fn changed(engine: &Engine, update: Update) -> std::result::Result<(AgentSpec, AgentSpec), Refused> {
+    let old = engine.changeable(&update.agent_id).await?.spec;
+    let new = patched(&old, Value::Object(update.patch)).map_err(Error::InvalidAgent)?;
+    engine.review(&new)?;
+    Ok((old, new))
+}
+
+pub(super) async fn asks_to_update(engine: &Engine, update: Update) -> std::result::Result<String, Refused> {
+    let (old, new) = changed(engine, update).await?;
+    let how = if widens(&old, &new) { "It may do more than now" } else { "It may do no more than now" };
+    Ok(format!("Change an agent. {how}.\nNow:\n{}\nThen:\n{}", in_words(&old), in_words(&new)))
+}
+
+pub(super) async fn update(engine: &Engine, update: Update) -> Done {
+    let (_, new) = changed(engine, update).await?;
+    let stored = engine.update_agent(new).await?;
+    Ok(format!("The agent {} is changed from its next turn on.", stored.spec.agent_id))
+}

@@ -1,0 +1,62 @@
+//! `models_list` and `session_set_model`.
+
+use polyclaw_domain::provider::{ModelInfo, ModelRef, ModelStatus};
+use polyclaw_domain::tool::ToolScope;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Done, Refused};
+use crate::core::Engine;
+
+/// Lines a model is shown; a provider may have hundreds.
+const SHOWN: usize = 100;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct List {
+    /// Only the models of this provider.
+    provider: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Set {
+    /// provider/model, as models_list shows it, or "default".
+    model_ref: String,
+}
+
+pub(super) async fn list(engine: &Engine, List { provider }: List) -> Done {
+    let models = engine.provider().models().await;
+    let wanted = |info: &&ModelInfo| provider.as_ref().is_none_or(|name| info.model.provider == *name);
+    let lines: Vec<String> = models.iter().filter(wanted).map(line).collect();
+    Ok(match (lines.len(), provider) {
+        (0, Some(provider)) => format!("The provider '{provider}' lists no models."),
+        (0, None) => "No models are known.".to_owned(),
+        (count, _) if count > SHOWN => format!("{}\n+ ({} more)", lines[..SHOWN].join("\n"), count - SHOWN),
+        _ => lines.join("\n"),
+    })
+}
+
+fn line(info: &ModelInfo) -> String {
+    let state = match info.status {
+        ModelStatus::Ready => "",
+        ModelStatus::Cooling => " (cooling down after an error)",
+        ModelStatus::Unreachable => " (unreachable)",
+    };
+    format!("{}{state}", info.model)
+}
+
+pub(super) async fn set(engine: &Engine, scope: &ToolScope, Set { model_ref }: Set) -> Done {
+    if model_ref == "default" {
+        engine.set_model(&scope.session, None).await?;
+        return Ok("The agent's own model answers from the next turn on.".to_owned());
+    }
+    let model = ModelRef::parse(&model_ref).map_err(|error| Refused(error.to_string()))?;
+    let known = engine.provider().models().await;
+    // Where nothing can be listed nothing can be refused either: the next turn says what is wrong.
+    if !known.is_empty() && !known.iter().any(|info| info.model == model) {
+        return Err(Refused(format!("There is no model '{model}' here; models_list shows what there is.")));
+    }
+    engine.set_model(&scope.session, Some(model.clone())).await?;
+    Ok(format!("{model} answers from the next turn on."))
+}

@@ -1,0 +1,30 @@
+//! `todo`: the agent's own list in a session.
+
+use polyclaw_domain::todo::{self, Item};
+use polyclaw_domain::tool::ToolScope;
+use polyclaw_store::todos;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Done, Refused};
+use crate::core::Engine;
+use crate::error::Error;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The whole list as it is to be. Left out: only show it.
+    items: Option<Vec<Item>>,
+}
+
+pub(super) async fn run(engine: &Engine, scope: &ToolScope, Arguments { items }: Arguments) -> Done {
+    let session = scope.session.clone();
+    let Some(items) = items else {
+        let kept = engine.db().read(move |tx| todos::get(tx, &session)).await.map_err(Error::from)?;
+        return Ok(todo::render(&kept));
+    };
+    todo::check(&items).map_err(Refused)?;
+    let (stored, now) = (items.clone(), engine.now());
+    engine.db().write(move |tx| todos::put(tx, &session, &stored, now)).await.map_err(Error::from)?;
+    Ok(todo::render(&items))
+}

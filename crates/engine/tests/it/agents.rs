@@ -1,0 +1,314 @@
+//! Agents that differ: switching changes model and tools together; nothing listed is unusable, nothing hidden can be
+//! called; agents are made and changed with a person's word only.
+
+use std::sync::Arc;
+
+use polyclaw_domain::agent::{AgentSpec, of_toml};
+use polyclaw_domain::approval::Decision;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::policy::Profile;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::{Error, decide};
+use polyclaw_store::agents::{self, Source};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
+use serde_json::{Value, json};
+
+use crate::approvals::{by_owner, question};
+use crate::glance;
+
+async fn add(ground: &Ground, spec: Value) -> AgentId {
+    let spec: AgentSpec = serde_json::from_value(spec).unwrap();
+    let (id, stored) = (spec.agent_id.clone(), spec);
+    ground
+        .db
+        .write(move |tx| agents::upsert(tx, &stored, Source::Config, polyclaw_domain::time::Millis(1)))
+        .await
+        .unwrap();
+    id
+}
+
+/// Calls what the message names, `<tool> <arguments>`, then says what came back.
+fn caller() -> Arc<Scripted> {
+    Scripted::new(|prompt| match prompt.messages.last() {
+        Some(PromptMessage::ToolResult { content, .. }) => vec![Line::Say(format!("got {content}"))],
+        _ => {
+            let (tool, arguments) = last_user(prompt).split_once(' ').unwrap_or((last_user(prompt), "{}"));
+            vec![Line::Call(tool.to_owned(), serde_json::from_str(arguments).unwrap())]
+        }
+    })
+}
+
+fn shown(prompt: &Prompt) -> Vec<&str> {
+    prompt.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+async fn all_tools(world: &World) -> Vec<String> {
+    let all = world.engine.tools_of(None, None).await.unwrap();
+    all.into_iter().map(|one| one.tool.name.clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn switching_changes_model_and_tools_together_at_the_next_turn() {
+    let model = Scripted::echo();
+    let ground = World::with(Arc::clone(&model) as _).await.killed().await;
+    add(&ground, json!({
+        "agent_id": "ops", "name": "Operations",
+        "defaults": { "model": { "provider": "lab", "model": "big" }, "system_prompt": "You are careful." },
+        "policy": { "tools": { "allow": ["look", "todo"] } },
+    }))
+    .await;
+    let world = ground.wake(Faulty::never());
+    let key = World::key("me");
+    assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
+    let listed = world.engine.command(&key, "/agents").await.unwrap().unwrap();
+    assert!(listed.contains("* main") && listed.contains("  ops"), "{listed}");
+    for name in ["ops", "Operations"] {
+        world.engine.command(&key, &format!("/agent {name}")).await.unwrap().unwrap();
+        assert_eq!(world.says("x").await.model.as_deref(), Some("lab/big"));
+        let prompt = model.prompts().pop().unwrap();
+        assert_eq!(shown(&prompt), ["look", "todo"]);
+        assert!(prompt.system.starts_with("You are careful."));
+        world.engine.command(&key, "/agent main").await.unwrap().unwrap();
+        assert_eq!(world.says("x").await.model.as_deref(), Some("scripted/model"));
+        assert!(shown(&model.prompts().pop().unwrap()).contains(&"pay"));
+    }
+    assert!(
+        matches!(world.engine.command(&key, "/agent oper").await.unwrap(), Err(Error::UnknownAgent(_))),
+        "exactly"
+    );
+    world.engine.command(&key, "/model lab/small").await.unwrap().unwrap();
+    assert_eq!(world.says("x").await.model.as_deref(), Some("lab/small"));
+}
+
+/// A message that waits behind a running turn has not begun: a switch is before it.
+#[tokio::test(start_paused = true)]
+async fn a_switch_holds_for_what_already_waits() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let ground = World::with(crate::worker(1, &gate)).await.killed().await;
+    add(&ground, json!({ "agent_id": "ops", "name": "ops", "defaults": { "model": "lab/big" } })).await;
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "work").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let waiting = world.sends("me", "hello").await.unwrap();
+    world.engine.command(&World::key("me"), "/agent ops").await.unwrap().unwrap();
+    gate.add_permits(10);
+    assert_eq!(world.answer(&waiting).await.model.as_deref(), Some("lab/big"));
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
+    let model = caller();
+    let ground = World::with(Arc::clone(&model) as _).await.killed().await;
+    for name in ["shell", "read_file", "http_fetch", "message"] {
+        ground
+            .tools
+            .add(name, Effect::Effect, Consent::NotNeeded, |_| Box::pin(async { ToolOutcome::ok("IT RAN") }));
+    }
+    let mut tried = 0;
+    for (n, tools) in [
+        json!({ "allow": ["look"] }),
+        json!({ "deny": ["*"] }),
+        json!({ "deny": ["group:fs", "p*", "shell"] }),
+        json!({ "profile": "minimal" }),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = add(
+            &ground,
+            json!({ "agent_id": format!("a{n}"), "name": format!("a{n}"), "policy": { "tools": tools } }),
+        )
+        .await;
+        let world = ground.wake(Faulty::never());
+        world.says("look {}").await;
+        world.engine.set_agent(&World::key("me"), &id).await.unwrap();
+        let runs_before = ground.tools.runs().len();
+        let mut hidden = Vec::new();
+        for name in all_tools(&world).await {
+            let explained = world.engine.explain(&name, Some(&id), Some(&World::key("me"))).await.unwrap();
+            if explained.allowed {
+                continue;
+            }
+            let said = world.says(&format!("{name} {{}}")).await.text;
+            let decided = explained.decided().unwrap();
+            assert!(said.starts_with(&format!("got The tool '{name}' is not available here")), "{said}");
+            assert!(said.contains(&format!("(rule {})", decided.rule)), "the same rule: {said}");
+            assert!(!shown(&model.prompts().pop().unwrap()).contains(&name.as_str()));
+            hidden.push(name);
+        }
+        assert!(hidden.len() >= 5, "{hidden:?}");
+        assert_eq!(ground.tools.runs().len(), runs_before, "nothing ran");
+        tried += hidden.len();
+        drop(world.killed().await);
+    }
+    assert!(tried > 30, "{tried}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_is_listed_can_be_called() {
+    let model = caller();
+    let world = World::with(Arc::clone(&model) as _).await;
+    world.says("look {}").await;
+    for name in shown(&model.prompts()[0]) {
+        let said = world.says(&format!("{name} {{}}")).await.text;
+        assert!(!said.contains("not available") && !said.contains("There is no tool"), "{name}: {said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_and_a_stranger_have_less() {
+    let mut ground = World::with(caller()).await.killed().await;
+    let deny = |list: &[&str]| serde_json::from_value(json!({ "deny": list })).unwrap();
+    ground.settings.tools.senders.insert("chat:test:you".to_owned(), deny(&["pay"]));
+    ground.settings.tools.subagents = deny(&["put"]);
+    let world = ground.wake(Faulty::never());
+    let accepted = world.sends("you", "pay {}").await.unwrap();
+    assert!(world.answer(&accepted).await.text.contains("rule sender.deny"));
+    assert!(world.says("pay {}").await.text.starts_with("got pay"), "others are not meant");
+    world.engine.db().write(|tx| tx.execute("UPDATE sessions SET spawn_depth = 1", &[])).await.unwrap();
+    assert!(world.says("put {}").await.text.contains("rule subagents.deny"));
+    assert!(world.says("agent_create {}").await.text.contains("rule risk.not_granted"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_can_look_at_models_and_agents_and_switch_to_what_may_do_no_more() {
+    let ground = World::with(caller()).await.killed().await;
+    add(
+        &ground,
+        json!({ "agent_id": "reader", "name": "Careful Reader", "description": "reads",
+        "policy": { "tools": { "deny": ["pay"] } } }),
+    )
+    .await;
+    let world = ground.wake(Faulty::never());
+    let listed = world.says("agents_list {}").await.text;
+    assert!(
+        listed.contains("main \"main\" (answers here)")
+            && listed.contains("reader \"Careful Reader\": reads"),
+        "{listed}"
+    );
+    assert!(world.says("models_list {}").await.text.contains("No models are known"));
+    assert!(
+        world.says(r#"session_set_model {"model_ref": "nonsense"}"#).await.text.contains("is not a model")
+    );
+    world.says(r#"session_set_model {"model_ref": "lab/x"}"#).await;
+    assert_eq!(world.says("todo {}").await.model.as_deref(), Some("lab/x"));
+    world.says(r#"session_set_model {"model_ref": "default"}"#).await;
+    assert!(
+        world
+            .says(r#"session_set_agent {"agent": "careful"}"#)
+            .await
+            .text
+            .contains("reader answers from the next turn on")
+    );
+    assert_eq!(world.engine.session(&World::key("me")).await.unwrap().active_agent.as_str(), "reader");
+}
+
+#[tokio::test(start_paused = true)]
+async fn to_an_agent_that_may_do_more_a_person_switches() {
+    let ground = World::with(caller()).await.killed().await;
+    let weak = add(
+        &ground,
+        json!({ "agent_id": "weak", "name": "weak", "policy": { "tools": { "deny": ["pay"] } } }),
+    )
+    .await;
+    let world = ground.wake(Faulty::never());
+    world.says("todo {}").await;
+    world.engine.set_agent(&World::key("me"), &weak).await.unwrap();
+    let accepted = world.sends("me", r#"session_set_agent {"agent": "main"}"#).await.unwrap();
+    let id = question(&world).await;
+    decide(&world.engine, &id, by_owner(Decision::Deny)).await.unwrap();
+    assert!(world.answer(&accepted).await.text.contains("did not allow"));
+    assert_eq!(world.engine.session(&World::key("me")).await.unwrap().active_agent, weak);
+}
+
+fn in_a_folder(mut ground: Ground) -> (Ground, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    ground.settings.workspace = folder.path().to_owned();
+    (ground, folder)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
+    let (mut ground, folder) = in_a_folder(World::with(caller()).await.killed().await);
+    // Even where nothing else asks.
+    ground.settings.tools.policy.approval = Some(polyclaw_domain::policy::ApprovalMode::Never);
+    let world = ground.wake(Faulty::never());
+    let draft =
+        r#"agent_create {"agent_id": "ops", "description": "looks after servers", "profile": "coding"}"#;
+    let bad = world
+        .says(r#"agent_create {"agent_id": "ops", "description": "", "allow_tools": ["shel"]}"#)
+        .await
+        .text;
+    assert!(bad.contains("there is no tool \"shel\"; did you mean \"shell\"?"), "nobody was asked: {bad}");
+    for (decision, made) in [(Decision::Deny, false), (Decision::Approve, true)] {
+        let accepted = world.sends("me", draft).await.unwrap();
+        let id = question(&world).await;
+        let asked =
+            world.engine.db().read(move |tx| polyclaw_store::approvals::get(tx, &id)).await.unwrap().unwrap();
+        for said in ["Make a new agent", "looks after servers", "Tools: the profile \"coding\""] {
+            assert!(asked.question.contains(said), "{}", asked.question);
+        }
+        decide(&world.engine, &asked.id, by_owner(decision)).await.unwrap();
+        world.answer(&accepted).await;
+        assert_eq!(world.engine.agent(&AgentId::parse("ops").unwrap()).await.is_ok(), made);
+    }
+    let stored = world.engine.agent(&AgentId::parse("ops").unwrap()).await.unwrap();
+    assert_eq!((stored.source, stored.spec.policy.tools.profile), (Source::Api, Some(Profile::Coding)));
+    let file = folder.path().join("agents/ops/agent.toml");
+    assert_eq!(of_toml(&std::fs::read_to_string(&file).unwrap()).unwrap(), stored.spec);
+    let again = world.says(draft).await.text;
+    assert!(again.contains("agent_exists"), "{again}");
+    world.engine.delete_agent(&stored.spec.agent_id).await.unwrap();
+    assert!(!file.exists() && !file.parent().unwrap().exists());
+    assert!(!folder.path().join("agents/main").exists(), "agents of the config are in the config");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_agreed_to_is_what_is_changed() {
+    let (ground, _folder) = in_a_folder(World::with(caller()).await.killed().await);
+    let world = ground.wake(Faulty::never());
+    let spec: AgentSpec = serde_json::from_value(json!({ "agent_id": "ops", "name": "ops",
+        "policy": { "tools": { "deny": ["shell"] } } }))
+    .unwrap();
+    world.engine.create_agent(spec.clone()).await.unwrap();
+    let change = r#"agent_update {"agent_id": "ops", "patch": {"policy": {"tools": {"deny": null}}}}"#;
+    let accepted = world.sends("me", change).await.unwrap();
+    let id = question(&world).await;
+    // Meanwhile the owner makes it something else.
+    let mut other = spec;
+    other.policy.tools.allow = vec!["*".into(), "shell".into()];
+    world.engine.update_agent(other.clone()).await.unwrap();
+    let asked = world
+        .engine
+        .db()
+        .read({
+            let id = id.clone();
+            move |tx| polyclaw_store::approvals::get(tx, &id)
+        })
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(asked.question.contains("It may do more than now"), "{}", asked.question);
+    decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
+    assert!(world.answer(&accepted).await.text.contains("has changed since"));
+    assert_eq!(world.engine.agent(&other.agent_id).await.unwrap().spec, other);
+    let main = world.says(r#"agent_update {"agent_id": "main", "patch": {}}"#).await.text;
+    assert!(main.contains("agent_in_config"), "{main}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_things_to_do_outlives_turns_and_restarts_and_ends_with_the_conversation() {
+    let world = World::with(caller()).await;
+    let said =
+        world.says(r#"todo {"items": [{"text": "plan", "state": "done"}, {"text": "build"}]}"#).await.text;
+    assert_eq!(said, "got 1. [x] plan\n2. [ ] build\n1 of 2 done");
+    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(world.says("todo {}").await.text, said);
+    assert!(world.says(r#"todo {"items": [{"text": ""}]}"#).await.text.contains("item 1 is empty"));
+    world.engine.renew(&World::key("me")).await.unwrap();
+    assert_eq!(world.says("todo {}").await.text, "got The list is empty.");
+    assert_eq!(glance(&world.transcript("me").await).len(), 4);
+}

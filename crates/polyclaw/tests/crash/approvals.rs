@@ -1,0 +1,138 @@
+//! A question to a person outlives SIGKILL of the real process: it is still there, and its answer releases the call once.
+
+use std::time::Duration;
+
+use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::platform::{Hook, Platform, Post};
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, Home};
+
+/// Runs one command that leaves a mark each time, then says what came back.
+fn answer(request: &Request) -> Script {
+    let last = request.messages().last().cloned().unwrap_or_default();
+    match last["role"] == "tool" {
+        true => Script::reply(format!("done: {}", last["content"].as_str().unwrap_or_default())),
+        false => Script::new().call("c", "shell", json!({ "command": "echo mark >> marks.txt" })),
+    }
+}
+
+struct Stage {
+    home: Home,
+    platform: Platform,
+    _model: ModelServer,
+    _folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let (model, platform) = (ModelServer::start(), Platform::start());
+        model.answer(answer);
+        let folder = tempfile::tempdir().unwrap();
+        let config = format!(
+            "[providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
+             [agents.defaults]\nmodel = \"scripted/m\"\n\
+             [channels.webhook.chat]\nsecret = \"s\"\nreply_url = \"{}\"\n",
+            model.url(),
+            platform.reply_url()
+        );
+        let home = Home::new(&folder.path().join("home"), &config);
+        Self { home, platform, _model: model, _folder: folder }
+    }
+
+    fn marks(&self) -> usize {
+        let text = std::fs::read_to_string(self.home.0.join("workspace/marks.txt")).unwrap_or_default();
+        text.lines().count()
+    }
+
+    /// Waits for a message on the platform that holds these words.
+    async fn shown(&self, words: &str) -> String {
+        for _ in 0..2_000 {
+            if let Some(text) = self.platform.texts().into_iter().find(|text| text.contains(words)) {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{words:?} was never shown: {:?}", self.platform.texts());
+    }
+}
+
+async fn posted(daemon: &Daemon, id: &str, peer: &str, text: &str) -> Value {
+    Hook::new(&daemon.url, "chat", "s").deliver(&Post::new(id, peer, text)).await.unwrap().body
+}
+
+async fn pending(daemon: &Daemon) -> Vec<Value> {
+    daemon.get("/api/v1/approvals").await["approvals"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_call_once() {
+    let stage = Stage::new();
+    let mut daemon = stage.home.start(None).await;
+    posted(&daemon, "m1", "ann", "make a mark").await;
+    let text = stage.shown("/approve").await;
+    assert!(text.contains("echo mark >> marks.txt"), "{text}");
+    let asked = pending(&daemon).await.remove(0);
+    let id = asked["id"].as_str().unwrap().to_owned();
+    // More often than a turn may be cut off.
+    for _ in 0..5 {
+        daemon.kill();
+        daemon = stage.home.start(None).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(pending(&daemon).await, [asked.clone()], "the same question");
+    }
+    assert_eq!(stage.marks(), 0, "nothing ran without an answer");
+    let wrong = posted(&daemon, "m2", "bob", &format!("/approve {id}")).await;
+    assert!(wrong["text"].as_str().unwrap().contains("does not count"), "{wrong}");
+    let yes = posted(&daemon, "m3", "ann", &format!("/approve {id}")).await;
+    assert_eq!(yes["text"], "Approved: it runs now.");
+    stage.shown("done: ").await;
+    let again = posted(&daemon, "m4", "ann", &format!("/approve {id}")).await;
+    assert!(again["text"].as_str().unwrap().contains("already approved"), "{again}");
+    daemon.kill();
+    let daemon = stage.home.start(None).await;
+    let late =
+        daemon.post(&format!("/api/v1/approvals/{id}"), &json!({ "decision": "approve" })).await.unwrap();
+    assert_eq!(late["error"]["code"], "not_now");
+    assert_eq!(stage.marks(), 1, "once");
+    assert!(pending(&daemon).await.is_empty());
+}
+
+/// The yes is stored and the process dies before it acts upon it: the next life does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_outlives_the_process_that_took_it() {
+    for point in ["intent.stored", "tool.ran", "result.stored"] {
+        let stage = Stage::new();
+        let mut daemon = stage.home.start(Some(&format!("{point}:1"))).await;
+        posted(&daemon, "m1", "ann", "make a mark").await;
+        stage.shown("/approve").await;
+        let id = pending(&daemon).await[0]["id"].as_str().unwrap().to_owned();
+        let _ = Hook::new(&daemon.url, "chat", "s")
+            .deliver(&Post::new("m2", "ann", &format!("/approve {id}")))
+            .await;
+        assert!(daemon.dies(Duration::from_secs(10)).await, "{point}");
+        let daemon = stage.home.start(None).await;
+        stage.shown("done: ").await;
+        assert!(stage.marks() <= 1, "{point}: a command is not run twice");
+        assert!(pending(&daemon).await.is_empty());
+        let approval = daemon.get(&format!("/api/v1/approvals/{id}")).await;
+        assert_eq!(
+            (&approval["state"], &approval["decided_by"]),
+            (&json!("approved"), &json!("webhook:chat:ann"))
+        );
+    }
+}
+
+/// Drained, not killed: a turn that waits for a person does not hold the end up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pending_question_does_not_hold_up_a_shutdown() {
+    let stage = Stage::new();
+    let mut daemon = stage.home.start(None).await;
+    posted(&daemon, "m1", "ann", "make a mark").await;
+    stage.shown("/approve").await;
+    let asked = pending(&daemon).await;
+    daemon.terminate();
+    assert!(daemon.dies(Duration::from_secs(8)).await, "it ends at once");
+    let daemon = stage.home.start(None).await;
+    assert_eq!(pending(&daemon).await, asked);
+}

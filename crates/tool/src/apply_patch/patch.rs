@@ -1,0 +1,210 @@
+//! The text of a patch: what it asks for, and what a text is after it. No file is touched here.
+
+/// The longest patch that is read.
+const LONGEST: usize = 1024 * 1024;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Change {
+    Add(String),
+    Update(Vec<Hunk>),
+    Delete,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Hunk {
+    /// A line that stands above the change.
+    heading: Option<String>,
+    old: Vec<String>,
+    new: Vec<String>,
+}
+
+type Parsed<T> = Result<T, String>;
+
+pub fn parse(text: &str) -> Parsed<Vec<(String, Change)>> {
+    if text.len() > LONGEST {
+        return Err(format!("the patch has {} bytes, the limit is {LONGEST}", text.len()));
+    }
+    let mut lines = text.trim().lines().peekable();
+    if lines.next().map(str::trim_end) != Some("*** Begin Patch") {
+        return Err("a patch begins with the line *** Begin Patch".to_owned());
+    }
+    let mut changes = Vec::new();
+    loop {
+        let Some(line) = lines.next() else { return Err("the line *** End Patch is missing".to_owned()) };
+        let line = line.trim_end();
+        if line == "*** End Patch" {
+            break;
+        }
+        let mut own = Vec::new();
+        while let Some(next) = lines.next_if(|next| !next.starts_with("*** ")) {
+            own.push(next);
+        }
+        // Empty lines before the next heading are there to be looked at; they hold nothing in place.
+        while own.pop_if(|last| last.is_empty()).is_some() {}
+        changes.push(change(line, &own)?);
+    }
+    match (changes.is_empty(), lines.next()) {
+        (true, _) => Err("the patch changes nothing".to_owned()),
+        (_, Some(line)) => Err(format!("after *** End Patch comes {line:?}")),
+        (false, None) => Ok(changes),
+    }
+}
+
+fn change(line: &str, body: &[&str]) -> Parsed<(String, Change)> {
+    let of = |verb: &str| {
+        line.strip_prefix(verb).map(str::trim).filter(|path| !path.is_empty()).map(str::to_owned)
+    };
+    if let Some(path) = of("*** Add File:") {
+        return Ok((path, Change::Add(added(body)?)));
+    }
+    if let Some(path) = of("*** Update File:") {
+        return Ok((path, Change::Update(hunks(body)?)));
+    }
+    match of("*** Delete File:") {
+        Some(path) if body.is_empty() => Ok((path, Change::Delete)),
+        Some(path) => Err(format!("lines come after *** Delete File: {path}")),
+        None => Err(format!("{line:?} is not known; use *** Add File: *** Update File: or *** Delete File:")),
+    }
+}
+
+fn added(body: &[&str]) -> Parsed<String> {
+    let line = |line: &&str| line.strip_prefix('+').map(|rest| format!("{rest}\n"));
+    let lines: Option<String> = body.iter().map(line).collect();
+    lines.ok_or_else(|| "every line of a new file has + in front".to_owned())
+}
+
+fn hunks(body: &[&str]) -> Parsed<Vec<Hunk>> {
+    let mut hunks: Vec<Hunk> = Vec::new();
+    for line in body {
+        if let Some(heading) = line.strip_prefix("@@") {
+            let heading = Some(heading.trim().to_owned()).filter(|heading| !heading.is_empty());
+            hunks.push(Hunk { heading, ..Hunk::default() });
+            continue;
+        }
+        if hunks.is_empty() {
+            hunks.push(Hunk::default());
+        }
+        let Some(hunk) = hunks.last_mut() else { continue };
+        match line.split_at_checked(1) {
+            // An empty line of the file often loses its space in front.
+            None => {
+                hunk.old.push(String::new());
+                hunk.new.push(String::new());
+            }
+            Some((" ", rest)) => {
+                hunk.old.push(rest.to_owned());
+                hunk.new.push(rest.to_owned());
+            }
+            Some(("-", rest)) => hunk.old.push(rest.to_owned()),
+            Some(("+", rest)) => hunk.new.push(rest.to_owned()),
+            _ => return Err(format!("{line:?} has no space, - or + in front")),
+        }
+    }
+    match hunks.iter().all(|hunk| hunk.old == hunk.new) {
+        true => Err("there is nothing to change".to_owned()),
+        false => Ok(hunks),
+    }
+}
+
+/// The text after the hunks, each behind the one before it.
+pub fn apply(text: &str, hunks: &[Hunk]) -> Parsed<String> {
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    let mut at = 0;
+    for (n, hunk) in hunks.iter().enumerate() {
+        let from = heading(&lines, at, hunk, n)?;
+        let place = find(&lines, from, hunk, n)?;
+        let new: Vec<&str> = hunk.new.iter().map(String::as_str).collect();
+        lines.splice(place..place + hunk.old.len(), new);
+        at = place + hunk.new.len();
+    }
+    Ok(lines.join("\n"))
+}
+
+fn heading(lines: &[&str], at: usize, hunk: &Hunk, n: usize) -> Parsed<usize> {
+    let Some(heading) = &hunk.heading else { return Ok(at) };
+    let found = lines[at..].iter().position(|line| line.trim() == heading);
+    found.map(|found| at + found + 1).ok_or_else(|| format!("hunk {}: no line {heading:?} is there", n + 1))
+}
+
+fn find(lines: &[&str], from: usize, hunk: &Hunk, n: usize) -> Parsed<usize> {
+    if hunk.old.is_empty() {
+        // Nothing says where: below the heading, else at the end, before the empty piece after the last newline.
+        let end = lines.len() - usize::from(lines.last() == Some(&""));
+        return Ok(if hunk.heading.is_some() { from } else { end.max(from) });
+    }
+    let fits = |at: &usize| lines[*at..].iter().zip(&hunk.old).all(|(line, old)| line == old);
+    let last = (lines.len() + 1).saturating_sub(hunk.old.len());
+    let mut places = (from..last).filter(fits);
+    match (places.next(), places.next()) {
+        (None, _) if lines.iter().any(|line| line.ends_with('\r')) => {
+            Err(format!("hunk {} does not fit; the lines of this file end with \\r\\n", n + 1))
+        }
+        (None, _) => {
+            Err(format!("hunk {} does not fit: read the file again and copy its lines exactly", n + 1))
+        }
+        (Some(_), Some(_)) if hunk.heading.is_none() => {
+            Err(format!("hunk {} fits in several places: add lines around it, or a line after @@", n + 1))
+        }
+        (Some(at), _) => Ok(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn patched(text: &str, body: &str) -> Parsed<String> {
+        let whole = format!("*** Begin Patch\n*** Update File: f\n{body}\n*** End Patch");
+        let Change::Update(hunks) = parse(&whole)?.remove(0).1 else { panic!("an update") };
+        apply(text, &hunks)
+    }
+
+    #[test]
+    fn hunks_are_applied_in_order() {
+        let text = "one\ntwo\nthree\nfour\n";
+        assert_eq!(patched(text, " one\n-two\n+2\n@@\n-four\n+4\n+5").unwrap(), "one\n2\nthree\n4\n5\n");
+        assert_eq!(patched(text, "@@\n+five").unwrap(), "one\ntwo\nthree\nfour\nfive\n");
+        assert_eq!(patched(text, "@@ two\n+half").unwrap(), "one\ntwo\nhalf\nthree\nfour\n");
+        assert_eq!(patched("a\n\nb\n", " a\n\n-b\n+c").unwrap(), "a\n\nc\n", "an empty line needs no space");
+        assert_eq!(patched("x", "-x\n+y").unwrap(), "y");
+    }
+
+    #[test]
+    fn what_does_not_fit_says_why() {
+        assert!(patched("a\n", "-b\n+c").unwrap_err().contains("does not fit"));
+        assert!(patched("a\nb\na\n", "-a\n+c").unwrap_err().contains("several places"));
+        assert_eq!(patched("a\nb\na\n", "@@ b\n-a\n+c").unwrap(), "a\nb\nc\n");
+        assert!(patched("a\r\nb\r\n", "-a\n+c").unwrap_err().contains("\\r\\n"));
+        assert!(patched("a\n", "@@ nothing\n-a\n+c").unwrap_err().contains("no line"));
+        assert!(patched("a\n", " a").unwrap_err().contains("nothing to change"));
+        assert!(patched("a\n", "a").unwrap_err().contains("in front"));
+        for bad in [
+            "",
+            "*** Begin Patch",
+            "*** Begin Patch\n*** End Patch",
+            "*** Begin Patch\n*** Move File: x\n*** End Patch",
+            "*** Begin Patch\n*** Add File: x\nline\n*** End Patch",
+            "*** Begin Patch\n*** Delete File: x\n-line\n*** End Patch",
+            "*** Begin Patch\n*** Delete File: x\n*** End Patch\nmore",
+        ] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in any::<String>(), body in "([ +@*-]{0,3}[a-c\\n]{0,4}){0,8}") {
+            let _ = patched(&text, &body);
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn replacing_every_line_gives_the_new_text(old in "[a-z]{1,5}(\\n[a-z]{1,5}){0,6}", new in "[A-Z]{1,5}(\\n[A-Z]{1,5}){0,6}") {
+            let minus: String = old.lines().map(|line| format!("-{line}\n")).collect();
+            let plus: String = new.lines().map(|line| format!("+{line}\n")).collect();
+            prop_assert_eq!(patched(&old, &format!("{minus}{plus}")).unwrap(), new);
+        }
+    }
+}
