@@ -43,9 +43,10 @@ pub fn fuse(by_words: &[Seq], by_meaning: &[Seq]) -> Vec<(Seq, f64)> {
 }
 
 /// Weighs fused candidates by whose they are and how old they are. The order changes, nothing comes or goes.
-pub fn weigh(found: &mut [(Memory, f64)], viewer: &Viewer, now: Millis) {
+pub fn weigh(found: &mut [(Memory, f64)], viewer: Option<&Viewer>, now: Millis) {
     for (memory, score) in found.iter_mut() {
-        *score *= closeness(memory, viewer) * freshness(now.since(memory.updated_at));
+        *score *=
+            viewer.map_or(1.0, |viewer| closeness(memory, viewer)) * freshness(now.since(memory.updated_at));
     }
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.id.as_str().cmp(b.0.id.as_str())));
 }
@@ -148,10 +149,10 @@ mod tests {
         let old = Memory { updated_at: NOW.minus(400 * 86_400_000), ..memory("old", "x") };
         let mut found: Vec<_> =
             [old, memory("new", "x"), own, near].into_iter().map(|memory| (memory, 1.0)).collect();
-        weigh(&mut found, &viewer(), NOW);
+        weigh(&mut found, Some(&viewer()), NOW);
         assert_eq!(ids(&found), ["session", "agent", "new", "old"]);
         let mut found = vec![(found.remove(3).0, 2.0), (memory("new", "x"), 1.0)];
-        weigh(&mut found, &viewer(), NOW);
+        weigh(&mut found, Some(&viewer()), NOW);
         assert_eq!(ids(&found), ["old", "new"], "age alone does not outweigh what fits much better");
         assert!(freshness(-5) <= 1.0, "a clock that was set back makes nothing fresher than new");
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::ContextPolicy;
 use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
 use crate::port::Pending;
@@ -79,6 +80,8 @@ pub struct ToolScope {
     pub workspace: PathBuf,
     /// A person sits at a terminal and can be asked.
     pub can_ask: bool,
+    /// What the agent remembers, and who sees it.
+    pub memory: ContextPolicy,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -118,6 +118,7 @@ impl Engine {
             session: session.unwrap_or_else(|| SessionKey::main(id)),
             workspace: self.settings().workspace.join(folder),
             can_ask: true,
+            memory: spec.context_policy.clone(),
         };
         let rule = |tool: Arc<ToolSpec>| {
             let rule = Rule::of(&spec.policy.tools, &tool.name);

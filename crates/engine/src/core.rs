@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
+use crate::memory::Brain;
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
 use crate::worker::{Running, Start};
@@ -32,6 +33,7 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub faults: Arc<dyn Faults>,
+    pub brain: Arc<Brain>,
 }
 
 #[derive(Clone)]
@@ -120,6 +122,11 @@ impl Inner {
 
     pub fn tools(&self) -> &dyn Toolbox {
         &*self.ports.tools
+    }
+
+    /// What agents remember.
+    pub fn brain(&self) -> &Brain {
+        &self.ports.brain
     }
 
     /// The channels this instance can send to, by name.

@@ -1,3 +1,4 @@
+use polyclaw_domain::memory::Unfit;
 use polyclaw_domain::relay::Refusal;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -14,6 +15,10 @@ pub enum Error {
     UnknownApproval(String),
     #[error("no outbox entry '{0}'")]
     UnknownOutbox(String),
+    #[error("no memory '{0}'")]
+    UnknownMemory(String),
+    #[error("{0}")]
+    UnfitMemory(#[from] Unfit),
     #[error("there is an agent '{0}' already")]
     AgentExists(String),
     #[error("the agent '{0}' belongs to the config file")]
@@ -58,6 +63,8 @@ impl Error {
             Self::UnknownTurn(_) => "unknown_turn",
             Self::UnknownApproval(_) => "unknown_approval",
             Self::UnknownOutbox(_) => "unknown_outbox",
+            Self::UnknownMemory(_) => "unknown_memory",
+            Self::UnfitMemory(_) => "unfit_memory",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentInConfig(_) => "agent_in_config",
             Self::DefaultAgent(_) => "default_agent",
@@ -76,7 +83,8 @@ impl Error {
     pub fn action(&self) -> Action {
         match self {
             Self::UnknownAgent(_) | Self::UnknownSession(_) | Self::UnknownTurn(_) => Action::NotFound,
-            Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
+            Self::UnknownApproval(_) | Self::UnknownOutbox(_) | Self::UnknownMemory(_) => Action::NotFound,
+            Self::UnfitMemory(_) => Action::Reject,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted => Action::Conflict,
@@ -90,6 +98,8 @@ impl Error {
         match self {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
             Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
+            Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),
+            Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
             Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),

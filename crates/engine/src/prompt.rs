@@ -22,6 +22,7 @@ use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
 
 use crate::core::Engine;
 use crate::history::History;
+use crate::memory::Recall;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt};
 
@@ -51,7 +52,9 @@ pub(crate) struct Context {
     /// The messages that began the tasks this turn resumes.
     begun: Vec<Message>,
     nonce: String,
-    system: String,
+    pub system: String,
+    /// What was remembered for this turn; in no message and no row.
+    pub recalled: Option<Recall>,
 }
 
 /// What a turn reads before it starts. Short histories come along with the claim.
@@ -126,6 +129,18 @@ impl Context {
         Self::of(engine, claim, rows)
     }
 
+    /// The same for a look from outside, while a turn of its session may run.
+    pub async fn peek(engine: &Engine, claim: &Claim) -> Driven<Self> {
+        let wanted = claim.clone();
+        let look = move |tx: &mut Tx<'_>| match sessions::standing(tx, &wanted.session)? {
+            Some(standing) => read(tx, &wanted, standing, None).map(Some),
+            None => Ok(None),
+        };
+        let rows = engine.db().read(look).await.map_err(|e| Halt::Lost(e.into()))?;
+        let unknown = || Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string()));
+        Self::of(engine, claim, rows.ok_or_else(unknown)?)
+    }
+
     pub fn of(engine: &Engine, claim: &Claim, rows: Rows) -> Driven<Self> {
         // A turn whose agent is gone still needs an end that is told.
         let agent_is_gone = rows.spec.is_none();
@@ -157,6 +172,7 @@ impl Context {
             taken: rows.taken,
             begun: rows.begun,
             nonce,
+            recalled: None,
         })
     }
 
@@ -202,10 +218,20 @@ impl Context {
         addresses
     }
 
+    /// What the people of this turn said, and those whose tasks it resumes.
+    pub fn question(&self) -> String {
+        let said = self.begun.iter().chain(self.inputs()).filter(|message| message.role == Role::User);
+        said.map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
     pub fn prompt(&self) -> Prompt {
+        let mut messages = prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.nonce);
+        if let Some(recall) = &self.recalled {
+            prompt::insert_recalled(&mut messages, &recall.text, &self.nonce);
+        }
         Prompt {
             system: self.system.clone(),
-            messages: prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.nonce),
+            messages,
             tools: self.tools.iter().chain(&self.client_tools).cloned().collect(),
             temperature: self.spec.defaults.temperature,
             max_tokens: self.spec.defaults.max_tokens,
@@ -344,6 +370,7 @@ fn scope(
         session: claim.session.clone(),
         workspace: settings.workspace.join(folder),
         can_ask,
+        memory: spec.context_policy.clone(),
     }
 }
 
