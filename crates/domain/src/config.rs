@@ -13,6 +13,7 @@ mod document;
 mod expand;
 mod gateway;
 mod lanes;
+mod memory;
 mod models;
 mod name;
 mod observability;
@@ -36,6 +37,7 @@ pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};
 pub use lanes::Lanes;
+pub use memory::Memory;
 pub use models::Model;
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
@@ -72,6 +74,7 @@ pub struct Config {
     pub models: BTreeMap<String, Model>,
     pub agents: Agents,
     pub session: Session,
+    pub memory: Memory,
     pub tools: Tools,
     pub lanes: Lanes,
     pub turns: Turns,
@@ -90,6 +93,7 @@ impl Default for Config {
             models: BTreeMap::new(),
             agents: Agents::default(),
             session: Session::default(),
+            memory: Memory::default(),
             tools: Tools::default(),
             lanes: Lanes::default(),
             turns: Turns::default(),
@@ -118,6 +122,7 @@ impl Config {
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
         self.session.check(report);
+        self.memory.check(&self.providers, report);
         self.channels.check(&self.agents, report);
     }
 }
