@@ -14,6 +14,7 @@ use crate::cli::Context;
   polyclaw bench turns      added latency and turns per second over a direct call
   polyclaw bench ingress    durably accepted messages per second
   polyclaw bench store      small transactions per second
+  polyclaw bench memory     recall from 100,000 memories
   polyclaw bench start      start to ready, memory, size
   polyclaw bench soak --seconds 300
   polyclaw bench all --json")]
@@ -33,6 +34,8 @@ enum What {
     Ingress,
     /// Transactions per second.
     Store,
+    /// Recall from 100,000 memories.
+    Memory,
     /// Start, memory and size.
     Start,
     /// 500 sessions at once for as long as you say.
@@ -53,6 +56,9 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     let seconds = std::time::Duration::from_secs(args.seconds);
     if matches!(args.what, What::Store | What::All) {
         bench::store::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Memory | What::All) {
+        bench::memory::run(&mut report, seconds).await?;
     }
     if matches!(args.what, What::Start | What::All) {
         bench::start::run(&mut report).await?;
