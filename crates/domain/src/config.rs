@@ -13,6 +13,7 @@ mod document;
 mod expand;
 mod gateway;
 mod lanes;
+mod memory;
 mod models;
 mod name;
 mod observability;
@@ -36,6 +37,7 @@ pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};
 pub use lanes::Lanes;
+pub use memory::Memory;
 pub use models::Model;
 pub(crate) use name::suggest;
 pub use observability::{LogFormat, LogLevel, Observability};
@@ -73,6 +75,7 @@ pub struct Config {
     pub models: BTreeMap<String, Model>,
     pub agents: Agents,
     pub session: Session,
+    pub memory: Memory,
     pub tools: Tools,
     pub lanes: Lanes,
     pub turns: Turns,
@@ -91,6 +94,7 @@ impl Default for Config {
             models: BTreeMap::new(),
             agents: Agents::default(),
             session: Session::default(),
+            memory: Memory::default(),
             tools: Tools::default(),
             lanes: Lanes::default(),
             turns: Turns::default(),
@@ -120,6 +124,7 @@ impl Config {
         self.agents.check(&self.providers, report);
         self.session.check(report);
         self.tools.check(&self.agents.servers(), report);
+        self.memory.check(&self.providers, report);
         self.channels.check(&self.agents, report);
     }
 }

@@ -10,6 +10,10 @@ pub trait Embedder: Send + Sync {
 
     fn dim(&self) -> usize;
 
+    /// Texts of one call that make good use of it. A question waits behind those of memories, so they are few where
+    /// they take long.
+    fn batch(&self) -> usize;
+
     /// One vector a text, of length one; a text without words is the zero vector, which is near to nothing.
     fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>>;
 }

@@ -38,6 +38,10 @@ pub enum EventKind {
     SessionCompacted,
     #[serde(rename = "session.renewed")]
     SessionRenewed,
+    #[serde(rename = "recall.partial")]
+    RecallPartial,
+    #[serde(rename = "memory.flushed")]
+    MemoryFlushed,
 }
 
 impl EventKind {
@@ -58,6 +62,8 @@ impl EventKind {
             Self::ApprovalDecided => "approval.decided",
             Self::SessionCompacted => "session.compacted",
             Self::SessionRenewed => "session.renewed",
+            Self::RecallPartial => "recall.partial",
+            Self::MemoryFlushed => "memory.flushed",
         }
     }
 }

@@ -60,6 +60,10 @@ id!(
     OutboxId
 );
 id!(
+    /// One memory.
+    MemoryId
+);
+id!(
     /// One question to a person.
     ApprovalId
 );

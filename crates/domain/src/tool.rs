@@ -2,12 +2,13 @@
 
 pub mod arguments;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::{AgentSpec, ContextPolicy};
 use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
 use crate::port::Pending;
@@ -84,6 +85,21 @@ pub struct ToolScope {
     pub workspace: PathBuf,
     /// There is a conversation in which a person can be asked.
     pub can_ask: bool,
+    /// What the agent remembers, and who sees it.
+    pub memory: ContextPolicy,
+}
+
+impl ToolScope {
+    /// What an agent's spec says about its tools, in one session. `root` is the instance's workspace.
+    pub fn of(spec: &AgentSpec, session: SessionKey, root: &Path, can_ask: bool) -> Self {
+        Self {
+            agent: spec.agent_id.clone(),
+            session,
+            workspace: spec.workspace.folder(root),
+            can_ask,
+            memory: spec.context_policy.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,12 +30,7 @@ impl Engine {
     /// Holds a spec against what this instance has. Everything that is wrong is said at once.
     pub fn review(&self, spec: &AgentSpec) -> Result<()> {
         let settings = self.settings();
-        let scope = ToolScope {
-            agent: spec.agent_id.clone(),
-            session: SessionKey::main(&spec.agent_id),
-            workspace: spec.workspace.folder(&settings.workspace),
-            can_ask: true,
-        };
+        let scope = ToolScope::of(spec, SessionKey::main(&spec.agent_id), &settings.workspace, true);
         let known = Known {
             tools: self.tools().list(&scope).iter().map(|tool| tool.name.clone()).collect(),
             providers: settings.providers.clone(),

@@ -20,6 +20,7 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("stop", "", "stop the running turn"),
     ("queue", "", "what waits in this session"),
     ("compact", "", "fold old history into a summary"),
+    ("context", "", "what the model's context is filled with"),
     ("models", "", "the models there are"),
     ("model", "<provider>/<model> | default", "use another model from the next turn on"),
     ("agents", "", "the agents there are"),
@@ -52,6 +53,7 @@ impl Engine {
                 self.compact(session).await?;
                 Ok("Folding old history into a summary.".to_owned())
             }
+            "context" => self.context_command(session).await,
             "models" => Ok(self.models_command().await),
             "model" => self.model_command(session, rest).await,
             "agents" => self.agents_command(session).await,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::prompt::{self, SUMMARY_SYSTEM};
-use polyclaw_domain::provider::{Delta, Prompt, PromptMessage};
+use polyclaw_domain::provider::{Delta, Prompt, PromptMessage, ProviderError, Reply};
 use polyclaw_store::sessions::Compaction;
 use polyclaw_store::{Tx, events, sessions, usage};
 use serde_json::json;
@@ -21,7 +21,8 @@ impl Context {
         let window = engine.settings().context_window(model);
         let lines: usize = self.lines.iter().map(prompt::estimate_tokens).sum();
         let summary = self.compaction.summary.as_deref().map_or(0, prompt::text_tokens);
-        (lines + summary) * 5 > window * 4
+        let recalled = self.recalled.as_ref().map_or(0, |recall| prompt::text_tokens(&recall.text));
+        (lines + summary + recalled) * 5 > window * 4
     }
 
     /// Folds what does not fit into a third of the window. `false`: there was nothing to fold.
@@ -33,20 +34,32 @@ impl Context {
         if at == 0 {
             return Ok(false);
         }
+        self.flush(engine, running, at).await?;
         let request = prompt::summary_request(self.compaction.summary.as_deref(), &self.lines[..at]);
         let ask = Prompt {
             system: SUMMARY_SYSTEM.to_owned(),
             messages: vec![PromptMessage::User(request)],
             ..Prompt::default()
         };
-        let sink = |_: Delta| running.pulse();
-        let reply = engine.provider().stream(&self.candidates, &ask, &sink).await.map_err(Halt::from)?;
-        self.usage = self.usage.plus(reply.usage);
+        let reply = self.ask_aside(engine, running, &ask).await.map_err(Halt::from)?;
         let compaction = Compaction { summary: Some(reply.text.clone()), through: self.lines[at - 1].ticket };
         self.store_compaction(engine, running, &compaction, (&reply.model.to_string(), reply.usage)).await?;
         self.lines.drain(..at);
         self.compaction = compaction;
         Ok(true)
+    }
+
+    /// A call of this turn that is no step of it: nobody reads along.
+    pub async fn ask_aside(
+        &mut self,
+        engine: &Engine,
+        running: &Running,
+        ask: &Prompt,
+    ) -> Result<Reply, ProviderError> {
+        let sink = |_: Delta| running.pulse();
+        let reply = engine.provider().stream(&self.candidates, ask, &sink).await?;
+        self.usage = self.usage.plus(reply.usage);
+        Ok(reply)
     }
 
     async fn store_compaction(

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
+use crate::memory::Brain;
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
 use crate::toolbox::{EngineTools, Toolboxes};
@@ -33,6 +34,7 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub faults: Arc<dyn Faults>,
+    pub brain: Arc<Brain>,
 }
 
 #[derive(Clone)]
@@ -131,6 +133,11 @@ impl Inner {
 
     pub fn tools(&self) -> &dyn Toolbox {
         &self.tools
+    }
+
+    /// What agents remember.
+    pub fn brain(&self) -> &Brain {
+        &self.ports.brain
     }
 
     /// The channels this instance can send to, by name.

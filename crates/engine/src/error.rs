@@ -1,4 +1,5 @@
 use polyclaw_domain::approval::Invalid;
+use polyclaw_domain::memory::Unfit;
 use polyclaw_domain::relay::Refusal;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -17,6 +18,10 @@ pub enum Error {
     UnknownOutbox(String),
     #[error("no tool '{0}'")]
     UnknownTool(String),
+    #[error("no memory '{0}'")]
+    UnknownMemory(String),
+    #[error("{0}")]
+    UnfitMemory(#[from] Unfit),
     #[error("there is an agent '{0}' already")]
     AgentExists(String),
     #[error("the agent '{0}' belongs to the config file")]
@@ -68,6 +73,8 @@ impl Error {
             Self::UnknownApproval(_) => "unknown_approval",
             Self::UnknownOutbox(_) => "unknown_outbox",
             Self::UnknownTool(_) => "unknown_tool",
+            Self::UnknownMemory(_) => "unknown_memory",
+            Self::UnfitMemory(_) => "unfit_memory",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentInConfig(_) => "agent_in_config",
             Self::DefaultAgent(_) => "default_agent",
@@ -91,7 +98,9 @@ impl Error {
     pub fn action(&self) -> Action {
         match self {
             Self::UnknownAgent(_) | Self::UnknownSession(_) | Self::UnknownTurn(_) => Action::NotFound,
-            Self::UnknownApproval(_) | Self::UnknownOutbox(_) | Self::UnknownTool(_) => Action::NotFound,
+            Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
+            Self::UnknownTool(_) | Self::UnknownMemory(_) => Action::NotFound,
+            Self::UnfitMemory(_) => Action::Reject,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
             Self::NotYours(_) => Action::Conflict,
@@ -108,6 +117,8 @@ impl Error {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
+            Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),
+            Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
             Self::InvalidAgent(_) => Some("nothing was changed; correct what is named and send it again"),

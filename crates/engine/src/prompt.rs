@@ -23,6 +23,7 @@ use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
 
 use crate::core::Engine;
 use crate::history::History;
+use crate::memory::Recall;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt};
 
@@ -53,7 +54,9 @@ pub(crate) struct Context {
     /// The messages that began the tasks this turn resumes.
     begun: Vec<Message>,
     nonce: String,
-    system: String,
+    pub system: String,
+    /// What was remembered for this turn; in no message and no row.
+    pub recalled: Option<Recall>,
     in_config: bool,
     /// Everyone this turn answers, as `channel:account:peer`.
     senders: Vec<String>,
@@ -148,6 +151,18 @@ impl Context {
         Self::of(engine, claim, rows)
     }
 
+    /// The same for a look from outside, while a turn of its session may run.
+    pub async fn peek(engine: &Engine, claim: &Claim) -> Driven<Self> {
+        let wanted = claim.clone();
+        let look = move |tx: &mut Tx<'_>| match sessions::standing(tx, &wanted.session)? {
+            Some(standing) => read(tx, &wanted, standing, None).map(Some),
+            None => Ok(None),
+        };
+        let rows = engine.db().read(look).await.map_err(|e| Halt::Lost(e.into()))?;
+        let unknown = || Halt::Lost(crate::error::Error::UnknownSession(claim.session.to_string()));
+        Self::of(engine, claim, rows.ok_or_else(unknown)?)
+    }
+
     pub fn of(engine: &Engine, claim: &Claim, rows: Rows) -> Driven<Self> {
         // A turn whose agent is gone still needs an end that is told.
         let agent_is_gone = rows.spec.is_none();
@@ -179,6 +194,7 @@ impl Context {
             taken: rows.taken,
             begun: rows.begun,
             nonce,
+            recalled: None,
             in_config: rows.in_config,
             senders,
         };
@@ -264,10 +280,20 @@ impl Context {
         addresses
     }
 
+    /// What the people of this turn said, and those whose tasks it resumes.
+    pub fn question(&self) -> String {
+        let said = self.begun.iter().chain(self.inputs()).filter(|message| message.role == Role::User);
+        said.map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
     pub fn prompt(&self) -> Prompt {
+        let mut messages = prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.nonce);
+        if let Some(recall) = &self.recalled {
+            prompt::insert_recalled(&mut messages, &recall.text, &self.nonce);
+        }
         Prompt {
             system: self.system.clone(),
-            messages: prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.nonce),
+            messages,
             tools: self.tools.iter().map(|tool| &tool.spec).chain(&self.client_tools).cloned().collect(),
             temperature: self.spec.defaults.temperature,
             max_tokens: self.spec.defaults.max_tokens,
@@ -395,12 +421,8 @@ fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<M
 }
 
 fn scope(engine: &Engine, claim: &Claim, spec: &AgentSpec, asked_by: &[&Address]) -> ToolScope {
-    ToolScope {
-        agent: claim.agent.clone(),
-        session: claim.session.clone(),
-        workspace: spec.workspace.folder(&engine.settings().workspace),
-        can_ask: asked_by.iter().any(|address| can_ask(engine, address)),
-    }
+    let can_ask = asked_by.iter().any(|address| can_ask(engine, address));
+    ToolScope::of(spec, claim.session.clone(), &engine.settings().workspace, can_ask)
 }
 
 /// The conversations that wait for this turn.

@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{AgentId, SessionId, TraceId, TurnId};
 use polyclaw_domain::job::{JobState, Priority};
@@ -193,6 +194,7 @@ impl Engine {
         if self.db().write(write).await? {
             return Err(Error::NotNow("a turn is running: stop it before deleting the session".to_owned()));
         }
+        self.brain().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
         self.hub.publish(key, FrameKind::Changed);
         Ok(())
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::{delivery, worker};
+use crate::{delivery, memory, worker};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -22,6 +22,8 @@ pub enum Task {
     Listen,
     /// Forgets what nobody needs any more.
     Sweep,
+    /// Makes vectors of memories.
+    Embed,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -44,7 +46,8 @@ impl TaskBoard {
 }
 
 impl Task {
-    pub const ALL: [Self; 5] = [Self::Work, Self::Deliver, Self::Keep, Self::Listen, Self::Sweep];
+    pub const ALL: [Self; 6] =
+        [Self::Work, Self::Deliver, Self::Keep, Self::Listen, Self::Sweep, Self::Embed];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -53,6 +56,7 @@ impl Task {
             Self::Keep => "keep",
             Self::Listen => "listen",
             Self::Sweep => "sweep",
+            Self::Embed => "embed",
         }
     }
 }
@@ -77,6 +81,7 @@ impl Engine {
             Task::Keep => worker::keep(self).await,
             Task::Listen => worker::listen(self).await,
             Task::Sweep => worker::sweep(self).await,
+            Task::Embed => memory::embed(self).await,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod agents;
 mod draft;
+pub mod memory;
 mod models;
 mod todo;
 

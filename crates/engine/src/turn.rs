@@ -208,6 +208,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         context.compact(engine, running).await?;
         return end::finish(engine, running, &context, String::new()).await.map(drop);
     }
+    context.recall(engine, claim).await;
     let mut machine = Turn::restore(engine.settings().limits, context.steps());
     let mut effect = machine.step(Step::Began { steered: context.steered });
     loop {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub mod ingress;
+pub mod memory;
 pub mod size;
 pub mod soak;
 pub mod start;

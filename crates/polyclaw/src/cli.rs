@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, model, models,
-    outbox, selftest, sessions, status, tools, up, usage,
+    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, memory, model,
+    models, outbox, selftest, sessions, status, tools, up, usage,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -60,6 +60,7 @@ pub enum Command {
     Agents(agents::Args),
     Sessions(sessions::Args),
     Tools(tools::Args),
+    Memory(memory::Args),
     Models(models::Args),
     Model(model::Args),
     Approvals(approvals::Args),
@@ -112,6 +113,7 @@ impl Command {
             Self::Agents(args) => agents::run(&args, context).await,
             Self::Sessions(args) => sessions::run(&args, context).await,
             Self::Tools(args) => tools::run(&args, context).await,
+            Self::Memory(args) => memory::run(&args, context).await,
             Self::Models(args) => models::run(&args, context).await,
             Self::Model(args) => model::run(&args, context).await,
             Self::Approvals(args) => approvals::run(&args, context).await,

@@ -10,6 +10,7 @@ pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod events;
+pub mod memory;
 pub mod model;
 pub mod models;
 pub mod outbox;

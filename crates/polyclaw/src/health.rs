@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::choice::{Choice, DEMO};
 use crate::cli::Context;
 use crate::client::Client;
+use crate::command::memory::sentence;
 use crate::failure::{Exit, Failure};
 use crate::home::{Home, refused};
 use crate::weights::Shelf;
@@ -90,6 +91,7 @@ pub async fn all(context: &Context) -> Vec<Check> {
     let (daemon, models) = daemon(context).await;
     checks.push(daemon);
     checks.push(model(home, &config, models.as_ref()).await);
+    checks.push(memory(context).await);
     checks
 }
 
@@ -185,6 +187,34 @@ fn database(home: &Home) -> Check {
         Ok(problems) if problems.is_empty() => Check::ok("database", path.display().to_string()),
         Ok(problems) => Check::fail("database", problems.join("; "), "restore it from a copy"),
         Err(error) => Check::failed("database", error.into()),
+    }
+}
+
+/// The file of memories, and how they are found.
+async fn memory(context: &Context) -> Check {
+    let path = context.home.brain();
+    if path.exists() {
+        match check::quick_brain(&path) {
+            Ok(problems) if problems.is_empty() => {}
+            Ok(problems) => {
+                return Check::fail("memory", problems.join("; "), "restore brain.db from a copy");
+            }
+            Err(error) => return Check::failed("memory", error.into()),
+        }
+    }
+    let status = match Client::new(context) {
+        Ok(client) => client.get("/memory/status").await.ok(),
+        Err(_) => None,
+    };
+    match status {
+        Some(status) if status["embeddings"].is_string() => Check::ok("memory", sentence(&status)),
+        Some(status) => Check::warn(
+            "memory",
+            format!("{} memories, found by words alone", status["memories"]),
+            "`polyclaw model pull all-minilm-l6-v2`, then restart the daemon",
+        ),
+        None if path.exists() => Check::ok("memory", path.display().to_string()),
+        None => Check::ok("memory", "nothing is remembered yet"),
     }
 }
 

@@ -54,6 +54,11 @@ impl Home {
         self.memory().join("sessions.db")
     }
 
+    /// What agents remember.
+    pub fn brain(&self) -> PathBuf {
+        self.memory().join("brain.db")
+    }
+
     /// The weights of embedded models.
     pub fn models(&self) -> PathBuf {
         self.0.join("models")

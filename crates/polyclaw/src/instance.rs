@@ -9,6 +9,9 @@ use polyclaw_domain::channel::Channel;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::fault::Faults;
 use polyclaw_domain::port::Clock;
+use polyclaw_engine::Toolboxes;
+use polyclaw_engine::memory::{Brain, Place};
+use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Engine, Ports};
 use polyclaw_provider::Models;
 use polyclaw_provider::embedded::Chat;
@@ -20,6 +23,7 @@ use polyclaw_tool::Builtin;
 use crate::choice::Choice;
 use crate::clock::SystemClock;
 use crate::current::Current;
+use crate::embedder;
 use crate::failure::Failure;
 use crate::faults::{self, Armed, Calm};
 use crate::home::{Home, Lock};
@@ -65,19 +69,25 @@ impl Instance {
         let chat = Arc::new(Chat::new(Shelf::of(&home).path(&CHAT)));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (db, clients) = open_beside(&target(&config, &home), || {
-            Ok((models(&choice, &chat, &clock)?, channels(&config)?))
+            let embedder = embedder::choose(&config, &choice, &Shelf::of(&home))?;
+            Ok((models(&choice, &chat, &clock)?, channels(&config)?, embedder))
         });
-        let (models, channels) = clients?;
+        let (models, channels, embedder) = clients?;
         let models = Arc::new(Current::new(models));
         let tools = Arc::new(Current::new(toolbox(&config)));
+        let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
+        let brain = Arc::new(brain(&config, &home, &clock, &ids));
+        brain.set_embedder(embedder);
+        let memories = Arc::new(Memories::new(Arc::clone(&brain)));
         let ports = Ports {
             db: db?,
             provider: Arc::clone(&models) as _,
-            tools: Arc::clone(&tools) as _,
+            tools: Arc::new(Toolboxes::new(vec![Arc::clone(&tools) as _, memories])),
             channels,
             clock: Arc::clone(&clock),
-            ids: Arc::new(SortableIds::new(Arc::clone(&clock))),
+            ids,
             faults: faults()?,
+            brain,
         };
         let engine = Engine::new(ports, settings::engine(&config, &choice, &home), &home.node()?);
         let choice = Mutex::new(choice);
@@ -145,6 +155,8 @@ impl Instance {
         }
         self.store_agents(&config).await?;
         self.tools.replace(toolbox(&config));
+        let embedder = embedder::choose(&config, &choice, &Shelf::of(&self.home))?;
+        self.engine.brain().set_embedder(embedder);
         self.take_up(&config, choice)
     }
 
@@ -206,6 +218,11 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
     Models::new(settings, Arc::clone(clock)).map_err(|error| {
         Failure::failed(error.code(), error.to_string()).hint("look at [providers] in config.toml")
     })
+}
+
+fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<SortableIds>) -> Brain {
+    let cache = usize::try_from(config.memory.cache_mb).unwrap_or(usize::MAX).saturating_mul(1 << 20);
+    Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, cache)
 }
 
 fn toolbox(config: &Config) -> Builtin {

@@ -10,6 +10,7 @@ mod clock;
 mod command;
 mod current;
 mod daemon;
+mod embedder;
 mod failure;
 mod faults;
 mod health;

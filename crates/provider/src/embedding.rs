@@ -83,6 +83,10 @@ impl Embedder for RemoteEmbeddings {
         self.dim
     }
 
+    fn batch(&self) -> usize {
+        BATCH
+    }
+
     fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
         Box::pin(self.vectors(texts))
     }

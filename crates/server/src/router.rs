@@ -12,8 +12,8 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, commands, document, events, health, hooks, logins, messages, models, monitor, outbox,
-    sessions, status, stream, tools, transcript, turns, usage,
+    agents, approvals, commands, context, document, events, health, hooks, logins, memory, messages, models,
+    monitor, outbox, sessions, status, stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -37,6 +37,12 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(agents::list, agents::create))
         .routes(routes!(agents::show, agents::change, agents::delete))
         .routes(routes!(agents::tools))
+        .routes(routes!(memory::list, memory::store, memory::forget_all))
+        .routes(routes!(memory::search))
+        .routes(routes!(memory::import))
+        .routes(routes!(memory::status))
+        .routes(routes!(memory::show, memory::forget))
+        .routes(routes!(context::show))
         .routes(routes!(models::list))
         .routes(routes!(tools::list))
         .routes(routes!(tools::explain))

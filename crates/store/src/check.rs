@@ -5,7 +5,8 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Error, Result};
-use crate::{migrate, sqlite};
+use crate::migrate::{self, BRAIN, MAIN, Schema};
+use crate::sqlite;
 
 /// The linked SQLite, if it is one we trust.
 pub fn linked() -> Result<String> {
@@ -15,10 +16,19 @@ pub fn linked() -> Result<String> {
 
 /// What is wrong with a SQLite file; empty if nothing is. Reads only.
 pub fn quick(path: &Path) -> Result<Vec<String>> {
+    look(path, MAIN)
+}
+
+/// The same for the file of memories.
+pub fn quick_brain(path: &Path) -> Result<Vec<String>> {
+    look(path, BRAIN)
+}
+
+fn look(path: &Path, schema: Schema) -> Result<Vec<String>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    migrate::check_sqlite(found)?;
+    migrate::check_sqlite(found, schema)?;
     let mut statement = connection.prepare("PRAGMA quick_check(20)")?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
     let lines: Vec<String> = lines.collect::<rusqlite::Result<_>>().map_err(Error::from)?;

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Result;
 use crate::live::Signal;
+use crate::migrate::{BRAIN, MAIN};
 use crate::pg::Postgres;
 use crate::sqlite::{Inline, Sqlite};
 use crate::tx::Tx;
@@ -33,7 +34,7 @@ impl Db {
     /// Opens, migrates and checks the database. Blocks: call it before serving.
     pub fn open(target: &Target) -> Result<Self> {
         let engine = match target {
-            Target::Sqlite(path) => Engine::Sqlite(Sqlite::open(path)?),
+            Target::Sqlite(path) => Engine::Sqlite(Sqlite::open(path, MAIN)?),
             Target::Postgres { url, connections } => Engine::Postgres(Postgres::open(url, *connections)?),
         };
         Ok(Self(Arc::new(engine)))
@@ -41,7 +42,17 @@ impl Db {
 
     /// A database in memory whose transactions run at once in the caller: the crash simulator's disk.
     pub fn in_memory() -> Result<Self> {
-        Ok(Self(Arc::new(Engine::Inline(Inline::open()?))))
+        Ok(Self(Arc::new(Engine::Inline(Inline::open(MAIN)?))))
+    }
+
+    /// The file of memories, made if it is not there. Always SQLite. Blocks, as `open` does.
+    pub fn open_brain(path: &Path) -> Result<Self> {
+        Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open(path, BRAIN)?))))
+    }
+
+    /// Memories in memory, for the simulator.
+    pub fn brain_in_memory() -> Result<Self> {
+        Ok(Self(Arc::new(Engine::Inline(Inline::open(BRAIN)?))))
     }
 
     /// Runs one transaction. When this returns `Ok`, it is committed. `body` may be run again after a

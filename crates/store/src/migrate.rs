@@ -6,19 +6,27 @@ use rusqlite::Connection;
 
 use crate::error::{Error, Result};
 
-const SQLITE: &[&str] = &[
+/// The migrations of one kind of SQLite file, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schema(&'static [&'static str]);
+
+/// The file of sessions, turns and all they need.
+pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0001.sql"),
     include_str!("../migrations/sqlite/0002.sql"),
     include_str!("../migrations/sqlite/0003.sql"),
-];
+]);
+/// The file of memories.
+pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
+
 const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0001.sql"),
     include_str!("../migrations/postgres/0002.sql"),
     include_str!("../migrations/postgres/0003.sql"),
 ];
 
-pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>) -> Result<()> {
-    sqlite_to(connection, path, SQLITE)
+pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {
+    sqlite_to(connection, path, schema.0)
 }
 
 fn sqlite_to(connection: &Connection, path: Option<&Path>, migrations: &[&str]) -> Result<()> {
@@ -66,8 +74,8 @@ pub(crate) fn postgres(client: &mut postgres::Client) -> Result<()> {
 }
 
 /// Whether this build knows a file's schema.
-pub(crate) fn check_sqlite(found: i64) -> Result<()> {
-    check(found, SQLITE).map(drop)
+pub(crate) fn check_sqlite(found: i64, schema: Schema) -> Result<()> {
+    check(found, schema.0).map(drop)
 }
 
 fn check(found: i64, migrations: &[&str]) -> Result<i64> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
-use crate::migrate;
+use crate::migrate::{self, Schema};
 use crate::tx::Tx;
 
 mod checkpoint;
@@ -55,11 +55,11 @@ impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T> + Send> Work for Call<T, F> {
 }
 
 impl Sqlite {
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path, schema: Schema) -> Result<Self> {
         check_version(rusqlite::version(), rusqlite::version_number())?;
         let connection = Connection::open(path)?;
         configure(&connection)?;
-        migrate::sqlite(&connection, Some(path))?;
+        migrate::sqlite(&connection, Some(path), schema)?;
         let (written, told) = mpsc::sync_channel(1);
         let writer = Arc::new(Writer { connection: Mutex::new(connection), waiting: 0.into(), written });
         checkpoint::start(path, Arc::downgrade(&writer), told)?;
@@ -289,10 +289,10 @@ pub(crate) fn check_version(text: &str, number: i32) -> Result<()> {
 pub(crate) struct Inline(Mutex<Connection>);
 
 impl Inline {
-    pub fn open() -> Result<Self> {
+    pub fn open(schema: Schema) -> Result<Self> {
         let connection = Connection::open_in_memory()?;
         configure(&connection)?;
-        migrate::sqlite(&connection, None)?;
+        migrate::sqlite(&connection, None, schema)?;
         Ok(Self(Mutex::new(connection)))
     }
 

@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 
-use polyclaw_domain::id::{AgentId, ApprovalId, MessageId, NodeId, OutboxId, SessionId, TraceId, TurnId};
+use polyclaw_domain::id::{
+    AgentId, ApprovalId, MemoryId, MessageId, NodeId, OutboxId, SessionId, TraceId, TurnId,
+};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
@@ -33,6 +35,7 @@ pub enum Param<'a> {
     Null,
     Int(i64),
     Text(&'a str),
+    Bytes(&'a [u8]),
 }
 
 impl<'a> Tx<'a> {
@@ -222,6 +225,7 @@ fn bind(statement: &mut rusqlite::CachedStatement<'_>, params: &[Param<'_>]) -> 
             Param::Null => statement.raw_bind_parameter(index, rusqlite::types::Null)?,
             Param::Int(value) => statement.raw_bind_parameter(index, value)?,
             Param::Text(value) => statement.raw_bind_parameter(index, value)?,
+            Param::Bytes(value) => statement.raw_bind_parameter(index, value)?,
         }
     }
     Ok(())
@@ -249,11 +253,13 @@ impl ToSql for Param<'_> {
             // PostgreSQL text cannot hold NUL; SQLite's can. The character carries nothing a person wrote.
             Self::Text(value) if value.contains('\0') => value.replace('\0', "\u{fffd}").to_sql(ty, out),
             Self::Text(value) => value.to_sql(ty, out),
+            Self::Bytes(value) if *ty == Type::BYTEA => value.to_sql(ty, out),
+            Self::Bytes(_) => Err(format!("bytes were given where {ty} is expected").into()),
         }
     }
 
     fn accepts(ty: &Type) -> bool {
-        matches!(*ty, Type::INT4 | Type::INT8) || <&str as ToSql>::accepts(ty)
+        matches!(*ty, Type::INT4 | Type::INT8 | Type::BYTEA) || <&str as ToSql>::accepts(ty)
     }
 
     to_sql_checked!();
@@ -284,6 +290,22 @@ impl Row<'_> {
     }
 
     pub fn opt_int(&self, at: usize) -> Result<Option<i64>> {
+        match self.0 {
+            Source::Sqlite(row) => Ok(row.get(at)?),
+            Source::Postgres(row) => Ok(row.try_get(at)?),
+        }
+    }
+
+    /// Bytes as they lie in the row: nothing is copied.
+    pub fn bytes<T>(&self, at: usize, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        match self.0 {
+            Source::Sqlite(row) => Ok(read(row.get_ref(at)?.as_blob().map_err(rusqlite::Error::from)?)),
+            Source::Postgres(row) => Ok(read(row.try_get::<_, &[u8]>(at)?)),
+        }
+    }
+
+    /// A measure, such as a rank.
+    pub fn real(&self, at: usize) -> Result<f64> {
         match self.0 {
             Source::Sqlite(row) => Ok(row.get(at)?),
             Source::Postgres(row) => Ok(row.try_get(at)?),
@@ -342,6 +364,12 @@ impl<'a> From<&'a String> for Param<'a> {
     }
 }
 
+impl<'a> From<&'a [u8]> for Param<'a> {
+    fn from(value: &'a [u8]) -> Self {
+        Self::Bytes(value)
+    }
+}
+
 impl From<i64> for Param<'_> {
     fn from(value: i64) -> Self {
         Self::Int(value)
@@ -391,7 +419,9 @@ macro_rules! param_of_ids {
     )*};
 }
 
-param_of_ids!(AgentId, ApprovalId, MessageId, NodeId, OutboxId, SessionId, SessionKey, TraceId, TurnId);
+param_of_ids!(
+    AgentId, ApprovalId, MemoryId, MessageId, NodeId, OutboxId, SessionId, SessionKey, TraceId, TurnId
+);
 
 /// `params![a, b]`: each by reference or by value, as its type allows.
 #[macro_export]

@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::port::Clock;
 use polyclaw_domain::provider::{ModelRef, Provider};
+use polyclaw_engine::Toolboxes;
 use polyclaw_engine::ingress::{Accepted, Inbound};
+use polyclaw_engine::memory::{Brain, Place};
+use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Answer, Engine, Error, Ports, Settings, Task};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::messages::Message;
@@ -33,6 +37,10 @@ pub struct Ground {
     pub outlet: Arc<Outlet>,
     pub provider: Arc<dyn Provider>,
     pub settings: Settings,
+    /// The file of memories.
+    pub memories: Db,
+    /// What makes vectors of them; without one they are found by words alone.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// Names the node; two worlds on one PostgreSQL database have two.
     pub family: String,
 }
@@ -49,6 +57,8 @@ impl Ground {
             outlet: Outlet::new(false),
             provider,
             settings,
+            memories: Db::brain_in_memory().expect("a database in memory"),
+            embedder: None,
             family: "world".to_owned(),
         };
         ground.add_agent("main").await;
@@ -64,10 +74,16 @@ impl Ground {
 
     /// Starts an engine on this ground.
     pub fn wake(&self, faults: Arc<Faulty>) -> World {
+        let place = Place::Open(self.memories.clone());
+        let brain = Brain::new(place, Arc::clone(&self.clock) as _, Arc::clone(&self.ids) as _, 1 << 24);
+        brain.set_embedder(self.embedder.clone());
+        let brain = Arc::new(brain);
+        let memories = Arc::new(Memories::new(Arc::clone(&brain)));
         let ports = Ports {
             db: self.db.clone(),
             provider: Arc::clone(&self.provider),
-            tools: Arc::clone(&self.tools) as _,
+            tools: Arc::new(Toolboxes::new(vec![Arc::clone(&self.tools) as _, memories])),
+            brain,
             channels: HashMap::from([("chat".to_owned(), Arc::clone(&self.outlet) as Arc<dyn Channel>)]),
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,

@@ -103,7 +103,7 @@ pub(super) fn check(providers: &BTreeMap<String, Provider>, report: &mut Report)
 /// A model of a provider that is not configured could never answer. With no provider configured they are found
 /// at start, so nothing can be said here.
 /// The provider's name of the models inside the program.
-const EMBEDDED: &str = "embedded";
+pub(super) const EMBEDDED: &str = "embedded";
 
 pub(super) fn check_model(
     model: &ModelRef,

@@ -82,12 +82,8 @@ impl Engine {
             senders: &senders,
             can_ask,
         };
-        let scope = ToolScope {
-            agent: agent.clone(),
-            session: place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone()),
-            workspace: stored.spec.workspace.folder(&settings.workspace),
-            can_ask,
-        };
+        let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
+        let scope = ToolScope::of(&stored.spec, session, &settings.workspace, can_ask);
         Ok(self.tools().list(&scope).into_iter().map(|tool| explained(tool, &layers)).collect())
     }
 }

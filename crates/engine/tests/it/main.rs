@@ -10,6 +10,7 @@ mod ends;
 mod ingress;
 mod lanes;
 mod limits;
+mod memory;
 mod sessions;
 mod steering;
 

@@ -16,6 +16,7 @@ use crate::cli::Context;
   polyclaw bench stream     a token's way from the model to its reader
   polyclaw bench size       100,000 sessions against an empty database
   polyclaw bench store      small transactions per second
+  polyclaw bench memory     recall from 100,000 memories
   polyclaw bench start      start to ready, memory, size
   polyclaw bench soak --seconds 300
   polyclaw bench all --json")]
@@ -39,6 +40,8 @@ enum What {
     Size,
     /// Transactions per second.
     Store,
+    /// Recall from 100,000 memories.
+    Memory,
     /// Start, memory and size.
     Start,
     /// 500 sessions at once for as long as you say.
@@ -59,6 +62,9 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     let seconds = std::time::Duration::from_secs(args.seconds);
     if matches!(args.what, What::Store | What::All) {
         bench::store::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Memory | What::All) {
+        bench::memory::run(&mut report, seconds).await?;
     }
     if matches!(args.what, What::Start | What::All) {
         bench::start::run(&mut report).await?;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::cli::Context;
 use crate::client::Client;
-use crate::command::models;
+use crate::command::{memory, models};
 use crate::output::cell;
 
 /// Whether it is up, which model answers, what it is doing.
@@ -19,10 +19,11 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
     let health = client.get("/health").await?;
     let models = client.get("/models").await?;
     let counts = client.get("/status").await?;
+    let memory = client.get("/memory/status").await?;
     let (sessions, running, waiting) = (&counts["sessions"], &counts["running"], &counts["waiting"]);
     let value = json!({
         "url": client.url(), "health": health, "model": models["default_model"],
-        "sessions": sessions, "running": running, "waiting": waiting,
+        "sessions": sessions, "running": running, "waiting": waiting, "memory": memory,
     });
     context.output.say(&value, |_| {
         [
@@ -30,6 +31,7 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
             format!("version {}, up {}", cell(&health["version"]), span(health["uptime_ms"].as_u64())),
             format!("model {}", models::in_use(&models)),
             format!("{sessions} session(s), {running} answering, {waiting} waiting"),
+            memory::sentence(&memory),
         ]
         .join("\n")
     })?;

@@ -9,4 +9,5 @@ mod fixture;
 mod help;
 mod model;
 mod nouns;
+mod recall;
 mod refusals;

@@ -21,6 +21,8 @@ use super::worker::Worker;
 const IDLE: Duration = Duration::from_secs(300);
 /// The model was trained on texts of this many tokens; what is longer is cut.
 const MOST_TOKENS: usize = 256;
+/// Texts of one call: a long one takes 40 ms, and a question may wait behind all of them.
+const BATCH: usize = 2;
 const MODEL: &str = "embedded/all-minilm-l6-v2";
 
 /// Embeds with the model in a file. Nothing is loaded before the first text.
@@ -93,6 +95,10 @@ impl Embedder for Embeddings {
 
     fn dim(&self) -> usize {
         encoder_file::MINILM.width
+    }
+
+    fn batch(&self) -> usize {
+        BATCH
     }
 
     fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::port::{Clock, Ids};
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_engine::memory::{Brain, Place};
 use polyclaw_engine::{Engine, Ports, Settings, Task};
 use polyclaw_server::{AppState, Auth, Hook, Logins, Setup, router, serve};
 use polyclaw_store::agents::{self, Source};
@@ -143,13 +145,17 @@ impl Answer {
 }
 
 async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
+    let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) = (Arc::new(Now), Arc::new(Count::default()));
+    let place = Place::File(home.join("brain.db"));
+    let brain = Arc::new(Brain::new(place, Arc::clone(&clock), Arc::clone(&ids), 1 << 20));
     let ports = Ports {
+        brain,
         db: Db::open(&Target::Sqlite(home.join("sessions.db"))).unwrap(),
         provider: Arc::new(Model { gate: Arc::clone(&gate) }),
         tools: Arc::new(Tools { gate }),
         channels: HashMap::from([("webhook".to_owned(), Arc::new(Forgetful) as _)]),
-        clock: Arc::new(Now),
-        ids: Arc::new(Count::default()),
+        clock,
+        ids,
         faults: Arc::new(Calm),
     };
     let mut settings = Settings::defaults(home.to_path_buf());

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use polyclaw_domain::agent::ContextPolicy;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, Toolbox};
@@ -38,7 +39,13 @@ impl Bench {
         fs::write(home.path().join("secret"), "secret").unwrap();
         let agent = AgentId::main();
         let session = SessionKey::main(&agent);
-        let scope = ToolScope { agent, session, workspace: home.path().join("ws"), can_ask: true };
+        let scope = ToolScope {
+            agent,
+            session,
+            workspace: home.path().join("ws"),
+            can_ask: true,
+            memory: ContextPolicy::default(),
+        };
         Self { home, tools: Builtin::new(settings), scope, progress: Mutex::default() }
     }
 

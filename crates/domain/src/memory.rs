@@ -1,0 +1,227 @@
+//! Memories: what an agent keeps beyond a conversation, who sees it, and how its text is cut for the index.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::agent::{ContextPolicy, MemoryScope};
+use crate::id::{AgentId, MemoryId};
+use crate::key::SessionKey;
+use crate::time::Millis;
+
+pub mod file;
+pub mod flush;
+pub mod words;
+
+/// Longest text of one memory, in bytes: what is longer is a document, and belongs into a file.
+pub const MOST_CONTENT: usize = 16 * 1024;
+/// Longest key, and longest name of a kind, in bytes.
+pub const MOST_KEY: usize = 200;
+/// Longest metadata, in bytes of JSON.
+pub const MOST_METADATA: usize = 4 * 1024;
+
+/// What is said of a memory where nobody says what kind it is.
+pub const FACT: &str = "fact";
+
+/// One memory, as it is listed, exported and taken back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    pub id: MemoryId,
+    #[serde(rename = "agent_id")]
+    pub agent: AgentId,
+    /// Where it was learnt, whatever its scope.
+    #[serde(rename = "session_key")]
+    pub session: SessionKey,
+    pub scope: MemoryScope,
+    /// Names it among those of its owner: storing under the same key replaces.
+    pub key: String,
+    pub kind: String,
+    pub content: String,
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error("a memory needs some text")]
+    Empty,
+    #[error("{what} has {bytes} bytes; at most {most} are kept")]
+    TooLong { what: &'static str, bytes: usize, most: usize },
+}
+
+impl Memory {
+    /// What the store takes.
+    pub fn check(&self) -> Result<(), Unfit> {
+        if self.content.trim().is_empty() {
+            return Err(Unfit::Empty);
+        }
+        let metadata = if self.metadata.is_empty() { 0 } else { json_bytes(&self.metadata) };
+        let parts = [
+            ("the text", self.content.len(), MOST_CONTENT),
+            ("the key", self.key.len(), MOST_KEY),
+            ("the kind", self.kind.len(), MOST_KEY),
+            ("the metadata", metadata, MOST_METADATA),
+        ];
+        let long = parts.into_iter().find(|(_, bytes, most)| bytes > most);
+        long.map_or(Ok(()), |(what, bytes, most)| Err(Unfit::TooLong { what, bytes, most }))
+    }
+}
+
+fn json_bytes(map: &Map<String, Value>) -> usize {
+    serde_json::to_string(map).map_or(usize::MAX, |text| text.len())
+}
+
+impl MemoryScope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Agent => "agent",
+            Self::Session => "session",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Shared, Self::Agent, Self::Session].into_iter().find(|scope| scope.as_str() == text)
+    }
+
+    /// How many can see it: the higher, the more.
+    fn width(self) -> u8 {
+        match self {
+            Self::Session => 0,
+            Self::Agent => 1,
+            Self::Shared => 2,
+        }
+    }
+
+    /// The narrower of the two.
+    pub fn within(self, most: Self) -> Self {
+        if self.width() <= most.width() { self } else { most }
+    }
+}
+
+/// Whose eyes look: decides what can be seen at all. The store asks the same of its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Viewer {
+    pub agent: AgentId,
+    pub session: SessionKey,
+    pub scope: MemoryScope,
+    /// Only these kinds; all where none is named.
+    pub kinds: Vec<String>,
+}
+
+impl Viewer {
+    pub fn of(agent: &AgentId, session: &SessionKey, policy: &ContextPolicy) -> Self {
+        Self {
+            agent: agent.clone(),
+            session: session.clone(),
+            scope: policy.scope,
+            kinds: policy.kinds.clone(),
+        }
+    }
+
+    pub fn sees(&self, memory: &Memory) -> bool {
+        let own = memory.agent == self.agent;
+        let scope = match memory.scope {
+            MemoryScope::Shared => {
+                self.scope == MemoryScope::Shared || (own && self.scope != MemoryScope::Session)
+            }
+            MemoryScope::Agent => own && self.scope != MemoryScope::Session,
+            MemoryScope::Session => own && memory.session == self.session,
+        };
+        scope && (self.kinds.is_empty() || self.kinds.contains(&memory.kind))
+    }
+}
+
+/// The scope of what is learnt in a session where nobody names one. What people say in a chat stays in that chat: only
+/// the owner's own sessions, which need the instance's token, are taken for one person's.
+pub fn usual_scope(policy: MemoryScope, session: &SessionKey) -> MemoryScope {
+    if is_owners(session) { policy } else { MemoryScope::Session }
+}
+
+/// Channels only the holder of the token speaks on, for nobody else. A program on the API may speak for many.
+const OWNERS: [&str; 2] = ["cli", "web"];
+
+fn is_owners(session: &SessionKey) -> bool {
+    match session.parts().as_slice() {
+        [agent, _, main] => agent == "agent" && main == "main",
+        [agent, _, channel, ..] => agent == "agent" && OWNERS.contains(&channel.as_str()),
+        _ => false,
+    }
+}
+
+/// A key for a memory nobody named: the same text of the same origin has the same key, so that it is stored once.
+pub fn derived_key(prefix: &str, content: &str) -> String {
+    // FNV-1a: a name, not a secret; two texts that share one replace each other, which 64 bits make unlikely.
+    let words = content.split_whitespace().flat_map(|word| word.bytes().chain([b' ']));
+    let hash = words.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{prefix}:{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> SessionKey {
+        SessionKey::parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_said_in_a_chat_stays_there_unless_it_is_the_owners() {
+        for own in ["agent:main:main", "agent:ops:web:dm:x", "agent:ops:cli:dm:y"] {
+            assert_eq!(usual_scope(MemoryScope::Agent, &key(own)), MemoryScope::Agent, "{own}");
+            assert_eq!(usual_scope(MemoryScope::Session, &key(own)), MemoryScope::Session, "{own}");
+        }
+        for other in
+            ["agent:main:telegram:dm:7", "agent:main:slack:channel:c1", "agent:main:api:dm:9", "hook:main"]
+        {
+            assert_eq!(usual_scope(MemoryScope::Shared, &key(other)), MemoryScope::Session, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_scope_is_never_widened_beyond_the_policy() {
+        use MemoryScope::{Agent, Session, Shared};
+        for (wanted, most, given) in [
+            (Shared, Agent, Agent),
+            (Agent, Shared, Agent),
+            (Shared, Session, Session),
+            (Session, Shared, Session),
+        ] {
+            assert_eq!(wanted.within(most), given);
+        }
+    }
+
+    #[test]
+    fn the_same_words_have_the_same_key_whatever_their_spacing() {
+        assert_eq!(derived_key("note", "a  b\n"), derived_key("note", "a b"));
+        assert_ne!(derived_key("note", "a b"), derived_key("note", "ab"));
+    }
+
+    #[test]
+    fn what_is_empty_or_too_long_is_refused() {
+        let memory = |content: &str, key: &str| Memory {
+            id: MemoryId::new("m"),
+            agent: AgentId::main(),
+            session: key_of(),
+            scope: MemoryScope::Agent,
+            key: key.into(),
+            kind: FACT.into(),
+            content: content.into(),
+            metadata: Map::new(),
+            created_at: Millis(0),
+            updated_at: Millis(0),
+        };
+        assert_eq!(memory(" \n", "k").check(), Err(Unfit::Empty));
+        assert!(matches!(memory("x", &"k".repeat(201)).check(), Err(Unfit::TooLong { what: "the key", .. })));
+        assert!(memory(&"x".repeat(MOST_CONTENT + 1), "k").check().is_err());
+        assert!(memory("x", "").check().is_ok());
+    }
+
+    fn key_of() -> SessionKey {
+        SessionKey::main(&AgentId::main())
+    }
+}

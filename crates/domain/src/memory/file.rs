@@ -1,0 +1,206 @@
+//! Memories as files: JSON Lines, exact, and Markdown, to be read by people and taken back. A Markdown file that
+//! was written by hand is read too: every item or paragraph is a memory, named after its heading.
+
+use serde_json::{Map, Value};
+
+use super::{FACT, Memory, derived_key};
+use crate::agent::MemoryScope;
+use crate::id::{AgentId, MemoryId};
+use crate::key::SessionKey;
+use crate::time::Millis;
+
+/// Before the JSON that says all of a memory but its text.
+const MARK: &str = "<!-- polyclaw ";
+const MARK_END: &str = " -->";
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct Unreadable {
+    pub line: usize,
+    pub why: String,
+}
+
+/// Whose memories a file written by hand becomes.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    pub agent: AgentId,
+    pub session: SessionKey,
+    pub scope: MemoryScope,
+    pub now: Millis,
+}
+
+pub fn to_jsonl(memories: &[Memory]) -> String {
+    let lines = memories.iter().filter_map(|memory| serde_json::to_string(memory).ok());
+    lines.map(|line| line + "\n").collect()
+}
+
+pub fn from_jsonl(text: &str) -> Result<Vec<Memory>, Unreadable> {
+    let lines = (1..).zip(text.split('\n')).filter(|(_, line)| !line.trim().is_empty());
+    let read = |(line, text): (usize, &str)| {
+        serde_json::from_str(text).map_err(|error| Unreadable { line, why: error.to_string() })
+    };
+    lines.map(read).collect()
+}
+
+pub fn to_markdown(memories: &[Memory]) -> String {
+    let mut text = String::from("# Memory\n");
+    for memory in memories {
+        let mut head = serde_json::to_value(memory).unwrap_or_default();
+        if let Some(head) = head.as_object_mut() {
+            head.remove("content");
+            head.insert("lines".to_owned(), memory.content.split('\n').count().into());
+        }
+        // A `>` in a key must not end the comment.
+        let head = head.to_string().replace('>', "\\u003e");
+        let title = memory.key.replace(['\n', '\r'], " ");
+        text.push_str(&format!("\n## {title}\n{MARK}{head}{MARK_END}\n{}\n", memory.content));
+    }
+    text
+}
+
+/// Reads what `to_markdown` writes back whole, and what people write as they wrote it.
+pub fn from_markdown(text: &str, owner: &Owner) -> Result<Vec<Memory>, Unreadable> {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let (mut memories, mut loose, mut heading, mut at) = (Vec::new(), Loose::new(owner), String::new(), 0);
+    while let Some(line) = lines.get(at) {
+        at += 1;
+        if let Some(head) = line.strip_prefix(MARK) {
+            let (memory, length) = marked(head, &lines[at..]).map_err(|why| Unreadable { line: at, why })?;
+            memories.push(memory);
+            at += length;
+        } else if let Some(title) = line.strip_prefix('#') {
+            loose.end(&heading, &mut memories);
+            heading = title.trim_start_matches('#').trim().to_owned();
+        } else {
+            loose.line(line, &heading, &mut memories);
+        }
+    }
+    loose.end(&heading, &mut memories);
+    Ok(memories)
+}
+
+/// One memory from its comment and the lines after it, and how many those are.
+fn marked(head: &str, after: &[&str]) -> Result<(Memory, usize), String> {
+    let head = head.strip_suffix(MARK_END).ok_or("the comment is cut off")?;
+    let mut head: Map<String, Value> = serde_json::from_str(head).map_err(|error| error.to_string())?;
+    let count = head.remove("lines").and_then(|count| count.as_u64()).and_then(|n| usize::try_from(n).ok());
+    let count = count.ok_or("it does not say how many lines belong to it")?;
+    let content = after.get(..count).ok_or("lines are missing after it")?.join("\n");
+    head.insert("content".to_owned(), content.into());
+    let memory = serde_json::from_value(Value::Object(head)).map_err(|error| error.to_string())?;
+    Ok((memory, count))
+}
+
+/// Items and paragraphs, gathered line by line.
+struct Loose<'a> {
+    owner: &'a Owner,
+    text: String,
+}
+
+impl<'a> Loose<'a> {
+    fn new(owner: &'a Owner) -> Self {
+        Self { owner, text: String::new() }
+    }
+
+    fn line(&mut self, line: &str, heading: &str, memories: &mut Vec<Memory>) {
+        let line = line.trim_end();
+        let item = ["- ", "* ", "+ "].iter().find_map(|mark| line.strip_prefix(mark));
+        if item.is_some() || line.is_empty() {
+            self.end(heading, memories);
+        }
+        let line = item.unwrap_or(line).trim();
+        if !line.is_empty() {
+            if !self.text.is_empty() {
+                self.text.push(' ');
+            }
+            self.text.push_str(line);
+        }
+    }
+
+    fn end(&mut self, heading: &str, memories: &mut Vec<Memory>) {
+        let content = std::mem::take(&mut self.text);
+        if content.is_empty() {
+            return;
+        }
+        let metadata = (!heading.is_empty()).then(|| ("heading".to_owned(), heading.into()));
+        let key = derived_key("import", &format!("{heading} {content}"));
+        memories.push(Memory {
+            // Named by what it says, so that the same file twice is the same memories.
+            id: MemoryId::new(format!("{}-{key}", self.owner.agent)),
+            agent: self.owner.agent.clone(),
+            session: self.owner.session.clone(),
+            scope: self.owner.scope,
+            key,
+            kind: FACT.to_owned(),
+            content,
+            metadata: metadata.into_iter().collect(),
+            created_at: self.owner.now,
+            updated_at: self.owner.now,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn owner() -> Owner {
+        let agent = AgentId::main();
+        let session = SessionKey::main(&agent);
+        Owner { agent, session, scope: MemoryScope::Agent, now: Millis(7) }
+    }
+
+    fn memory(key: &str, content: &str) -> Memory {
+        Memory {
+            id: MemoryId::new("m1"),
+            agent: AgentId::main(),
+            session: SessionKey::direct(&AgentId::main(), "chat", "a b"),
+            scope: MemoryScope::Session,
+            key: key.into(),
+            kind: "fact".into(),
+            content: content.into(),
+            metadata: [("tag".to_owned(), "-->".into())].into_iter().collect(),
+            created_at: Millis(1_800_000_000_123),
+            updated_at: Millis(1_800_000_000_456),
+        }
+    }
+
+    #[test]
+    fn a_file_written_by_hand_becomes_a_memory_an_item() {
+        let text = "# MEMORY\n\nAna is the owner.\nShe lives in Porto.\n\n## Likes\n- tea,\n  green\n* hiking\n\n1. not an item\n";
+        let read = from_markdown(text, &owner()).unwrap();
+        let shown: Vec<_> = read.iter().map(|m| m.content.as_str()).collect();
+        assert_eq!(
+            shown,
+            ["Ana is the owner. She lives in Porto.", "tea, green", "hiking", "1. not an item"]
+        );
+        assert_eq!(read[1].metadata["heading"], "Likes");
+        assert_eq!(from_markdown(text, &owner()).unwrap(), read, "the same file is the same memories");
+    }
+
+    #[test]
+    fn what_is_cut_off_is_refused_with_its_line() {
+        let whole = to_markdown(&[memory("k", "one\ntwo\nthree")]);
+        let cut = whole.rsplit_once("\nthree").unwrap().0;
+        let error = from_markdown(cut, &owner()).unwrap_err();
+        assert_eq!((error.line, error.why.as_str()), (4, "lines are missing after it"));
+        assert_eq!(from_jsonl("\n{\"id\":1}\n").unwrap_err().line, 2);
+    }
+
+    proptest! {
+        #[test]
+        fn both_formats_bring_every_memory_back_as_it_was(texts in prop::collection::vec(("\\PC{0,20}", any::<String>()), 0..6)) {
+            let memories: Vec<_> = texts.iter().map(|(key, content)| memory(key, content)).collect();
+            prop_assert_eq!(from_jsonl(&to_jsonl(&memories)).unwrap(), memories.clone());
+            prop_assert_eq!(from_markdown(&to_markdown(&memories), &owner()).unwrap(), memories);
+        }
+
+        #[test]
+        fn headings_comments_and_items_in_a_text_do_not_end_it(text in "(#|<!-- polyclaw |-->|- |\n|a|\r){0,30}") {
+            let memories = vec![memory("k", &text), memory("l", "next")];
+            prop_assert_eq!(from_markdown(&to_markdown(&memories), &owner()).unwrap(), memories);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What a model's context is filled with: an estimate for people, made of what the next prompt would be made of.
+
+use polyclaw_domain::id::{TraceId, TurnId};
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Role;
+use polyclaw_domain::prompt::{estimate_tokens, text_tokens};
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::tool::ToolSpec;
+use polyclaw_store::jobs::{Claim, Kind};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::memory::Recall;
+use crate::prompt::Context;
+use crate::turn::Halt;
+
+/// Tokens, each estimated: no two models count alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub model: Option<ModelRef>,
+    pub window: usize,
+    pub system: usize,
+    pub tools: usize,
+    pub summary: usize,
+    pub history: usize,
+    /// Messages of the history that are not folded into the summary.
+    pub messages: usize,
+    /// What would be remembered for the newest message.
+    pub recalled: usize,
+    pub memories: usize,
+}
+
+impl Account {
+    pub fn total(&self) -> usize {
+        self.system + self.tools + self.summary + self.history + self.recalled
+    }
+}
+
+impl Engine {
+    pub async fn account(&self, key: &SessionKey) -> Result<Account> {
+        let claim = self.onlooker(key).await?;
+        let context = match Context::peek(self, &claim).await {
+            Ok(context) => context,
+            Err(Halt::Lost(error)) => return Err(error),
+            Err(_) => return Err(Error::UnknownSession(key.to_string())),
+        };
+        let newest = context.lines.iter().rev().find(|line| line.role == Role::User);
+        let question = newest.map(|line| line.text.clone()).unwrap_or_default();
+        let recalled = context.look_up(self, &question).await.and_then(|recalled| Recall::of(&recalled));
+        let settings = self.settings();
+        let model = context.candidates.first().cloned();
+        Ok(Account {
+            window: model
+                .as_ref()
+                .map_or(settings.default_context_window, |model| settings.context_window(model)),
+            model,
+            system: text_tokens(&context.system),
+            tools: context.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum(),
+            summary: context.compaction.summary.as_deref().map_or(0, text_tokens),
+            history: context.lines.iter().map(estimate_tokens).sum(),
+            messages: context.lines.len(),
+            recalled: recalled.as_ref().map_or(0, |recall| text_tokens(&recall.text)),
+            memories: recalled.map_or(0, |recall| recall.memories),
+        })
+    }
+
+    /// A turn that is never run: the eyes through which a session is looked at.
+    async fn onlooker(&self, key: &SessionKey) -> Result<Claim> {
+        let session = self.session(key).await?;
+        Ok(Claim {
+            turn: TurnId::new(format!("look-{}", self.next_id())),
+            session: key.clone(),
+            agent: session.active_agent,
+            kind: Kind::Turn,
+            lane: Lane::Main,
+            node: self.node().clone(),
+            attempt: 1,
+            was_held: false,
+            inputs: 0,
+            has_person: false,
+            stopping: false,
+            hop: 0,
+            trace: TraceId::new(""),
+        })
+    }
+
+    /// The same for a chat.
+    pub(crate) async fn context_command(&self, key: &SessionKey) -> Result<String> {
+        let account = self.account(key).await?;
+        let model = account.model.as_ref().map_or("no model".to_owned(), ToString::to_string);
+        let (total, window) = (account.total(), account.window);
+        let share = if window == 0 { 0 } else { total * 100 / window };
+        Ok(format!(
+            "{model}: about {total} of {window} tokens ({share} %)\n\
+             system    {}\ntools     {}\nsummary   {}\nhistory   {} in {} message(s)\nrecalled  {} in {} memories\n\
+             free      {}",
+            account.system,
+            account.tools,
+            account.summary,
+            account.history,
+            account.messages,
+            account.recalled,
+            account.memories,
+            window.saturating_sub(total),
+        ))
+    }
+}
+
+fn tool_tokens(tool: &ToolSpec) -> usize {
+    text_tokens(&tool.name) + text_tokens(&tool.description) + text_tokens(&tool.parameters.to_string())
+}

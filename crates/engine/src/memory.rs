@@ -1,0 +1,240 @@
+//! The brain: memories in a file of their own, found by their words and by what they mean. The file is opened when it
+//! is first needed and made by the first memory: an instance that remembers nothing pays nothing.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use polyclaw_domain::agent::MemoryScope;
+use polyclaw_domain::embedding::Embedder;
+use polyclaw_domain::id::{AgentId, MemoryId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_domain::port::{Clock, Ids};
+use polyclaw_domain::recall::Seq;
+use polyclaw_store::brain::{self, Counts, Filter};
+use polyclaw_store::{Db, Tx};
+use tokio::sync::{Notify, OnceCell};
+
+use crate::error::{Error, Result};
+
+mod embed;
+mod flush;
+mod recall;
+mod turn;
+mod vectors;
+
+pub(crate) use embed::embed;
+pub use recall::{Recalled, Search};
+pub(crate) use turn::Recall;
+pub use vectors::Vectors;
+
+/// Nobody has looked yet.
+const UNKNOWN: i64 = -1;
+
+/// Where memories lie.
+pub enum Place {
+    File(PathBuf),
+    /// Open already: the simulator's.
+    Open(Db),
+}
+
+pub struct Brain {
+    place: Place,
+    db: OnceCell<Db>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    count: AtomicI64,
+    embedder: RwLock<Option<Arc<dyn Embedder>>>,
+    vectors: Arc<Vectors>,
+    /// A memory waits for its vector, or another model makes them.
+    wake: Notify,
+}
+
+/// How it stands, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub memories: i64,
+    /// Without a vector of the model in use.
+    pub pending: i64,
+    /// Who makes vectors; without one memories are found by their words alone.
+    pub model: Option<String>,
+    /// Bytes of vectors in memory.
+    pub cached_bytes: usize,
+}
+
+impl Brain {
+    pub fn new(place: Place, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, cache_bytes: usize) -> Self {
+        let count = match &place {
+            Place::File(path) if !path.exists() => 0,
+            _ => UNKNOWN,
+        };
+        Self {
+            place,
+            db: OnceCell::new(),
+            clock,
+            ids,
+            count: count.into(),
+            embedder: RwLock::default(),
+            vectors: Arc::new(Vectors::new(cache_bytes)),
+            wake: Notify::new(),
+        }
+    }
+
+    /// Who makes vectors from now on; `None` finds by words alone.
+    pub fn set_embedder(&self, embedder: Option<Arc<dyn Embedder>>) {
+        *self.embedder.write().unwrap_or_else(PoisonError::into_inner) = embedder;
+        self.wake.notify_one();
+    }
+
+    pub fn has_embedder(&self) -> bool {
+        self.embedder().is_some()
+    }
+
+    fn embedder(&self) -> Option<Arc<dyn Embedder>> {
+        self.embedder.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Nothing is remembered: known without asking the file.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    async fn db(&self) -> Result<&Db> {
+        let open = async {
+            let db = match &self.place {
+                Place::Open(db) => db.clone(),
+                Place::File(path) => {
+                    let path = path.clone();
+                    let opened = tokio::task::spawn_blocking(move || Db::open_brain(&path)).await;
+                    opened.map_err(|_| polyclaw_store::Error::Closed)??
+                }
+            };
+            let counts = db.read(|tx| brain::counts(tx, None)).await?;
+            self.count.store(counts.memories, Ordering::Relaxed);
+            Ok::<_, Error>(db)
+        };
+        self.db.get_or_try_init(|| open).await
+    }
+
+    /// What is not there is not made in order to look into it.
+    async fn read<T, F>(&self, empty: T, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> polyclaw_store::Result<T> + Send + 'static,
+    {
+        if self.is_empty() && self.db.get().is_none() {
+            return Ok(empty);
+        }
+        Ok(self.db().await?.read(body).await?)
+    }
+
+    /// Stores memories in one transaction and returns them as they were stored.
+    pub async fn put(&self, memories: Vec<Memory>) -> Result<Vec<Memory>> {
+        let memories: Vec<Memory> = memories.into_iter().map(admit).collect::<Result<_>>()?;
+        let write = move |tx: &mut Tx<'_>| memories.iter().map(|memory| put_one(tx, memory)).collect();
+        let stored: Vec<(brain::Put, Memory)> = self.db().await?.write(write).await?;
+        let new = stored.iter().filter(|(put, _)| !put.replaced).count();
+        self.count.fetch_add(i64::try_from(new).unwrap_or(0), Ordering::Relaxed);
+        self.vectors.remove(
+            &stored.iter().filter(|(put, _)| put.replaced).map(|(put, _)| put.seq).collect::<Vec<_>>(),
+        );
+        self.wake.notify_one();
+        Ok(stored.into_iter().map(|(put, memory)| Memory { id: put.id, ..memory }).collect())
+    }
+
+    /// A new memory of an agent, made now.
+    pub fn draft(&self, viewer: &Viewer, scope: MemoryScope, content: String) -> Memory {
+        let now = self.clock.now();
+        Memory {
+            id: MemoryId::new(self.ids.next()),
+            agent: viewer.agent.clone(),
+            session: viewer.session.clone(),
+            scope,
+            key: String::new(),
+            kind: polyclaw_domain::memory::FACT.to_owned(),
+            content,
+            metadata: serde_json::Map::new(),
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    pub async fn list(&self, filter: Filter) -> Result<Vec<Memory>> {
+        self.read(Vec::new(), move |tx| brain::list(tx, &filter)).await
+    }
+
+    pub async fn get(&self, id: &MemoryId) -> Result<Memory> {
+        let wanted = id.clone();
+        let found = self.read(None, move |tx| brain::get(tx, &wanted)).await?;
+        found.ok_or_else(|| Error::UnknownMemory(id.to_string()))
+    }
+
+    /// The operator forgets one memory, whoever's it is.
+    pub async fn forget(&self, id: &MemoryId) -> Result<()> {
+        let wanted = id.clone();
+        let gone = self.delete(move |tx| Ok(brain::forget(tx, &wanted)?.into_iter().collect())).await?;
+        if gone == 0 { Err(Error::UnknownMemory(id.to_string())) } else { Ok(()) }
+    }
+
+    /// An agent forgets what it stored itself, by id or key.
+    pub async fn forget_own(&self, viewer: &Viewer, name: &str) -> Result<usize> {
+        let (viewer, name) = (viewer.clone(), name.to_owned());
+        self.delete(move |tx| brain::forget_own(tx, &viewer, &name)).await
+    }
+
+    /// All that an agent or a session brought, or of it those of one scope.
+    pub async fn forget_all(
+        &self,
+        agent: Option<AgentId>,
+        session: Option<SessionKey>,
+        scope: Option<MemoryScope>,
+    ) -> Result<usize> {
+        self.delete(move |tx| brain::forget_all(tx, agent.as_ref(), session.as_ref(), scope)).await
+    }
+
+    async fn delete<F>(&self, body: F) -> Result<usize>
+    where
+        F: FnMut(&mut Tx<'_>) -> polyclaw_store::Result<Vec<Seq>> + Send + 'static,
+    {
+        if self.is_empty() && self.db.get().is_none() {
+            return Ok(0);
+        }
+        let gone = self.db().await?.write(body).await?;
+        self.count.fetch_sub(i64::try_from(gone.len()).unwrap_or(0), Ordering::Relaxed);
+        self.vectors.remove(&gone);
+        Ok(gone.len())
+    }
+
+    pub async fn standing(&self) -> Result<Standing> {
+        let model = self.embedder().map(|embedder| embedder.model_id().to_owned());
+        let wanted = model.clone();
+        let counts = self.read(Counts::default(), move |tx| brain::counts(tx, wanted.as_deref())).await?;
+        let pending = counts.memories - counts.embedded;
+        Ok(Standing { memories: counts.memories, pending, model, cached_bytes: self.vectors.bytes() })
+    }
+}
+
+/// The one door for what is remembered, whoever brings it: a model, the API, a file or a folded history.
+fn admit(mut memory: Memory) -> Result<Memory> {
+    if memory.key.is_empty() {
+        memory.key = polyclaw_domain::memory::derived_key("note", &memory.content);
+    }
+    memory.check()?;
+    Ok(memory)
+}
+
+/// An id that another owner's memory has already gives way to one of its own.
+fn put_one(tx: &mut Tx<'_>, memory: &Memory) -> polyclaw_store::Result<(brain::Put, Memory)> {
+    let mut memory = memory.clone();
+    let taken = brain::get(tx, &memory.id)?.is_some_and(|known| !is_same(&known, &memory));
+    if taken {
+        memory.id = MemoryId::new(format!("{}-{}-{}", memory.id, memory.scope.as_str(), memory.agent));
+    }
+    Ok((brain::put(tx, &memory)?, memory))
+}
+
+fn is_same(a: &Memory, b: &Memory) -> bool {
+    let place = a.scope != MemoryScope::Session || a.session == b.session;
+    a.agent == b.agent && a.scope == b.scope && a.key == b.key && place
+}

@@ -1,0 +1,99 @@
+//! Before history is folded, what stays true is offered to memory: a summary of a summary forgets it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::memory::{Memory, Viewer, derived_key, flush, usual_scope};
+use polyclaw_domain::prompt;
+use polyclaw_domain::provider::{Prompt, PromptMessage, Reply};
+use polyclaw_store::{Tx, events, usage};
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::prompt::Context;
+use crate::turn::{Driven, check_claim, event, lost, unless_stopping};
+use crate::worker::Running;
+
+/// A turn waits no longer for this; what is not written down by then is in the summary still.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Context {
+    /// Asks the model for the facts of the first `at` lines and stores them. A failure is told and costs nothing else.
+    pub(crate) async fn flush(&mut self, engine: &Engine, running: &Arc<Running>, at: usize) -> Driven<()> {
+        if !self.spec.context_policy.memory {
+            return Ok(());
+        }
+        let ask = Prompt {
+            system: flush::SYSTEM.to_owned(),
+            messages: vec![PromptMessage::User(prompt::summary_request(None, &self.lines[..at]))],
+            max_tokens: Some(flush::ANSWER_TOKENS),
+            ..Prompt::default()
+        };
+        let reply = match tokio::time::timeout(PATIENCE, self.ask_aside(engine, running, &ask)).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(error)) => {
+                tracing::warn!(
+                    class = error.class.as_str(),
+                    "no facts were kept before folding: {}",
+                    error.message
+                );
+                return Ok(());
+            }
+            Err(_) => {
+                tracing::warn!("no facts were kept before folding: the model took too long");
+                return Ok(());
+            }
+        };
+        let facts = flush::facts(&reply.text);
+        let kept = match self.remember(engine, &facts).await {
+            Ok(()) => facts.len(),
+            Err(error) => {
+                tracing::warn!(%error, "facts could not be stored before folding");
+                0
+            }
+        };
+        self.account_flush(engine, running, &reply, kept).await
+    }
+
+    /// The same fact has the same key: folding again after a crash stores nothing twice.
+    async fn remember(&self, engine: &Engine, facts: &[String]) -> crate::error::Result<()> {
+        if facts.is_empty() {
+            return Ok(());
+        }
+        let policy = &self.spec.context_policy;
+        let viewer = Viewer::of(&self.scope.agent, &self.scope.session, policy);
+        let scope = usual_scope(policy.scope, &self.scope.session);
+        let memory = |fact: &String| Memory {
+            key: derived_key("learnt", fact),
+            metadata: [("source".to_owned(), "conversation".into())].into_iter().collect(),
+            ..engine.brain().draft(&viewer, scope, fact.clone())
+        };
+        engine.brain().put(facts.iter().map(memory).collect()).await.map(drop)
+    }
+
+    async fn account_flush(
+        &self,
+        engine: &Engine,
+        running: &Running,
+        reply: &Reply,
+        kept: usize,
+    ) -> Driven<()> {
+        let (claim, now) = (running.claim.clone(), engine.now());
+        let (model, spent) = (reply.model.to_string(), reply.usage);
+        let write = move |tx: &mut Tx<'_>| {
+            let hold = check_claim(tx, &claim)?;
+            let call = usage::Call {
+                session: &claim.session,
+                turn: &claim.turn,
+                agent: &claim.agent,
+                model: &model,
+                usage: spent,
+            };
+            usage::record(tx, &call, now)?;
+            events::record(tx, &event(&claim, EventKind::MemoryFlushed, json!({ "memories": kept })), now)?;
+            Ok(hold)
+        };
+        unless_stopping(lost(engine.persist(write).await)?)
+    }
+}

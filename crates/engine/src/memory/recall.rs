@@ -1,0 +1,169 @@
+//! Recall: by words and by meaning at the same time, under one deadline. What is late is left out, and said to be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_domain::recall::{self, CANDIDATES, NEAR, Seq};
+use polyclaw_store::Tx;
+use polyclaw_store::brain::{self, Share};
+use tokio::time::{Instant, timeout_at};
+
+use super::Brain;
+use crate::error::Result;
+
+/// How long a turn waits for what it might remember.
+const DEADLINE: Duration = Duration::from_millis(150);
+/// How long a person who searches waits.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Text of a question that is used, in bytes.
+const MOST_QUESTION: usize = 2_000;
+
+/// What is asked for, and by whom.
+pub struct Search<'a> {
+    /// `None` is the operator, who sees everything.
+    pub viewer: Option<&'a Viewer>,
+    pub text: &'a str,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recalled {
+    /// Best first.
+    pub memories: Vec<Memory>,
+    /// Why what memories mean was not compared, where it was not.
+    pub words_only: Option<&'static str>,
+}
+
+impl Brain {
+    /// What fits a turn's question, within its budget and before its deadline.
+    pub async fn recall(&self, viewer: &Viewer, text: &str, budget_tokens: usize) -> Result<Recalled> {
+        let search = Search { viewer: Some(viewer), text, limit: CANDIDATES };
+        let (found, words_only) = self.found(&search, Instant::now() + DEADLINE).await?;
+        Ok(Recalled { memories: recall::within_budget(found, budget_tokens, recall::MOST), words_only })
+    }
+
+    /// The same without haste or budget, with the score of each.
+    pub async fn search(&self, search: &Search<'_>) -> Result<(Vec<(Memory, f64)>, Option<&'static str>)> {
+        let (mut found, words_only) = self.found(search, Instant::now() + PATIENCE).await?;
+        found.truncate(search.limit);
+        Ok((found, words_only))
+    }
+
+    async fn found(
+        &self,
+        search: &Search<'_>,
+        deadline: Instant,
+    ) -> Result<(Vec<(Memory, f64)>, Option<&'static str>)> {
+        if self.is_empty() || self.db().await.map(|_| self.is_empty())? {
+            return Ok((Vec::new(), None));
+        }
+        let text = cut(search.text);
+        let (words, vector) = tokio::join!(
+            timeout_at(deadline, self.by_words(search.viewer, text)),
+            self.vector(text, deadline)
+        );
+        let Ok(words) = words else { return Ok((Vec::new(), Some("the file of memories was slow"))) };
+        let (owners, by_words) = words?;
+        if owners.is_empty() {
+            return Ok((Vec::new(), None));
+        }
+        let (by_meaning, words_only) = match vector {
+            Ok(vector) => self.by_meaning(owners, vector, deadline).await,
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        let fused = recall::fuse(&by_words, &by_meaning);
+        Ok((self.fetch(search.viewer, fused).await?, words_only))
+    }
+
+    async fn by_words(&self, viewer: Option<&Viewer>, text: &str) -> Result<(Vec<Share>, Vec<Seq>)> {
+        let (viewer, text) = (viewer.cloned(), text.to_owned());
+        let read = move |tx: &mut Tx<'_>| {
+            let owners = match &viewer {
+                Some(viewer) => brain::owners(tx, viewer)?,
+                None => brain::all_owners(tx)?,
+            };
+            let found = brain::by_words(tx, &owners, &text, CANDIDATES)?;
+            Ok((owners, found))
+        };
+        Ok(self.db().await?.read(read).await?)
+    }
+
+    async fn vector(
+        &self,
+        text: &str,
+        deadline: Instant,
+    ) -> std::result::Result<(String, Vec<f32>), &'static str> {
+        let embedder = self.embedder().ok_or("there is no embedding model")?;
+        let texts = [text.to_owned()];
+        let embedded = timeout_at(deadline, embedder.embed(&texts)).await;
+        let vectors = embedded.map_err(|_| "the embedding model was slow")?.map_err(|error| {
+            tracing::warn!(
+                class = error.class.as_str(),
+                "a question could not be embedded: {}",
+                error.message
+            );
+            "the embedding model failed"
+        })?;
+        let vector = vectors.into_iter().next().ok_or("the embedding model failed")?;
+        Ok((embedder.model_id().to_owned(), vector))
+    }
+
+    /// The search goes on where it is when nobody waits any more: the next one finds the vectors read.
+    async fn by_meaning(
+        &self,
+        owners: Vec<Share>,
+        (model, vector): (String, Vec<f32>),
+        deadline: Instant,
+    ) -> (Vec<Seq>, Option<&'static str>) {
+        let vectors = Arc::clone(&self.vectors);
+        let query = brain::quantise(&vector);
+        let read = move |tx: &mut Tx<'_>| vectors.nearest(tx, &model, &query, (&owners, CANDIDATES));
+        let Ok(db) = self.db().await else { return (Vec::new(), Some("the file of memories failed")) };
+        match timeout_at(deadline, db.read(read)).await {
+            Ok(Ok(found)) => {
+                (found.into_iter().filter(|(_, near)| *near >= NEAR).map(|(seq, _)| seq).collect(), None)
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "vectors of memories could not be read");
+                (Vec::new(), Some("the file of memories failed"))
+            }
+            Err(_) => (Vec::new(), Some("the vectors were not read in time")),
+        }
+    }
+
+    /// The memories themselves, through the gate of whoever asks, weighed and in order.
+    async fn fetch(&self, viewer: Option<&Viewer>, fused: Vec<(Seq, f64)>) -> Result<Vec<(Memory, f64)>> {
+        let (eyes, seqs) = (viewer.cloned(), fused.iter().map(|(seq, _)| *seq).collect::<Vec<_>>());
+        let read = move |tx: &mut Tx<'_>| match &eyes {
+            Some(viewer) => brain::fetch(tx, viewer, &seqs),
+            None => brain::fetch_all(tx, &seqs),
+        };
+        let rows = self.db().await?.read(read).await?;
+        let score = |seq: Seq| fused.iter().find(|(known, _)| *known == seq).map_or(0.0, |(_, score)| *score);
+        let mut found: Vec<(Memory, f64)> =
+            rows.into_iter().map(|(seq, memory)| (memory, score(seq))).collect();
+        recall::weigh(&mut found, viewer, self.clock.now());
+        Ok(found)
+    }
+}
+
+/// The end of a long message is where people ask.
+fn cut(text: &str) -> &str {
+    let start = text.len().saturating_sub(MOST_QUESTION);
+    let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_question_is_asked_and_no_character_is_torn() {
+        assert_eq!(cut("short"), "short");
+        assert_eq!(cut(""), "");
+        let long = "é".repeat(1_500) + "why?";
+        assert!(cut(&long).ends_with("why?") && cut(&long).len() <= MOST_QUESTION);
+    }
+}

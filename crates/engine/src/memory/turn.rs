@@ -1,0 +1,62 @@
+//! What a turn remembers: looked up once, before its first model call, and shown in its prompts only.
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::memory::Viewer;
+use polyclaw_domain::recall;
+use polyclaw_store::jobs::Claim;
+use serde_json::json;
+
+use super::Recalled;
+use crate::core::Engine;
+use crate::prompt::Context;
+use crate::turn::event;
+
+/// The share of a model's context that memories may take, whatever an agent allows: one of so many parts.
+const SHARE: usize = 8;
+
+/// Remembered text, for the prompts of one turn.
+pub(crate) struct Recall {
+    pub text: String,
+    pub memories: usize,
+}
+
+impl Recall {
+    pub fn of(recalled: &Recalled) -> Option<Self> {
+        let memories = recalled.memories.len();
+        (memories > 0).then(|| Self { text: recall::render(&recalled.memories), memories })
+    }
+}
+
+impl Context {
+    /// Where nothing is remembered, or the agent is not to, this asks nobody. A turn never fails for it.
+    pub async fn recall(&mut self, engine: &Engine, claim: &Claim) {
+        let question = self.question();
+        let Some(recalled) = self.look_up(engine, &question).await else { return };
+        tracing::info!(memories = recalled.memories.len(), words_only = recalled.words_only, "recalled");
+        if let Some(why) = recalled.words_only.filter(|_| engine.brain().has_embedder()) {
+            engine.record(event(claim, EventKind::RecallPartial, json!({ "reason": why }))).await;
+        }
+        self.recalled = Recall::of(&recalled);
+    }
+
+    /// What fits a question, as this agent may see it.
+    pub async fn look_up(&self, engine: &Engine, question: &str) -> Option<Recalled> {
+        let policy = &self.spec.context_policy;
+        if !policy.memory || engine.brain().is_empty() || question.trim().is_empty() {
+            return None;
+        }
+        let window = self.candidates.first().map_or(0, |model| engine.settings().context_window(model));
+        let budget = usize::try_from(policy.recall_budget_tokens).unwrap_or(0).min(window / SHARE);
+        if budget == 0 {
+            return None;
+        }
+        let viewer = Viewer::of(&self.scope.agent, &self.scope.session, policy);
+        match engine.brain().recall(&viewer, question, budget).await {
+            Ok(recalled) => Some(recalled),
+            Err(error) => {
+                tracing::warn!(%error, "nothing could be recalled, the turn goes on without");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Vectors of all memories in one piece of memory, read when they are first asked for and let go when nobody asks any
+//! more. A search compares with every one of those it may see: exact, and fast enough for hundreds of thousands.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use polyclaw_domain::recall::Seq;
+use polyclaw_store::Tx;
+use polyclaw_store::brain::{self, Quantised, Share};
+
+/// What a vector costs beside its bytes.
+const ROW_BYTES: usize = 16;
+
+pub struct Vectors {
+    most_bytes: usize,
+    cache: RwLock<Option<Cache>>,
+    /// Counts searches, so that whoever lets go knows whether there were any.
+    uses: AtomicU64,
+}
+
+struct Cache {
+    model: String,
+    dim: usize,
+    most: usize,
+    seqs: Vec<Seq>,
+    owners: Vec<i64>,
+    scales: Vec<f32>,
+    values: Vec<i8>,
+}
+
+impl Vectors {
+    pub fn new(most_bytes: usize) -> Self {
+        Self { most_bytes, cache: RwLock::default(), uses: AtomicU64::new(0) }
+    }
+
+    /// The nearest of these owners, nearest first. Reads all vectors first where they are not at hand.
+    pub fn nearest(
+        &self,
+        tx: &mut Tx<'_>,
+        model: &str,
+        query: &Quantised,
+        (owners, limit): (&[Share], usize),
+    ) -> polyclaw_store::Result<Vec<(Seq, f32)>> {
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        let dim = query.values.len();
+        if let Some(cache) = self.lock().as_ref().filter(|cache| cache.is_of(model, dim)) {
+            return Ok(cache.nearest(query, owners, limit));
+        }
+        // Whoever changes a vector meanwhile waits, and brings its change to what was read.
+        let mut slot = self.change();
+        if !slot.as_ref().is_some_and(|cache| cache.is_of(model, dim)) {
+            *slot = Some(Cache::load(tx, model, dim, self.most_bytes)?);
+        }
+        Ok(slot.as_ref().map(|cache| cache.nearest(query, owners, limit)).unwrap_or_default())
+    }
+
+    /// A vector was stored.
+    pub fn put(&self, model: &str, (seq, owner): (Seq, i64), vector: &Quantised) {
+        let mut slot = self.change();
+        if let Some(cache) = slot.as_mut().filter(|cache| cache.is_of(model, vector.values.len())) {
+            cache.remove(seq);
+            cache.push(seq, owner, vector.scale, vector.values.iter().copied());
+        }
+    }
+
+    /// Memories were changed or forgotten.
+    pub fn remove(&self, seqs: &[Seq]) {
+        if seqs.is_empty() {
+            return;
+        }
+        if let Some(cache) = self.change().as_mut() {
+            seqs.iter().for_each(|seq| cache.remove(*seq));
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.lock().as_ref().map_or(0, |cache| cache.values.capacity() + cache.seqs.capacity() * ROW_BYTES)
+    }
+
+    pub fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    /// Gives the memory back; the next search reads again.
+    pub fn let_go(&self) {
+        *self.change() = None;
+    }
+
+    fn lock(&self) -> RwLockReadGuard<'_, Option<Cache>> {
+        self.cache.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> RwLockWriteGuard<'_, Option<Cache>> {
+        self.cache.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cache {
+    /// Where there are more than may be kept, the newest are: older ones are still found by their words.
+    fn load(tx: &mut Tx<'_>, model: &str, dim: usize, most_bytes: usize) -> polyclaw_store::Result<Self> {
+        let most = most_bytes / (dim + ROW_BYTES);
+        let mut cache = Self {
+            model: model.to_owned(),
+            dim,
+            most,
+            seqs: Vec::new(),
+            owners: Vec::new(),
+            scales: Vec::new(),
+            values: Vec::new(),
+        };
+        let signed = |byte: &u8| i8::from_le_bytes([*byte]);
+        brain::scan(tx, model, dim, most, |seq, owner, scale, bytes| {
+            cache.push(seq, owner, scale, bytes.iter().map(signed));
+        })?;
+        cache.values.shrink_to_fit();
+        Ok(cache)
+    }
+
+    fn is_of(&self, model: &str, dim: usize) -> bool {
+        self.model == model && self.dim == dim
+    }
+
+    fn push(&mut self, seq: Seq, owner: i64, scale: f32, values: impl Iterator<Item = i8>) {
+        if self.seqs.len() >= self.most
+            && let Some(oldest) = self.seqs.iter().min().copied()
+        {
+            self.remove(oldest);
+        }
+        self.seqs.push(seq);
+        self.owners.push(owner);
+        self.scales.push(scale);
+        self.values.extend(values);
+        self.values.resize(self.seqs.len() * self.dim, 0);
+    }
+
+    fn remove(&mut self, seq: Seq) {
+        let Some(at) = self.seqs.iter().position(|known| *known == seq) else { return };
+        let last = self.seqs.len() - 1;
+        self.seqs.swap_remove(at);
+        self.owners.swap_remove(at);
+        self.scales.swap_remove(at);
+        self.values.copy_within(last * self.dim.., at * self.dim);
+        self.values.truncate(last * self.dim);
+    }
+
+    fn nearest(&self, query: &Quantised, owners: &[Share], limit: usize) -> Vec<(Seq, f32)> {
+        let wide: Vec<i16> = query.values.iter().map(|value| i16::from(*value)).collect();
+        let mut owners: Vec<i64> = owners.iter().map(|share| share.owner).collect();
+        owners.sort_unstable();
+        let mut best = Best::new(limit);
+        for (at, row) in self.values.chunks_exact(self.dim).enumerate() {
+            if owners.binary_search(&self.owners[at]).is_ok() {
+                best.offer(self.seqs[at], near(dot(&wide, row), query.scale * self.scales[at]));
+            }
+        }
+        best.into_sorted()
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a sum of products of bytes is far below what a float can tell apart"
+)]
+fn near(dot: i32, scale: f32) -> f32 {
+    dot as f32 * scale
+}
+
+/// Written so that the compiler multiplies many at once.
+fn dot(query: &[i16], row: &[i8]) -> i32 {
+    let (heads, tail) = query.as_chunks::<32>();
+    let (rows, rest) = row.as_chunks::<32>();
+    let sum = |a: &[i16], b: &[i8]| {
+        a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(i16::from(*b))).sum::<i32>()
+    };
+    let whole: i32 = heads.iter().zip(rows).map(|(a, b)| sum(a, b)).sum();
+    whole + sum(tail, rest)
+}
+
+/// The best so far. A new one is compared with the worst of them, which is nearly always all it takes.
+struct Best {
+    limit: usize,
+    kept: Vec<(Seq, f32)>,
+    worst: f32,
+}
+
+impl Best {
+    fn new(limit: usize) -> Self {
+        Self { limit, kept: Vec::with_capacity(limit * 2), worst: f32::NEG_INFINITY }
+    }
+
+    fn offer(&mut self, seq: Seq, near: f32) {
+        if near <= self.worst || self.limit == 0 {
+            return;
+        }
+        self.kept.push((seq, near));
+        if self.kept.len() >= self.limit * 2 {
+            self.shrink();
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+        self.kept.truncate(self.limit);
+        if self.kept.len() == self.limit {
+            self.worst = self.kept.last().map_or(f32::NEG_INFINITY, |(_, near)| *near);
+        }
+    }
+
+    fn into_sorted(mut self) -> Vec<(Seq, f32)> {
+        self.shrink();
+        self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_store::Db;
+
+    use super::*;
+
+    fn unit(values: &[f32]) -> Quantised {
+        let length = values.iter().map(|v| v * v).sum::<f32>().sqrt();
+        brain::quantise(&values.iter().map(|v| v / length).collect::<Vec<_>>())
+    }
+
+    fn empty(dim: usize, most: usize) -> Cache {
+        let model = "m".to_owned();
+        Cache { model, dim, most, seqs: vec![], owners: vec![], scales: vec![], values: vec![] }
+    }
+
+    fn share(owner: i64) -> Share {
+        Share { owner, memories: 1 }
+    }
+
+    #[test]
+    fn the_nearest_come_first_and_only_those_of_the_owners() {
+        let mut cache = empty(3, 100);
+        for (seq, owner, vector) in [
+            (1, 1, [1.0, 0.0, 0.0]),
+            (2, 1, [0.9, 0.1, 0.0]),
+            (3, 2, [1.0, 0.0, 0.0]),
+            (4, 1, [0.0, 0.0, 1.0]),
+        ] {
+            let vector = unit(&vector);
+            cache.push(seq, owner, vector.scale, vector.values.into_iter());
+        }
+        let query = unit(&[1.0, 0.0, 0.0]);
+        let found = cache.nearest(&query, &[share(1)], 2);
+        assert_eq!(found.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [1, 2]);
+        assert!((found[0].1 - 1.0).abs() < 0.01, "{found:?}");
+        assert!(cache.nearest(&query, &[], 9).is_empty());
+        cache.remove(1);
+        cache.remove(77);
+        assert_eq!(cache.nearest(&query, &[share(1), share(2)], 1)[0].0, 3);
+        assert_eq!(cache.values.len(), 9);
+    }
+
+    #[test]
+    fn the_oldest_leaves_where_there_is_no_room() {
+        let mut cache = empty(2, 2);
+        for seq in 1..=3 {
+            cache.push(seq, 1, 0.1, [1, 1].into_iter());
+        }
+        assert_eq!(cache.seqs, [2, 3].map(|n| if n == 2 { 2 } else { 3 }));
+        assert_eq!(cache.values.len(), 4);
+    }
+
+    #[test]
+    fn a_product_is_the_sum_whatever_the_length() {
+        for dim in [1, 31, 32, 33, 384, 1000] {
+            let a: Vec<i8> = (0..dim).map(|n| i8::try_from(n % 255 - 127).unwrap()).collect();
+            let wide: Vec<i16> = a.iter().map(|v| i16::from(*v)).collect();
+            let plain: i32 = a.iter().map(|v| i32::from(*v) * i32::from(*v)).sum();
+            assert_eq!(dot(&wide, &a), plain);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_asks_for_is_not_read_and_what_is_let_go_is_read_again() {
+        let (db, vectors) = (Db::brain_in_memory().unwrap(), std::sync::Arc::new(Vectors::new(1 << 20)));
+        vectors.put("m", (1, 1), &unit(&[1.0, 0.0]));
+        assert_eq!(vectors.bytes(), 0, "nobody asked yet");
+        let asked = std::sync::Arc::clone(&vectors);
+        let ask = move |tx: &mut Tx<'_>| asked.nearest(tx, "m", &unit(&[1.0, 0.0]), (&[share(1)], 5));
+        assert!(db.read(ask.clone()).await.unwrap().is_empty());
+        vectors.put("m", (1, 1), &unit(&[1.0, 0.0]));
+        vectors.put("other", (2, 1), &unit(&[1.0, 0.0]));
+        assert_eq!(db.read(ask.clone()).await.unwrap().len(), 1);
+        vectors.let_go();
+        assert!(db.read(ask).await.unwrap().is_empty(), "the file has none");
+        assert_eq!(vectors.uses(), 3);
+    }
+}

@@ -1,0 +1,319 @@
+//! Memory as turns meet it: recalled before the first model call, shown in the prompt only, and whose it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::agent::{AgentSpec, ContextPolicy, MemoryScope};
+use polyclaw_domain::embedding::Embedder;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_domain::port::Pending;
+use polyclaw_domain::provider::{Prompt, PromptMessage, ProviderError};
+use polyclaw_engine::memory::Search;
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::brain::Filter;
+use polyclaw_store::{Db, events};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
+use serde_json::json;
+
+fn viewer(session: &SessionKey) -> Viewer {
+    Viewer::of(&AgentId::main(), session, &ContextPolicy::default())
+}
+
+async fn remember(world: &World, session: &str, scope: MemoryScope, content: &str) -> Memory {
+    let brain = world.engine.brain();
+    let memory = brain.draft(&viewer(&World::key(session)), scope, content.to_owned());
+    brain.put(vec![memory]).await.unwrap().remove(0)
+}
+
+fn texts(prompt: &Prompt) -> Vec<&str> {
+    let user = |message| match message {
+        &PromptMessage::User(ref text) => Some(text.as_str()),
+        _ => None,
+    };
+    prompt.messages.iter().filter_map(user).collect()
+}
+
+async fn with_policy(world: &World, policy: ContextPolicy) {
+    let spec = AgentSpec { context_policy: policy, ..AgentSpec::named(AgentId::main()) };
+    let now = world.engine.now();
+    world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_recalled_is_in_the_prompt_before_the_question_and_in_no_message() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    world.says("hello").await;
+    assert_eq!(texts(&model.prompts()[0]), ["hello"], "an empty brain adds nothing");
+    remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
+    assert_eq!(world.says("what is the zeppelin called?").await.text, "echo: what is the zeppelin called?");
+    let prompts = model.prompts();
+    let shown = texts(&prompts[1]);
+    assert_eq!(shown.len(), 3);
+    assert!(shown[1].contains("origin=\"memory\"") && shown[1].contains("Hindemith"), "{shown:?}");
+    world.says("thanks").await;
+    assert!(!texts(model.prompts().last().unwrap()).iter().any(|text| text.contains("Hindemith")));
+    assert!(!world.transcript("me").await.iter().any(|message| message.text.contains("Hindemith")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_looked_up_once_a_turn_and_stays_through_its_rounds() {
+    let model = Scripted::new(|prompt| match prompt.messages.len() {
+        2 => vec![Line::Call("look".into(), json!({}))],
+        _ => vec![Line::Say("done".into())],
+    });
+    let world = World::with(Arc::clone(&model) as _).await;
+    remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
+    world.says("zeppelin?").await;
+    let prompts = model.prompts();
+    assert_eq!(prompts.len(), 2);
+    assert_eq!(
+        prompts[0].messages[..2],
+        prompts[1].messages[..2],
+        "what a provider keeps of the first round holds"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_not_to_remember_neither_recalls_nor_has_the_tools() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
+    with_policy(&world, ContextPolicy { memory: false, ..ContextPolicy::default() }).await;
+    world.says("zeppelin?").await;
+    let prompts = model.prompts();
+    assert_eq!(texts(&prompts[0]), ["zeppelin?"]);
+    assert!(!prompts[0].tools.iter().any(|tool| tool.name.starts_with("memory_")));
+}
+
+/// A model that does what it is told: `store X`, `share X`, `find X`, `forget X`.
+fn obedient() -> Arc<Scripted> {
+    Scripted::new(|prompt| {
+        let asked = last_user(prompt);
+        if matches!(prompt.messages.last(), Some(PromptMessage::ToolResult { .. })) {
+            let Some(PromptMessage::ToolResult { content, .. }) = prompt.messages.last() else {
+                unreachable!()
+            };
+            return vec![Line::Say(content.clone())];
+        }
+        let (verb, rest) = asked.split_once(' ').unwrap_or((asked, ""));
+        let (tool, arguments) = match verb {
+            "store" => ("memory_store", json!({ "content": rest, "key": "k" })),
+            "share" => ("memory_store", json!({ "content": rest, "scope": "shared" })),
+            "find" => ("memory_search", json!({ "query": rest })),
+            "forget" => ("memory_forget", json!({ "id": rest })),
+            _ => return vec![Line::Say("ok".into())],
+        };
+        vec![Line::Call(tool.into(), arguments)]
+    })
+}
+
+async fn says(world: &World, who: &str, text: &str) -> String {
+    let accepted = world.sends(who, text).await.unwrap();
+    world.answer(&accepted).await.text
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_sender_has_stored_reaches_no_other_by_any_way() {
+    let model = obedient();
+    let world = World::with(Arc::clone(&model) as _).await;
+    let stored = says(&world, "ana", "store my canary is called Yellowbelly").await;
+    assert!(stored.contains("\"scope\":\"session\""), "{stored}");
+    assert!(says(&world, "ana", "find canary").await.contains("Yellowbelly"));
+    for asked in ["find canary", "find Yellowbelly", "forget k", "what is the canary called?"] {
+        let before = model.prompts().len();
+        let answer = says(&world, "bob", asked).await;
+        assert!(!answer.contains("belly") || asked.contains("belly"), "{asked}: {answer}");
+        for prompt in &model.prompts()[before..] {
+            let foreign =
+                prompt.messages.iter().any(|message| format!("{message:?}").contains("called Yellowbelly"));
+            assert!(!foreign, "{asked}");
+        }
+    }
+    assert!(
+        says(&world, "ana", "find canary").await.contains("Yellowbelly"),
+        "bob could not make her forget"
+    );
+    assert_eq!(says(&world, "ana", "forget k").await, "Forgotten: 1.");
+    assert_eq!(says(&world, "ana", "find canary").await, "Nothing is remembered about that.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_widens_a_scope_no_further_than_its_agent_may() {
+    let world = World::with(obedient()).await;
+    assert!(says(&world, "ana", "share the moon is round").await.contains("\"scope\":\"agent\""));
+    with_policy(&world, ContextPolicy { scope: MemoryScope::Shared, ..ContextPolicy::default() }).await;
+    assert!(says(&world, "ana", "share the sun is hot").await.contains("\"scope\":\"shared\""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn facts_are_kept_before_history_is_folded_and_once() {
+    let model = Scripted::new(|prompt| {
+        if prompt.system.starts_with("The conversation you are given") {
+            return vec![Line::Say("Sure:\n- Ana lives in Porto.\n- Ana lives in Porto.\nBye".into())];
+        }
+        if prompt.system.starts_with("Summarise") {
+            return vec![Line::Say("they talked".into())];
+        }
+        vec![Line::Say(format!("answer {}", "word ".repeat(50)))]
+    });
+    let world = World::with(Arc::clone(&model) as _).await;
+    let mut settings = world.ground.settings.clone();
+    settings.default_context_window = 1_500;
+    world.engine.reload(settings);
+    for n in 0..20 {
+        world.says(&format!("number {n} {}", "word ".repeat(50))).await;
+    }
+    let kept = world.engine.brain().list(Filter { limit: 10, ..Filter::default() }).await.unwrap();
+    assert_eq!(kept.len(), 1, "folded several times, kept once: {kept:?}");
+    assert_eq!((kept[0].content.as_str(), kept[0].scope), ("Ana lives in Porto.", MemoryScope::Session));
+    let flushed = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, None, None, 500);
+    let found = world.engine.db().read(flushed).await.unwrap();
+    assert!(found.iter().any(|row| row.kind == "memory.flushed"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_context_is_accounted_for() {
+    let world = World::new().await;
+    world.says("what is the zeppelin called?").await;
+    remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
+    let account = world.engine.account(&World::key("me")).await.unwrap();
+    assert_eq!((account.messages, account.memories, account.summary), (2, 1, 0));
+    assert!(account.system > 0 && account.tools > 0 && account.history > 0 && account.recalled > 0);
+    assert_eq!(account.window, 128_000);
+    let told = world.engine.command(&World::key("me"), "/context").await.unwrap().unwrap();
+    assert!(
+        told.contains("history") && told.contains("1 memories") && told.contains("scripted/model"),
+        "{told}"
+    );
+    assert!(world.engine.account(&World::key("nobody")).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_session_takes_what_was_said_in_it_alone_along() {
+    let world = World::new().await;
+    world.says("hi").await;
+    remember(&world, "me", MemoryScope::Session, "a secret of this session").await;
+    remember(&world, "me", MemoryScope::Agent, "a fact for the agent").await;
+    world.settled().await;
+    world.engine.delete_session(&World::key("me")).await.unwrap();
+    let left = world.engine.brain().list(Filter { limit: 9, ..Filter::default() }).await.unwrap();
+    assert_eq!(
+        left.iter().map(|memory| memory.content.as_str()).collect::<Vec<_>>(),
+        ["a fact for the agent"]
+    );
+}
+
+/// Vectors by the first letter; as slow as it is told to be.
+struct Letters {
+    model: &'static str,
+    takes: Duration,
+}
+
+impl Embedder for Letters {
+    fn model_id(&self) -> &str {
+        self.model
+    }
+
+    fn dim(&self) -> usize {
+        26
+    }
+
+    fn batch(&self) -> usize {
+        2
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+        let vector = |text: &String| {
+            let first = text.bytes().next().map_or(0, |byte| usize::from(byte.to_ascii_lowercase() - b'a'));
+            (0..26).map(|n| if n == first { 1.0 } else { 0.0 }).collect()
+        };
+        let vectors = texts.iter().map(vector).collect();
+        Box::pin(async move {
+            tokio::time::sleep(self.takes).await;
+            Ok(vectors)
+        })
+    }
+}
+
+async fn world_with(embedder: Letters) -> World {
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
+    ground.embedder = Some(Arc::new(embedder));
+    ground.wake(Faulty::never())
+}
+
+async fn embedded(world: &World) {
+    while world.engine.brain().standing().await.unwrap().pending > 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_embedding_model_does_not_hold_a_turn_up_and_the_event_says_so() {
+    let world = world_with(Letters { model: "slow", takes: Duration::from_secs(3) }).await;
+    remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
+    let began = tokio::time::Instant::now();
+    world.says("zeppelin?").await;
+    assert!(began.elapsed() < Duration::from_millis(400), "{:?}", began.elapsed());
+    let read = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, None, None, 500);
+    let told = world.engine.db().read(read).await.unwrap();
+    let partial = told.iter().find(|row| row.kind == "recall.partial").unwrap();
+    assert_eq!(partial.data["reason"], "the embedding model was slow");
+}
+
+#[tokio::test(start_paused = true)]
+async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model() {
+    let world = world_with(Letters { model: "one", takes: Duration::from_millis(500) }).await;
+    for content in ["apple", "bread", "cheese"] {
+        remember(&world, "me", MemoryScope::Agent, content).await;
+    }
+    assert_eq!(world.engine.brain().standing().await.unwrap().pending, 3);
+    let mut ground = world.killed().await;
+    ground.embedder = Some(Arc::new(Letters { model: "one", takes: Duration::from_millis(1) }));
+    let world = ground.wake(Faulty::never());
+    embedded(&world).await;
+    let session = World::key("me");
+    let eyes = viewer(&session);
+    let (found, partial) = world
+        .engine
+        .brain()
+        .search(&Search { viewer: Some(&eyes), text: "artichoke", limit: 3 })
+        .await
+        .unwrap();
+    assert_eq!(
+        (found.len(), found[0].0.content.as_str(), partial),
+        (1, "apple", None),
+        "by meaning, not by words"
+    );
+    world
+        .engine
+        .brain()
+        .set_embedder(Some(Arc::new(Letters { model: "two", takes: Duration::from_millis(1) })));
+    assert_eq!(
+        world.engine.brain().standing().await.unwrap().pending,
+        3,
+        "vectors of two models are not compared"
+    );
+    embedded(&world).await;
+    let standing = world.engine.brain().standing().await.unwrap();
+    assert_eq!((standing.model.as_deref(), standing.memories), (Some("two"), 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn vectors_nobody_asks_for_are_let_go() {
+    let world = world_with(Letters { model: "one", takes: Duration::from_millis(1) }).await;
+    remember(&world, "me", MemoryScope::Agent, "apple").await;
+    embedded(&world).await;
+    world.says("artichoke").await;
+    assert!(world.engine.brain().standing().await.unwrap().cached_bytes > 0);
+    // The loop rests from when it was last woken; a look after that finds the next use missing.
+    remember(&world, "me", MemoryScope::Agent, "bread").await;
+    embedded(&world).await;
+    tokio::time::sleep(Duration::from_secs(1_500)).await;
+    assert_eq!(world.engine.brain().standing().await.unwrap().cached_bytes, 0);
+    world.says("artichoke").await;
+    assert!(world.engine.brain().standing().await.unwrap().cached_bytes > 0);
+}

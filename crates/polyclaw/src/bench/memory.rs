@@ -1,0 +1,259 @@
+//! Recall from a full brain: words and vectors of 100,000 memories, as a turn asks for them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::agent::{ContextPolicy, MemoryScope};
+use polyclaw_domain::embedding::Embedder;
+use polyclaw_domain::id::{AgentId, MemoryId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_domain::port::{Clock, Pending};
+use polyclaw_domain::provider::ProviderError;
+use polyclaw_engine::memory::{Brain, Place};
+use polyclaw_provider::embedded::Embeddings;
+use polyclaw_store::{Db, brain};
+
+use crate::bench::{Bar, Report, Times};
+use crate::clock::SystemClock;
+use crate::home::Home;
+use crate::ids::SortableIds;
+use crate::weights::{EMBEDDINGS, Shelf};
+
+const MEMORIES: u64 = 100_000;
+const DIM: usize = 384;
+/// Different words of all memories together.
+const VOCABULARY: u64 = 20_000;
+const BATCH: u64 = 1_000;
+
+pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("brain.db");
+    let before = resident_mb()?;
+    let db = tokio::task::spawn_blocking({
+        let path = path.clone();
+        move || Db::open_brain(&path)
+    })
+    .await??;
+    let began = Instant::now();
+    fill(&db).await?;
+    report.add("memories stored and indexed per second", rate(began.elapsed()), "/s", None);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let brain = Brain::new(Place::Open(db), Arc::clone(&clock), Arc::new(SortableIds::new(clock)), 128 << 20);
+    brain.set_embedder(Some(Arc::new(Hashed)));
+    let began = Instant::now();
+    brain.recall(&viewer(), &question(0), 800).await?;
+    report.add("first recall, which reads all vectors", began.elapsed().as_secs_f64() * 1000.0, "ms", None);
+    // Reading goes on behind a turn's deadline.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    measure(report, &brain, seconds, "recall, 100,000 memories", Some(20.0)).await?;
+    #[expect(clippy::cast_precision_loss, reason = "sizes of files are small")]
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    report.add("brain.db", megabytes(std::fs::metadata(&path)?.len()), "MB", None);
+    report.add("vectors in memory", megabytes(brain.standing().await?.cached_bytes as u64), "MB", None);
+    report.add("process, grown by", resident_mb()? - before, "MB", None);
+    with_model(report, &brain, seconds).await
+}
+
+/// The same with the embedding of each question, where the weights are here.
+async fn with_model(report: &mut Report, brain: &Brain, seconds: Duration) -> anyhow::Result<()> {
+    let shelf = Shelf::of(&Home::locate()?);
+    if !shelf.has(&EMBEDDINGS) {
+        report.add(
+            "embedding of a question: not measured, no weights (model pull all-minilm-l6-v2)",
+            0.0,
+            "",
+            None,
+        );
+        return Ok(());
+    }
+    let model = Arc::new(Real(Embeddings::new(shelf.path(&EMBEDDINGS))));
+    let mut times = Times::default();
+    for n in 0..50 {
+        let began = Instant::now();
+        model.embed(&[question(n)]).await.map_err(|error| anyhow::anyhow!("{error}"))?;
+        times.push(began.elapsed());
+    }
+    report.add("embedding of a question p50", times.percentile(0.5), "ms", None);
+    brain.set_embedder(Some(model));
+    measure(report, brain, seconds, "recall with the embedding of its question", None).await
+}
+
+async fn measure(
+    report: &mut Report,
+    brain: &Brain,
+    seconds: Duration,
+    name: &str,
+    bar: Option<f64>,
+) -> anyhow::Result<()> {
+    let (mut times, mut partial, began, viewer) = (Times::default(), 0_u32, Instant::now(), viewer());
+    while began.elapsed() < seconds {
+        let asked = question(times.len() as u64 * 7 + 1);
+        let start = Instant::now();
+        let recalled = brain.recall(&viewer, &asked, 800).await?;
+        times.push(start.elapsed());
+        partial += u32::from(recalled.words_only.is_some());
+    }
+    report.add(format!("{name}, p50"), times.percentile(0.5), "ms", None);
+    report.add(format!("{name}, p95"), times.percentile(0.95), "ms", bar.map(Bar::AtMost));
+    report.add(format!("{name}, p99"), times.percentile(0.99), "ms", None);
+    report.add("  of these by words alone", f64::from(partial), "", Some(Bar::AtMost(0.0)));
+    Ok(())
+}
+
+async fn fill(db: &Db) -> polyclaw_store::Result<()> {
+    for batch in 0..MEMORIES / BATCH {
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            for n in batch * BATCH..(batch + 1) * BATCH {
+                brain::put(tx, &memory(n))?;
+            }
+            for waiting in brain::pending(tx, usize::MAX)? {
+                let vector = brain::quantise(&direction(&waiting.content));
+                brain::put_vector(tx, &waiting, MODEL, &vector)?;
+            }
+            Ok(())
+        };
+        db.write(write).await?;
+    }
+    Ok(())
+}
+
+fn viewer() -> Viewer {
+    let agent = AgentId::main();
+    let session = SessionKey::main(&agent);
+    let policy = ContextPolicy { scope: MemoryScope::Shared, ..ContextPolicy::default() };
+    Viewer::of(&agent, &session, &policy)
+}
+
+/// Half belong to the agent that asks, a third is shared by others, the rest is of a hundred sessions.
+fn memory(n: u64) -> Memory {
+    let agents = ["main", "ops", "research"];
+    let (agent, scope) = match n % 6 {
+        0..=2 => ("main", MemoryScope::Agent),
+        3 | 4 => (agents[usize::from(n % 2 == 0) + 1], MemoryScope::Shared),
+        _ => ("main", MemoryScope::Session),
+    };
+    let agent = AgentId::parse(agent).unwrap_or_else(|_| AgentId::main());
+    let at = SystemClock.now().minus(i64::try_from(n).unwrap_or(0) * 60_000);
+    Memory {
+        id: MemoryId::new(format!("m{n}")),
+        session: SessionKey::direct(&agent, "chat", &(n % 100).to_string()),
+        agent,
+        scope,
+        key: format!("k{n}"),
+        kind: "fact".to_owned(),
+        content: text(n, 8 + n % 20),
+        metadata: serde_json::Map::new(),
+        created_at: at,
+        updated_at: at,
+    }
+}
+
+/// Words of a memory and some of others, as people ask.
+fn question(n: u64) -> String {
+    format!("{} {}", text(n * 7919 % MEMORIES, 5), text(n + 1_000_000, 4))
+}
+
+/// Words as languages have them: a few are everywhere, most are rare.
+fn text(seed: u64, words: u64) -> String {
+    let word = |at: u64| {
+        let chance = mix(seed * 131 + at) % 1_000_000;
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a small number"
+        )]
+        let rank = ((VOCABULARY as f64).powf(chance as f64 / 1e6)) as u64;
+        spell(rank)
+    };
+    (0..words).map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn spell(rank: u64) -> String {
+    const SYLLABLES: [&str; 16] =
+        ["ka", "mo", "ri", "te", "lu", "sa", "no", "vi", "pe", "du", "ga", "fi", "zo", "he", "ba", "ju"];
+    let mut left = mix(rank);
+    let mut word = String::new();
+    for _ in 0..4 {
+        word.push_str(SYLLABLES[usize::try_from(left % 16).unwrap_or(0)]);
+        left /= 16;
+    }
+    word
+}
+
+fn mix(n: u64) -> u64 {
+    let n = (n ^ (n >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ (n >> 29)
+}
+
+fn rate(time: Duration) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a round number")]
+    let count = MEMORIES as f64;
+    count / time.as_secs_f64()
+}
+
+const MODEL: &str = "bench/hashed";
+
+/// Vectors that cost nothing to make, so that what is measured is the search. A text's words are its direction.
+struct Hashed;
+
+fn direction(text: &str) -> Vec<f32> {
+    let mut vector = vec![0.0_f32; DIM];
+    for word in text.split(' ') {
+        let seed = word.bytes().fold(7_u64, |hash, byte| mix(hash ^ u64::from(byte)));
+        for (at, value) in (0_u64..).zip(vector.iter_mut()) {
+            *value += if mix(seed ^ at) % 2 == 0 { 1.0 } else { -1.0 };
+        }
+    }
+    let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(1.0);
+    vector.iter_mut().for_each(|value| *value /= length);
+    vector
+}
+
+impl Embedder for Hashed {
+    fn model_id(&self) -> &str {
+        MODEL
+    }
+
+    fn dim(&self) -> usize {
+        DIM
+    }
+
+    fn batch(&self) -> usize {
+        64
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+        Box::pin(std::future::ready(Ok(texts.iter().map(|text| direction(text)).collect())))
+    }
+}
+
+/// The real model under the name of the vectors that are there: its time is what counts here.
+struct Real(Embeddings);
+
+impl Embedder for Real {
+    fn model_id(&self) -> &str {
+        MODEL
+    }
+
+    fn dim(&self) -> usize {
+        DIM
+    }
+
+    fn batch(&self) -> usize {
+        self.0.batch()
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>> {
+        self.0.embed(texts)
+    }
+}
+
+fn resident_mb() -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes: f64 = line.and_then(|line| line.split_whitespace().next()).unwrap_or("0").parse()?;
+    Ok(kilobytes / 1024.0)
+}

@@ -1,0 +1,126 @@
+//! What is found, with the real embedding model: questions and the memories that answer them, written for this.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::agent::ContextPolicy;
+use polyclaw_domain::embedding::Embedder;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_engine::memory::Search;
+use polyclaw_provider::embedded::{Embeddings, convert};
+use polyclaw_store::{Db, brain};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Scripted};
+
+const SHOWN: usize = 5;
+
+fn pairs() -> Vec<(&'static str, &'static str)> {
+    let lines = include_str!("../golden/memories.tsv").lines();
+    lines.map(|line| line.split_once('\t').expect("a memory and a question")).collect()
+}
+
+/// The model's file, made of the published weights.
+pub fn weights() -> Vec<u8> {
+    let file = |name: &str| {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model").join(name);
+        assert!(path.exists(), "{} is missing: `scripts/need.sh weights` fetches it", path.display());
+        path
+    };
+    let vocabulary = std::fs::read_to_string(file("minilm.vocab.txt")).unwrap();
+    convert(File::open(file("minilm.safetensors")).unwrap(), &vocabulary).unwrap()
+}
+
+fn viewer() -> Viewer {
+    let agent = AgentId::main();
+    let session = SessionKey::main(&agent);
+    Viewer::of(&agent, &session, &ContextPolicy::default())
+}
+
+async fn remembered(embedder: Arc<dyn Embedder>, contents: &[&str]) -> World {
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
+    ground.embedder = Some(embedder);
+    let world = ground.wake(Faulty::never());
+    let brain = world.engine.brain();
+    let scope = polyclaw_domain::agent::MemoryScope::Agent;
+    let draft = |(n, content): (usize, &&str)| Memory {
+        key: format!("m{n}"),
+        ..brain.draft(&viewer(), scope, (*content).to_owned())
+    };
+    brain.put(contents.iter().enumerate().map(draft).collect()).await.unwrap();
+    for _ in 0..1_200 {
+        if brain.standing().await.unwrap().pending == 0 {
+            return world;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the vectors were not made within two minutes");
+}
+
+/// How many questions have their memory among the first five.
+fn hits(found: &[Vec<String>]) -> usize {
+    found
+        .iter()
+        .enumerate()
+        .filter(|(n, keys)| keys.iter().take(SHOWN).any(|key| *key == format!("m{n}")))
+        .count()
+}
+
+async fn by_words(world: &World, question: &'static str) -> Vec<String> {
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let owners = brain::owners(tx, &viewer())?;
+        let seqs = brain::by_words(tx, &owners, question, SHOWN)?;
+        let rows: HashMap<_, _> = brain::fetch(tx, &viewer(), &seqs)?.into_iter().collect();
+        Ok(seqs.iter().map(|seq| rows[seq].key.clone()).collect())
+    };
+    world.ground.memories.read(read).await.unwrap()
+}
+
+fn by_meaning(question: &[f32], memories: &[Vec<f32>]) -> Vec<String> {
+    let near = |memory: &Vec<f32>| question.iter().zip(memory).map(|(a, b)| a * b).sum::<f32>();
+    let mut ranked: Vec<(usize, f32)> = memories.iter().map(near).enumerate().collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ranked.into_iter().take(SHOWN).map(|(n, _)| format!("m{n}")).collect()
+}
+
+async fn by_both(world: &World, question: &str) -> Vec<String> {
+    let eyes = viewer();
+    let search = Search { viewer: Some(&eyes), text: question, limit: SHOWN };
+    let (found, words_only) = world.engine.brain().search(&search).await.unwrap();
+    assert_eq!(words_only, None);
+    found.into_iter().map(|(memory, _)| memory.key).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_and_meaning_together_find_more_than_either_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("minilm.embed");
+    std::fs::write(&file, weights()).unwrap();
+    let embedder: Arc<dyn Embedder> = Arc::new(Embeddings::new(&file));
+    let pairs = pairs();
+    assert!(pairs.len() >= 200);
+    let contents: Vec<&str> = pairs.iter().map(|(memory, _)| *memory).collect();
+    let world = remembered(Arc::clone(&embedder), &contents).await;
+    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let memories = embedder.embed(&owned(contents.clone())).await.unwrap();
+    let questions = embedder.embed(&owned(pairs.iter().map(|(_, q)| *q).collect())).await.unwrap();
+    let (mut words, mut both) = (Vec::new(), Vec::new());
+    for (_, question) in &pairs {
+        words.push(by_words(&world, question).await);
+        both.push(by_both(&world, question).await);
+    }
+    let meaning: Vec<_> = questions.iter().map(|question| by_meaning(question, &memories)).collect();
+    let (words, meaning, found) = (hits(&words), hits(&meaning), hits(&both));
+    println!("recall@{SHOWN} of {}: words {words}, meaning {meaning}, both {found}", pairs.len());
+    for (n, (memory, question)) in pairs.iter().enumerate() {
+        if !both[n].contains(&format!("m{n}")) {
+            println!("missed: {question} -> {memory}");
+        }
+    }
+    assert!(found > words && found > meaning, "words {words}, meaning {meaning}, both {found}");
+    assert!(found * 100 >= pairs.len() * 90, "{found} of {}", pairs.len());
+}

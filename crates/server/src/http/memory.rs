@@ -1,0 +1,308 @@
+//! What agents remember: list, search, store, bring in, forget. The operator sees everything, or looks through the
+//! eyes of one agent in one session.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use polyclaw_domain::agent::MemoryScope;
+use polyclaw_domain::id::{AgentId, MemoryId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_domain::time::Millis;
+use polyclaw_engine::memory::Search;
+use polyclaw_store::brain::Filter;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::{Error, Result};
+use crate::extract::{Body, Id, Query};
+use crate::paging::{Paging, Place};
+use crate::state::AppState;
+
+/// Found by one search at the most.
+const MOST_FOUND: usize = 100;
+/// Brought in by one call at the most.
+const MOST_IMPORTED: usize = 1000;
+
+/// One memory. `embedding` is not part of it: vectors are made where they are used.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Memory)]
+pub struct MemoryView {
+    #[schema(value_type = String)]
+    id: MemoryId,
+    #[schema(value_type = String)]
+    agent_id: AgentId,
+    /// Where it was learnt.
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+    /// Who sees it: `shared`, `agent` or `session`.
+    #[schema(value_type = String)]
+    scope: MemoryScope,
+    /// Names it among those of its owner: storing under the same key replaces.
+    key: String,
+    kind: String,
+    content: String,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    metadata: Map<String, Value>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Millis,
+}
+
+impl From<Memory> for MemoryView {
+    fn from(memory: Memory) -> Self {
+        Self {
+            id: memory.id,
+            agent_id: memory.agent,
+            session_key: memory.session,
+            scope: memory.scope,
+            key: memory.key,
+            kind: memory.kind,
+            content: memory.content,
+            metadata: memory.metadata,
+            created_at: memory.created_at,
+            updated_at: memory.updated_at,
+        }
+    }
+}
+
+impl From<MemoryView> for Memory {
+    fn from(view: MemoryView) -> Self {
+        Self {
+            id: view.id,
+            agent: view.agent_id,
+            session: view.session_key,
+            scope: view.scope,
+            key: view.key,
+            kind: view.kind,
+            content: view.content,
+            metadata: view.metadata,
+            created_at: view.created_at,
+            updated_at: view.updated_at,
+        }
+    }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    #[param(value_type = Option<String>)]
+    agent: Option<AgentId>,
+    #[param(value_type = Option<String>)]
+    session: Option<SessionKey>,
+    /// `shared`, `agent` or `session`.
+    #[param(value_type = Option<String>)]
+    scope: Option<MemoryScope>,
+    kind: Option<String>,
+    /// At most 1000; 100 if not given.
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Memories {
+    memories: Vec<MemoryView>,
+    /// Null on the last page.
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewMemory {
+    content: String,
+    /// The default agent if left out.
+    #[schema(value_type = Option<String>)]
+    agent_id: Option<AgentId>,
+    /// The agent's main session if left out.
+    #[schema(value_type = Option<String>)]
+    session_key: Option<SessionKey>,
+    /// `shared`, `agent` or `session`; `agent` if left out.
+    #[schema(value_type = Option<String>)]
+    scope: Option<MemoryScope>,
+    key: Option<String>,
+    kind: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    metadata: Map<String, Value>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    query: String,
+    /// Search as this agent does, under its policy. Everything is searched if left out.
+    #[schema(value_type = Option<String>)]
+    agent_id: Option<AgentId>,
+    /// In this session of it; its main one if left out.
+    #[schema(value_type = Option<String>)]
+    session_key: Option<SessionKey>,
+    /// At most 100; 10 if not given.
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Found {
+    memories: Vec<Hit>,
+    /// Why what memories mean was not compared; null if it was.
+    words_only: Option<&'static str>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = MemoryHit)]
+pub struct Hit {
+    /// Higher fits better; comparable within one answer only.
+    score: f64,
+    #[serde(flatten)]
+    memory: MemoryView,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Import {
+    memories: Vec<MemoryView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Imported {
+    stored: usize,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Whose {
+    #[param(value_type = Option<String>)]
+    agent: Option<AgentId>,
+    #[param(value_type = Option<String>)]
+    session: Option<SessionKey>,
+    /// Only those of this scope.
+    #[param(value_type = Option<String>)]
+    scope: Option<MemoryScope>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Forgotten {
+    forgotten: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct MemoryStatus {
+    memories: i64,
+    /// Those without a vector of the model in use.
+    pending: i64,
+    /// Who makes vectors; null where memories are found by their words alone.
+    embeddings: Option<String>,
+    /// Bytes of vectors in memory now.
+    cached_bytes: usize,
+}
+
+/// Oldest change first.
+#[utoipa::path(get, path = "/memory", tag = "memory", params(Which), responses((status = 200, body = Memories)))]
+pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Memories>> {
+    let paging = Paging::of("memory", which.limit, which.cursor.as_deref())?;
+    let filter = Filter {
+        agent: which.agent,
+        session: which.session,
+        scope: which.scope,
+        kind: which.kind,
+        after: paging.after.clone().map(|place| (Millis(place.at), place.id)),
+        limit: paging.wanted(),
+    };
+    let mut found = app.engine.brain().list(filter).await?;
+    let place = |memory: &Memory| Place { at: memory.updated_at.0, id: memory.id.to_string() };
+    let next_cursor = paging.cut(&mut found, place);
+    Ok(Json(Memories { memories: found.into_iter().map(MemoryView::from).collect(), next_cursor }))
+}
+
+/// Stores one memory for an agent.
+#[utoipa::path(post, path = "/memory", tag = "memory", request_body = NewMemory, responses((status = 201, body = MemoryView)))]
+pub async fn store(
+    State(app): State<AppState>,
+    Body(new): Body<NewMemory>,
+) -> Result<(StatusCode, Json<MemoryView>)> {
+    let agent = new.agent_id.unwrap_or_else(|| app.engine.settings().default_agent.clone());
+    let viewer = viewer(&app, agent, new.session_key).await?;
+    let draft = app.engine.brain().draft(&viewer, new.scope.unwrap_or_default(), new.content);
+    let memory = Memory {
+        key: new.key.unwrap_or_default(),
+        kind: new.kind.unwrap_or_else(|| draft.kind.clone()),
+        metadata: new.metadata,
+        ..draft
+    };
+    let stored = app.engine.brain().put(vec![memory]).await?.into_iter().next();
+    let stored = stored.ok_or(Error::Panicked)?;
+    Ok((StatusCode::CREATED, Json(stored.into())))
+}
+
+/// By words and by meaning, best first.
+#[utoipa::path(post, path = "/memory/search", tag = "memory", request_body = Question, responses((status = 200, body = Found)))]
+pub async fn search(State(app): State<AppState>, Body(asked): Body<Question>) -> Result<Json<Found>> {
+    let viewer = match (asked.agent_id, asked.session_key) {
+        (Some(agent), session) => Some(viewer(&app, agent, session).await?),
+        (None, None) => None,
+        (None, Some(_)) => return Err(Error::InvalidBody("session_key needs agent_id beside it".to_owned())),
+    };
+    let limit = asked.limit.unwrap_or(10).clamp(1, MOST_FOUND);
+    let search = Search { viewer: viewer.as_ref(), text: &asked.query, limit };
+    let (found, words_only) = app.engine.brain().search(&search).await?;
+    let hit = |(memory, score): (Memory, f64)| Hit { score, memory: memory.into() };
+    Ok(Json(Found { memories: found.into_iter().map(hit).collect(), words_only }))
+}
+
+async fn viewer(app: &AppState, agent: AgentId, session: Option<SessionKey>) -> Result<Viewer> {
+    let spec = app.engine.agent(&agent).await?.spec;
+    let session = session.unwrap_or_else(|| SessionKey::main(&agent));
+    Ok(Viewer::of(&agent, &session, &spec.context_policy))
+}
+
+/// Brings memories in as they were listed. One of the same owner and key is replaced.
+#[utoipa::path(post, path = "/memory/import", tag = "memory", request_body = Import, responses((status = 200, body = Imported)))]
+pub async fn import(State(app): State<AppState>, Body(import): Body<Import>) -> Result<Json<Imported>> {
+    if import.memories.len() > MOST_IMPORTED {
+        return Err(Error::InvalidBody(format!("at most {MOST_IMPORTED} memories are taken at once")));
+    }
+    let memories: Vec<Memory> = import.memories.into_iter().map(Memory::from).collect();
+    let stored = app.engine.brain().put(memories).await?.len();
+    Ok(Json(Imported { stored }))
+}
+
+/// One memory.
+#[utoipa::path(get, path = "/memory/{id}", tag = "memory", params(("id" = String, Path)), responses((status = 200, body = MemoryView)))]
+pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<MemoryView>> {
+    Ok(Json(app.engine.brain().get(&MemoryId::new(id)).await?.into()))
+}
+
+/// Forgets one memory.
+#[utoipa::path(delete, path = "/memory/{id}", tag = "memory", params(("id" = String, Path)), responses((status = 204)))]
+pub async fn forget(State(app): State<AppState>, Id(id): Id) -> Result<StatusCode> {
+    app.engine.brain().forget(&MemoryId::new(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Forgets all that an agent or a session brought.
+#[utoipa::path(delete, path = "/memory", tag = "memory", params(Whose), responses((status = 200, body = Forgotten)))]
+pub async fn forget_all(State(app): State<AppState>, Query(whose): Query<Whose>) -> Result<Json<Forgotten>> {
+    if whose.agent.is_none() && whose.session.is_none() {
+        return Err(Error::invalid("query", "name an agent or a session"));
+    }
+    let forgotten = app.engine.brain().forget_all(whose.agent, whose.session, whose.scope).await?;
+    Ok(Json(Forgotten { forgotten }))
+}
+
+/// How many memories there are, and how they are found.
+#[utoipa::path(get, path = "/memory/status", tag = "memory", responses((status = 200, body = MemoryStatus)))]
+pub async fn status(State(app): State<AppState>) -> Result<Json<MemoryStatus>> {
+    let standing = app.engine.brain().standing().await?;
+    Ok(Json(MemoryStatus {
+        memories: standing.memories,
+        pending: standing.pending,
+        embeddings: standing.model,
+        cached_bytes: standing.cached_bytes,
+    }))
+}

@@ -1,0 +1,267 @@
+//! Memories, in a file of their own. Every query that answers an agent goes through the owners it may see: nothing
+//! else of this crate reads `memories` on behalf of one.
+
+use polyclaw_domain::agent::MemoryScope;
+use polyclaw_domain::id::{AgentId, MemoryId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::memory::{Memory, Viewer, words};
+use polyclaw_domain::recall::Seq;
+use polyclaw_domain::time::Millis;
+
+use crate::error::{Error, Result};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+mod search;
+mod vectors;
+
+pub use search::by_words;
+pub use vectors::{Quantised, Stored as StoredVector, outdate, pending, put_vector, quantise, scan};
+
+/// A memory as it was stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Put {
+    pub seq: Seq,
+    pub id: MemoryId,
+    pub owner: i64,
+    /// It replaced one of the same owner and key.
+    pub replaced: bool,
+}
+
+/// Stores a memory; one of the same owner under the same key is replaced and keeps its id and the time it was made.
+pub fn put(tx: &mut Tx<'_>, memory: &Memory) -> Result<Put> {
+    const KNOWN: &str = "SELECT seq, id FROM memories WHERE owner = $1 AND key = $2";
+    const SQL: &str =
+        "INSERT INTO memories (id, owner, scope, agent_id, session_key, key, kind, content, metadata,
+          terms, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+        ON CONFLICT (owner, key) DO UPDATE SET session_key = excluded.session_key, kind = excluded.kind,
+          content = excluded.content, metadata = excluded.metadata, terms = excluded.terms,
+          updated_at = excluded.updated_at
+        RETURNING seq, id";
+    let owner = owner(tx, memory)?;
+    let known = tx.query_one(KNOWN, params![owner, &memory.key], |row| row.int(0))?;
+    let metadata = serde_json::to_string(&memory.metadata).map_err(|e| Error::Other(e.to_string()))?;
+    let terms = words::for_index(&memory.content);
+    let values = params![
+        &memory.id,
+        owner,
+        memory.scope.as_str(),
+        &memory.agent,
+        &memory.session,
+        &memory.key,
+        &memory.kind,
+        &memory.content,
+        &metadata,
+        terms.as_deref(),
+        memory.created_at,
+        memory.updated_at,
+    ];
+    let stored = tx.query_one(SQL, values, |row| Ok((row.int(0)?, MemoryId::new(row.text(1)?))))?;
+    let (seq, id) = stored.ok_or_else(|| Error::Other("a memory was not stored".into()))?;
+    Ok(Put { seq, id, owner, replaced: known.is_some() })
+}
+
+/// Whoever it belongs to, made at the first memory.
+fn owner(tx: &mut Tx<'_>, memory: &Memory) -> Result<i64> {
+    const FIND: &str = "SELECT id FROM owners WHERE scope = $1 AND agent_id = $2 AND session_key = $3";
+    const MAKE: &str = "INSERT INTO owners (scope, agent_id, session_key) VALUES ($1, $2, $3) RETURNING id";
+    let session = if memory.scope == MemoryScope::Session { memory.session.as_str() } else { "" };
+    let values = params![memory.scope.as_str(), &memory.agent, session];
+    if let Some(known) = tx.query_one(FIND, values, |row| row.int(0))? {
+        return Ok(known);
+    }
+    let made = tx.query_one(MAKE, values, |row| row.int(0))?;
+    made.ok_or_else(|| Error::Other("an owner was not stored".into()))
+}
+
+macro_rules! columns {
+    () => {
+        "m.seq, m.id, m.agent_id, m.session_key, m.scope, m.key, m.kind, m.content, m.metadata, m.created_at, \
+         m.updated_at"
+    };
+}
+
+/// Who may see the rows of an owner `o`: $1 agent, $2 session, $3 sees what others share, $4 sees more than its session.
+macro_rules! seen {
+    () => {
+        "((o.scope = 'shared' AND ($3 = 1 OR ($4 = 1 AND o.agent_id = $1)))
+          OR (o.scope = 'agent' AND $4 = 1 AND o.agent_id = $1)
+          OR (o.scope = 'session' AND o.agent_id = $1 AND o.session_key = $2))"
+    };
+}
+
+struct Eyes<'a> {
+    agent: &'a AgentId,
+    session: &'a SessionKey,
+    sees_shared: bool,
+    sees_agent: bool,
+}
+
+impl<'a> From<&'a Viewer> for Eyes<'a> {
+    fn from(viewer: &'a Viewer) -> Self {
+        Self {
+            agent: &viewer.agent,
+            session: &viewer.session,
+            sees_shared: viewer.scope == MemoryScope::Shared,
+            sees_agent: viewer.scope != MemoryScope::Session,
+        }
+    }
+}
+
+/// Somebody's memories: an owner, and how many it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub owner: i64,
+    pub memories: i64,
+}
+
+/// The owners whose memories a viewer may see; of these alone anything is looked up.
+pub fn owners(tx: &mut Tx<'_>, viewer: &Viewer) -> Result<Vec<Share>> {
+    const SQL: &str = concat!("SELECT o.id, o.memories FROM owners o WHERE o.memories > 0 AND ", seen!());
+    let eyes = Eyes::from(viewer);
+    let read = |row: &Row<'_>| Ok(Share { owner: row.int(0)?, memories: row.int(1)? });
+    tx.query(SQL, params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent], read)
+}
+
+/// Everybody, for the operator.
+pub fn all_owners(tx: &mut Tx<'_>) -> Result<Vec<Share>> {
+    const SQL: &str = "SELECT id, memories FROM owners WHERE memories > 0";
+    tx.query(SQL, &[], |row| Ok(Share { owner: row.int(0)?, memories: row.int(1)? }))
+}
+
+/// The memories with these numbers that a viewer may see and wants to: the last gate, whoever found them.
+pub fn fetch(tx: &mut Tx<'_>, viewer: &Viewer, seqs: &[Seq]) -> Result<Vec<(Seq, Memory)>> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM memories m JOIN owners o ON o.id = m.owner
+         WHERE m.seq IN (SELECT value FROM json_each($5)) AND ",
+        seen!(),
+        "
+           AND ($6 = '[]' OR m.kind IN (SELECT value FROM json_each($6)))"
+    );
+    let eyes = Eyes::from(viewer);
+    let (seqs, kinds) = (json(&seqs)?, json(&viewer.kinds)?);
+    tx.query(
+        SQL,
+        params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent, &seqs, &kinds],
+        |row| Ok((row.int(0)?, read(row)?)),
+    )
+}
+
+/// The same for the operator, who sees everything.
+pub fn fetch_all(tx: &mut Tx<'_>, seqs: &[Seq]) -> Result<Vec<(Seq, Memory)>> {
+    const SQL: &str =
+        concat!("SELECT ", columns!(), " FROM memories m WHERE m.seq IN (SELECT value FROM json_each($1))");
+    tx.query(SQL, params![&json(&seqs)?], |row| Ok((row.int(0)?, read(row)?)))
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::Other(e.to_string()))
+}
+
+/// Which memories an operator wants to see.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub agent: Option<AgentId>,
+    pub session: Option<SessionKey>,
+    pub scope: Option<MemoryScope>,
+    pub kind: Option<String>,
+    /// Behind this one, in the order of the list.
+    pub after: Option<(Millis, String)>,
+    pub limit: usize,
+}
+
+/// Oldest change first, so that a page stays right while memories are added.
+pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Memory>> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM memories m
+         WHERE (m.updated_at, m.id) > ($1, $2) AND ($3 IS NULL OR m.agent_id = $3)
+           AND ($4 IS NULL OR m.session_key = $4) AND ($5 IS NULL OR m.scope = $5)
+           AND ($6 IS NULL OR m.kind = $6)
+         ORDER BY m.updated_at, m.id LIMIT $7"
+    );
+    let (at, id) = filter.after.clone().unwrap_or((Millis(i64::MIN), String::new()));
+    let scope = filter.scope.map(MemoryScope::as_str);
+    let values = params![
+        at,
+        &id,
+        filter.agent.as_ref(),
+        filter.session.as_ref(),
+        scope,
+        filter.kind.as_deref(),
+        filter.limit
+    ];
+    tx.query(SQL, values, read)
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<Memory>> {
+    const SQL: &str = concat!("SELECT ", columns!(), " FROM memories m WHERE m.id = $1");
+    tx.query_one(SQL, params![id], read)
+}
+
+/// Removes one memory; its words and its vector go with it.
+pub fn forget(tx: &mut Tx<'_>, id: &MemoryId) -> Result<Option<Seq>> {
+    const SQL: &str = "DELETE FROM memories WHERE id = $1 RETURNING seq";
+    tx.query_one(SQL, params![id], |row| row.int(0))
+}
+
+/// Removes what an agent itself stored and may see: never what another agent shares with it.
+pub fn forget_own(tx: &mut Tx<'_>, viewer: &Viewer, name: &str) -> Result<Vec<Seq>> {
+    const SQL: &str = concat!(
+        "DELETE FROM memories WHERE (id = $5 OR key = $5) AND agent_id = $1 AND owner IN
+           (SELECT o.id FROM owners o WHERE ",
+        seen!(),
+        ") RETURNING seq"
+    );
+    let eyes = Eyes::from(viewer);
+    tx.query(SQL, params![eyes.agent, eyes.session, eyes.sees_shared, eyes.sees_agent, name], |row| {
+        row.int(0)
+    })
+}
+
+/// Removes all that an agent or a session brought; at least one of them must be named.
+pub fn forget_all(
+    tx: &mut Tx<'_>,
+    agent: Option<&AgentId>,
+    session: Option<&SessionKey>,
+    scope: Option<MemoryScope>,
+) -> Result<Vec<Seq>> {
+    const SQL: &str =
+        "DELETE FROM memories WHERE ($1 IS NULL OR agent_id = $1) AND ($2 IS NULL OR session_key = $2)
+          AND ($3 IS NULL OR scope = $3) AND ($1 IS NOT NULL OR $2 IS NOT NULL) RETURNING seq";
+    tx.query(SQL, params![agent, session, scope.map(MemoryScope::as_str)], |row| row.int(0))
+}
+
+/// How many there are, how many wait for their vector, and how many have one of this model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub memories: i64,
+    pub pending: i64,
+    pub embedded: i64,
+}
+
+pub fn counts(tx: &mut Tx<'_>, model: Option<&str>) -> Result<Counts> {
+    const SQL: &str = "SELECT (SELECT COUNT(*) FROM memories), (SELECT COUNT(*) FROM pending),
+        (SELECT COUNT(*) FROM vectors WHERE model_id = $1)";
+    let read =
+        |row: &Row<'_>| Ok(Counts { memories: row.int(0)?, pending: row.int(1)?, embedded: row.int(2)? });
+    Ok(tx.query_one(SQL, params![model], read)?.unwrap_or_default())
+}
+
+fn read(row: &Row<'_>) -> Result<Memory> {
+    Ok(Memory {
+        id: MemoryId::new(row.text(1)?),
+        agent: row.agent(2)?,
+        session: row.key(3)?,
+        scope: row.parsed(4, MemoryScope::parse)?,
+        key: row.text(5)?,
+        kind: row.text(6)?,
+        content: row.text(7)?,
+        metadata: serde_json::from_str(&row.text(8)?).map_err(|e| Error::Corrupt(e.to_string()))?,
+        created_at: row.time(9)?,
+        updated_at: row.time(10)?,
+    })
+}
