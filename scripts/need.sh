@@ -32,7 +32,7 @@ need_python() { # a virtual environment of the project's own; what the outside c
   local stamp=.tools/python/requirements
   if ! cmp -s tests/outside/requirements.txt "$stamp"; then
     say "installing Python packages: $(tr '\n' ' ' < tests/outside/requirements.txt)"
-    .tools/python/bin/pip install -q --disable-pip-version-check -r tests/outside/requirements.txt
+    .tools/python/bin/python -m pip install -q --disable-pip-version-check -r tests/outside/requirements.txt
     cp tests/outside/requirements.txt "$stamp"
   fi
 }

@@ -19,9 +19,9 @@ fn engine(kernel: Kernel) -> Engine {
 }
 
 #[derive(Deserialize)]
-struct Tokens {
-    text: String,
-    tokens: Vec<u32>,
+pub struct Tokens {
+    pub text: String,
+    pub tokens: Vec<u32>,
 }
 
 #[derive(Deserialize)]
