@@ -141,21 +141,9 @@ def check(url):
 
 
 if __name__ == "__main__":
-    import xllamacpp as xlc
+    import llama
 
-    params = xlc.CommonParams()
-    params.model.path = os.path.join(HERE, "..", "..", ".tools", "model", "smollm2.gguf")
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    params.n_ctx = 4096
-    params.n_parallel = 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.verbosity = -1
-    import socket
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        params.port = s.getsockname()[1]
-    server = xlc.Server(params)
-    write(server.listening_address)
+    server, url = llama.serve()
+    write(url)
     sys.stdout.flush()
     os._exit(0)
