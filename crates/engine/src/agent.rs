@@ -5,11 +5,13 @@ use std::sync::Arc;
 use polyclaw_domain::agent::{AgentSpec, ToolPolicy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::tool::{ToolScope, ToolSpec};
 use polyclaw_store::agents::{self, Source, Stored};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
+use crate::prompt;
 
 /// What decided about a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +126,12 @@ impl Engine {
             (tool, rule)
         };
         Ok(self.tools().list(&scope).into_iter().map(rule).collect())
+    }
+
+    pub async fn opening(&self, id: &AgentId) -> Result<Prompt> {
+        let spec = self.agent(id).await?.spec;
+        let tools = self.tools_of(id, None).await?.into_iter().filter(|(_, rule)| rule.allows());
+        Ok(prompt::opening(&spec, tools.map(|(tool, _)| tool).collect(), &self.nonce()))
     }
 }
 

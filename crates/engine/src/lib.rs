@@ -26,6 +26,7 @@ pub use agent::Rule;
 pub use approval::decide;
 pub use error::{Action, Error, Result};
 pub use import::Past;
+pub use prompt::opening;
 pub use settings::Settings;
 pub use tasks::{Task, TaskState};
 pub use wait::Answer;
