@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a step needs and says what it installs. `need.sh build`, `need.sh weights` or `need.sh test`.
+# Installs what a step needs and says what it installs. `need.sh build`, `need.sh rust` or `need.sh test`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,7 +32,7 @@ need_python() { # a virtual environment of the project's own; what the outside c
   local stamp=.tools/python/requirements
   if ! cmp -s tests/outside/requirements.txt "$stamp"; then
     say "installing Python packages: $(tr '\n' ' ' < tests/outside/requirements.txt)"
-    .tools/python/bin/pip install -q --disable-pip-version-check -r tests/outside/requirements.txt
+    .tools/python/bin/python -m pip install -q --disable-pip-version-check -r tests/outside/requirements.txt
     cp tests/outside/requirements.txt "$stamp"
   fi
 }
@@ -80,7 +80,10 @@ need_deny() {
 
 case "${1:-build}" in
   build) need_build ;;
-  weights) need_weights ;;
+  rust) # what the Rust tests need beside a compiler: the weights, and llama.cpp's server on them
+    need_python
+    need_weights
+    ;;
   test)
     need_build
     need_package '/usr/lib/postgresql/*/bin/postgres' postgresql
@@ -90,5 +93,5 @@ case "${1:-build}" in
     need_node
     need_deny
     ;;
-  *) fail "usage: need.sh build|weights|test" ;;
+  *) fail "usage: need.sh build|rust|test" ;;
 esac

@@ -1,6 +1,6 @@
-"""What llama.cpp makes of the same model file: token ids of many texts, and how well it foresees a fixed one. The
-Rust tests hold the embedded engine against these files and need no Python; run.py holds the files against llama.cpp.
-`golden.py` writes them anew."""
+"""What llama.cpp makes of the same model file: token ids of many texts, and how well it foresees a fixed one; and how
+the embedding model's own tokenizer cuts the same texts. Rust tests hold the embedded engine against these files;
+run.py holds the files against those who know. `golden.py` writes them anew."""
 
 import json
 import math
@@ -11,7 +11,9 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "..", "..", "crates", "provider", "tests", "golden")
 TOKENS = os.path.join(FOLDER, "tokens.json")
+PIECES = os.path.join(FOLDER, "pieces.json")
 SURPRISE = os.path.join(FOLDER, "surprise.json")
+VOCABULARY = os.path.join(HERE, "..", "..", ".tools", "model", "minilm.vocab.txt")
 
 PROSE = """The harbour was quiet before dawn. Two fishermen mended a net by the light of a lamp and spoke about the
 price of diesel, which had risen again. "If it goes on like this," the older one said, "we will row." His son
@@ -76,6 +78,20 @@ def tokenize(url, text):
     return post(url, "/tokenize", body)["tokens"]
 
 
+def pieces():
+    """By the tokenizer that all-MiniLM-L6-v2 is published with. A text without words has none: ours is not embedded."""
+    from tokenizers import BertWordPieceTokenizer
+
+    encode = BertWordPieceTokenizer(VOCABULARY, lowercase=True).encode
+    rows = [{"text": text, "tokens": encode(text).ids} for text in texts()]
+    return [row if len(row["tokens"]) > 2 else dict(row, tokens=[]) for row in rows]
+
+
+def save(path, rows):
+    with open(path, "w") as file:
+        file.write("[\n" + ",\n".join(json.dumps(row, ensure_ascii=True) for row in rows) + "\n]\n")
+
+
 def surprise(url, tokens, most):
     """The mean of -ln p over the tokens after the first. The next token is forced, its own likelihood is reported."""
     total = 0.0
@@ -103,8 +119,8 @@ def speed(url):
 def write(url):
     os.makedirs(FOLDER, exist_ok=True)
     rows = [{"text": text, "tokens": tokenize(url, text)} for text in texts()]
-    with open(TOKENS, "w") as file:
-        file.write("[\n" + ",\n".join(json.dumps(row, ensure_ascii=True) for row in rows) + "\n]\n")
+    save(TOKENS, rows)
+    save(PIECES, pieces())
     tokens = tokenize(url, PROSE)
     mean = surprise(url, tokens, len(tokens))
     with open(SURPRISE, "w") as file:
@@ -117,6 +133,7 @@ def check(url):
     rows = json.load(open(TOKENS))
     wrong = [row["text"] for row in rows if tokenize(url, row["text"]) != row["tokens"]]
     assert len(rows) >= 200 and not wrong, wrong[:3]
+    assert json.load(open(PIECES)) == pieces(), "golden.py writes the pieces anew"
     known = json.load(open(SURPRISE))
     mean = surprise(url, tokenize(url, known["text"]), known["tokens"])
     assert math.isclose(mean, known["nll"], rel_tol=0.002), (mean, known["nll"])
@@ -124,21 +141,9 @@ def check(url):
 
 
 if __name__ == "__main__":
-    import xllamacpp as xlc
+    import llama
 
-    params = xlc.CommonParams()
-    params.model.path = os.path.join(HERE, "..", "..", ".tools", "model", "smollm2.gguf")
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    params.n_ctx = 4096
-    params.n_parallel = 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.verbosity = -1
-    import socket
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        params.port = s.getsockname()[1]
-    server = xlc.Server(params)
-    write(server.listening_address)
+    server, url = llama.serve()
+    write(url)
     sys.stdout.flush()
     os._exit(0)

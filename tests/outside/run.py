@@ -5,7 +5,6 @@ requests at the API. Needs POLYCLAW_BIN."""
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,34 +12,11 @@ import time
 import urllib.request
 
 import golden
+import llama
+from llama import WEIGHTS, free_port
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-WEIGHTS = os.path.join(HERE, "..", "..", ".tools", "model", "smollm2.gguf")
 BINARY = os.environ.get("POLYCLAW_BIN") or sys.exit("run.py: POLYCLAW_BIN is not set")
 TOKEN = "outside"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def model_server():
-    """llama.cpp's own server, in this process."""
-    import xllamacpp as xlc
-
-    params = xlc.CommonParams()
-    params.model.path = WEIGHTS
-    params.hostnames = ["127.0.0.1"]
-    params.port = free_port()
-    params.n_ctx = 4096
-    params.n_parallel = 1
-    params.cpuparams.n_threads = 1
-    params.cpuparams_batch.n_threads = 1
-    params.verbosity = -1
-    server = xlc.Server(params)
-    return server, server.listening_address + "/v1"
 
 
 class Daemon:
@@ -177,10 +153,10 @@ def odd_requests(daemon):
 
 
 def main():
-    server, url = model_server()
+    server, url = llama.serve()
     with tempfile.TemporaryDirectory() as folder:
-        embedded_model(folder, url.removesuffix("/v1"))
-        provider = f'[providers.llama]\nkind = "openai_compatible"\nbase_url = "{url}"\nmodels = ["smollm2"]\n'
+        embedded_model(folder, url)
+        provider = f'[providers.llama]\nkind = "openai_compatible"\nbase_url = "{url}/v1"\nmodels = ["smollm2"]\n'
         defaults = '[agents.defaults]\nmodel = "llama/smollm2"\nmax_tokens = 60\n'
         daemon = Daemon(os.path.join(folder, "home"), provider + defaults)
         try:

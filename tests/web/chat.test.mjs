@@ -409,6 +409,26 @@ describe("for everybody", () => {
   });
 });
 
+describe("the demo model", () => {
+  it("is called one, in both languages, with the way to a real one", async () => {
+    assert.equal(await page.locator("#demo").isVisible(), false, "not where another answers");
+    // Named, it is listed whether or not its weights are here.
+    const [scripted, demo] = [daemon, await Daemon.start(model.url, "embedded/smollm2-135m")];
+    daemon = demo;
+    try {
+      await visit();
+      await page.locator("#demo").waitFor();
+      assert.match(await page.locator("#demo").innerText(), /demo model[\s\S]*often wrong[\s\S]*OPENAI_API_KEY[\s\S]*doctor/);
+      await page.locator("#language").click();
+      assert.match(await page.locator("#demo").innerText(), /演示模型[\s\S]*OPENAI_API_KEY/);
+      await shot("demo");
+    } finally {
+      daemon = scripted;
+      await demo.remove();
+    }
+  });
+});
+
 describe("the list of chats", () => {
   it("begins with the newest, shows older ones when asked, and opens any by its address", async () => {
     const { session_key: oldest } = await daemon.api("POST", "/sessions", { title: "The oldest chat" });

@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 export const TOKEN = "a-token-for-tests-only-0123456789";
 
 export class Daemon {
-  static async start(modelUrl) {
+  static async start(modelUrl, model = "scripted/steady") {
     const daemon = new Daemon();
     daemon.binary = process.env.POLYCLAW_BIN;
     if (!daemon.binary) throw new Error("POLYCLAW_BIN must name the polyclaw binary");
@@ -26,7 +26,7 @@ kind = "openai_compatible"
 base_url = "${modelUrl}"
 models = ["steady"]
 [agents.defaults]
-model = "scripted/steady"
+model = "${model}"
 `, { mode: 0o600 });
     await daemon.run();
     return daemon;

@@ -7,11 +7,13 @@ mod find;
 use polyclaw_domain::agent::{self, AgentSpec, Known};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Prompt;
 use polyclaw_domain::tool::ToolScope;
 use polyclaw_store::agents::{self, Source, Stored};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
+use crate::prompt;
 
 pub use explain::Explained;
 pub(crate) use find::{find_exactly, find_loosely};
@@ -113,6 +115,12 @@ impl Engine {
             export::write(&workspace, &stored.spec).await;
         }
         Ok(())
+    }
+
+    pub async fn opening(&self, id: &AgentId) -> Result<Prompt> {
+        let spec = self.agent(id).await?.spec;
+        let tools = self.tools_of(Some(id), None).await?.into_iter().filter(|explained| explained.allowed);
+        Ok(prompt::opening(&spec, tools.map(|explained| explained.tool).collect(), &self.nonce()))
     }
 }
 

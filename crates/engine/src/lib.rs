@@ -29,6 +29,7 @@ pub use agent::Explained;
 pub use approval::{Verdict, decide};
 pub use error::{Action, Error, Result};
 pub use import::Past;
+pub use prompt::opening;
 pub use settings::Settings;
 pub use tasks::{Task, TaskState};
 pub use toolbox::Toolboxes;

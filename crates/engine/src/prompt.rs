@@ -444,6 +444,11 @@ pub(crate) fn can_ask(engine: &Engine, address: &Address) -> bool {
     }
 }
 
+/// What every conversation with an agent begins with, for a model that can take it in before it is asked.
+pub fn opening(spec: &AgentSpec, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
+    Prompt { system: system_prompt(spec, None, nonce), tools, ..Prompt::default() }
+}
+
 /// What the caller of an OpenAI-shaped endpoint wrote as its system message. It comes after the agent's own
 /// words, lasts for this turn and is never part of the history.
 fn instructions(stored: &[Message]) -> Option<&str> {

@@ -2,10 +2,13 @@
 
 mod live;
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
+use polyclaw_provider::embedded;
 use serde_json::{Value, json};
 
+use crate::choice::DEMO;
 use crate::client::{Client, LOST, segment};
 use crate::failure::{Exit, Failure};
 use crate::ids::{hex, random};
@@ -35,6 +38,10 @@ pub struct Answer {
 }
 
 impl Answer {
+    pub fn is_demo(&self) -> bool {
+        self.value["reply"]["model"] == embedded::chat_model().to_string()
+    }
+
     /// Why there is no answer, if the turn did not end well.
     pub fn failure(&self) -> Option<Failure> {
         let reply = &self.value["reply"];
@@ -116,6 +123,11 @@ impl<'a> Ask<'a> {
         Failure::new(Exit::Unavailable, "timeout", message)
             .hint(format!("`polyclaw sessions tail {}` shows it", self.session))
     }
+}
+
+/// For those who see an answer of the demo model and not which model gave it. Stdout is the answer's alone.
+pub fn tell_of_demo() {
+    let _ = writeln!(std::io::stderr(), "(This was {DEMO}.)");
 }
 
 fn answer(value: Value) -> Answer {

@@ -154,6 +154,7 @@ async fn greet<F: FnOnce(&Instance) -> io::Result<()>>(instance: Arc<Instance>, 
     let choice = instance.choice();
     tracing::info!(model = %choice.sentence(), "model in use");
     let _ = ready(&instance);
+    instance.prepare_model().await;
 }
 
 async fn reload(instance: &Instance) {

@@ -139,6 +139,18 @@ impl Instance {
         self.take_up(&self.config, choice)
     }
 
+    /// Where the model inside Polyclaw answers, it is loaded and told the default agent's opening before anybody asks:
+    /// that takes it longer than a short question.
+    pub async fn prepare_model(&self) {
+        if !self.choice().is_demo() || !self.chat.is_there() {
+            return;
+        }
+        match self.engine.opening(&self.engine.settings().default_agent).await {
+            Ok(opening) => self.chat.prepare(opening).await,
+            Err(error) => tracing::warn!(%error, "the embedded model is not prepared"),
+        }
+    }
+
     /// Reads the config again. What listens or opens at start stays as it is; the rest holds from the next turn on.
     pub async fn reload(&self) -> Result<(), Failure> {
         let config = self.overrides.apply(self.home.read_config()?)?;
@@ -225,7 +237,7 @@ fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<Sortabl
     Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, cache)
 }
 
-fn toolbox(config: &Config) -> Builtin {
+pub fn toolbox(config: &Config) -> Builtin {
     Builtin::new(polyclaw_tool::Settings { allow_private: config.tools.allow_private_addresses })
 }
 

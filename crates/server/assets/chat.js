@@ -18,6 +18,7 @@ const TEXTS = {
     gate_why: "It opens only with the token of this instance. A link of “polyclaw up” works once, for ten minutes.",
     gate_hint: "Run “polyclaw up” again for another link, or paste the token: it is the file “token” in the instance's home folder.",
     gate_wrong: "That is not the token of this instance.",
+    demo: "A small demo model answers here, and is often wrong. For real work set a key such as OPENAI_API_KEY and restart Polyclaw, or start Ollama on its machine; “polyclaw doctor” says more.",
   },
   zh: {
     chats: "对话列表", new_chat: "新对话", message: "消息", placeholder: "输入消息…", send: "发送", stop: "停止",
@@ -34,6 +35,7 @@ const TEXTS = {
     gate_why: "它只能用本实例的令牌打开。“polyclaw up” 的链接十分钟内有效，只能用一次。",
     gate_hint: "请再次运行 “polyclaw up” 获取新链接，或粘贴令牌：它在实例主目录的 “token” 文件中。",
     gate_wrong: "这不是本实例的令牌。",
+    demo: "这里由一个小型演示模型回答，经常出错。要正式使用，请设置 OPENAI_API_KEY 等密钥并重启 Polyclaw，或在其机器上启动 Ollama；详情请运行 “polyclaw doctor”。",
   },
 };
 
@@ -47,7 +49,7 @@ const chatOf = (key) => ({
   cursor: 0, last: null, failures: 0,
 });
 let chat = chatOf(null);
-let [sessions, agents, outgoing, defaultModel] = [[], [], [], null];
+let [sessions, agents, outgoing, models] = [[], [], [], { default_model: null, models: [] }];
 /** How many chats are listed, and whether there are older ones. */
 let [listed, hasMore] = [100, false];
 
@@ -559,7 +561,9 @@ function show() {
   const known = chat.session ?? sessions.find((one) => one.session_key === chat.key);
   $("title").textContent = known?.title || t("new_chat");
   const agent = agents.find((one) => one.agent_id === (known?.active_agent_id ?? $("pick-agent").value));
-  $("facts").textContent = [agent?.agent_id, known?.model ?? agent?.defaults.model ?? defaultModel].filter(Boolean).join(" · ");
+  const model = known?.model ?? agent?.defaults.model ?? models.default_model;
+  $("facts").textContent = [agent?.agent_id, model].filter(Boolean).join(" · ");
+  $("demo").hidden = !models.models.some((one) => one.model === model && one.demo);
   document.title = known?.title ? `${known.title} · Polyclaw` : "Polyclaw";
   $("empty").hidden = chat.key && !chat.session || ["stored", "turns", "pending"].some((id) => $(id).childElementCount);
 }
@@ -662,7 +666,7 @@ function write(text) {
 
 async function loadAgents() {
   ({ agents } = await api("GET", "/agents"));
-  api("GET", "/models").then((found) => { defaultModel = found.default_model; show(); }, () => {});
+  api("GET", "/models").then((found) => { models = found; show(); }, () => {});
   const option = (one) => el("option", { value: one.agent_id, selected: one.default ? "" : null }, one.agent_id);
   $("pick-agent").replaceChildren(...agents.map(option));
   $("pick").hidden = agents.length < 2;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::complete::Completion;
-use crate::ask::Ask;
+use crate::ask::{Answer, Ask, tell_of_demo};
 use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ pub async fn run(
     agent: Option<&str>,
 ) -> anyhow::Result<()> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let mut failed = None;
+    let (mut failed, mut told) = (None, false);
     while let Some(line) = lines.next_line().await? {
         let line = line.trim();
         if line.is_empty() {
@@ -31,7 +31,12 @@ pub async fn run(
             break;
         }
         match answer(client, session, agent, line).await {
-            Ok(text) => context.output.say(&json!({ "text": text }), |_| text.clone())?,
+            Ok(answer) => {
+                context.output.say(&json!({ "text": answer.text }), |_| answer.text.clone())?;
+                if answer.is_demo() && !std::mem::replace(&mut told, true) {
+                    tell_of_demo();
+                }
+            }
             Err(failure) => {
                 output::report(&failure, context.output.json);
                 failed = Some(failure);
@@ -44,12 +49,13 @@ pub async fn run(
     }
 }
 
-async fn answer(client: &Client, session: &str, agent: Option<&str>, line: &str) -> Result<String, Failure> {
+async fn answer(client: &Client, session: &str, agent: Option<&str>, line: &str) -> Result<Answer, Failure> {
     if Completion::is_command(line) {
         let path = format!("/sessions/{}/commands", segment(session));
         let answer = client.post(&path, &json!({ "text": line })).await?;
-        return Ok(answer["text"].as_str().unwrap_or_default().to_owned());
+        let text = answer["text"].as_str().unwrap_or_default().to_owned();
+        return Ok(Answer { text, value: Value::Null });
     }
     let answer = Ask::new(client, session, agent, line.to_owned()).wait(LIMIT).await?;
-    answer.failure().map_or(Ok(answer.text), Err)
+    answer.failure().map_or(Ok(answer), Err)
 }

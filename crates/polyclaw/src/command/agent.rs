@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Read, Write};
 use std::time::Duration;
 
-use crate::ask::{Answer, Ask, main_session};
+use crate::ask::{Answer, Ask, main_session, tell_of_demo};
 use crate::cli::Context;
 use crate::client::Client;
 use crate::failure::Failure;
@@ -57,10 +57,14 @@ fn finish(answer: &Answer, context: &Context, live: bool) -> anyhow::Result<()> 
     if answer.value["reply"]["finish_reason"] == "length" {
         let _ = writeln!(std::io::stderr(), "\n({})", crate::chat::CUT);
     }
-    if live {
-        return Ok(context.output.piece("\n")?);
+    match live {
+        true => context.output.piece("\n")?,
+        false => context.output.say(&answer.value, |_| answer.text.clone())?,
     }
-    Ok(context.output.say(&answer.value, |_| answer.text.clone())?)
+    if answer.is_demo() {
+        tell_of_demo();
+    }
+    Ok(())
 }
 
 fn read_stdin() -> anyhow::Result<String> {

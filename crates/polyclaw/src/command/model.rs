@@ -1,12 +1,19 @@
 //! `polyclaw model`: the weights of the models inside Polyclaw.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::config::Config;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::tool::{ToolScope, Toolbox};
 use polyclaw_provider::embedded;
 use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::failure::{Exit, Failure};
+use crate::instance::toolbox;
 use crate::progress::Progress;
 use crate::weights::{ALL, CHAT, EMBEDDINGS, Pull, Shelf, Weights, pull};
 
@@ -104,6 +111,14 @@ fn list(shelf: &Shelf, context: &Context) -> std::io::Result<()> {
     context.output.say(&value, |output| output.table(&["MODEL", "STATE", "DOWNLOAD", "FOR"], &rows))
 }
 
+/// Of an agent as it is made without a config, with all tools.
+fn opening() -> Prompt {
+    let spec = AgentSpec::named(AgentId::main());
+    let scope = ToolScope::of(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
+    let tools = toolbox(&Config::default()).list(&scope);
+    polyclaw_engine::opening(&spec, tools, "")
+}
+
 fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
     if !shelf.has(&CHAT) {
         return Err(Failure::new(Exit::NotFound, "weights_missing", format!("{} is not here", CHAT.name))
@@ -111,13 +126,15 @@ fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
             .into());
     }
     let damaged = |damaged: embedded::Damaged| Failure::failed("weights_damaged", damaged.to_string());
-    let chat = embedded::measure(&shelf.path(&CHAT), PROSE.trim_end()).map_err(damaged)?;
+    let chat = embedded::measure(&shelf.path(&CHAT), PROSE.trim_end(), &opening()).map_err(damaged)?;
     let embeddings = match shelf.has(&EMBEDDINGS) {
         true => Some(embedded::measure_embeddings(&shelf.path(&EMBEDDINGS)).map_err(damaged)?),
         false => None,
     };
     let value = json!({
         "kernel": chat.kernel, "load_s": chat.load_seconds, "first_token_s": chat.first_token_seconds,
+        "agent_cold_s": chat.agent_cold_seconds, "agent_prepared_s": chat.agent_prepared_seconds,
+        "agent_prompt_tokens": chat.agent_prompt_tokens,
         "prompt_tokens_per_s": chat.prompt_rate, "prompt_tokens": chat.prompt_tokens,
         "answer_tokens_per_s": chat.answer_rate, "answer_tokens": chat.answer_tokens,
         "nll": chat.surprise, "embeddings_per_s": embeddings,
@@ -129,6 +146,11 @@ fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
             row("kernel", chat.kernel.to_owned()),
             row("load", format!("{:.2} s", chat.load_seconds)),
             row("first token of a short question", format!("{:.2} s", chat.first_token_seconds)),
+            row("the same with tools, cold", format!("{:.2} s", chat.agent_cold_seconds)),
+            row(
+                "the same with tools, prepared",
+                format!("{:.2} s ({} tokens)", chat.agent_prepared_seconds, chat.agent_prompt_tokens),
+            ),
             row("prompt", format!("{} ({} tokens)", rate(chat.prompt_rate, "tokens"), chat.prompt_tokens)),
             row("answer", format!("{} ({} tokens)", rate(chat.answer_rate, "tokens"), chat.answer_tokens)),
             row("surprise (mean of -ln p)", format!("{:.4}", chat.surprise)),

@@ -1,16 +1,19 @@
 //! The models inside Polyclaw: pulling their weights, and answering with them where nothing else can.
 
 use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::thread::JoinHandle;
 
-use crate::fixture::{Home, command, ran};
+use crate::fixture::{Home, Ran, command, ran};
 
 /// Fetched once for the tests of the whole workspace.
 fn weights() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model");
     for file in ["smollm2.gguf", "minilm.safetensors", "minilm.vocab.txt"] {
-        assert!(folder.join(file).exists(), "{file} is missing: `scripts/need.sh weights` fetches it");
+        assert!(folder.join(file).exists(), "{file} is missing: `scripts/need.sh rust` fetches it");
     }
     folder
 }
@@ -32,6 +35,60 @@ fn a_file_with_another_hash_is_refused_and_removed() {
     assert_eq!(refused.error(), (1, "weights_hash".to_owned()));
     assert_eq!(files(&home.path().join("models")), 0, "nothing of it is left");
     assert_eq!(home.run(&["--json", "model", "pull", "gpt-9"]).error(), (3, "unknown_weights".to_owned()));
+}
+
+/// A hub that serves one file and closes each connection after so many bytes of it. The requests come back.
+fn hub(file: PathBuf, most: Vec<u64>) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let serve = move |most: u64| {
+        let (mut socket, _) = listener.accept().unwrap();
+        let lines = BufReader::new(socket.try_clone().unwrap()).lines().map_while(Result::ok);
+        let request = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n").to_lowercase();
+        let from =
+            request.split("range: bytes=").nth(1).and_then(|range| range.split('-').next()?.parse().ok());
+        let mut file = fs::File::open(&file).unwrap();
+        let left = file.metadata().unwrap().len() - from.unwrap_or(0);
+        let status = if from.is_some() { "206 Partial Content" } else { "200 OK" };
+        file.seek(SeekFrom::Start(from.unwrap_or(0))).unwrap();
+        write!(socket, "HTTP/1.1 {status}\r\ncontent-length: {left}\r\nconnection: close\r\n\r\n").unwrap();
+        io::copy(&mut file.take(most), &mut socket).unwrap();
+        request
+    };
+    (address, std::thread::spawn(move || most.into_iter().map(serve).collect()))
+}
+
+/// Pulls from this hub alone: there is no Python on the path.
+fn pull_from(home: &Home, hub: &str) -> Ran {
+    let mut pull = home.command(&["--json", "model", "pull", "smollm2-135m"]);
+    pull.env("POLYCLAW_MODEL_HUB", hub).env("PATH", "/nowhere");
+    ran(pull)
+}
+
+#[test]
+fn a_pull_that_broke_off_goes_on_where_it_was() {
+    let (home, half) = (Home::new(), 50_000_000);
+    let (address, requests) = hub(weights().join("smollm2.gguf"), vec![half, u64::MAX]);
+    assert_eq!(pull_from(&home, &address).error(), (5, "weights_unavailable".to_owned()));
+    let shown = home.run(&["--json", "model", "list"]).ok();
+    assert!(shown.as_array().unwrap().iter().all(|model| model["here"] == false), "half is nothing: {shown}");
+    pull_from(&home, &address).ok();
+    let requests = requests.join().unwrap();
+    assert!(!requests[0].contains("range:") && requests[1].contains(&format!("range: bytes={half}-")));
+    assert_eq!(files(&home.path().join("models")), 1);
+}
+
+#[test]
+fn a_hub_with_another_file_is_not_believed() {
+    let (home, folder) = (Home::new(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("other");
+    fs::File::create(&file).unwrap().set_len(98_362_432).unwrap();
+    let (address, requests) = hub(file, vec![u64::MAX]);
+    let refused = pull_from(&home, &address);
+    assert_eq!(refused.error(), (5, "weights_unavailable".to_owned()));
+    assert!(refused.stdout.contains("not the expected file and was removed"), "{}", refused.stdout);
+    assert_eq!(files(&home.path().join("models")), 0, "nothing of it is left");
+    requests.join().unwrap();
 }
 
 /// Python runs a `pip.py` it finds where it stands, and this is the folder of somebody's project.
@@ -59,6 +116,13 @@ fn without_a_network_the_pull_says_so_and_the_daemon_starts_all_the_same() {
     assert!(status.stdout.contains("polyclaw model pull"), "{}", status.stdout);
     let bench = home.run(&["--json", "model", "bench"]);
     assert_eq!(bench.error(), (3, "weights_missing".to_owned()));
+}
+
+/// That the model is a demo, and how to add a real one.
+fn is_told_once(stderr: &str) -> bool {
+    stderr.matches("demo model").count() == 1
+        && stderr.contains("often wrong")
+        && stderr.contains("OPENAI_API_KEY")
 }
 
 #[test]
@@ -92,8 +156,15 @@ fn pulled_weights_answer_where_nothing_else_can_and_are_called_a_demo() {
     assert!(status.contains("often wrong") && status.contains("OPENAI_API_KEY"), "{status}");
     let doctor = home.run(&["doctor"]).stdout;
     assert!(doctor.contains("degraded"), "{doctor}");
-    let said = home.run(&["--json", "agent", "--message", "Hello!"]).ok();
-    assert_eq!(said["reply"]["model"], "embedded/smollm2-135m", "{said}");
+    let asked = home.run(&["--json", "agent", "--message", "Hello!"]);
+    assert!(is_told_once(&asked.stderr), "{}", asked.stderr);
+    assert_eq!(asked.ok()["reply"]["model"], "embedded/smollm2-135m");
+    let lines = home.path().join("lines");
+    fs::write(&lines, "Hello!\nThanks!\n").unwrap();
+    let mut chat = home.command(&["chat"]);
+    chat.stdin(fs::File::open(&lines).unwrap());
+    let piped = ran(chat);
+    assert!(is_told_once(&piped.stderr) && !piped.stdout.contains("demo model inside"), "{}", piped.stderr);
 
     assert_eq!(home.run(&["--json", "model", "remove", "all-minilm-l6-v2"]).ok()["removed"], true);
     assert_eq!(files(&home.path().join("models")), 1);

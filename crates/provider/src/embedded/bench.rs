@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::Damaged;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+
 use super::generate::{Ask, Engine, Line};
+use super::text::ReplyText;
+use super::{Damaged, profile};
 
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -12,6 +15,10 @@ pub struct Measured {
     pub load_seconds: f64,
     /// From a short question to its first token, with the model loaded.
     pub first_token_seconds: f64,
+    /// The same for an agent with tools, up to the first letter of its reply: with its opening to take in, and prepared.
+    pub agent_cold_seconds: f64,
+    pub agent_prepared_seconds: f64,
+    pub agent_prompt_tokens: usize,
     /// Tokens of a long prompt taken in each second.
     pub prompt_rate: f64,
     pub prompt_tokens: usize,
@@ -22,8 +29,8 @@ pub struct Measured {
     pub surprise: f64,
 }
 
-/// `text` is what the surprise is measured on, and a part of the long prompt.
-pub fn measure(file: &Path, text: &str) -> Result<Measured, Damaged> {
+/// `text` is what the surprise is measured on, and a part of the long prompt; `opening` is an agent's.
+pub fn measure(file: &Path, text: &str, opening: &Prompt) -> Result<Measured, Damaged> {
     let began = Instant::now();
     let mut engine = Engine::open(file)?;
     let load_seconds = began.elapsed().as_secs_f64();
@@ -33,17 +40,40 @@ pub fn measure(file: &Path, text: &str) -> Result<Measured, Damaged> {
     let cut = long.char_indices().nth(2200).map_or(long.len(), |(at, _)| at);
     let prompt = timed(&mut engine, &long[..cut], 1);
     let story = timed(&mut engine, "Tell me a long story about a ship and its crew.", 128);
+    // What was told last is not what an agent begins with: the first question is a cold one.
+    let (agent_cold_seconds, agent_prompt_tokens) = first_letter(&mut engine, opening, "Hello! Who are you?");
+    let (agent_prepared_seconds, _) = first_letter(&mut engine, opening, "What can you do for me?");
     let answer_seconds = story.seconds - story.first_token;
     Ok(Measured {
         kernel: engine.kernel(),
         load_seconds,
         first_token_seconds,
+        agent_cold_seconds,
+        agent_prepared_seconds,
+        agent_prompt_tokens,
         prompt_rate: prompt.input as f64 / prompt.first_token,
         prompt_tokens: prompt.input,
         answer_rate: (story.output.max(2) - 1) as f64 / answer_seconds.max(1e-9),
         answer_tokens: story.output,
         surprise,
     })
+}
+
+/// Seconds to the first letter for a person, and the tokens of the whole prompt. An answer that calls a tool has no
+/// letter: then it is the seconds to its end.
+fn first_letter(engine: &mut Engine, opening: &Prompt, question: &str) -> (f64, usize) {
+    let messages = vec![PromptMessage::User(question.to_owned())];
+    let prompt = Prompt { messages, max_tokens: Some(24), ..opening.clone() };
+    let began = Instant::now();
+    let ask = profile::ask(&prompt, &|text| engine.count(text));
+    let (mut reply, mut first) = (ReplyText::after(profile::REPLY), None);
+    let mut said = |piece: &str| {
+        if !reply.push(piece).is_empty() {
+            first.get_or_insert(began.elapsed().as_secs_f64());
+        }
+    };
+    let told = engine.answer(&ask, &mut said, &|| true).unwrap_or_default();
+    (first.unwrap_or_else(|| began.elapsed().as_secs_f64()), told.input)
 }
 
 struct Timed {

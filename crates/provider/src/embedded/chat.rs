@@ -1,14 +1,15 @@
 //! The embedded model as one more model that can be asked.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, Sink, Usage};
 use polyclaw_domain::tool::ToolCall;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 
 use super::generate::{Broken, Engine, Told};
 use super::text::ReplyText;
@@ -24,6 +25,8 @@ const IDLE: Duration = Duration::from_secs(300);
 pub struct Chat {
     file: PathBuf,
     worker: Worker<Engine>,
+    /// While an opening is taken in.
+    preparing: Mutex<Option<Asking>>,
 }
 
 enum Event {
@@ -51,7 +54,8 @@ impl Chat {
             tracing::info!(kernel = engine.kernel(), ms, "the embedded model is loaded");
             Ok(engine)
         };
-        Self { file, worker: Worker::new("embedded-model", IDLE, load) }
+        let worker = Worker::new("embedded-model", IDLE, load);
+        Self { file, worker, preparing: Mutex::default() }
     }
 
     /// Whether the weights are still where they were.
@@ -59,7 +63,25 @@ impl Chat {
         self.file.exists()
     }
 
+    /// Loads the model and takes in what conversations will begin with. No question waits for this: it stops it and
+    /// goes on from where it was.
+    pub async fn prepare(&self, opening: Prompt) {
+        let (send, done) = oneshot::channel();
+        let asking = Asking(Arc::new(AtomicBool::new(false)));
+        let cancelled = Arc::clone(&asking.0);
+        let job = move |engine: Result<&mut Engine, Damaged>| {
+            take_in(engine, &opening, &cancelled);
+            let _ = send.send(());
+        };
+        *self.preparing.lock().unwrap_or_else(PoisonError::into_inner) = Some(asking);
+        // A full queue is full of questions, and those bring their own opening.
+        if self.worker.submit(job).is_ok() {
+            let _ = done.await;
+        }
+    }
+
     pub(crate) async fn ask(&self, prompt: &Prompt, sink: Sink<'_>) -> Result<Answer, Fault> {
+        drop(self.preparing.lock().unwrap_or_else(PoisonError::into_inner).take());
         let (send, mut events) = unbounded_channel();
         let asking = Asking(Arc::new(AtomicBool::new(false)));
         let (cancelled, job) = (Arc::clone(&asking.0), prompt.clone());
@@ -87,6 +109,18 @@ impl Chat {
 fn busy() -> Fault {
     let message = "too many questions wait for the embedded model";
     Fault { retry_after_ms: Some(5000), ..Fault::new(ErrorClass::Overload, message) }
+}
+
+/// Runs on the model's thread.
+fn take_in(engine: Result<&mut Engine, Damaged>, opening: &Prompt, cancelled: &AtomicBool) {
+    match engine {
+        Ok(engine) => {
+            let began = Instant::now();
+            engine.prepare(&profile::opening(opening), &|| !cancelled.load(Ordering::Relaxed));
+            tracing::info!(ms = began.elapsed().as_millis(), "the embedded model has taken in its opening");
+        }
+        Err(damaged) => tracing::warn!(%damaged, "the embedded model can not be loaded"),
+    }
 }
 
 /// Runs on the model's thread.

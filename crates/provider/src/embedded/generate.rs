@@ -213,8 +213,23 @@ impl Engine {
         self.tokenizer.encode(text)
     }
 
+    /// Takes in what a conversation begins with, so that its first answer comes sooner. Where `go_on` says no, what is
+    /// done so far is kept all the same.
+    pub fn prepare(&mut self, lines: &[Line], go_on: &dyn Fn() -> bool) {
+        let tokens = self.spoken(lines);
+        let cached = self.cache.reuse(&tokens);
+        self.llama.extend(&mut self.cache, &tokens[cached..], go_on);
+    }
+
     /// The conversation in the model's template, up to where its answer begins.
     fn prompt(&self, lines: &[Line]) -> Vec<Token> {
+        let mut tokens = self.spoken(lines);
+        tokens.push(self.marks.begin);
+        tokens.extend(self.tokenizer.encode("assistant\n"));
+        tokens
+    }
+
+    fn spoken(&self, lines: &[Line]) -> Vec<Token> {
         let mut tokens = Vec::new();
         for line in lines {
             tokens.push(self.marks.begin);
@@ -222,8 +237,6 @@ impl Engine {
             tokens.push(self.marks.end);
             tokens.extend(self.tokenizer.encode("\n"));
         }
-        tokens.push(self.marks.begin);
-        tokens.extend(self.tokenizer.encode("assistant\n"));
         tokens
     }
 }

@@ -33,8 +33,7 @@ pub(super) const REPLY: &str = "{\"tool\": \"reply\", \"text\": \"";
 /// What is sent to the model for a prompt. `count` says how many tokens a text takes.
 pub(super) fn ask(prompt: &Prompt, count: &dyn Fn(&str) -> usize) -> Ask {
     let tools = chosen(&prompt.tools);
-    let mut lines = vec![Line { role: "system", text: system(prompt, &tools) }];
-    lines.extend(examples(&tools));
+    let mut lines = beginning(prompt, &tools);
     let history = prompt.messages.iter().map(|message| line(message, !tools.is_empty())).collect();
     let used = size(&lines, count);
     lines.extend(newest(history, LONGEST_PROMPT.saturating_sub(used), count));
@@ -50,6 +49,17 @@ pub(super) fn ask(prompt: &Prompt, count: &dyn Fn(&str) -> usize) -> Ask {
         seed,
         most: asked.min(LONGEST_ANSWER),
     }
+}
+
+/// What every conversation with this system prompt and these tools begins with.
+pub(super) fn opening(prompt: &Prompt) -> Vec<Line> {
+    beginning(prompt, &chosen(&prompt.tools))
+}
+
+fn beginning(prompt: &Prompt, tools: &[&ToolSpec]) -> Vec<Line> {
+    let mut lines = vec![Line { role: "system", text: system(prompt, tools) }];
+    lines.extend(examples(tools));
+    lines
 }
 
 /// The first four tools, those that only read before those that change something: a model that often picks the

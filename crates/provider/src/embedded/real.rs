@@ -10,7 +10,7 @@ use super::kernel::Kernel;
 
 pub fn file(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model").join(name);
-    assert!(path.exists(), "{} is missing: `scripts/need.sh weights` fetches it", path.display());
+    assert!(path.exists(), "{} is missing: `scripts/need.sh rust` fetches it", path.display());
     path
 }
 
@@ -19,9 +19,9 @@ fn engine(kernel: Kernel) -> Engine {
 }
 
 #[derive(Deserialize)]
-struct Tokens {
-    text: String,
-    tokens: Vec<u32>,
+pub struct Tokens {
+    pub text: String,
+    pub tokens: Vec<u32>,
 }
 
 #[derive(Deserialize)]

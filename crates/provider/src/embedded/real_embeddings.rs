@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use super::embed::{Loaded, convert};
 use super::kernel::Kernel;
-use super::real::file;
+use super::real::{Tokens, file};
 use super::safetensors::Safetensors;
 use super::wordpiece::WordPiece;
 
@@ -20,36 +20,59 @@ fn model(kernel: Kernel) -> Loaded {
 }
 
 /// A sentence, its paraphrase, another that shares its words, and one that is nearly a copy with another meaning.
-fn pairs() -> Vec<[&'static str; 4]> {
-    let lines = include_str!("../../tests/golden/paraphrases.tsv").lines();
-    lines.map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap()).collect()
+const PARAPHRASES: &str = include_str!("../../tests/golden/paraphrases.tsv");
+/// The same without the last, on other matters.
+const NOTES: &str = include_str!("../../tests/golden/notes.tsv");
+
+fn rows<const COLUMNS: usize>(set: &str) -> Vec<[&str; COLUMNS]> {
+    let rows: Vec<_> =
+        set.lines().map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap()).collect();
+    assert_eq!(rows.len(), 50);
+    rows
 }
 
 fn cosine(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// How many queries have their paraphrase nearest.
-fn found(queries: &[Vec<f32>], answers: &[Vec<f32>], others: &[Vec<f32>]) -> usize {
-    let nearest = |query: &Vec<f32>| {
-        let near = |vector: &Vec<f32>| cosine(query, vector);
-        let candidates = answers.iter().chain(others).map(near).enumerate();
-        candidates.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+/// How many queries have their paraphrase among the `most` nearest.
+fn found(queries: &[Vec<f32>], answers: &[Vec<f32>], others: &[Vec<f32>], most: usize) -> usize {
+    let is_found = |(query, answer): &(&Vec<f32>, &Vec<f32>)| {
+        let near = cosine(query, answer);
+        let nearer = answers.iter().chain(others).filter(|other| cosine(query, other) > near);
+        nearer.count() < most
     };
-    queries.iter().enumerate().filter(|(at, query)| nearest(query) == Some(*at)).count()
+    queries.iter().zip(answers).filter(is_found).count()
+}
+
+/// Found first among the answers of all rows; then with a further column added to them, found first and in three.
+fn recall<const COLUMNS: usize>(model: &Loaded, set: &str) -> Vec<usize> {
+    let rows = rows::<COLUMNS>(set);
+    let column = |at: usize| rows.iter().map(|row| model.embed(row[at])).collect::<Vec<_>>();
+    let (queries, answers) = (column(0), column(1));
+    let with = |others: &[Vec<f32>], most| found(&queries, &answers, others, most);
+    let further = (2..COLUMNS).map(column).flat_map(|others| [with(&others, 1), with(&others, 3)]);
+    std::iter::once(with(&[], 1)).chain(further).collect()
+}
+
+/// llama.cpp on the same weights in 32 bits finds exactly as many: what is missed is beyond the model.
+#[test]
+fn what_means_the_same_is_near_without_and_with_distractors() {
+    let model = model(Kernel::detect());
+    let (first, second) = (recall::<4>(&model, PARAPHRASES), recall::<3>(&model, NOTES));
+    println!("of 50, alone, with distractors, with near copies: {first:?} and {second:?}");
+    let all = |found: &[usize], least: &[usize]| found.iter().zip(least).all(|(found, least)| found >= least);
+    assert!(all(&first, &[48, 30, 49, 23, 48]) && all(&second, &[47, 30, 49]), "{first:?} and {second:?}");
 }
 
 #[test]
-fn what_means_the_same_is_near_without_and_with_distractors() {
-    let (model, pairs) = (model(Kernel::detect()), pairs());
-    assert_eq!(pairs.len(), 50);
-    let column = |at: usize| pairs.iter().map(|pair| model.embed(pair[at])).collect::<Vec<_>>();
-    let (queries, answers) = (column(0), column(1));
-    let clean = found(&queries, &answers, &[]);
-    let (hard, copies) = (found(&queries, &answers, &column(2)), found(&queries, &answers, &column(3)));
-    println!("recall@1 of 50: {clean} without, {hard} with distractors, {copies} with near copies");
-    // The plain network in 32 bits finds 48, 29 and 23 of these: what is missed is beyond the model, not lost in int8.
-    assert!(clean >= 47 && hard >= 28 && copies >= 22, "{clean}, {hard} and {copies} of 50");
+fn every_text_becomes_the_pieces_the_authors_own_tokenizer_makes_of_it() {
+    let golden: Vec<Tokens> = serde_json::from_str(include_str!("../../tests/golden/pieces.json")).unwrap();
+    assert!(golden.len() >= 200);
+    let words = WordPiece::new(&std::fs::read_to_string(file("minilm.vocab.txt")).unwrap()).unwrap();
+    for Tokens { text, tokens } in golden {
+        assert_eq!(words.encode(&text, 4096), tokens, "{text:?}");
+    }
 }
 
 #[test]
@@ -66,7 +89,7 @@ fn an_empty_text_is_the_zero_vector_and_a_long_one_is_cut() {
 fn both_paths_and_the_plain_network_agree() {
     let (fast, plain) = (model(Kernel::detect()), model(Kernel::Scalar));
     let mut reference = Reference::open();
-    for [query, answer, ..] in pairs().into_iter().step_by(7) {
+    for [query, answer, _] in rows(NOTES).into_iter().step_by(7) {
         for text in [query, answer] {
             let (fast, exact) = (fast.embed(text), reference.embed(text));
             assert!(cosine(&fast, &exact) >= 0.999, "{text}: {}", cosine(&fast, &exact));

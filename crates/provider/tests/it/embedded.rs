@@ -1,6 +1,5 @@
 //! The model inside the program, through the port, on its real weights. What it says is never checked, only its shape.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
@@ -12,16 +11,12 @@ use polyclaw_provider::embedded::Chat;
 use polyclaw_provider::{Models, Settings};
 use serde_json::{Value, json};
 
-use crate::fixture::{ManualClock, refs, user};
+use crate::fixture::{ManualClock, refs, user, weights};
 
 const MODEL: &str = "embedded/smollm2-135m";
 
 /// One loaded model for all tests of this process.
-static CHAT: LazyLock<Arc<Chat>> = LazyLock::new(|| {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model/smollm2.gguf");
-    assert!(path.exists(), "{} is missing: `scripts/need.sh weights` fetches it", path.display());
-    Arc::new(Chat::new(path))
-});
+static CHAT: LazyLock<Arc<Chat>> = LazyLock::new(|| Arc::new(Chat::new(weights())));
 
 fn models(chat: Arc<Chat>) -> Models {
     let settings = Settings { embedded: Some(chat), ..Settings::default() };
@@ -69,17 +64,6 @@ fn four_tools() -> Vec<Arc<ToolSpec>> {
             &["text", "minutes"],
         ),
     ]
-}
-
-#[tokio::test]
-async fn plain_text_is_streamed_piece_by_piece_and_counted() {
-    let (reply, pieces) = ask(&user("Name three fruits.")).await;
-    assert!(pieces.len() > 3, "{pieces:?}");
-    assert_eq!(pieces.concat().trim(), reply.text);
-    assert_eq!(reply.model.to_string(), MODEL);
-    let usage = reply.usage;
-    assert!(usage.input_tokens.unwrap() > 10 && usage.output_tokens.unwrap() as usize >= pieces.len());
-    assert!(reply.calls.is_empty() && !reply.text.contains("<|"));
 }
 
 #[tokio::test]
@@ -202,6 +186,36 @@ async fn after_a_tools_result_it_replies_in_text() {
     prompt.tools = tools;
     let (reply, pieces) = ask(&prompt).await;
     assert!(reply.calls.is_empty() && !reply.text.is_empty() && !pieces.is_empty(), "{reply:?}");
+}
+
+#[tokio::test]
+async fn a_prepared_opening_is_not_taken_in_again() {
+    let chat = Arc::new(Chat::new(weights()));
+    let opening = Prompt {
+        system: "You are Ada, a helpful assistant.".to_owned(),
+        tools: four_tools(),
+        ..Prompt::default()
+    };
+    chat.prepare(opening.clone()).await;
+    let question = Prompt { messages: user("Hello!").messages, ..opening };
+    let models = models(chat);
+    let reply = models.stream(&refs(&[MODEL]), &question, &|_| {}).await.unwrap();
+    let (input, cached) = (reply.usage.input_tokens.unwrap(), reply.usage.cached_tokens.unwrap());
+    assert!(cached > 100 && input - cached < 20, "{cached} of {input} tokens were known");
+}
+
+#[tokio::test]
+async fn a_question_does_not_wait_for_an_opening() {
+    let chat = Arc::new(Chat::new(weights()));
+    let long = Prompt { tools: four_tools(), system: "word ".repeat(80), ..Prompt::default() };
+    let models = models(Arc::clone(&chat));
+    let (refs, question) = (refs(&[MODEL]), Prompt { max_tokens: Some(1), ..user("Hi") });
+    let asked = async {
+        let reply = models.stream(&refs, &question, &|_| {}).await.unwrap();
+        assert!(reply.usage.input_tokens.unwrap() > 0);
+    };
+    // Both on one thread: the question comes second and is answered, the opening is left where it was.
+    tokio::join!(chat.prepare(long), asked);
 }
 
 #[tokio::test]

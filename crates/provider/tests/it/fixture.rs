@@ -1,5 +1,6 @@
 //! A provider wired to a scripted server, a clock that stands still, and a sink that remembers.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -81,6 +82,13 @@ impl Bench {
     pub async fn class(&self, model: &str, script: Script) -> ErrorClass {
         self.says(model, script).await.unwrap_err().class
     }
+}
+
+/// Of the embedded chat model.
+pub fn weights() -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model/smollm2.gguf");
+    assert!(path.exists(), "{} is missing: `scripts/need.sh rust` fetches it", path.display());
+    path
 }
 
 pub fn refs(models: &[&str]) -> Vec<ModelRef> {

@@ -130,6 +130,13 @@ fn multiply(matrix: &Matrix, values: &Activations, out: &mut [f32]) {
     }
 }
 
+/// Some of many rows of a length, from the first on. Not compiled for these instructions, so that its closure is not
+/// either: one that is would be called where it should be inlined.
+#[inline(always)]
+fn rows<T, const N: usize>(all: &[T], first: usize, len: usize) -> [&[T]; N] {
+    from_fn(|at| &all[(first + at) * len..][..len])
+}
+
 /// One row times `T` tokens. Loops instead of closures: a closure is not compiled for these instructions, and a vector
 /// that goes through one goes through memory.
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -141,9 +148,9 @@ fn tile<'a, const T: usize, const NIBBLES: bool>(
     out: impl Iterator<Item = &'a mut f32>,
 ) -> usize {
     let (blocks, chunks) = (values.columns / BLOCK, stride(values.columns) / 8);
-    let inputs: [&[[i8; 32]]; T] = from_fn(|t| &values.quants[(first + t) * blocks..][..blocks]);
-    let scales: [&[[f32; 8]]; T] = from_fn(|t| &values.scales[(first + t) * chunks..][..chunks]);
-    let sums: [&[[f32; 8]]; T] = from_fn(|t| &values.sums[(first + t) * chunks..][..chunks]);
+    let inputs: [_; T] = rows(&values.quants, first, blocks);
+    let (scales, sums): ([_; T], [_; T]) =
+        (rows(&values.scales, first, chunks), rows(&values.sums, first, chunks));
     let (row_scales, minima) = (row.scales.as_chunks::<8>().0, row.minima.as_chunks::<8>().0);
     let (nibbles, bytes) = (row.quants.as_chunks::<16>().0, row.quants.as_chunks::<32>().0);
     let ones = _mm256_set1_epi16(1);
@@ -228,7 +235,7 @@ fn scores(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) {
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 fn heads_scores<const H: usize>(queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) -> usize {
-    let queries: [&[[f32; 8]]; H] = from_fn(|head| queries[head * width..][..width].as_chunks::<8>().0);
+    let queries: [_; H] = rows(queries.as_chunks::<8>().0, 0, width / 8);
     for position in 0..keys.positions {
         let mut totals = [_mm256_setzero_ps(); H];
         for (at, key) in keys.at(position, width).as_chunks::<8>().0.iter().enumerate() {
@@ -261,7 +268,7 @@ fn mix(weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]) {
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 fn heads_mix<const H: usize>(weights: &[f32], values: Lane<'_>, width: usize, out: &mut [f32]) -> usize {
-    let weights: [&[f32]; H] = from_fn(|head| &weights[head * values.positions..][..values.positions]);
+    let weights: [&[f32]; H] = rows(weights, 0, values.positions);
     for from in (0..width).step_by(32) {
         let mut totals = [[_mm256_setzero_ps(); 4]; H];
         #[expect(clippy::needless_range_loop, reason = "several rows are walked at once")]
