@@ -78,6 +78,9 @@ pub struct Config {
     pub delivery: Delivery,
     pub channels: Channels,
     pub observability: Observability,
+    /// Every secret that the file names, as it was resolved: what must not be seen anywhere.
+    #[serde(skip)]
+    pub secrets: Vec<Secret>,
 }
 
 impl Default for Config {
@@ -96,6 +99,7 @@ impl Default for Config {
             delivery: Delivery::default(),
             channels: Channels::default(),
             observability: Observability::default(),
+            secrets: Vec::new(),
         }
     }
 }
@@ -134,7 +138,8 @@ pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, Config
             return Err(report.into_errors());
         }
     };
-    let config = shaped(root, document::is_json(text, file), lookup, &mut report);
+    let mut config = shaped(root, document::is_json(text, file), lookup, &mut report);
+    config.secrets = report.take_secrets();
     config.check(&mut report);
     if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
 }

@@ -17,6 +17,7 @@ pub mod message;
 pub mod port;
 pub mod prompt;
 pub mod provider;
+pub mod redact;
 pub mod relay;
 pub mod session;
 pub mod time;

@@ -57,7 +57,8 @@ impl Engine {
         found.ok_or_else(|| Error::UnknownAgent(id.to_string()))
     }
 
-    pub async fn create_agent(&self, spec: AgentSpec) -> Result<Stored> {
+    pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
+        self.redactor().spec(&mut spec);
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             if is_taken(tx, &stored)? || agents::get(tx, &stored.agent_id)?.is_some() {
@@ -72,7 +73,8 @@ impl Engine {
     }
 
     /// Takes effect at the next turn.
-    pub async fn update_agent(&self, spec: AgentSpec) -> Result<Stored> {
+    pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
+        self.redactor().spec(&mut spec);
         self.changeable(&spec.agent_id).await?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {

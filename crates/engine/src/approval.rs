@@ -128,6 +128,7 @@ pub async fn decide(
         Decision::Approve => ApprovalState::Approved,
         Decision::Deny => ApprovalState::Denied,
     };
+    let reason = reason.map(|reason| engine.redactor().text(&reason).into_owned());
     let (wanted, now) = (id.clone(), engine.now());
     let driven: HashSet<TurnId> =
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::core::Engine;
 use crate::prompt::Context;
+use crate::redact;
 use crate::turn::{Driven, Halt, check_claim, event, lost, unless_stopping};
 use crate::worker::Running;
 
@@ -34,15 +35,18 @@ impl Context {
             return Ok(false);
         }
         let request = prompt::summary_request(self.compaction.summary.as_deref(), &self.lines[..at]);
-        let ask = Prompt {
+        let mut ask = Prompt {
             system: SUMMARY_SYSTEM.to_owned(),
             messages: vec![PromptMessage::User(request)],
             ..Prompt::default()
         };
+        engine.redactor().prompt(&mut ask);
         let sink = |_: Delta| running.pulse();
-        let reply = engine.provider().stream(&self.candidates, &ask, &sink).await.map_err(Halt::from)?;
+        let reply = engine.provider().stream(&self.candidates, &ask, &sink).await;
+        let reply = reply.map_err(|error| Halt::from(redact::provider_error(&engine.redactor(), error)))?;
         self.usage = self.usage.plus(reply.usage);
-        let compaction = Compaction { summary: Some(reply.text.clone()), through: self.lines[at - 1].ticket };
+        let summary = engine.redactor().text(&reply.text).into_owned();
+        let compaction = Compaction { summary: Some(summary), through: self.lines[at - 1].ticket };
         self.store_compaction(engine, running, &compaction, (&reply.model.to_string(), reply.usage)).await?;
         self.lines.drain(..at);
         self.compaction = compaction;

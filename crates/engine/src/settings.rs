@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
 
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub struct Settings {
     pub no_model_hint: String,
     pub context_windows: HashMap<ModelRef, usize>,
     pub default_context_window: usize,
+    /// What must not be seen: everything passes through it before it is stored, logged or shown.
+    pub redactor: Arc<Redactor>,
 }
 
 impl Settings {
@@ -53,6 +57,7 @@ impl Settings {
             no_model_hint: "No model is configured.".to_owned(),
             context_windows: HashMap::new(),
             default_context_window: 128_000,
+            redactor: Arc::default(),
         }
     }
 

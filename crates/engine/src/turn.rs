@@ -271,7 +271,8 @@ pub(crate) fn open_calls(stored: &[Message]) -> Vec<ToolCall> {
 
 impl Engine {
     /// Stores an event and writes its log line.
-    pub(crate) async fn record(&self, event: Event) {
+    pub(crate) async fn record(&self, mut event: Event) {
+        self.redactor().json(&mut event.data);
         tracing::info!(
             kind = event.kind.as_str(),
             session.key = event.session.as_ref().map(SessionKey::as_str),

@@ -1,15 +1,18 @@
 //! What the config says, in the words of the engine.
 
+use std::sync::Arc;
+
 use polyclaw_domain::config::Config;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
 use polyclaw_engine::Settings;
 
 use crate::choice::Choice;
 use crate::home::Home;
 
-pub fn engine(config: &Config, choice: &Choice, home: &Home) -> Settings {
+pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redactor>) -> Settings {
     let defaults = Settings::defaults(home.workspace());
     let turns = &config.turns;
     let mut slots = defaults.slots.clone();
@@ -36,6 +39,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home) -> Settings {
         default_model: choice.model.clone(),
         no_model_hint: choice.sentence(),
         context_windows: context_windows(config),
+        redactor,
         ..defaults
     }
 }

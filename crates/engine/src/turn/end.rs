@@ -149,7 +149,8 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
     }
 }
 
-fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str, sentence: String) {
+fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str, mut sentence: String) {
+    engine.redactor().string(&mut sentence);
     let kind =
         if last.end.state == JobState::Cancelled { EventKind::TurnCancelled } else { EventKind::TurnFailed };
     last.events.push(event(&last.claim, kind, json!({ "code": code })));

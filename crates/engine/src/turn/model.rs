@@ -12,8 +12,9 @@ use polyclaw_store::{Tx, usage};
 use tokio::sync::Notify;
 
 use crate::core::Engine;
-use crate::hub::FrameKind;
+use crate::live::Live;
 use crate::prompt::Context;
+use crate::redact;
 use crate::turn::{Driven, Halt, append, check_claim, lost, step_message, unless_stopping};
 use crate::worker::Running;
 
@@ -39,6 +40,7 @@ pub(super) async fn ask(
         answer => answer?,
     };
     engine.reach(KillPoint::ReplyReceived).await;
+    redact::reply(&engine.redactor(), &mut reply);
     machine.name_calls(&mut reply.calls);
     context.spend(&reply);
     if reply.calls.is_empty() {
@@ -58,20 +60,16 @@ fn accept_final(reply: Reply) -> Driven<Reply> {
 }
 
 async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> Result<Reply, ProviderError> {
-    let prompt = context.prompt();
+    let mut prompt = context.prompt();
+    let redactor = engine.redactor();
+    redactor.prompt(&mut prompt);
     engine.reach(KillPoint::PromptBuilt).await;
-    let claim = &running.claim;
     let begun = Notify::new();
+    let live = Live::new(engine, &running.claim, redactor);
     let sink = |delta: Delta| {
         running.pulse();
         begun.notify_one();
-        let turn_id = claim.turn.clone();
-        let kind = match delta {
-            Delta::Text(text) => FrameKind::Delta { turn_id, text },
-            Delta::Reasoning(text) => FrameKind::Reasoning { turn_id, text },
-            Delta::Restart => FrameKind::Restarted { turn_id },
-        };
-        engine.hub.publish(&claim.session, kind);
+        live.show(delta);
     };
     let mut asked = engine.provider().stream(&context.candidates, &prompt, &sink);
     let reply = tokio::select! {
@@ -82,6 +80,8 @@ async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> R
             asked.await
         }
     };
+    live.end();
+    let reply = reply.map_err(|error| redact::provider_error(&engine.redactor(), error));
     if let Err(error) = &reply {
         tracing::warn!(class = error.class.as_str(), model = %error.model, "no model answered: {}", error.message);
     }
@@ -92,7 +92,9 @@ async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply
     let now = engine.now();
     let mut step = step_message(context, claim, MessageId::new(engine.next_id()), now);
     step.text.clone_from(&reply.text);
-    step.parts = reply.calls.iter().cloned().map(Part::ToolCall).collect();
+    // What is stored is what may be seen; what runs is what the model asked for.
+    let redactor = engine.redactor();
+    step.parts = reply.calls.iter().map(|call| Part::ToolCall(redactor.call(call))).collect();
     let (owned, stored, model, spent) = (claim.clone(), step.clone(), reply.model.to_string(), reply.usage);
     let write = move |tx: &mut Tx<'_>| {
         let ticket = append(tx, &stored)?;

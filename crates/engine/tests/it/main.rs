@@ -9,6 +9,7 @@ mod ends;
 mod ingress;
 mod lanes;
 mod limits;
+mod secrets;
 mod sessions;
 mod steering;
 
