@@ -7,6 +7,7 @@
 //! field in [`Config`] and a line in `Config::check`.
 
 mod agents;
+mod budget;
 mod channels;
 mod delivery;
 mod document;
@@ -31,6 +32,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use agents::{Agent, AgentDefaults, Agents};
+pub use budget::Budget;
 pub use channels::{Channels, Webhook};
 pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
@@ -71,6 +73,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Model>,
     pub agents: Agents,
+    pub budget: Budget,
     pub session: Session,
     pub tools: Tools,
     pub lanes: Lanes,
@@ -92,6 +95,7 @@ impl Default for Config {
             providers: BTreeMap::new(),
             models: BTreeMap::new(),
             agents: Agents::default(),
+            budget: Budget::default(),
             session: Session::default(),
             tools: Tools::default(),
             lanes: Lanes::default(),

@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod approval;
 pub mod backlog;
+pub mod budget;
 pub mod channel;
 pub mod config;
 pub mod delivery;

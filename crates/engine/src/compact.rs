@@ -6,9 +6,10 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::prompt::{self, SUMMARY_SYSTEM};
 use polyclaw_domain::provider::{Delta, Prompt, PromptMessage};
 use polyclaw_store::sessions::Compaction;
-use polyclaw_store::{Tx, events, sessions, usage};
+use polyclaw_store::{Tx, events, sessions};
 use serde_json::json;
 
+use crate::budget::{self, Spent};
 use crate::core::Engine;
 use crate::prompt::Context;
 use crate::redact;
@@ -41,13 +42,21 @@ impl Context {
             ..Prompt::default()
         };
         engine.redactor().prompt(&mut ask);
+        let reservation = budget::reserve(engine, running, self, &mut ask).await?;
+        running.spend(Some(Spent::begun(model, reservation.clone())));
         let sink = |_: Delta| running.pulse();
         let reply = engine.provider().stream(&self.candidates, &ask, &sink).await;
+        if reply.is_err() {
+            running.spend(None);
+            budget::release(engine, &running.claim, reservation.as_deref()).await?;
+        }
         let reply = reply.map_err(|error| Halt::from(redact::provider_error(&engine.redactor(), error)))?;
-        self.usage = self.usage.plus(reply.usage);
+        let spent = Spent::replied(engine, &reply, reservation);
+        self.spend(&spent);
+        running.spend(Some(spent));
         let summary = engine.redactor().text(&reply.text).into_owned();
         let compaction = Compaction { summary: Some(summary), through: self.lines[at - 1].ticket };
-        self.store_compaction(engine, running, &compaction, (&reply.model.to_string(), reply.usage)).await?;
+        self.store_compaction(engine, running, &compaction).await?;
         self.lines.drain(..at);
         self.compaction = compaction;
         Ok(true)
@@ -58,30 +67,25 @@ impl Context {
         engine: &Engine,
         running: &Running,
         compaction: &Compaction,
-        (model, spent): (&str, polyclaw_domain::provider::Usage),
     ) -> Driven<()> {
-        let (claim, id, compaction, now, model) = (
+        let (claim, id, compaction, now, spent) = (
             running.claim.clone(),
             self.session_id.clone(),
             compaction.clone(),
             engine.now(),
-            model.to_owned(),
+            running.spent(),
         );
         let write = move |tx: &mut Tx<'_>| {
             sessions::set_compaction(tx, &claim.session, &id, &compaction)?;
             let hold = check_claim(tx, &claim)?;
-            let call = usage::Call {
-                session: &claim.session,
-                turn: &claim.turn,
-                agent: &claim.agent,
-                model: &model,
-                usage: spent,
-            };
-            usage::record(tx, &call, now)?;
+            let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &claim, now))?;
             let data = json!({ "through_ticket": compaction.through });
             events::record(tx, &event(&claim, EventKind::SessionCompacted, data), now)?;
-            Ok(hold)
+            Ok((hold, notices))
         };
-        unless_stopping(lost(engine.persist(write).await)?)
+        let (hold, notices) = lost(engine.persist(write).await)?;
+        running.spend(None);
+        budget::tell(engine, &running.claim, notices);
+        unless_stopping(hold)
     }
 }

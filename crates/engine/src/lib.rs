@@ -3,6 +3,7 @@
 
 mod agent;
 mod approval;
+mod budget;
 pub mod command;
 mod compact;
 mod core;
@@ -26,6 +27,7 @@ mod worker;
 pub use crate::core::{Engine, Ports};
 pub use agent::Rule;
 pub use approval::decide;
+pub use budget::Balance;
 pub use error::{Action, Error, Result};
 pub use import::Past;
 pub use settings::Settings;

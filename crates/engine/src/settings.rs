@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use polyclaw_domain::agent::Budget;
+use polyclaw_domain::budget::{Calendar, Price};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::provider::ModelRef;
@@ -30,6 +32,14 @@ pub struct Settings {
     pub no_model_hint: String,
     pub context_windows: HashMap<ModelRef, usize>,
     pub default_context_window: usize,
+    /// What models cost, where somebody said so.
+    pub prices: HashMap<ModelRef, Price>,
+    /// What the whole instance may spend.
+    pub budget: Budget,
+    /// What each session may, with all that is begun for it.
+    pub session_budget: Budget,
+    /// When a day of a budget begins.
+    pub calendar: Calendar,
     /// What must not be seen: everything passes through it before it is stored, logged or shown.
     pub redactor: Arc<Redactor>,
 }
@@ -57,6 +67,10 @@ impl Settings {
             no_model_hint: "No model is configured.".to_owned(),
             context_windows: HashMap::new(),
             default_context_window: 128_000,
+            prices: HashMap::new(),
+            budget: Budget::default(),
+            session_budget: Budget::default(),
+            calendar: Calendar::default(),
             redactor: Arc::default(),
         }
     }

@@ -199,7 +199,11 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         context.compact(engine, running).await?;
         return end::finish(engine, running, &context, String::new()).await.map(drop);
     }
-    let mut machine = Turn::restore(engine.settings().limits, context.steps());
+    let steps = context.steps();
+    if !steps.is_empty() {
+        context.recall_spent(engine, claim).await?;
+    }
+    let mut machine = Turn::restore(engine.settings().limits, steps);
     let mut effect = machine.step(Step::Began { steered: context.steered });
     loop {
         running.pulse();

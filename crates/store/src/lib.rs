@@ -4,6 +4,7 @@
 pub mod agents;
 pub mod approvals;
 pub mod backlog;
+pub mod budgets;
 pub mod check;
 mod db;
 mod error;

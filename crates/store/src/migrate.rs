@@ -6,10 +6,16 @@ use rusqlite::Connection;
 
 use crate::error::{Error, Result};
 
-const SQLITE: &[&str] =
-    &[include_str!("../migrations/sqlite/0001.sql"), include_str!("../migrations/sqlite/0002.sql")];
-const POSTGRES: &[&str] =
-    &[include_str!("../migrations/postgres/0001.sql"), include_str!("../migrations/postgres/0002.sql")];
+const SQLITE: &[&str] = &[
+    include_str!("../migrations/sqlite/0001.sql"),
+    include_str!("../migrations/sqlite/0002.sql"),
+    include_str!("../migrations/sqlite/0004.sql"),
+];
+const POSTGRES: &[&str] = &[
+    include_str!("../migrations/postgres/0001.sql"),
+    include_str!("../migrations/postgres/0002.sql"),
+    include_str!("../migrations/postgres/0004.sql"),
+];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>) -> Result<()> {
     sqlite_to(connection, path, SQLITE)

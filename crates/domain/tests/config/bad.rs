@@ -45,7 +45,7 @@ fn unknown_keys_name_the_nearest_one() {
             ),
             (
                 "[models.\"openai/gpt-5.1\"]\ncontext = 1",
-                "config.toml:2: models.\"openai/gpt-5.1\".context: unknown key; there is only \"context_window\"",
+                "config.toml:2: models.\"openai/gpt-5.1\".context: unknown key; known here: context_window, input_usd_per_million, output_usd_per_million, cached_usd_per_million",
             ),
         ],
     );

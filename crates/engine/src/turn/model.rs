@@ -5,12 +5,12 @@ use std::sync::Arc;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::message::Part;
-use polyclaw_domain::provider::{Delta, ErrorClass, ProviderError, Reply};
+use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, ProviderError, Reply};
 use polyclaw_domain::turn::Turn;
-use polyclaw_store::jobs::Claim;
-use polyclaw_store::{Tx, usage};
+use polyclaw_store::Tx;
 use tokio::sync::Notify;
 
+use crate::budget::{self, Spent};
 use crate::core::Engine;
 use crate::live::Live;
 use crate::prompt::Context;
@@ -31,22 +31,22 @@ pub(super) async fn ask(
     if context.is_too_long(engine) {
         context.compact(engine, running).await?;
     }
-    let mut reply = match stream(engine, running, context).await {
+    let mut reply = match call(engine, running, context).await? {
         Err(error)
             if error.class == ErrorClass::ContextTooLong && context.compact(engine, running).await? =>
         {
-            stream(engine, running, context).await?
+            call(engine, running, context).await??
         }
         answer => answer?,
     };
     engine.reach(KillPoint::ReplyReceived).await;
     redact::reply(&engine.redactor(), &mut reply);
     machine.name_calls(&mut reply.calls);
-    context.spend(&reply);
+    context.truncated = reply.truncated;
     if reply.calls.is_empty() {
         return accept_final(reply);
     }
-    store_step(engine, &running.claim, context, &reply).await?;
+    store_step(engine, running, context, &reply).await?;
     engine.reach(KillPoint::StepStored).await;
     Ok(reply)
 }
@@ -59,19 +59,46 @@ fn accept_final(reply: Reply) -> Driven<Reply> {
     Ok(reply)
 }
 
-async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> Result<Reply, ProviderError> {
+/// One call, paid for: reserved before it is made, and noted until a transaction stores what it came to.
+async fn call(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &mut Context,
+) -> Driven<Result<Reply, ProviderError>> {
     let mut prompt = context.prompt();
-    let redactor = engine.redactor();
-    redactor.prompt(&mut prompt);
+    engine.redactor().prompt(&mut prompt);
+    let reservation = budget::reserve(engine, running, context, &mut prompt).await?;
+    running.spend(context.candidates.first().map(|model| Spent::begun(model, reservation.clone())));
+    let reply = stream(engine, running, context, &prompt).await;
+    match &reply {
+        Ok(reply) => {
+            let spent = Spent::replied(engine, reply, reservation);
+            context.spend(&spent);
+            running.spend(Some(spent));
+        }
+        Err(_) => {
+            running.spend(None);
+            budget::release(engine, &running.claim, reservation.as_deref()).await?;
+        }
+    }
+    Ok(reply)
+}
+
+async fn stream(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &Context,
+    prompt: &Prompt,
+) -> Result<Reply, ProviderError> {
     engine.reach(KillPoint::PromptBuilt).await;
     let begun = Notify::new();
-    let live = Live::new(engine, &running.claim, redactor);
+    let live = Live::new(engine, &running.claim, engine.redactor());
     let sink = |delta: Delta| {
         running.pulse();
         begun.notify_one();
         live.show(delta);
     };
-    let mut asked = engine.provider().stream(&context.candidates, &prompt, &sink);
+    let mut asked = engine.provider().stream(&context.candidates, prompt, &sink);
     let reply = tokio::select! {
         biased;
         reply = &mut asked => reply,
@@ -88,28 +115,23 @@ async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> R
     reply
 }
 
-async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply: &Reply) -> Driven<()> {
-    let now = engine.now();
+async fn store_step(engine: &Engine, running: &Running, context: &mut Context, reply: &Reply) -> Driven<()> {
+    let (claim, now) = (&running.claim, engine.now());
     let mut step = step_message(context, claim, MessageId::new(engine.next_id()), now);
     step.text.clone_from(&reply.text);
     // What is stored is what may be seen; what runs is what the model asked for.
     let redactor = engine.redactor();
     step.parts = reply.calls.iter().map(|call| Part::ToolCall(redactor.call(call))).collect();
-    let (owned, stored, model, spent) = (claim.clone(), step.clone(), reply.model.to_string(), reply.usage);
+    let (owned, stored, spent) = (claim.clone(), step.clone(), running.spent());
     let write = move |tx: &mut Tx<'_>| {
         let ticket = append(tx, &stored)?;
         let hold = check_claim(tx, &owned)?;
-        let call = usage::Call {
-            session: &owned.session,
-            turn: &owned.turn,
-            agent: &owned.agent,
-            model: &model,
-            usage: spent,
-        };
-        usage::record(tx, &call, now)?;
-        Ok((ticket, hold))
+        let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &owned, now))?;
+        Ok((ticket, hold, notices))
     };
-    let (ticket, hold) = lost(engine.persist(write).await)?;
+    let (ticket, hold, notices) = lost(engine.persist(write).await)?;
+    running.spend(None);
+    budget::tell(engine, claim, notices);
     step.ticket = ticket;
     context.push(step);
     unless_stopping(hold)

@@ -24,6 +24,7 @@ macro_rules! on_every_engine {
 mod agents;
 mod approvals;
 mod backlog;
+mod budgets;
 mod claims;
 mod engines;
 mod events;
