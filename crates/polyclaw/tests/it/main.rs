@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
 mod answering;
+mod budgets;
 mod canary;
 mod crash;
 mod first_run;
@@ -11,3 +12,4 @@ mod help;
 mod model;
 mod nouns;
 mod refusals;
+mod secrets;
