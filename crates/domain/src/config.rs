@@ -7,6 +7,7 @@
 //! field in [`Config`] and a line in `Config::check`.
 
 mod agents;
+mod budget;
 mod channels;
 mod delivery;
 mod document;
@@ -32,6 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use agents::{Agent, AgentDefaults, Agents};
+pub use budget::Budget;
 pub use channels::{Channels, Webhook};
 pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
@@ -74,6 +76,7 @@ pub struct Config {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Model>,
     pub agents: Agents,
+    pub budget: Budget,
     pub session: Session,
     pub memory: Memory,
     pub tools: Tools,
@@ -82,6 +85,9 @@ pub struct Config {
     pub delivery: Delivery,
     pub channels: Channels,
     pub observability: Observability,
+    /// Every secret that the file names, as it was resolved: what must not be seen anywhere.
+    #[serde(skip)]
+    pub secrets: Vec<Secret>,
 }
 
 impl Default for Config {
@@ -93,6 +99,7 @@ impl Default for Config {
             providers: BTreeMap::new(),
             models: BTreeMap::new(),
             agents: Agents::default(),
+            budget: Budget::default(),
             session: Session::default(),
             memory: Memory::default(),
             tools: Tools::default(),
@@ -101,6 +108,7 @@ impl Default for Config {
             delivery: Delivery::default(),
             channels: Channels::default(),
             observability: Observability::default(),
+            secrets: Vec::new(),
         }
     }
 }
@@ -141,7 +149,8 @@ pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, Config
             return Err(report.into_errors());
         }
     };
-    let config = shaped(root, document::is_json(text, file), lookup, &mut report);
+    let mut config = shaped(root, document::is_json(text, file), lookup, &mut report);
+    config.secrets = report.take_secrets();
     config.check(&mut report);
     if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
 }

@@ -34,6 +34,8 @@ pub enum EventKind {
     ApprovalAsked,
     #[serde(rename = "approval.decided")]
     ApprovalDecided,
+    #[serde(rename = "budget.warned")]
+    BudgetWarned,
     #[serde(rename = "session.compacted")]
     SessionCompacted,
     #[serde(rename = "session.renewed")]
@@ -60,6 +62,7 @@ impl EventKind {
             Self::DeliveryFailed => "delivery.failed",
             Self::ApprovalAsked => "approval.asked",
             Self::ApprovalDecided => "approval.decided",
+            Self::BudgetWarned => "budget.warned",
             Self::SessionCompacted => "session.compacted",
             Self::SessionRenewed => "session.renewed",
             Self::RecallPartial => "recall.partial",

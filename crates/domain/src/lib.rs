@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod approval;
 pub mod backlog;
+pub mod budget;
 pub mod channel;
 pub mod config;
 pub mod delivery;
@@ -20,6 +21,7 @@ pub mod port;
 pub mod prompt;
 pub mod provider;
 pub mod recall;
+pub mod redact;
 pub mod relay;
 pub mod session;
 pub mod time;

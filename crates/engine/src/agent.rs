@@ -49,7 +49,8 @@ impl Engine {
         }
     }
 
-    pub async fn create_agent(&self, spec: AgentSpec) -> Result<Stored> {
+    pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
+        self.redactor().spec(&mut spec);
         self.review(&spec)?;
         let (stored, now) = (spec.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
@@ -65,7 +66,8 @@ impl Engine {
     }
 
     /// Takes effect at the next turn.
-    pub async fn update_agent(&self, spec: AgentSpec) -> Result<Stored> {
+    pub async fn update_agent(&self, mut spec: AgentSpec) -> Result<Stored> {
+        self.redactor().spec(&mut spec);
         self.changeable(&spec.agent_id).await?;
         self.review(&spec)?;
         let (stored, now) = (spec.clone(), self.now());

@@ -62,7 +62,7 @@ fn question(
         tool: call.name.clone(),
         fingerprint: rules::fingerprint(&call.name, &call.arguments),
         origin: origin(context),
-        question: rules::describe(&call.name, &call.arguments, words),
+        question: engine.redactor().text(&rules::describe(&call.name, &call.arguments, words)).into_owned(),
         arguments: call.arguments.clone(),
         state: ApprovalState::Pending,
         reason: None,

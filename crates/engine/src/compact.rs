@@ -1,16 +1,19 @@
 //! Compaction: old history becomes a summary before the context is full. Tool pairs are never split.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::prompt::{self, SUMMARY_SYSTEM};
-use polyclaw_domain::provider::{Delta, Prompt, PromptMessage, ProviderError, Reply};
+use polyclaw_domain::provider::{Delta, ErrorClass, ModelRef, Prompt, PromptMessage, ProviderError, Reply};
 use polyclaw_store::sessions::Compaction;
-use polyclaw_store::{Tx, events, sessions, usage};
+use polyclaw_store::{Tx, events, sessions};
 use serde_json::json;
 
+use crate::budget::{self, Spent};
 use crate::core::Engine;
 use crate::prompt::Context;
+use crate::redact;
 use crate::turn::{Driven, Halt, check_claim, event, lost, unless_stopping};
 use crate::worker::Running;
 
@@ -41,25 +44,42 @@ impl Context {
             messages: vec![PromptMessage::User(request)],
             ..Prompt::default()
         };
-        let reply = self.ask_aside(engine, running, &ask).await.map_err(Halt::from)?;
-        let compaction = Compaction { summary: Some(reply.text.clone()), through: self.lines[at - 1].ticket };
-        self.store_compaction(engine, running, &compaction, (&reply.model.to_string(), reply.usage)).await?;
+        let reply = self.ask_aside(engine, running, (ask, Duration::MAX)).await?.map_err(Halt::from)?;
+        let compaction = Compaction { summary: Some(reply.text), through: self.lines[at - 1].ticket };
+        self.store_compaction(engine, running, &compaction).await?;
         self.lines.drain(..at);
         self.compaction = compaction;
         Ok(true)
     }
 
-    /// A call of this turn that is no step of it: nobody reads along.
+    /// A call of this turn that is no step of it: nobody reads along. Whoever asks stores what it cost.
     pub async fn ask_aside(
         &mut self,
         engine: &Engine,
         running: &Running,
-        ask: &Prompt,
-    ) -> Result<Reply, ProviderError> {
+        (mut ask, patience): (Prompt, Duration),
+    ) -> Driven<Result<Reply, ProviderError>> {
+        let Some(model) = self.candidates.first() else { return Err(Halt::no_model(engine)) };
+        let redactor = engine.redactor();
+        redactor.prompt(&mut ask);
+        let reservation = budget::reserve(engine, running, self, &mut ask).await?;
+        running.spend(Some(Spent::begun(model, reservation.clone())));
         let sink = |_: Delta| running.pulse();
-        let reply = engine.provider().stream(&self.candidates, ask, &sink).await?;
-        self.usage = self.usage.plus(reply.usage);
-        Ok(reply)
+        let asked = engine.provider().stream(&self.candidates, &ask, &sink);
+        match tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| Err(too_slow(model))) {
+            Ok(mut reply) => {
+                redact::reply(&redactor, &mut reply);
+                let spent = Spent::replied(engine, &reply, reservation);
+                self.spend(&spent);
+                running.spend(Some(spent));
+                Ok(Ok(reply))
+            }
+            Err(error) => {
+                running.spend(None);
+                budget::release(engine, &running.claim, reservation.as_deref()).await?;
+                Ok(Err(redact::provider_error(&redactor, error)))
+            }
+        }
     }
 
     async fn store_compaction(
@@ -67,30 +87,30 @@ impl Context {
         engine: &Engine,
         running: &Running,
         compaction: &Compaction,
-        (model, spent): (&str, polyclaw_domain::provider::Usage),
     ) -> Driven<()> {
-        let (claim, id, compaction, now, model) = (
+        let (claim, id, compaction, now, spent) = (
             running.claim.clone(),
             self.session_id.clone(),
             compaction.clone(),
             engine.now(),
-            model.to_owned(),
+            running.spent(),
         );
         let write = move |tx: &mut Tx<'_>| {
             sessions::set_compaction(tx, &claim.session, &id, &compaction)?;
             let hold = check_claim(tx, &claim)?;
-            let call = usage::Call {
-                session: &claim.session,
-                turn: &claim.turn,
-                agent: &claim.agent,
-                model: &model,
-                usage: spent,
-            };
-            usage::record(tx, &call, now)?;
+            let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &claim, now))?;
             let data = json!({ "through_ticket": compaction.through });
             events::record(tx, &event(&claim, EventKind::SessionCompacted, data), now)?;
-            Ok(hold)
+            Ok((hold, notices))
         };
-        unless_stopping(lost(engine.persist(write).await)?)
+        let (hold, notices) = lost(engine.persist(write).await)?;
+        running.spend(None);
+        budget::tell(engine, &running.claim, notices);
+        unless_stopping(hold)
     }
+}
+
+fn too_slow(model: &ModelRef) -> ProviderError {
+    let message = "it took too long".to_owned();
+    ProviderError { class: ErrorClass::Timeout, model: model.to_string(), message, retry_after_ms: None }
 }

@@ -10,6 +10,7 @@ use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::{NodeId, TurnId};
 use polyclaw_domain::port::{Clock, Ids};
 use polyclaw_domain::provider::Provider;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::Toolbox;
 use polyclaw_store::{Db, Tx};
@@ -120,6 +121,11 @@ impl Inner {
 
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What must not be seen in anything that is stored, logged or answered.
+    pub fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.settings().redactor)
     }
 
     /// Takes effect at the next turn.

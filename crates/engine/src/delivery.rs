@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
+use crate::redact;
 use crate::worker::{family, later};
 
 /// Parts under way at once; parts of one session always go one after the other.
@@ -146,7 +147,7 @@ async fn until_due(engine: &Engine) -> Result<Duration> {
 
 async fn send(engine: &Engine, parcel: Parcel) {
     engine.reach(KillPoint::OutboxSending).await;
-    let sent = attempt(engine, &parcel).await;
+    let sent = redact::sent(&engine.redactor(), attempt(engine, &parcel).await);
     engine.reach(KillPoint::OutboxAccepted).await;
     let (outcome, event) = settle(engine, &parcel, sent);
     let (id, now) = (parcel.id.clone(), engine.now());

@@ -40,6 +40,8 @@ pub enum Error {
     TooLong(usize, usize),
     #[error("the idempotency key or message id has {0} bytes; at most {1} are taken")]
     KeyTooLong(usize, usize),
+    #[error("a key or name holds a secret of this instance")]
+    SecretInKey,
     #[error("{0} messages already wait in this session: nothing more is taken until one is answered")]
     BacklogFull(usize),
     #[error("this message was taken before, and its session has been deleted since")]
@@ -86,6 +88,7 @@ impl Error {
             Self::EmptyMessage => "empty_message",
             Self::TooLong(..) => "message_too_long",
             Self::KeyTooLong(..) => "key_too_long",
+            Self::SecretInKey => "secret_in_key",
             Self::BacklogFull(_) => "backlog_full",
             Self::Deleted => "session_deleted",
             Self::Relay(refusal) => refusal.code(),
@@ -104,6 +107,7 @@ impl Error {
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
             Self::NotYours(_) => Action::Conflict,
+            Self::SecretInKey => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,

@@ -51,6 +51,9 @@ pub enum FrameKind {
     ToolOutput { turn_id: TurnId, call_id: String, text: String },
     #[serde(rename = "tool.ended")]
     ToolEnded { turn_id: TurnId, call_id: String, name: String, is_error: bool, text: String },
+    /// Something to tell whoever watches that is no part of the conversation.
+    #[serde(rename = "turn.notice")]
+    Notice { turn_id: TurnId, text: String },
     #[serde(rename = "approval.asked")]
     ApprovalAsked {
         approval_id: ApprovalId,
@@ -164,7 +167,9 @@ impl FrameKind {
             Self::Accepted { text, .. } | Self::Delta { text, .. } | Self::Reasoning { text, .. } => {
                 text.len()
             }
-            Self::ToolOutput { text, .. } | Self::ToolEnded { text, .. } => text.len(),
+            Self::Notice { text, .. } | Self::ToolOutput { text, .. } | Self::ToolEnded { text, .. } => {
+                text.len()
+            }
             Self::Ended { text, .. } => text.as_ref().map_or(0, String::len),
             Self::ToolStarted { arguments, .. } | Self::ApprovalAsked { arguments, .. } => {
                 arguments.to_string().len()

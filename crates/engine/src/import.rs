@@ -12,6 +12,7 @@ use polyclaw_store::{Tx, agents, jobs, sessions};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
+use crate::redact;
 use crate::turn::open_calls;
 
 /// One message of a conversation as its client tells it.
@@ -25,7 +26,8 @@ pub struct Past {
 impl Engine {
     /// Stores what was said elsewhere as the beginning of a session. Nothing of it drives a turn, and a session
     /// in which something was said already is left as it is.
-    pub async fn import_history(&self, key: &SessionKey, agent: &AgentId, past: Vec<Past>) -> Result<()> {
+    pub async fn import_history(&self, key: &SessionKey, agent: &AgentId, mut past: Vec<Past>) -> Result<()> {
+        redact::past(&self.redactor(), &mut past);
         let session = self.imported_session(key, agent, &past);
         // Derived ids, so that a transaction that is run again makes the same rows.
         let import = self.next_id();

@@ -25,6 +25,7 @@ use crate::hub::FrameKind;
 use crate::import::title;
 use crate::lanes::{Lanes, Slot};
 use crate::prompt::{self, Rows};
+use crate::redact;
 use crate::settings::Settings;
 use crate::turn;
 use crate::worker::{Running, Start, claimer};
@@ -146,8 +147,9 @@ struct Here {
 }
 
 impl Engine {
-    pub async fn accept(&self, inbound: Inbound) -> Result<Accepted> {
+    pub async fn accept(&self, mut inbound: Inbound) -> Result<Accepted> {
         self.check(&inbound)?;
+        redact::inbound(&self.redactor(), &mut inbound);
         let engine = self.clone();
         // A caller that goes away must not take a turn with it that is claimed and has not begun.
         let kept = tokio::spawn(async move { engine.keep_and_start(inbound).await });
@@ -195,9 +197,12 @@ impl Engine {
             return Err(Error::TooLong(chars, MAX_CHARS));
         }
         let keys = [&inbound.platform_id, &inbound.idempotency_key];
-        match keys.into_iter().flatten().find(|key| key.len() > MAX_KEY_BYTES) {
-            Some(key) => Err(Error::KeyTooLong(key.len(), MAX_KEY_BYTES)),
-            None => Ok(()),
+        if let Some(key) = keys.into_iter().flatten().find(|key| key.len() > MAX_KEY_BYTES) {
+            return Err(Error::KeyTooLong(key.len(), MAX_KEY_BYTES));
+        }
+        match redact::has_secret_name(&self.redactor(), inbound) {
+            true => Err(Error::SecretInKey),
+            false => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod agent;
 mod approval;
+mod budget;
 pub mod command;
 mod compact;
 pub mod context;
@@ -14,8 +15,10 @@ pub mod hub;
 mod import;
 pub mod ingress;
 mod lanes;
+mod live;
 pub mod memory;
 mod prompt;
+mod redact;
 pub mod session;
 mod settings;
 mod tasks;
@@ -27,6 +30,7 @@ mod worker;
 pub use crate::core::{Engine, Ports};
 pub use agent::Explained;
 pub use approval::{Verdict, decide};
+pub use budget::Balance;
 pub use error::{Action, Error, Result};
 pub use import::Past;
 pub use prompt::opening;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::backlog::ResumeToken;
+use polyclaw_domain::budget::Nanos;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
 use polyclaw_domain::policy::{self, Layers, Owner, Reason};
 use polyclaw_domain::prompt::{self, Line};
-use polyclaw_domain::provider::{ModelRef, Prompt, Reply, Usage};
+use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec};
 use polyclaw_domain::turn::Step;
@@ -19,8 +20,9 @@ use polyclaw_store::backlog::Waiting;
 use polyclaw_store::jobs::{Claim, Queued};
 use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::{Compaction, Standing};
-use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
+use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions, usage};
 
+use crate::budget::Spent;
 use crate::core::Engine;
 use crate::history::History;
 use crate::memory::Recall;
@@ -48,8 +50,8 @@ pub(crate) struct Context {
     pub model_used: Option<String>,
     /// The newest reply ended at the model's length limit, not where the model would have ended it.
     pub truncated: bool,
-    /// The newest model call; its usage is stored with the turn's end.
-    pub last_call: Option<(String, Usage)>,
+    /// What this turn has cost so far, as far as that is known.
+    pub cost: Nanos,
     taken: Vec<Waiting>,
     /// The messages that began the tasks this turn resumes.
     begun: Vec<Message>,
@@ -190,7 +192,7 @@ impl Context {
             usage: Usage::ZERO,
             model_used: None,
             truncated: false,
-            last_call: None,
+            cost: 0,
             taken: rows.taken,
             begun: rows.begun,
             nonce,
@@ -330,11 +332,19 @@ impl Context {
         engine.histories.keep(session.clone(), history);
     }
 
-    pub fn spend(&mut self, reply: &Reply) {
-        self.usage = self.usage.plus(reply.usage);
-        self.model_used = Some(reply.model.to_string());
-        self.truncated = reply.truncated;
-        self.last_call = Some((reply.model.to_string(), reply.usage));
+    pub fn spend(&mut self, spent: &Spent) {
+        self.usage = self.usage.plus(spent.usage);
+        self.cost += spent.cost.unwrap_or(0);
+        self.model_used = Some(spent.model.clone());
+    }
+
+    /// What calls have stored that an earlier life of this turn made.
+    pub async fn recall_spent(&mut self, engine: &Engine, claim: &Claim) -> Driven<()> {
+        let turn = claim.turn.clone();
+        let spent = engine.db().read(move |tx| usage::of_turn(tx, &turn)).await;
+        let spent = spent.map_err(|error| Halt::Lost(error.into()))?;
+        (self.usage, self.cost, self.model_used) = (spent.usage, spent.cost_nanos, spent.model);
+        Ok(())
     }
 }
 

@@ -39,6 +39,11 @@ impl Engine {
         title: Option<String>,
     ) -> Result<Session> {
         let id = SessionId::new(self.next_id());
+        let redactor = self.redactor();
+        if redactor.has_value(key.as_str()) {
+            return Err(Error::SecretInKey);
+        }
+        let title = title.map(|title| redactor.text(&title).into_owned());
         let session = Session { title, ..Session::begun(key.clone(), id, agent.clone(), self.now()) };
         let write = move |tx: &mut polyclaw_store::Tx<'_>| match agents::get(tx, &session.agent)? {
             Some(_) => sessions::ensure(tx, &session).map(Some),
@@ -139,6 +144,9 @@ impl Engine {
 
     pub async fn set_model(&self, key: &SessionKey, model: Option<ModelRef>) -> Result<()> {
         self.session(key).await?;
+        if model.as_ref().is_some_and(|model| self.redactor().has_value(&model.to_string())) {
+            return Err(Error::SecretInKey);
+        }
         let (wanted, now) = (key.clone(), self.now());
         self.db().write(move |tx| sessions::set_model(tx, &wanted, model.as_ref(), now)).await?;
         Ok(())

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use polyclaw_domain::agent::Budget;
+use polyclaw_domain::budget::{Calendar, Price};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::policy::Rules;
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
 
 #[derive(Clone, Debug)]
@@ -34,6 +38,16 @@ pub struct Settings {
     /// Providers by name; empty where they are only found later.
     pub providers: Vec<String>,
     pub mcp_servers: Vec<String>,
+    /// What models cost, where somebody said so.
+    pub prices: HashMap<ModelRef, Price>,
+    /// What the whole instance may spend.
+    pub budget: Budget,
+    /// What each session may, with all that is begun for it.
+    pub session_budget: Budget,
+    /// When a day of a budget begins.
+    pub calendar: Calendar,
+    /// What must not be seen: everything passes through it before it is stored, logged or shown.
+    pub redactor: Arc<Redactor>,
 }
 
 impl Settings {
@@ -62,6 +76,11 @@ impl Settings {
             tools: Rules::default(),
             providers: Vec::new(),
             mcp_servers: Vec::new(),
+            prices: HashMap::new(),
+            budget: Budget::default(),
+            session_budget: Budget::default(),
+            calendar: Calendar::default(),
+            redactor: Arc::default(),
         }
     }
 

@@ -44,6 +44,12 @@ pub(crate) enum Halt {
     HandedBack,
 }
 
+impl Halt {
+    pub fn no_model(engine: &Engine) -> Self {
+        Self::Failed { code: "no_model", sentence: engine.settings().no_model_hint.clone() }
+    }
+}
+
 impl From<Error> for Halt {
     fn from(error: Error) -> Self {
         Self::Lost(error)
@@ -209,7 +215,11 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         return end::finish(engine, running, &context, String::new()).await.map(drop);
     }
     context.recall(engine, claim).await;
-    let mut machine = Turn::restore(engine.settings().limits, context.steps());
+    let steps = context.steps();
+    if !steps.is_empty() {
+        context.recall_spent(engine, claim).await?;
+    }
+    let mut machine = Turn::restore(engine.settings().limits, steps);
     let mut effect = machine.step(Step::Began { steered: context.steered });
     loop {
         running.pulse();
@@ -281,7 +291,8 @@ pub(crate) fn open_calls(stored: &[Message]) -> Vec<ToolCall> {
 
 impl Engine {
     /// Stores an event and writes its log line.
-    pub(crate) async fn record(&self, event: Event) {
+    pub(crate) async fn record(&self, mut event: Event) {
+        self.redactor().json(&mut event.data);
         tracing::info!(
             kind = event.kind.as_str(),
             session.key = event.session.as_ref().map(SessionKey::as_str),

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::budget::Spent;
 use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
@@ -37,6 +38,8 @@ pub(crate) struct Running {
     progress: AtomicU64,
     /// What was read with the claim, for the first look.
     rows: Mutex<Option<Rows>>,
+    /// The model call that is under way, or not stored yet.
+    spent: Mutex<Option<Spent>>,
     /// Its end is being stored.
     ending: AtomicBool,
     /// The turn that was claimed as this one ended, for its slot.
@@ -65,6 +68,7 @@ impl Running {
             began: Instant::now(),
             progress: AtomicU64::new(0),
             rows: Mutex::new(rows),
+            spent: Mutex::default(),
             ending: AtomicBool::new(false),
             next: Mutex::default(),
             slot: Mutex::default(),
@@ -88,6 +92,15 @@ impl Running {
 
     pub fn take_rows(&self) -> Option<Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes a call, or that it is stored.
+    pub fn spend(&self, spent: Option<Spent>) {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = spent;
+    }
+
+    pub fn spent(&self) -> Option<Spent> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn set_ending(&self, ending: bool) {

@@ -27,6 +27,7 @@ use tokio::sync::mpsc;
 use crate::client::Client;
 use crate::home::Home;
 use crate::ids::{hex, random};
+use crate::redaction;
 pub use entry::CUT;
 use model::{Effect, Event, Model};
 use net::Net;
@@ -60,6 +61,8 @@ impl Chat {
         model.model = self.model;
         model.agent =
             self.agent.or_else(|| model.session.split(':').nth(1).map(str::to_owned)).unwrap_or_default();
+        // The lines of a person who pastes a key are a file, too.
+        let redactor = redaction::redactor(&self.home.read_config().unwrap_or_default(), &self.home);
         tokio::spawn(net.clone().follow());
         let mut screen = Screen::open()?;
         let mut view = View::default();
@@ -76,7 +79,9 @@ impl Chat {
             for effect in effects {
                 match effect {
                     Effect::Quit => return Ok(()),
-                    Effect::Remember(line) => history::append(&self.home.chat_history(), &line),
+                    Effect::Remember(line) => {
+                        history::append(&self.home.chat_history(), &redactor.text(&line));
+                    }
                     effect => drop(tokio::spawn(net.clone().perform(effect))),
                 }
             }

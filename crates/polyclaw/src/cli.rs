@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, memory, model,
-    models, outbox, selftest, sessions, status, tools, up, usage,
+    models, outbox, secrets, selftest, sessions, status, tools, up, usage,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -70,6 +70,7 @@ pub enum Command {
     Status(status::Args),
     Doctor(doctor::Args),
     Config(config::Args),
+    Secrets(secrets::Args),
     Completions(completions::Args),
     Selftest(selftest::Args),
     Bench(bench::Args),
@@ -90,6 +91,7 @@ impl Cli {
             Command::Up(args) => up::run(&args, &context),
             Command::Daemon(args) => daemon::run(&args, &context),
             Command::Config(args) => config::run(&args, &context),
+            Command::Secrets(args) => secrets::run(&args, &context),
             Command::Completions(args) => completions::run(&args),
             Command::Selftest(args) => selftest::run(&args, &context),
             Command::Bench(args) => bench::run(&args, &context),
@@ -123,7 +125,7 @@ impl Command {
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Daemon(_) | Self::Config(_) | Self::Completions(_) => Ok(()),
-            Self::Selftest(_) | Self::Bench(_) => Ok(()),
+            Self::Secrets(_) | Self::Selftest(_) | Self::Bench(_) => Ok(()),
         }
     }
 }

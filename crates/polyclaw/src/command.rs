@@ -14,6 +14,7 @@ pub mod memory;
 pub mod model;
 pub mod models;
 pub mod outbox;
+pub mod secrets;
 pub mod selftest;
 pub mod sessions;
 pub mod status;

@@ -18,7 +18,7 @@ impl<T> Current<T> {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
     }
 
-    fn get(&self) -> Arc<T> {
+    pub fn get(&self) -> Arc<T> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }

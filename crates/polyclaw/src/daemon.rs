@@ -12,11 +12,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::client::base_url;
+use crate::current::Current;
 use crate::failure::{Exit, Failure};
 use crate::home::{self, Home};
 use crate::http;
 use crate::instance::{Instance, Overrides};
 use crate::log;
+use crate::redaction::{self, CleanLog};
 
 /// How long running turns get to reach a boundary. What is left goes on at the next start.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -35,9 +37,13 @@ where
     let began = Instant::now();
     home.create()?;
     let config = overrides.apply(home.read_config()?)?;
-    log::start(&config.observability, overrides.quiet);
+    home.ensure_token()?;
+    let redactor = Arc::new(Current::new(redaction::redactor(&config, home)));
+    log::start(&config.observability, overrides.quiet, CleanLog(Arc::clone(&redactor)));
+    log::catch_panics();
     raise_open_files();
-    let instance = Arc::new(Instance::open(home.clone(), config, overrides)?);
+    leave_no_core();
+    let instance = Arc::new(Instance::open(home.clone(), config, redactor, overrides)?);
     let listener = bind(&instance.config.gateway)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(serve(&instance, listener, began, ready));
@@ -60,6 +66,12 @@ fn raise_open_files() {
 pub fn could_start(home: &Home, overrides: Overrides) -> bool {
     let config = || overrides.apply(home.read_config()?);
     home.create().is_ok() && config().is_ok_and(|config| bind(&config.gateway).is_ok())
+}
+
+/// A dump of this process is all its secrets in one file.
+fn leave_no_core() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }
 
 /// Where clients on this machine reach an instance with this config.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use polyclaw_domain::redact::Redactor;
+
 /// What the shell sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -37,6 +39,15 @@ impl Failure {
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Without anything that looks like a key: an error may quote an address with a password in it.
+    pub fn cleaned(mut self) -> Self {
+        let redactor = Redactor::default();
+        redactor.string(&mut self.message);
+        self.hint.iter_mut().for_each(|hint| redactor.string(hint));
+        self.details.iter_mut().for_each(|details| redactor.json(details));
         self
     }
 

@@ -10,6 +10,8 @@ use polyclaw_domain::config::{self, Config, Source};
 
 use crate::failure::{Exit, Failure};
 use crate::ids::{hex, random};
+use crate::keyring;
+use crate::secrets::Secrets;
 
 /// Readable by the owner alone: there are secrets and conversations in it.
 const FOLDER_MODE: u32 = 0o700;
@@ -30,6 +32,11 @@ impl Home {
         Ok(Self(absolute))
     }
 
+    #[cfg(test)]
+    pub fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -40,6 +47,16 @@ impl Home {
 
     pub fn token_file(&self) -> PathBuf {
         self.0.join("token")
+    }
+
+    /// Secrets, encrypted.
+    pub fn secrets_file(&self) -> PathBuf {
+        self.0.join("secrets.json")
+    }
+
+    /// Their key, where the system has no keyring.
+    pub fn secrets_key(&self) -> PathBuf {
+        self.0.join("secrets.key")
     }
 
     pub fn workspace(&self) -> PathBuf {
@@ -163,6 +180,18 @@ impl Home {
             Err(error) => return Err(refused(&path, &error)),
         };
         let file = path.display().to_string();
+        // Opened once, and only if the config refers to it.
+        let stored = std::cell::LazyCell::new(|| Secrets::of(self).open());
+        let look_up = |source: Source<'_>| match source {
+            Source::Stored(name) => match &*stored {
+                Ok(stored) => stored
+                    .get(name)
+                    .map(|value| value.expose().to_owned())
+                    .ok_or_else(|| "it is not kept here".to_owned()),
+                Err(failure) => Err(failure.message.clone()),
+            },
+            other => look_up(other),
+        };
         config::load(&text, &file, &look_up).map_err(|errors| {
             Failure::failed("bad_config", errors.to_string())
                 .hint("mend the lines above; `polyclaw config check` reads the file without starting")
@@ -209,6 +238,8 @@ fn look_up(source: Source<'_>) -> Result<String, String> {
     match source {
         Source::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
         Source::File(path) => fs::read_to_string(path).map_err(|error| error.to_string()),
+        Source::Keyring(name) => keyring::find(name)?.ok_or_else(|| "there is no such entry".to_owned()),
+        Source::Stored(_) => Err("it is not kept here".to_owned()),
     }
 }
 

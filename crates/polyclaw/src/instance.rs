@@ -9,6 +9,7 @@ use polyclaw_domain::channel::Channel;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::fault::Faults;
 use polyclaw_domain::port::Clock;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_engine::Toolboxes;
 use polyclaw_engine::memory::{Brain, Place};
 use polyclaw_engine::toolbox::memory::Memories;
@@ -28,6 +29,7 @@ use crate::failure::Failure;
 use crate::faults::{self, Armed, Calm};
 use crate::home::{Home, Lock};
 use crate::ids::SortableIds;
+use crate::redaction;
 use crate::settings;
 use crate::weights::{CHAT, Shelf};
 
@@ -50,6 +52,8 @@ pub struct Instance {
     pub engine: Engine,
     /// One-time links for browsers.
     pub logins: Logins,
+    /// What must not be seen, for the log too.
+    redactor: Arc<Current<Redactor>>,
     choice: Mutex<Choice>,
     models: Arc<Current<Models>>,
     /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
@@ -62,7 +66,12 @@ pub struct Instance {
 
 impl Instance {
     /// Opens a home that is there, with the config read from it. Blocks, so it comes before any runtime.
-    pub fn open(home: Home, config: Config, overrides: Overrides) -> Result<Self, Failure> {
+    pub fn open(
+        home: Home,
+        config: Config,
+        redactor: Arc<Current<Redactor>>,
+        overrides: Overrides,
+    ) -> Result<Self, Failure> {
         let lock = home.lock()?;
         let token = home.ensure_token()?;
         let choice = Choice::known(&config, |name| std::env::var(name).ok());
@@ -89,7 +98,8 @@ impl Instance {
             faults: faults()?,
             brain,
         };
-        let engine = Engine::new(ports, settings::engine(&config, &choice, &home), &home.node()?);
+        let settings = settings::engine(&config, &choice, &home, redactor.get());
+        let engine = Engine::new(ports, settings, &home.node()?);
         let choice = Mutex::new(choice);
         let logins = Logins::default();
         Ok(Self {
@@ -98,6 +108,7 @@ impl Instance {
             token,
             engine,
             logins,
+            redactor,
             choice,
             models,
             chat,
@@ -114,7 +125,8 @@ impl Instance {
 
     /// The agents of the config, into the store. Those it no longer names go; those of the API stay.
     pub async fn store_agents(&self, config: &Config) -> Result<(), Failure> {
-        let (specs, now) = (config.agents.specs(), self.clock.now());
+        let (mut specs, now) = (config.agents.specs(), self.clock.now());
+        specs.iter_mut().for_each(|spec| self.redactor.get().spec(spec));
         let ids: Vec<_> = specs.iter().map(|spec| spec.agent_id.clone()).collect();
         let stored = self.engine.db().write(move |tx| {
             agents::keep_only(tx, &ids)?;
@@ -154,6 +166,7 @@ impl Instance {
     /// Reads the config again. What listens or opens at start stays as it is; the rest holds from the next turn on.
     pub async fn reload(&self) -> Result<(), Failure> {
         let config = self.overrides.apply(self.home.read_config()?)?;
+        self.redactor.replace(redaction::redactor(&config, &self.home));
         if config.gateway != self.config.gateway || config.store != self.config.store {
             tracing::warn!("[gateway] and [store] take effect at the next start");
         }
@@ -185,7 +198,7 @@ impl Instance {
 
     fn take_up(&self, config: &Config, choice: Choice) -> Result<(), Failure> {
         self.models.replace(models(&choice, &self.chat, &self.clock)?);
-        self.engine.reload(settings::engine(config, &choice, &self.home));
+        self.engine.reload(settings::engine(config, &choice, &self.home, self.redactor.get()));
         tracing::info!(model = %choice.sentence(), "model in use");
         *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = choice;
         Ok(())

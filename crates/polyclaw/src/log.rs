@@ -3,13 +3,15 @@
 use polyclaw_domain::config::{LogFormat, LogLevel, Observability};
 use tracing_subscriber::EnvFilter;
 
+use crate::redaction::CleanLog;
+
 /// `RUST_LOG` wins over the config, for one start. `quiet`: a person looks on, who is told the rest otherwise.
-pub fn start(settings: &Observability, quiet: bool) {
+pub fn start(settings: &Observability, quiet: bool, clean: CleanLog) {
     let level =
         if quiet && settings.log_level == LogLevel::Info { LogLevel::Warn } else { settings.log_level };
     let level = level.as_str();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter(level)));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(clean);
     // A line that can not be written is lost: told about on the same full disk, it would be a panic instead.
     let lines = lines.log_internal_errors(false);
     // A second start in one process, as in tests, keeps the first.
@@ -25,6 +27,17 @@ fn filter(level: &str) -> String {
     let rest = ["polyclaw_tool", "polyclaw_channel", "polyclaw_server"];
     let each: Vec<String> = ours.iter().chain(&rest).map(|name| format!("{name}={level}")).collect();
     format!("{},{}", if level == "error" { "error" } else { "warn" }, each.join(","))
+}
+
+/// A panic is a line like any other: what it says may hold what must not be seen.
+pub fn catch_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let at = info.location().map(ToString::to_string).unwrap_or_default();
+        let payload = info.payload();
+        let said = payload.downcast_ref::<&str>().copied().map(str::to_owned);
+        let said = said.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+        tracing::error!(at, "panic: {said}");
+    }));
 }
 
 fn is_colored() -> bool {

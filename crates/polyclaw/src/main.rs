@@ -18,9 +18,12 @@ mod home;
 mod http;
 mod ids;
 mod instance;
+mod keyring;
 mod log;
 mod output;
 mod progress;
+mod redaction;
+mod secrets;
 mod settings;
 mod spawn;
 mod stream;
@@ -46,7 +49,7 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let failure = Failure::of(&error);
+            let failure = Failure::of(&error).cleaned();
             output::report(&failure, json);
             ExitCode::from(failure.exit as u8)
         }

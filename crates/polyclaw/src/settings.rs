@@ -1,8 +1,13 @@
 //! What the config says, in the words of the engine.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use polyclaw_domain::budget::{Calendar, Price};
 use polyclaw_domain::config::Config;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
 use polyclaw_engine::Settings;
 use polyclaw_provider::embedded;
@@ -10,7 +15,7 @@ use polyclaw_provider::embedded;
 use crate::choice::Choice;
 use crate::home::Home;
 
-pub fn engine(config: &Config, choice: &Choice, home: &Home) -> Settings {
+pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redactor>) -> Settings {
     let defaults = Settings::defaults(home.workspace());
     let turns = &config.turns;
     let mut slots = defaults.slots.clone();
@@ -39,6 +44,11 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home) -> Settings {
         context_windows: context_windows(config),
         tools: config.tools.rules(),
         providers: providers(choice),
+        prices: prices(config),
+        budget: config.budget.instance(),
+        session_budget: config.budget.session.clone(),
+        calendar: Calendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
+        redactor,
         ..defaults
     }
 }
@@ -50,7 +60,14 @@ fn providers(choice: &Choice) -> Vec<String> {
     if names.is_empty() { names } else { names.into_iter().chain([inside]).collect() }
 }
 
-fn context_windows(config: &Config) -> std::collections::HashMap<ModelRef, usize> {
+/// What the config says models cost. The one inside Polyclaw costs nothing.
+fn prices(config: &Config) -> HashMap<ModelRef, Price> {
+    let named =
+        config.models.iter().filter_map(|(name, model)| Some((ModelRef::parse(name).ok()?, model.price()?)));
+    [(embedded::chat_model(), Price::FREE)].into_iter().chain(named).collect()
+}
+
+fn context_windows(config: &Config) -> HashMap<ModelRef, usize> {
     let known = config.models.iter().filter_map(|(name, model)| {
         Some((ModelRef::parse(name).ok()?, usize::try_from(model.context_window).ok()?))
     });

@@ -374,6 +374,7 @@ const FRAMES = {
   },
   "turn.delta": (mine, frame, one) => addText(one, frame.text),
   "turn.restarted": (mine, frame, one) => dropText(one),
+  "turn.notice": (mine, frame, one) => { endText(one); one.output.append(note(frame.text)); $("announcer").textContent = frame.text; },
   "tool.started": (mine, frame, one) => {
     // A call that is stored already has its card, and the text before it is stored with it.
     if (mine.cards.has(`${one.id} ${frame.call_id}`)) { dropText(one); return; }

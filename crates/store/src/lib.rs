@@ -5,6 +5,7 @@ pub mod agents;
 pub mod approvals;
 pub mod backlog;
 pub mod brain;
+pub mod budgets;
 pub mod check;
 mod db;
 mod error;

@@ -7,7 +7,7 @@ use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
 use crate::params;
-use crate::tx::Tx;
+use crate::tx::{Row, Tx};
 
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
@@ -16,19 +16,59 @@ pub struct Call<'a> {
     pub agent: &'a AgentId,
     pub model: &'a str,
     pub usage: Usage,
+    /// Billionths of a dollar, where usage and price are known.
+    pub cost_nanos: Option<i64>,
 }
 
 pub fn record(tx: &mut Tx<'_>, call: &Call<'_>, now: Millis) -> Result<()> {
     const SQL: &str = "INSERT INTO usage (session_key, turn_id, agent_id, model, input_tokens, output_tokens,
-          cached_tokens, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+          cached_tokens, cost_nanos, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let tokens = |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok());
     let usage = call.usage;
     let counts = (tokens(usage.input_tokens), tokens(usage.output_tokens), tokens(usage.cached_tokens));
-    tx.execute(
-        SQL,
-        params![call.session, call.turn, call.agent, call.model, counts.0, counts.1, counts.2, now],
-    )
-    .map(drop)
+    let params = params![
+        call.session,
+        call.turn,
+        call.agent,
+        call.model,
+        counts.0,
+        counts.1,
+        counts.2,
+        call.cost_nanos,
+        now
+    ];
+    tx.execute(SQL, params).map(drop)
+}
+
+/// What one turn has spent so far, over all its calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub usage: Usage,
+    /// What is known of it.
+    pub cost_nanos: i64,
+    /// The model that was asked last.
+    pub model: Option<String>,
+}
+
+/// The calls a turn has stored, for one that goes on after a restart or ends early.
+pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Spent> {
+    const SQL: &str = "SELECT model, input_tokens, output_tokens, cached_tokens, cost_nanos FROM usage
+        WHERE turn_id = $1 ORDER BY seq";
+    let tokens = |row: &Row<'_>, at| row.opt_int(at).map(|tokens| tokens.map(i64::unsigned_abs));
+    let calls = tx.query(SQL, params![turn], |row| {
+        let usage = Usage {
+            input_tokens: tokens(row, 1)?,
+            output_tokens: tokens(row, 2)?,
+            cached_tokens: tokens(row, 3)?,
+        };
+        Ok((row.text(0)?, usage, row.opt_int(4)?))
+    })?;
+    let none = Spent { usage: Usage::ZERO, ..Spent::default() };
+    Ok(calls.into_iter().fold(none, |spent, (model, usage, cost)| Spent {
+        usage: spent.usage.plus(usage),
+        cost_nanos: spent.cost_nanos + cost.unwrap_or(0),
+        model: Some(model),
+    }))
 }
 
 /// Totals since a time. A sum with an unknown part counts the unknown calls beside it.
@@ -37,8 +77,12 @@ pub struct Total {
     pub group: String,
     pub calls: i64,
     pub unknown_calls: i64,
+    /// Calls whose cost is not known: their usage or the price of their model.
+    pub unpriced_calls: i64,
     pub input_tokens: Option<i64>,
     pub output_tokens: Option<i64>,
+    pub cached_tokens: Option<i64>,
+    pub cost_nanos: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,31 +90,43 @@ pub enum By {
     Agent,
     Model,
     Session,
+    /// Days since 1970, of a clock so many milliseconds ahead of UTC.
+    Day(i64),
 }
 
 pub fn totals(tx: &mut Tx<'_>, since: Millis, by: By) -> Result<Vec<Total>> {
     macro_rules! sql {
-        ($column:literal) => {
+        ($group:literal) => {
             concat!(
-                "SELECT ", $column, ", COUNT(*),
+                "SELECT ", $group, ", COUNT(*),
                  COUNT(*) - COUNT(CASE WHEN input_tokens IS NOT NULL AND output_tokens IS NOT NULL THEN 1 END),
-                 CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT)
-                 FROM usage WHERE created_at >= $1 GROUP BY ", $column, " ORDER BY ", $column
+                 COUNT(*) - COUNT(cost_nanos),
+                 CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT),
+                 CAST(SUM(cached_tokens) AS BIGINT), CAST(SUM(cost_nanos) AS BIGINT)
+                 FROM usage WHERE created_at >= $1 GROUP BY 1 ORDER BY 1"
             )
         };
     }
-    let sql = match by {
-        By::Agent => sql!("agent_id"),
-        By::Model => sql!("model"),
-        By::Session => sql!("session_key"),
-    };
-    tx.query(sql, params![since], |row| {
+    let read = |group: String, row: &Row<'_>| {
         Ok(Total {
-            group: row.text(0)?,
+            group,
             calls: row.int(1)?,
             unknown_calls: row.int(2)?,
-            input_tokens: row.opt_int(3)?,
-            output_tokens: row.opt_int(4)?,
+            unpriced_calls: row.int(3)?,
+            input_tokens: row.opt_int(4)?,
+            output_tokens: row.opt_int(5)?,
+            cached_tokens: row.opt_int(6)?,
+            cost_nanos: row.opt_int(7)?,
         })
-    })
+    };
+    let named = |row: &Row<'_>| read(row.text(0)?, row);
+    match by {
+        By::Agent => tx.query(sql!("agent_id"), params![since], named),
+        By::Model => tx.query(sql!("model"), params![since], named),
+        By::Session => tx.query(sql!("session_key"), params![since], named),
+        By::Day(offset) => {
+            let dated = |row: &Row<'_>| read(row.int(0)?.to_string(), row);
+            tx.query(sql!("(created_at + $2) / 86400000"), params![since, offset], dated)
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Values from outside the file: `${NAME}` in any text, `env:NAME` and `file:/path` where a secret is meant.
+//! Values from outside the file: `${NAME}` in any text, and references where a secret is meant.
 
 use super::report::Fault;
 use super::secret::HIDDEN;
@@ -10,6 +10,10 @@ pub enum Source<'a> {
     Env(&'a str),
     /// The content of a file.
     File(&'a str),
+    /// An entry of the system's keyring.
+    Keyring(&'a str),
+    /// An entry of the instance's own store of secrets.
+    Stored(&'a str),
 }
 
 /// Fetches what the config refers to, or says in a few words why not (`is not set`, `permission denied`).
@@ -53,24 +57,39 @@ pub(super) fn expand(text: &str, lookup: Lookup<'_>) -> Result<Expanded, Fault> 
 pub(super) fn secret(text: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
     let expanded = expand(text, lookup)?.text;
     // The reference is recognised in what the file says, so that a variable cannot smuggle one in.
+    let named = |kind: &str| expanded[kind.len() + 1..].trim();
     let value = match text.split_once(':') {
-        Some(("env", _)) => environment(expanded["env:".len()..].trim(), lookup)?,
-        Some(("file", _)) => content(expanded["file:".len()..].trim(), lookup)?,
-        Some(("keyring", _)) => {
-            return Err(Fault::new("keyring references are not supported", "use env:NAME or file:/path"));
-        }
+        Some((kind @ "env", _)) => environment(named(kind), lookup)?,
+        Some((kind @ "file", _)) => content(named(kind), lookup)?,
+        Some((kind @ "keyring", _)) => keyring(named(kind), lookup)?,
+        Some((kind @ "secret", _)) => stored(named(kind), lookup)?,
         _ => expanded,
     };
     if value == HIDDEN {
-        return Err(Fault::new(
-            "this is a hidden secret, not its value",
-            "use env:NAME, file:/path or the value itself",
-        ));
+        return Err(Fault::new("this is a hidden secret, not its value", REFERENCES));
     }
     if value.is_empty() {
-        return Err(Fault::new("the secret is empty", "use env:NAME, file:/path or the value itself"));
+        return Err(Fault::new("the secret is empty", REFERENCES));
     }
     Ok(value)
+}
+
+const REFERENCES: &str = "use env:NAME, file:/path, keyring:name, secret:name or the value itself";
+
+fn keyring(name: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
+    lookup(Source::Keyring(name)).map_err(|why| {
+        let hint =
+            format!("put it there, or keep it with `polyclaw secrets set {name}` and write secret:{name}");
+        Fault::new(format!("keyring entry {name}: {why}"), hint)
+    })
+}
+
+fn stored(name: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
+    lookup(Source::Stored(name)).map_err(|why| {
+        let hint =
+            format!("`polyclaw secrets set {name}` keeps it, `polyclaw secrets list` shows what there is");
+        Fault::new(format!("secret {name}: {why}"), hint)
+    })
 }
 
 fn environment(name: &str, lookup: Lookup<'_>) -> Result<String, Fault> {
@@ -109,6 +128,9 @@ mod tests {
             Source::Env(_) => Err("is not set".to_owned()),
             Source::File("/run/ada") => Ok("from file\n".to_owned()),
             Source::File(_) => Err("no such file".to_owned()),
+            Source::Keyring("ada") => Ok("from keyring".to_owned()),
+            Source::Stored("ada") => Ok("from store".to_owned()),
+            Source::Keyring(_) | Source::Stored(_) => Err("is not there".to_owned()),
         }
     }
 
@@ -133,8 +155,24 @@ mod tests {
             ("file:/run/${NAME}", "from file"),
             ("${NESTED}", "${NAME} env:NAME"),
             ("sk:1", "sk:1"),
+            ("keyring:ada", "from keyring"),
+            ("secret:ada", "from store"),
+            ("secret:${NAME}", "from store"),
         ] {
             assert_eq!(secret(text, &lookup).ok().as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_is_named_in_the_error() {
+        for (text, message) in [
+            ("secret:bob", "secret bob: is not there"),
+            ("keyring:bob", "keyring entry bob: is not there"),
+            ("env:BOB", "environment variable BOB is not set"),
+            ("file:/run/bob", "secret file /run/bob: no such file"),
+        ] {
+            let fault = secret(text, &lookup).err().map(|fault| (fault.message, fault.hint.is_empty()));
+            assert_eq!(fault, Some((message.to_owned(), false)));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::document::{Node, Syntax};
+use super::secret::{HIDDEN, Secret};
 
 /// One thing that is wrong with a config file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub(super) struct Report {
     broken: BTreeSet<String>,
     /// Values that came from outside the file and what to show in their place.
     hidden: Vec<(String, String)>,
+    secrets: Vec<Secret>,
 }
 
 impl Report {
@@ -80,6 +82,7 @@ impl Report {
             places: BTreeMap::new(),
             broken: BTreeSet::new(),
             hidden: Vec::new(),
+            secrets: Vec::new(),
         }
     }
 
@@ -125,6 +128,16 @@ impl Report {
         if value.len() >= 4 {
             self.hidden.push((value.to_owned(), shown.to_owned()));
         }
+    }
+
+    /// The same for a secret, which is kept out of everything else, too.
+    pub fn hide_secret(&mut self, value: &str) {
+        self.hide(value, HIDDEN);
+        self.secrets.push(Secret::new(value));
+    }
+
+    pub fn take_secrets(&mut self) -> Vec<Secret> {
+        std::mem::take(&mut self.secrets)
     }
 
     pub fn is_clean(&self) -> bool {

@@ -50,7 +50,7 @@ impl JsonSchema for Secret {
     /// `writeOnly` is what marks a secret, for readers of the schema and for the loader.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A secret: `env:NAME`, `file:/path`, or the value itself.",
+            "description": "A secret: `env:NAME`, `file:/path`, `keyring:name`, `secret:name` (see `polyclaw secrets`), or the value itself.",
             "type": "string",
             "writeOnly": true
         })

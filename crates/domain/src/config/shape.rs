@@ -9,7 +9,6 @@ use super::document::{Kind, Node};
 use super::expand::{self, Lookup};
 use super::name;
 use super::report::{Fault, Report};
-use super::secret::HIDDEN;
 
 pub(super) struct Shape<'a> {
     root: &'a Value,
@@ -111,7 +110,7 @@ impl<'a> Shape<'a> {
     fn text(&mut self, text: &str, def: Option<&str>, schema: &Value) -> Result<Value, Fault> {
         if schema["writeOnly"] == true {
             let value = expand::secret(text, self.lookup)?;
-            self.report.hide(&value, HIDDEN);
+            self.report.hide_secret(&value);
             return Ok(value.into());
         }
         let expanded = expand::expand(text, self.lookup)?;

@@ -45,7 +45,7 @@ fn unknown_keys_name_the_nearest_one() {
             ),
             (
                 "[models.\"openai/gpt-5.1\"]\ncontext = 1",
-                "config.toml:2: models.\"openai/gpt-5.1\".context: unknown key; there is only \"context_window\"",
+                "config.toml:2: models.\"openai/gpt-5.1\".context: unknown key; known here: context_window, input_usd_per_million, output_usd_per_million, cached_usd_per_million",
             ),
         ],
     );
@@ -292,15 +292,15 @@ fn what_comes_from_outside_must_be_there() {
             ),
             (
                 "[providers.openai]\napi_key = \"keyring:x\"",
-                "config.toml:2: providers.openai.api_key: keyring references are not supported; use env:NAME or file:/path",
+                "config.toml:2: providers.openai.api_key: keyring entry x: there is none of that name; put it there, or keep it with `polyclaw secrets set x` and write secret:x",
             ),
             (
                 "[providers.openai]\napi_key = \"***\"",
-                "config.toml:2: providers.openai.api_key: this is a hidden secret, not its value; use env:NAME, file:/path or the value itself",
+                "config.toml:2: providers.openai.api_key: this is a hidden secret, not its value; use env:NAME, file:/path, keyring:name, secret:name or the value itself",
             ),
             (
                 "[providers.openai]\napi_key = \"\"",
-                "config.toml:2: providers.openai.api_key: the secret is empty; use env:NAME, file:/path or the value itself",
+                "config.toml:2: providers.openai.api_key: the secret is empty; use env:NAME, file:/path, keyring:name, secret:name or the value itself",
             ),
         ],
     );

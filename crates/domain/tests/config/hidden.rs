@@ -29,6 +29,24 @@ fn a_secret_is_in_no_rendering_of_the_config() {
 }
 
 #[test]
+fn every_secret_the_file_names_is_known_wherever_it_comes_from() {
+    let config = toml(&format!("{WITH_SECRETS}[providers.a]\nkind = \"openai\"\napi_key = \"keyring:bot\"\n[providers.b]\nkind = \"openai\"\napi_key = \"secret:bot\"\n")).unwrap();
+    let mut known: Vec<&str> = config.secrets.iter().map(|secret| secret.expose()).collect();
+    known.sort_unstable();
+    assert_eq!(
+        known,
+        [
+            "canary-env-4711",
+            "canary-file-4711",
+            "canary-keyring-4711",
+            "canary-literal-4711",
+            "canary-stored-4711",
+            "postgres://me:canary-url-4711@localhost/claw"
+        ]
+    );
+}
+
+#[test]
 fn a_secret_is_in_no_error() {
     for mistake in [
         "[store]\nurl = \"canary://x\"",

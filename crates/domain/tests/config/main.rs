@@ -17,6 +17,9 @@ fn world(source: Source<'_>) -> Result<String, String> {
         Source::File("/run/secrets/hook") => Ok("canary-file-4711\n".to_owned()),
         Source::Env(_) => Err("is not set".to_owned()),
         Source::File(_) => Err("no such file".to_owned()),
+        Source::Keyring("bot") => Ok("canary-keyring-4711".to_owned()),
+        Source::Stored("bot") => Ok("canary-stored-4711".to_owned()),
+        Source::Keyring(_) | Source::Stored(_) => Err("there is none of that name".to_owned()),
     }
 }
 

@@ -40,7 +40,8 @@ enum Found {
 }
 
 /// Answered once: a second answer, one that comes too late, or one of somebody else is refused with the reason.
-pub async fn decide(engine: &Engine, id: &ApprovalId, verdict: Verdict) -> Result<Approval> {
+pub async fn decide(engine: &Engine, id: &ApprovalId, mut verdict: Verdict) -> Result<Approval> {
+    verdict.reason.iter_mut().for_each(|reason| engine.redactor().string(reason));
     let (wanted, now) = (id.clone(), engine.now());
     let driven: HashSet<TurnId> =
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();

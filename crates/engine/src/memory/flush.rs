@@ -6,10 +6,11 @@ use std::time::Duration;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::memory::{Memory, Viewer, derived_key, flush, usual_scope};
 use polyclaw_domain::prompt;
-use polyclaw_domain::provider::{Prompt, PromptMessage, Reply};
-use polyclaw_store::{Tx, events, usage};
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_store::{Tx, events};
 use serde_json::json;
 
+use crate::budget;
 use crate::core::Engine;
 use crate::prompt::Context;
 use crate::turn::{Driven, check_claim, event, lost, unless_stopping};
@@ -30,18 +31,11 @@ impl Context {
             max_tokens: Some(flush::ANSWER_TOKENS),
             ..Prompt::default()
         };
-        let reply = match tokio::time::timeout(PATIENCE, self.ask_aside(engine, running, &ask)).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(error)) => {
-                tracing::warn!(
-                    class = error.class.as_str(),
-                    "no facts were kept before folding: {}",
-                    error.message
-                );
-                return Ok(());
-            }
-            Err(_) => {
-                tracing::warn!("no facts were kept before folding: the model took too long");
+        let reply = match self.ask_aside(engine, running, (ask, PATIENCE)).await? {
+            Ok(reply) => reply,
+            Err(error) => {
+                let class = error.class.as_str();
+                tracing::warn!(class, "no facts were kept before folding: {}", error.message);
                 return Ok(());
             }
         };
@@ -53,7 +47,7 @@ impl Context {
                 0
             }
         };
-        self.account_flush(engine, running, &reply, kept).await
+        self.account_flush(engine, running, kept).await
     }
 
     /// The same fact has the same key: folding again after a crash stores nothing twice.
@@ -72,28 +66,17 @@ impl Context {
         engine.brain().put(facts.iter().map(memory).collect()).await.map(drop)
     }
 
-    async fn account_flush(
-        &self,
-        engine: &Engine,
-        running: &Running,
-        reply: &Reply,
-        kept: usize,
-    ) -> Driven<()> {
-        let (claim, now) = (running.claim.clone(), engine.now());
-        let (model, spent) = (reply.model.to_string(), reply.usage);
+    async fn account_flush(&self, engine: &Engine, running: &Running, kept: usize) -> Driven<()> {
+        let (claim, now, spent) = (running.claim.clone(), engine.now(), running.spent());
         let write = move |tx: &mut Tx<'_>| {
             let hold = check_claim(tx, &claim)?;
-            let call = usage::Call {
-                session: &claim.session,
-                turn: &claim.turn,
-                agent: &claim.agent,
-                model: &model,
-                usage: spent,
-            };
-            usage::record(tx, &call, now)?;
+            let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &claim, now))?;
             events::record(tx, &event(&claim, EventKind::MemoryFlushed, json!({ "memories": kept })), now)?;
-            Ok(hold)
+            Ok((hold, notices))
         };
-        unless_stopping(lost(engine.persist(write).await)?)
+        let (hold, notices) = lost(engine.persist(write).await)?;
+        running.spend(None);
+        budget::tell(engine, &running.claim, notices);
+        unless_stopping(hold)
     }
 }

@@ -16,9 +16,10 @@ use polyclaw_domain::turn::Stop;
 use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
 use polyclaw_store::messages::Message;
 use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, approvals, backlog, events, intents, jobs, messages, sessions, usage};
+use polyclaw_store::{Tx, approvals, backlog, events, intents, jobs, messages, sessions};
 use serde_json::json;
 
+use crate::budget::{self, Spent};
 use crate::core::Engine;
 use crate::delivery::{self, Label};
 use crate::error::{Error, Result};
@@ -44,8 +45,8 @@ struct Last {
     parcels: Vec<Parcel>,
     events: Vec<polyclaw_domain::event::Event>,
     tokens: Vec<ResumeToken>,
-    /// The final model call, which no step has recorded.
-    final_call: Option<(String, Usage)>,
+    /// A model call that no step has recorded.
+    final_call: Option<Spent>,
     next_turn: TurnId,
     now: Millis,
 }
@@ -61,7 +62,7 @@ pub(super) async fn finish(
     if running.claim.kind == Kind::Turn {
         say(engine, context, &mut last, text, None);
     }
-    last.final_call = context.last_call.clone();
+    last.final_call = running.spent();
     engine.reach(KillPoint::FinishBefore).await;
     let reply = last.steps.first().cloned();
     let ticket = lost(commit(engine, running, last).await)?;
@@ -126,8 +127,8 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
         Halt::Cancelled => (JobState::Cancelled, "stopped", "Stopped.".to_owned()),
         Halt::Failed { code, sentence } => (JobState::Failed, code, sentence),
     };
-    let context = match Context::load(engine, &running.claim).await {
-        Ok(context) => context,
+    let (context, final_call) = match as_stored(engine, running).await {
+        Ok(found) => found,
         Err(Halt::Lost(Error::Store(polyclaw_store::Error::Unreadable(_)))) => {
             return bury(engine, running, sentence).await;
         }
@@ -135,6 +136,7 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
         Err(_) => return Err(Error::UnknownSession(running.claim.session.to_string())),
     };
     let mut last = last(engine, running, &context, state);
+    last.final_call = final_call;
     last.unanswered = Some("Not run: the turn ended before.");
     fail(engine, &context, &mut last, code, sentence);
     commit(engine, running, last).await.map(drop)
@@ -147,6 +149,15 @@ async fn bury(engine: &Engine, running: &Arc<Running>, sentence: String) -> Resu
     last.events.push(event(&last.claim, EventKind::TurnFailed, json!({ "code": UNREADABLE })));
     (last.end.error_code, last.end.error) = (Some(UNREADABLE), Some(sentence));
     commit(engine, running, last).await.map(drop)
+}
+
+/// What is known of a turn that stops where it stands: its stored steps, and the call it was stopped in.
+async fn as_stored(engine: &Engine, running: &Arc<Running>) -> Driven<(Context, Option<Spent>)> {
+    let mut context = Context::load(engine, &running.claim).await?;
+    context.recall_spent(engine, &running.claim).await?;
+    let cut_off = running.spent();
+    cut_off.iter().for_each(|spent| context.spend(spent));
+    Ok((context, cut_off))
 }
 
 fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) -> Last {
@@ -174,7 +185,8 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
     }
 }
 
-fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str, sentence: String) {
+fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str, mut sentence: String) {
+    engine.redactor().string(&mut sentence);
     let kind =
         if last.end.state == JobState::Cancelled { EventKind::TurnCancelled } else { EventKind::TurnFailed };
     last.events.push(event(&last.claim, kind, json!({ "code": code })));
@@ -242,7 +254,8 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
         ended = end_and_claim(engine, &last, None).await;
     }
     running.set_ending(ended.is_ok());
-    let (ticket, next, claimed) = ended?;
+    let (ticket, notices, next, claimed) = ended?;
+    budget::tell(engine, &last.claim, notices);
     let is_under_way = claimed.as_ref().is_some_and(|(claim, _)| claim.session == last.claim.session);
     running.leave_to(claimed);
     if last.end.state != JobState::Steered {
@@ -255,22 +268,23 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
     Ok(ticket)
 }
 
-/// The ticket of the first line, the lane in which the session's next turn is ready, and what was claimed.
-type Ended = (i64, Option<Lane>, Option<Claimed>);
+/// The ticket of the first line, what people are to be told, the lane in which the session's next turn is ready, and
+/// what was claimed.
+type Ended = (i64, Vec<String>, Option<Lane>, Option<Claimed>);
 
 async fn end_and_claim(engine: &Engine, last: &Last, room: Option<Room>) -> Result<Ended> {
     let stored = last.clone();
     let write = move |tx: &mut Tx<'_>| {
-        let (ticket, ready) = store(tx, &stored)?;
+        let (ticket, notices, ready) = store(tx, &stored)?;
         let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
-        Ok((ticket, ready, claims.into_iter().next()))
+        Ok((ticket, notices, ready, claims.into_iter().next()))
     };
     engine.persist(write).await
 }
 
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
-/// Returns the first ticket, and the lane in which the session's next turn is ready, if there is one.
-fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Option<Lane>)> {
+/// Returns the first ticket, what people are to be told, and the lane in which the session's next turn is ready, if there is one.
+fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Vec<String>, Option<Lane>)> {
     let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
     let first = first.unwrap_or_default();
     let given_up = !last.tokens.is_empty() && jobs::holds(tx, &last.claim)? == Hold::Stopping;
@@ -285,17 +299,8 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Option<La
     for (ticket, step) in (first..).zip(closed.iter().chain(&last.steps)) {
         messages::insert_at(tx, step, ticket)?;
     }
-    if let Some((model, spent)) = &last.final_call {
-        let claim = &last.claim;
-        let call = usage::Call {
-            session: &claim.session,
-            turn: &claim.turn,
-            agent: &claim.agent,
-            model,
-            usage: *spent,
-        };
-        usage::record(tx, &call, last.now)?;
-    }
+    let spent = last.final_call.as_ref();
+    let notices = spent.map_or(Ok(Vec::new()), |spent| spent.store(tx, &last.claim, last.now))?;
     if last.end.state != JobState::Done {
         approvals::close(tx, &last.claim.turn, last.now)?;
     }
@@ -316,7 +321,7 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Option<La
         tx.notify("jobs")?;
     }
     tx.notify(&format!("session {}", last.claim.session))?;
-    Ok((first, next))
+    Ok((first, notices, next))
 }
 
 /// A turn that gave way after a person had given its task up does not come back.

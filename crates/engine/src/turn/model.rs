@@ -5,15 +5,16 @@ use std::sync::Arc;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::message::Part;
-use polyclaw_domain::provider::{Delta, ErrorClass, ProviderError, Reply};
+use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, ProviderError, Reply};
 use polyclaw_domain::turn::Turn;
-use polyclaw_store::jobs::Claim;
-use polyclaw_store::{Tx, usage};
+use polyclaw_store::Tx;
 use tokio::sync::Notify;
 
+use crate::budget::{self, Spent};
 use crate::core::Engine;
-use crate::hub::FrameKind;
+use crate::live::Live;
 use crate::prompt::Context;
+use crate::redact;
 use crate::turn::{Driven, Halt, append, check_claim, lost, step_message, unless_stopping};
 use crate::worker::Running;
 
@@ -25,26 +26,27 @@ pub(super) async fn ask(
     machine: &Turn,
 ) -> Driven<Reply> {
     if context.candidates.is_empty() {
-        return Err(Halt::Failed { code: "no_model", sentence: engine.settings().no_model_hint.clone() });
+        return Err(Halt::no_model(engine));
     }
     if context.is_too_long(engine) {
         context.compact(engine, running).await?;
     }
-    let mut reply = match stream(engine, running, context).await {
+    let mut reply = match call(engine, running, context).await? {
         Err(error)
             if error.class == ErrorClass::ContextTooLong && context.compact(engine, running).await? =>
         {
-            stream(engine, running, context).await?
+            call(engine, running, context).await??
         }
         answer => answer?,
     };
     engine.reach(KillPoint::ReplyReceived).await;
+    redact::reply(&engine.redactor(), &mut reply);
     machine.name_calls(&mut reply.calls);
-    context.spend(&reply);
+    context.truncated = reply.truncated;
     if reply.calls.is_empty() {
         return accept_final(reply);
     }
-    store_step(engine, &running.claim, context, &reply).await?;
+    store_step(engine, running, context, &reply).await?;
     engine.reach(KillPoint::StepStored).await;
     Ok(reply)
 }
@@ -57,23 +59,46 @@ fn accept_final(reply: Reply) -> Driven<Reply> {
     Ok(reply)
 }
 
-async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> Result<Reply, ProviderError> {
-    let prompt = context.prompt();
+/// One call, paid for: reserved before it is made, and noted until a transaction stores what it came to.
+async fn call(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &mut Context,
+) -> Driven<Result<Reply, ProviderError>> {
+    let mut prompt = context.prompt();
+    engine.redactor().prompt(&mut prompt);
+    let reservation = budget::reserve(engine, running, context, &mut prompt).await?;
+    running.spend(context.candidates.first().map(|model| Spent::begun(model, reservation.clone())));
+    let reply = stream(engine, running, context, &prompt).await;
+    match &reply {
+        Ok(reply) => {
+            let spent = Spent::replied(engine, reply, reservation);
+            context.spend(&spent);
+            running.spend(Some(spent));
+        }
+        Err(_) => {
+            running.spend(None);
+            budget::release(engine, &running.claim, reservation.as_deref()).await?;
+        }
+    }
+    Ok(reply)
+}
+
+async fn stream(
+    engine: &Engine,
+    running: &Arc<Running>,
+    context: &Context,
+    prompt: &Prompt,
+) -> Result<Reply, ProviderError> {
     engine.reach(KillPoint::PromptBuilt).await;
-    let claim = &running.claim;
     let begun = Notify::new();
+    let live = Live::new(engine, &running.claim, engine.redactor());
     let sink = |delta: Delta| {
         running.pulse();
         begun.notify_one();
-        let turn_id = claim.turn.clone();
-        let kind = match delta {
-            Delta::Text(text) => FrameKind::Delta { turn_id, text },
-            Delta::Reasoning(text) => FrameKind::Reasoning { turn_id, text },
-            Delta::Restart => FrameKind::Restarted { turn_id },
-        };
-        engine.hub.publish(&claim.session, kind);
+        live.show(delta);
     };
-    let mut asked = engine.provider().stream(&context.candidates, &prompt, &sink);
+    let mut asked = engine.provider().stream(&context.candidates, prompt, &sink);
     let reply = tokio::select! {
         biased;
         reply = &mut asked => reply,
@@ -82,32 +107,31 @@ async fn stream(engine: &Engine, running: &Arc<Running>, context: &Context) -> R
             asked.await
         }
     };
+    live.end();
+    let reply = reply.map_err(|error| redact::provider_error(&engine.redactor(), error));
     if let Err(error) = &reply {
         tracing::warn!(class = error.class.as_str(), model = %error.model, "no model answered: {}", error.message);
     }
     reply
 }
 
-async fn store_step(engine: &Engine, claim: &Claim, context: &mut Context, reply: &Reply) -> Driven<()> {
-    let now = engine.now();
+async fn store_step(engine: &Engine, running: &Running, context: &mut Context, reply: &Reply) -> Driven<()> {
+    let (claim, now) = (&running.claim, engine.now());
     let mut step = step_message(context, claim, MessageId::new(engine.next_id()), now);
     step.text.clone_from(&reply.text);
-    step.parts = reply.calls.iter().cloned().map(Part::ToolCall).collect();
-    let (owned, stored, model, spent) = (claim.clone(), step.clone(), reply.model.to_string(), reply.usage);
+    // What is stored is what may be seen; what runs is what the model asked for.
+    let redactor = engine.redactor();
+    step.parts = reply.calls.iter().map(|call| Part::ToolCall(redactor.call(call))).collect();
+    let (owned, stored, spent) = (claim.clone(), step.clone(), running.spent());
     let write = move |tx: &mut Tx<'_>| {
         let ticket = append(tx, &stored)?;
         let hold = check_claim(tx, &owned)?;
-        let call = usage::Call {
-            session: &owned.session,
-            turn: &owned.turn,
-            agent: &owned.agent,
-            model: &model,
-            usage: spent,
-        };
-        usage::record(tx, &call, now)?;
-        Ok((ticket, hold))
+        let notices = spent.as_ref().map_or(Ok(Vec::new()), |spent| spent.store(tx, &owned, now))?;
+        Ok((ticket, hold, notices))
     };
-    let (ticket, hold) = lost(engine.persist(write).await)?;
+    let (ticket, hold, notices) = lost(engine.persist(write).await)?;
+    running.spend(None);
+    budget::tell(engine, claim, notices);
     step.ticket = ticket;
     context.push(step);
     unless_stopping(hold)

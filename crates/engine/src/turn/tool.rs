@@ -1,10 +1,11 @@
 //! Running one tool: consent, intent, run, result. A row says so before anything happens.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
+use polyclaw_domain::redact::{Stream, is_marked};
 use polyclaw_domain::tool::{Consent, Effect, Question, ToolCall, ToolOutcome};
 use polyclaw_store::intents::{self, Begun};
 use polyclaw_store::jobs::Hold;
@@ -23,6 +24,11 @@ use crate::worker::Running;
 pub(super) const OUTCOME_UNKNOWN: &str = "This call was cut off while it ran. Whether it took effect is unknown; it was \
 not run again. Check before repeating it.";
 
+/// For a call in which a model repeats what was hidden from it, or one of before a restart whose real arguments were
+/// never stored. Run as it stands, it would write the mark over the secret it stands for.
+const MARKED: &str = "Not run: the arguments hold '[redacted secret]', which stands for a value that is hidden here. Do it \
+without that value, or let a person do it.";
+
 /// Runs a call and stores its result. Says whether a newer message of a person waits.
 pub(super) async fn run(
     engine: &Engine,
@@ -31,15 +37,17 @@ pub(super) async fn run(
     call: &ToolCall,
 ) -> Driven<(ToolOutcome, bool)> {
     let claim = &running.claim;
+    let shown = engine.redactor().call(call);
     let (effect, refused) = match context.tools.iter().find(|tool| tool.spec.name == call.name) {
-        None => (Effect::Pure, Some(ToolOutcome::error(context.refusal(engine, &call.name)))),
-        Some(tool) => (tool.spec.effect, consent(engine, running, context, (tool, call)).await?),
+        None => (Effect::Pure, Some(ToolOutcome::error(context.refusal(engine, &shown.name)))),
+        Some(tool) if is_marked(call) => (tool.spec.effect, Some(ToolOutcome::error(MARKED))),
+        Some(tool) => (tool.spec.effect, consent(engine, running, context, (tool, call, &shown)).await?),
     };
     let (outcome, begun) = match refused {
         Some(outcome) => (outcome, None),
         None => {
             let begun = begin(engine, running, call, effect).await?;
-            (perform(engine, running, context, call, begun).await, Some(begun))
+            (perform(engine, running, context, (call, &shown), begun).await, Some(begun))
         }
     };
     engine.hub.publish(
@@ -47,12 +55,12 @@ pub(super) async fn run(
         FrameKind::ToolEnded {
             turn_id: claim.turn.clone(),
             call_id: call.id.clone(),
-            name: call.name.clone(),
+            name: shown.name.clone(),
             is_error: outcome.is_error,
             text: outcome.content.chars().take(4_000).collect(),
         },
     );
-    let steered = store_result(engine, running, context, call, (&outcome, begun)).await?;
+    let steered = store_result(engine, running, context, &shown, (&outcome, begun)).await?;
     engine.reach(KillPoint::ResultStored).await;
     Ok((outcome, steered))
 }
@@ -62,7 +70,7 @@ async fn consent(
     engine: &Engine,
     running: &Arc<Running>,
     context: &Context,
-    (tool, call): (&Offered, &ToolCall),
+    (tool, call, shown): (&Offered, &ToolCall, &ToolCall),
 ) -> Driven<Option<ToolOutcome>> {
     let by_call = tool.spec.consent == Consent::ByCall;
     if !(tool.asks || by_call) || is_begun(engine, running, call).await? {
@@ -75,9 +83,9 @@ async fn consent(
     match question().await {
         Question::Refuse(outcome) => Ok(Some(outcome)),
         Question::None if !tool.asks => Ok(None),
-        Question::None => approval::ask(engine, running, context, (call, None)).await,
+        Question::None => approval::ask(engine, running, context, (shown, None)).await,
         Question::Ask(words) => {
-            let refused = approval::ask(engine, running, context, (call, Some(&words))).await?;
+            let refused = approval::ask(engine, running, context, (shown, Some(&words))).await?;
             // What was agreed to may have become something else while nobody answered.
             match refused.is_none() && question().await != Question::Ask(words) {
                 true => {
@@ -111,7 +119,7 @@ async fn perform(
     engine: &Engine,
     running: &Running,
     context: &Context,
-    call: &ToolCall,
+    (call, shown): (&ToolCall, &ToolCall),
     begun: Begun,
 ) -> ToolOutcome {
     let claim = &running.claim;
@@ -124,16 +132,26 @@ async fn perform(
         FrameKind::ToolStarted {
             turn_id: claim.turn.clone(),
             call_id: call.id.clone(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
+            name: shown.name.clone(),
+            arguments: shown.arguments.clone(),
         },
     );
+    let redactor = engine.redactor();
+    let pieces = Mutex::new(Stream::new(Arc::clone(&redactor)));
+    let publish = |text: String| {
+        if !text.is_empty() {
+            let (turn_id, call_id) = (claim.turn.clone(), call.id.clone());
+            engine.hub.publish(&claim.session, FrameKind::ToolOutput { turn_id, call_id, text });
+        }
+    };
+    let clean = || pieces.lock().unwrap_or_else(PoisonError::into_inner);
     let progress = |text: &str| {
         running.pulse();
-        let (turn_id, call_id) = (claim.turn.clone(), call.id.clone());
-        engine.hub.publish(&claim.session, FrameKind::ToolOutput { turn_id, call_id, text: text.to_owned() });
+        publish(clean().push(text));
     };
-    let outcome = engine.tools().run(&context.scope, &claim.turn, call, &progress).await;
+    let mut outcome = engine.tools().run(&context.scope, &claim.turn, call, &progress).await;
+    publish(clean().finish());
+    redactor.string(&mut outcome.content);
     engine.reach(KillPoint::ToolRan).await;
     outcome
 }

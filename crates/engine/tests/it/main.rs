@@ -4,6 +4,7 @@
 
 mod agents;
 mod approvals;
+mod budgets;
 mod clock;
 mod delivery;
 mod ends;
@@ -11,6 +12,7 @@ mod ingress;
 mod lanes;
 mod limits;
 mod memory;
+mod secrets;
 mod sessions;
 mod steering;
 

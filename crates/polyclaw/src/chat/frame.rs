@@ -22,6 +22,9 @@ impl Model {
             "turn.delta" => self.delta(turn, data["text"].as_str().unwrap_or_default()),
             "turn.reasoning" => self.reason(turn, data["text"].as_str().unwrap_or_default()),
             "turn.restarted" => self.restart(),
+            "turn.notice" => {
+                self.note(data["text"].as_str().unwrap_or_default().to_owned(), Tone::Plain);
+            }
             "tool.started" => self.tool_started(data),
             "tool.output" => self.tool_output(data),
             "tool.ended" => self.tool_ended(data),

@@ -4,6 +4,7 @@ use polyclaw_domain::config;
 use serde_json::json;
 
 use crate::cli::Context;
+use crate::redaction;
 
 /// The config file: where it is, whether it is right, what is in force.
 #[derive(clap::Args)]
@@ -41,8 +42,12 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         }
         Verb::Show => {
             let config = context.home.read_config()?;
-            let text = toml::to_string_pretty(&config)?;
-            output.say(&config, |_| text)?;
+            // A variable may stand in any text, and may hold a secret.
+            let redactor = redaction::redactor(&config, &context.home);
+            let text = redactor.text(&toml::to_string_pretty(&config)?).into_owned();
+            let mut value = serde_json::to_value(&config)?;
+            redactor.json(&mut value);
+            output.say(&value, |_| text)?;
         }
         Verb::Schema => output.line(&serde_json::to_string_pretty(&config::schema())?)?,
     }

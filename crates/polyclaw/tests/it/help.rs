@@ -2,7 +2,7 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "",
     "up",
     "daemon",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 18] = [
     "status",
     "doctor",
     "config",
+    "secrets",
     "completions",
     "selftest",
     "bench",

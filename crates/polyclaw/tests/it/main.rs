@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
 mod answering;
+mod budgets;
+mod canary;
 mod crash;
 mod first_run;
 mod fixture;
@@ -11,3 +13,4 @@ mod model;
 mod nouns;
 mod recall;
 mod refusals;
+mod secrets;

@@ -2,8 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
+use polyclaw_domain::budget::{Calendar, usd};
 use polyclaw_domain::provider::Usage;
 use polyclaw_domain::time::Millis;
+use polyclaw_engine::Balance;
 use polyclaw_store::Tx;
 use polyclaw_store::usage::{self, By};
 use serde::{Deserialize, Serialize};
@@ -63,6 +65,7 @@ pub enum Group {
     Agent,
     Model,
     Session,
+    Day,
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -86,6 +89,8 @@ pub struct Spent {
     #[schema(value_type = String, format = DateTime)]
     since: Millis,
     totals: Vec<Total>,
+    /// Every budget that is set, with what is left of it today.
+    budgets: Vec<Budget>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -96,24 +101,81 @@ pub struct Total {
     unknown_calls: i64,
     input_tokens: Option<i64>,
     output_tokens: Option<i64>,
+    /// Part of the input, where the provider said so.
+    cached_tokens: Option<i64>,
+    /// Dollars of the calls whose cost is known; null where none is.
+    cost_usd: Option<f64>,
+    /// Calls whose cost is not known: the provider did not say what they took, or the config not what it costs.
+    unpriced_calls: i64,
+}
+
+/// A budget of one day. Limits that are not set are null.
+#[derive(Serialize, ToSchema)]
+pub struct Budget {
+    /// `instance`, `agent:<id>` or `session:<key>`.
+    purse: String,
+    tokens_limit: Option<i64>,
+    tokens_spent: i64,
+    /// Of calls under way.
+    tokens_reserved: i64,
+    tokens_left: Option<i64>,
+    usd_limit: Option<f64>,
+    usd_spent: f64,
+    usd_reserved: f64,
+    usd_left: Option<f64>,
+    /// Calls of today that count as what was reserved for them, since nobody knows what they took.
+    unknown_calls: i64,
+    #[schema(value_type = String, format = DateTime)]
+    resets_at: Millis,
+}
+
+impl From<Balance> for Budget {
+    fn from(balance: Balance) -> Self {
+        let (limits, standing) = (balance.limits, balance.standing);
+        let used = standing.spent.plus(standing.reserved);
+        Self {
+            purse: balance.purse.name(),
+            tokens_limit: limits.tokens,
+            tokens_spent: standing.spent.tokens,
+            tokens_reserved: standing.reserved.tokens,
+            tokens_left: limits.tokens.map(|limit| (limit - used.tokens).max(0)),
+            usd_limit: limits.nanos.map(usd),
+            usd_spent: usd(standing.spent.nanos),
+            usd_reserved: usd(standing.reserved.nanos),
+            usd_left: limits.nanos.map(|limit| usd((limit - used.nanos).max(0))),
+            unknown_calls: standing.unknown_calls,
+            resets_at: balance.resets,
+        }
+    }
 }
 
 #[utoipa::path(get, path = "/usage", tag = "instance", params(Which), responses((status = 200, body = Spent)))]
 pub async fn totals(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Spent>> {
     let since = app.engine.now().minus(which.window.millis());
+    let calendar = app.engine.settings().calendar;
     let by = match which.by {
         Group::Agent => By::Agent,
         Group::Model => By::Model,
         Group::Session => By::Session,
+        Group::Day => By::Day(calendar.offset_ms),
     };
     let found = app.engine.db().read(move |tx: &mut Tx<'_>| usage::totals(tx, since, by)).await?;
+    // `2026-11-16` in place of its number.
+    let name = |group: String| match (which.by, group.parse()) {
+        (Group::Day, Ok(day)) => Calendar::default().start(day).to_string()[..10].to_owned(),
+        _ => group,
+    };
     let total = |total: usage::Total| Total {
-        group: total.group,
+        group: name(total.group),
         calls: total.calls,
         unknown_calls: total.unknown_calls,
         input_tokens: total.input_tokens,
         output_tokens: total.output_tokens,
+        cached_tokens: total.cached_tokens,
+        cost_usd: total.cost_nanos.map(usd),
+        unpriced_calls: total.unpriced_calls,
     };
     let totals = found.into_iter().map(total).collect();
-    Ok(Json(Spent { window: which.window, by: which.by, since, totals }))
+    let budgets = app.engine.budgets().await?.into_iter().map(Budget::from).collect();
+    Ok(Json(Spent { window: which.window, by: which.by, since, totals, budgets }))
 }

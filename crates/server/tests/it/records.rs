@@ -30,10 +30,14 @@ async fn usage_is_summed_and_unknown_is_told_apart() {
     let spent = instance.get("/api/v1/usage?window=1h&by=model").await;
     let expected = json!({
         "group": "test/scripted", "calls": 2, "unknown_calls": 1, "input_tokens": 7, "output_tokens": 3,
+        "cached_tokens": null, "cost_usd": null, "unpriced_calls": 2,
     });
     assert_eq!(spent.ok()["totals"], json!([expected]));
     assert_eq!(instance.get("/api/v1/usage").await.ok()["by"], "agent");
     assert_eq!(instance.get("/api/v1/usage?by=session").await.ok()["totals"][0]["group"], ONE_KEY);
+    let days = instance.get("/api/v1/usage?by=day").await;
+    assert_eq!(days.ok()["totals"][0]["group"].as_str().map(str::len), Some("2026-11-16".len()));
+    assert_eq!(days.ok()["budgets"], json!([]));
     instance.get("/api/v1/usage?window=2h").await.refuses(400, "invalid_parameter");
     instance.get("/api/v1/usage?by=colour").await.refuses(400, "invalid_parameter");
 }

@@ -25,6 +25,7 @@ mod agents;
 mod approvals;
 mod backlog;
 mod brain;
+mod budgets;
 mod claims;
 mod engines;
 mod events;

@@ -1,11 +1,14 @@
 //! Hot queries stay fast when the tables are long: each finds its rows through the index made for it.
 
+use polyclaw_domain::budget::{Amount, Limits, Purse};
 use polyclaw_domain::id::NodeId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{Effect, ToolCall};
+use polyclaw_store::budgets::Allowance;
 use polyclaw_store::{
-    Db, Result, Tx, approvals, backlog, ingress, intents, jobs, messages, outbox, sessions, turns,
+    Db, Result, Tx, approvals, backlog, budgets, ingress, intents, jobs, messages, outbox, sessions, turns,
+    usage,
 };
 
 use crate::engines::{File, Shared, drive};
@@ -49,6 +52,15 @@ const FILL: &[&str] = &[
      INSERT INTO backlog (session_key, message_id, turn_id, steers, taken_by, created_at)
      SELECT 'agent:main:test:dm:' || (n % 2000 + 1), 'm' || n, 't' || n, 0,
        CASE WHEN n > 50 THEN 't' || n END, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO spending (day, purse, tokens, nanos, unknown_calls)
+     SELECT n % 30, CASE WHEN n % 2 = 0 THEN 'agent:' ELSE 'session:' END || n, n, n, 0 FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO reservations (purse, turn_id, node, attempt, tokens, nanos, created_at)
+     SELECT 'agent:' || n, 't' || n, 'gone/1', 1, n, n, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO usage (session_key, turn_id, agent_id, model, input_tokens, output_tokens, created_at)
+     SELECT 'agent:main:test:dm:' || (n % 2000 + 1), 't' || n, 'main', 'm', n, n, n FROM c",
 ];
 
 type Body = fn(&mut Tx<'_>) -> Result<()>;
@@ -113,11 +125,40 @@ const HOT: &[(&str, Body, &[&str])] = &[
         &["jobs_session"],
     ),
     ("list of the outbox", |tx| outbox::list(tx, None, "o7", 101).map(drop), &["PRIMARY KEY (id>?)"]),
+    (
+        "settle",
+        |tx| budgets::settle(tx, &turn("t8"), &purses(), Amount::default(), false).map(drop),
+        &["reservations_turn", "PRIMARY KEY (day=? AND purse=?"],
+    ),
+    ("balance", |tx| budgets::standing(tx, &purses()[0]).map(drop), &["PRIMARY KEY (purse=?", "turn_id=?"]),
+    (
+        "sessions that were spent from",
+        |tx| budgets::sessions_of(tx, 7, 20).map(drop),
+        &["PRIMARY KEY (day=? AND purse>?"],
+    ),
+    ("usage of a turn", |tx| usage::of_turn(tx, &turn("t7")).map(drop), &["usage_turn"]),
     ("approvals", |tx| approvals::pending(tx, Millis(3)).map(drop), &["approvals_pending"]),
 ];
 
-const TABLES: &[&str] =
-    &["sessions", "messages", "jobs", "outbox", "ingress", "intents", "approvals", "backlog"];
+const TABLES: &[&str] = &[
+    "sessions",
+    "messages",
+    "jobs",
+    "outbox",
+    "ingress",
+    "intents",
+    "approvals",
+    "backlog",
+    "spending",
+    "reservations",
+    "usage",
+];
+
+/// One that was spent from on the eighth day.
+fn purses() -> Vec<Allowance> {
+    let limits = Limits { tokens: Some(1), nanos: None };
+    vec![Allowance { purse: Purse::Agent("8".into()), limits, day: 8, since: NOW }]
+}
 
 fn listed() -> sessions::Filter {
     let after = sessions::Place { updated_at: Millis(1500), key: key("7").to_string() };

@@ -18,7 +18,14 @@ async fn totals_add_what_is_known_and_count_what_is_not(db: Db) -> Result<()> {
         for (name, model, peer, input_tokens, output_tokens, at) in calls {
             let usage = Usage { input_tokens, output_tokens, cached_tokens: None };
             let (session, turn, agent) = (key(peer), turn("t"), agent(name));
-            let call = Call { session: &session, turn: &turn, agent: &agent, model, usage };
+            let call = Call {
+                session: &session,
+                turn: &turn,
+                agent: &agent,
+                model,
+                usage,
+                cost_nanos: output_tokens.map(|_| 5),
+            };
             usage::record(tx, &call, at)?;
         }
         Ok(())
@@ -29,8 +36,11 @@ async fn totals_add_what_is_known_and_count_what_is_not(db: Db) -> Result<()> {
         group: group.into(),
         calls,
         unknown_calls,
+        unpriced_calls: unknown_calls,
         input_tokens,
         output_tokens,
+        cached_tokens: None,
+        cost_nanos: (calls > unknown_calls).then_some((calls - unknown_calls) * 5),
     };
     let by_agent = [total("main", 1, 1, None, None), total("ops", 2, 1, Some(30), Some(1))];
     assert_eq!(totals(NOW, By::Agent).await?, by_agent);
@@ -42,5 +52,18 @@ async fn totals_add_what_is_known_and_count_what_is_not(db: Db) -> Result<()> {
     assert_eq!(totals(NOW.minus(1), By::Model).await?, by_model);
     assert_eq!(totals(NOW, By::Session).await?.len(), 2);
     assert!(totals(NOW.plus(1), By::Session).await?.is_empty());
+    // The four calls are within a minute of 08:00 UTC: eight hours behind they are on two days.
+    let days = |offset| totals(NOW.minus(1), By::Day(offset));
+    assert_eq!(days(0).await?.iter().map(|day| day.calls).collect::<Vec<_>>(), [4]);
+    let split = days(-8 * 3_600_000).await?;
+    assert_eq!(
+        split.iter().map(|day| (day.group.as_str(), day.calls)).collect::<Vec<_>>(),
+        [("20832", 1), ("20833", 3)]
+    );
+    let spent = db.read(|tx| usage::of_turn(tx, &turn("t"))).await?;
+    assert_eq!(
+        (spent.usage.input_tokens, spent.cost_nanos, spent.model.as_deref()),
+        (None, 10, Some("a_model"))
+    );
     Ok(())
 }

@@ -1,0 +1,299 @@
+//! What may be spent: prices, days, and the rule that refuses the next call. Money is counted in billionths of a dollar,
+//! so that sums are exact.
+
+use crate::agent::Budget;
+use crate::prompt::text_tokens;
+use crate::provider::{Prompt, PromptMessage, Usage};
+use crate::time::Millis;
+
+/// Billionths of a dollar.
+pub type Nanos = i64;
+
+const NANOS_PER_USD: f64 = 1e9;
+const DAY_MS: i64 = 86_400_000;
+
+/// The longest answer that is reserved for, and asked for, where the agent sets no `max_tokens` of its own.
+pub const ANSWER_TOKENS: u32 = 8_192;
+
+/// What a model costs, in dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Price {
+    pub input: f64,
+    pub output: f64,
+    /// Input that the provider had kept from an earlier call; like other input if not set.
+    pub cached: Option<f64>,
+}
+
+impl Price {
+    pub const FREE: Self = Self { input: 0.0, output: 0.0, cached: None };
+
+    /// `None` where the provider did not say how many tokens it took.
+    pub fn cost(&self, usage: Usage) -> Option<Nanos> {
+        let (input, output) = (usage.input_tokens?, usage.output_tokens?);
+        let cached = usage.cached_tokens.unwrap_or(0).min(input);
+        let kept = per_token(self.cached.unwrap_or(self.input), cached);
+        Some(per_token(self.input, input - cached) + kept + per_token(self.output, output))
+    }
+}
+
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+fn per_token(usd_per_million: f64, tokens: u64) -> Nanos {
+    (usd_per_million * 1_000.0 * tokens as f64).round() as Nanos
+}
+
+#[allow(clippy::cast_possible_truncation)]
+pub fn nanos(usd: f64) -> Nanos {
+    (usd * NANOS_PER_USD).round() as Nanos
+}
+
+#[allow(clippy::cast_precision_loss)]
+pub fn usd(nanos: Nanos) -> f64 {
+    nanos as f64 / NANOS_PER_USD
+}
+
+/// Days, by a clock so far from UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calendar {
+    pub offset_ms: i64,
+}
+
+impl Calendar {
+    /// Days since 1970.
+    pub fn day(self, now: Millis) -> i64 {
+        (now.0 + self.offset_ms).div_euclid(DAY_MS)
+    }
+
+    pub fn start(self, day: i64) -> Millis {
+        Millis(day * DAY_MS - self.offset_ms)
+    }
+}
+
+/// What is taken out, or put back for a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub tokens: i64,
+    pub nanos: Nanos,
+}
+
+impl Amount {
+    pub fn plus(self, other: Self) -> Self {
+        Self { tokens: self.tokens + other.tokens, nanos: self.nanos + other.nanos }
+    }
+}
+
+/// What one call may come to at most: its prompt, and the longest answer. `None`: the price of a candidate is not known.
+pub fn estimate(prompt: &Prompt, dearest: Option<Price>) -> (i64, Option<Nanos>) {
+    let words = |message: &PromptMessage| match message {
+        PromptMessage::User(text) => text_tokens(text),
+        PromptMessage::ToolResult { content, .. } => text_tokens(content),
+        PromptMessage::Assistant { text, calls } => {
+            text_tokens(text) + calls.iter().map(|call| call.arguments.to_string().len() / 3).sum::<usize>()
+        }
+    };
+    let tools: usize = prompt
+        .tools
+        .iter()
+        .map(|tool| tool.description.len() / 4 + tool.parameters.to_string().len() / 3)
+        .sum();
+    let messages: usize = prompt.messages.iter().map(|message| words(message) + 8).sum();
+    let input = (text_tokens(&prompt.system) + messages + tools) as u64;
+    let output = u64::from(prompt.max_tokens.unwrap_or(ANSWER_TOKENS));
+    let usage = Usage { input_tokens: Some(input), output_tokens: Some(output), cached_tokens: None };
+    let tokens = i64::try_from(input + output).unwrap_or(i64::MAX);
+    (tokens, dearest.and_then(|price| price.cost(usage)))
+}
+
+/// What is spent from. Its name is stored.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purse {
+    Instance,
+    Agent(String),
+    /// A session and everything that was begun for it.
+    Session(String),
+}
+
+impl Purse {
+    pub fn name(&self) -> String {
+        match self {
+            Self::Instance => "instance".to_owned(),
+            Self::Agent(id) => format!("agent:{id}"),
+            Self::Session(key) => format!("session:{key}"),
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        match name.split_once(':') {
+            None if name == "instance" => Some(Self::Instance),
+            Some(("agent", id)) => Some(Self::Agent(id.to_owned())),
+            Some(("session", key)) => Some(Self::Session(key.to_owned())),
+            _ => None,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Instance => "this instance".to_owned(),
+            Self::Agent(id) => format!("the agent '{id}'"),
+            Self::Session(_) => "this session".to_owned(),
+        }
+    }
+
+    fn setting(&self) -> &'static str {
+        match self {
+            Self::Instance => "[budget] in config.toml",
+            Self::Agent(_) => "the agent's budget (config.toml, or `polyclaw agents`)",
+            Self::Session(_) => "[budget.session] in config.toml",
+        }
+    }
+}
+
+/// The limits of one day, in exact numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub tokens: Option<i64>,
+    pub nanos: Option<Nanos>,
+}
+
+impl Limits {
+    pub fn of(budget: &Budget) -> Self {
+        Self {
+            tokens: budget.tokens_per_day.and_then(|tokens| i64::try_from(tokens).ok()),
+            nanos: budget.usd_per_day.map(nanos),
+        }
+    }
+
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+
+    /// The limit that is reached, if one is. Reserved calls count: the one that reaches the limit is the last.
+    pub fn reached(self, used: Amount) -> Option<Reached> {
+        let tokens = self.tokens.filter(|limit| used.tokens >= *limit);
+        let nanos = self.nanos.filter(|limit| used.nanos >= *limit);
+        let tokens = tokens.map(|limit| Reached::Tokens { used: used.tokens, limit });
+        tokens.or(nanos.map(|limit| Reached::Usd { used: used.nanos, limit }))
+    }
+
+    /// Four fifths of a limit.
+    pub fn nearly(self, used: Amount) -> Option<Reached> {
+        let part = |limit: i64| limit / 5 * 4 + limit % 5 * 4 / 5;
+        let tokens = self.tokens.filter(|limit| used.tokens >= part(*limit));
+        let nanos = self.nanos.filter(|limit| used.nanos >= part(*limit));
+        let tokens = tokens.map(|limit| Reached::Tokens { used: used.tokens, limit });
+        tokens.or(nanos.map(|limit| Reached::Usd { used: used.nanos, limit }))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    Tokens { used: i64, limit: i64 },
+    Usd { used: Nanos, limit: Nanos },
+}
+
+impl Reached {
+    fn words(self) -> String {
+        match self {
+            Self::Tokens { used, limit } => format!("{used} of {limit} tokens"),
+            Self::Usd { used, limit } => format!("${:.2} of ${:.2}", usd(used), usd(limit)),
+        }
+    }
+}
+
+/// What the user is told when the next call is refused.
+pub fn refusal(purse: &Purse, reached: Reached, resets: Millis) -> String {
+    format!(
+        "The daily budget of {} is used up ({}, calls under way included). It starts anew at {resets}; to go on sooner, \
+         raise {}.",
+        purse.words(),
+        reached.words(),
+        purse.setting()
+    )
+}
+
+pub fn turn_refusal(used: Nanos, limit: Nanos) -> String {
+    format!(
+        "I stopped because this turn has cost ${:.2}, and one turn may cost ${:.2}. Say so to go on with a new turn, or \
+         raise usd_per_turn.",
+        usd(used),
+        usd(limit)
+    )
+}
+
+/// A dollar budget can not be kept where a price is not known: guessing would be spending.
+pub fn unpriced(model: &str) -> String {
+    format!(
+        "A budget in dollars applies here, and the price of {model} is not known. Set input_usd_per_million and \
+         output_usd_per_million under [models.\"{model}\"] in config.toml, or budget by tokens_per_day."
+    )
+}
+
+/// What the user is told once a day, when four fifths are used.
+pub fn warning(purse: &Purse, reached: Reached, resets: Millis) -> String {
+    format!(
+        "Over 80 % of the daily budget of {} is used ({}). It starts anew at {resets}.",
+        purse.words(),
+        reached.words()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: u64, output: u64, cached: Option<u64>) -> Usage {
+        Usage { input_tokens: Some(input), output_tokens: Some(output), cached_tokens: cached }
+    }
+
+    #[test]
+    fn a_cost_is_exact_and_unknown_where_usage_is() {
+        let price = Price { input: 3.0, output: 15.0, cached: Some(0.3) };
+        assert_eq!(price.cost(usage(1_000_000, 1_000_000, None)), Some(nanos(18.0)));
+        assert_eq!(price.cost(usage(1_000, 0, Some(900))), Some(100 * 3_000 + 900 * 300));
+        assert_eq!(price.cost(Usage { input_tokens: Some(7), ..Usage::default() }), None);
+        assert_eq!(Price { input: 0.0375, ..Price::FREE }.cost(usage(1, 0, None)), Some(38));
+        let cent = Price { input: 0.1, output: 0.0, cached: None }.cost(usage(1, 0, None)).unwrap();
+        assert_eq!(cent * 100_000, nanos(0.01), "a hundred thousand calls add up to the cent");
+    }
+
+    #[test]
+    fn a_day_begins_where_the_clock_of_the_instance_says() {
+        let noon = Millis::parse("2026-11-16T12:00:00.000Z").unwrap();
+        let utc = Calendar::default();
+        assert_eq!(utc.start(utc.day(noon)).to_string(), "2026-11-16T00:00:00.000Z");
+        let vienna = Calendar { offset_ms: 3_600_000 };
+        assert_eq!(vienna.start(vienna.day(noon)).to_string(), "2026-11-15T23:00:00.000Z");
+        assert_eq!(vienna.start(vienna.day(noon) + 1).to_string(), "2026-11-16T23:00:00.000Z");
+        let west = Calendar { offset_ms: -5 * 3_600_000 };
+        let early = Millis::parse("2026-11-16T03:00:00.000Z").unwrap();
+        assert_eq!(west.start(west.day(early)).to_string(), "2026-11-15T05:00:00.000Z");
+    }
+
+    #[test]
+    fn the_call_that_reaches_the_limit_is_the_last_and_four_fifths_are_warned_of() {
+        let limits = Limits { tokens: Some(101), nanos: Some(nanos(1.0)) };
+        let used = |tokens, dollars| Amount { tokens, nanos: nanos(dollars) };
+        assert_eq!(limits.reached(used(100, 0.99)), None);
+        assert_eq!(limits.reached(used(101, 0.0)), Some(Reached::Tokens { used: 101, limit: 101 }));
+        assert!(matches!(limits.reached(used(0, 1.0)), Some(Reached::Usd { .. })));
+        assert_eq!(limits.nearly(used(79, 0.79)), None);
+        assert!(limits.nearly(used(80, 0.0)).is_some() && limits.nearly(used(0, 0.8)).is_some());
+        assert!(
+            Limits { tokens: Some(0), nanos: None }.reached(used(0, 0.0)).is_some(),
+            "nothing may be spent"
+        );
+    }
+
+    #[test]
+    fn a_purse_is_known_by_its_name_and_the_user_is_told_which_when_and_how() {
+        for purse in [Purse::Instance, Purse::Agent("main".into()), Purse::Session("agent:main:main".into())]
+        {
+            assert_eq!(Purse::parse(&purse.name()), Some(purse));
+        }
+        let reached = Reached::Usd { used: nanos(5.004), limit: nanos(5.0) };
+        let said = refusal(&Purse::Agent("ops".into()), reached, Millis(0));
+        assert!(
+            said.contains("'ops'") && said.contains("$5.00 of $5.00") && said.contains("1970-01-01T00:00"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! What must not be seen: known secret values in every shape they travel in, and text that looks like a key whoever
+//! it belongs to. Every sink passes through here before it stores, logs or answers.
+//!
+//! It keeps accidents from becoming leaks. A program that is given a secret and wants to hide it (reversed, encrypted,
+//! letter by letter) is not stopped by it: what must not leak is not given to begin with.
+
+mod forms;
+mod pattern;
+mod stream;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+use serde_json::Value;
+
+pub use stream::Stream;
+
+use crate::agent::AgentSpec;
+use crate::provider::{Prompt, PromptMessage};
+use crate::tool::ToolCall;
+
+/// What stands where a secret was. Distinct, so that it is known again: a call that holds it can not be run.
+pub const MARK: &str = "[redacted secret]";
+
+/// Shorter values are not looked for: they are part of ordinary words.
+pub const SHORTEST: usize = 8;
+
+/// Knows the secrets of an instance. Made anew when they change.
+pub struct Redactor {
+    values: Option<Values>,
+    patterns: pattern::Patterns,
+}
+
+/// The known values, each in all its forms.
+struct Values {
+    /// Sorted.
+    forms: Vec<Vec<u8>>,
+    finder: AhoCorasick,
+    longest: usize,
+    /// Which bytes a form begins with.
+    first: [bool; 256],
+}
+
+impl Values {
+    fn new(mut forms: Vec<Vec<u8>>) -> Option<Self> {
+        forms.sort_unstable();
+        forms.dedup();
+        let longest = forms.iter().map(Vec::len).max()?;
+        let mut first = [false; 256];
+        forms.iter().filter_map(|form| form.first()).for_each(|byte| first[usize::from(*byte)] = true);
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&forms);
+        // It fails only where patterns are gigabytes.
+        finder.ok().map(|finder| Self { forms, finder, longest, first })
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({} forms)", self.values.as_ref().map_or(0, |values| values.forms.len()))
+    }
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new::<&str>([])
+    }
+}
+
+impl Redactor {
+    pub fn new<T: AsRef<str>>(secrets: impl IntoIterator<Item = T>) -> Self {
+        let forms = secrets.into_iter().flat_map(|one| forms::of(one.as_ref())).collect();
+        Self { values: Values::new(forms), patterns: pattern::Patterns::new() }
+    }
+
+    /// Known values and what looks like a key.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut spans = self.known(text);
+        spans.extend(self.patterns.find(text));
+        covered(text, spans)
+    }
+
+    /// Known values alone: for text that is about to be used, where an example key of a model's own is no secret.
+    pub fn values<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        covered(text, self.known(text))
+    }
+
+    pub fn has_value(&self, text: &str) -> bool {
+        self.values.as_ref().is_some_and(|values| values.finder.is_match(text))
+    }
+
+    pub fn string(&self, text: &mut String) {
+        if let Cow::Owned(clean) = self.text(text) {
+            *text = clean;
+        }
+    }
+
+    /// Every text in it, keys included.
+    pub fn json(&self, value: &mut Value) {
+        each_text(value, &|text| self.text(text));
+    }
+
+    /// A call as it may be shown and stored.
+    pub fn call(&self, call: &ToolCall) -> ToolCall {
+        let mut shown = call.clone();
+        self.json(&mut shown.arguments);
+        self.string(&mut shown.name);
+        shown
+    }
+
+    /// A call as it may be run: nothing a model made up is changed, what it can not know is.
+    pub fn runnable(&self, call: &mut ToolCall) {
+        each_text(&mut call.arguments, &|text| self.values(text));
+    }
+
+    /// An agent as it may be stored. Its names stay: they are checked against rules of their own.
+    pub fn spec(&self, spec: &mut AgentSpec) {
+        self.string(&mut spec.description);
+        spec.defaults.system_prompt.iter_mut().for_each(|prompt| self.string(prompt));
+    }
+
+    /// What a model is shown. Its history was clean when it was stored; a secret may have become known since.
+    pub fn prompt(&self, prompt: &mut Prompt) {
+        if self.values.is_none() {
+            return;
+        }
+        let clean = |text: &mut String| {
+            if let Cow::Owned(clean) = self.values(text) {
+                *text = clean;
+            }
+        };
+        clean(&mut prompt.system);
+        for message in &mut prompt.messages {
+            match message {
+                PromptMessage::User(text) => clean(text),
+                PromptMessage::ToolResult { content, .. } => clean(content),
+                PromptMessage::Assistant { text, calls } => {
+                    clean(text);
+                    calls.iter_mut().for_each(|call| self.runnable(call));
+                }
+            }
+        }
+    }
+
+    /// Where known values are, the overlapping ones as one.
+    fn known(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(Values { finder, .. }) = &self.values else { return Vec::new() };
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        let mut from = 0;
+        while let Some(found) = finder.find(Input::new(text).span(from..text.len())) {
+            from = found.start() + 1;
+            match spans.last_mut() {
+                Some(last) if found.start() <= last.end => last.end = last.end.max(found.end()),
+                _ => spans.push(found.range()),
+            }
+        }
+        spans
+    }
+}
+
+/// Whether something in a call was taken out: what is left is not what was asked for.
+pub fn is_marked(call: &ToolCall) -> bool {
+    fn look(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains(MARK),
+            Value::Array(items) => items.iter().any(look),
+            Value::Object(fields) => fields.iter().any(|(key, value)| key.contains(MARK) || look(value)),
+            _ => false,
+        }
+    }
+    look(&call.arguments)
+}
+
+fn each_text(value: &mut Value, clean: &dyn Fn(&str) -> Cow<'_, str>) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(new) = clean(text) {
+                *text = new;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, clean)),
+        Value::Object(fields) => {
+            if fields.keys().any(|key| matches!(clean(key), Cow::Owned(_))) {
+                let old = std::mem::take(fields);
+                fields.extend(old.into_iter().map(|(key, value)| (clean(&key).into_owned(), value)));
+            }
+            fields.iter_mut().for_each(|(_, field)| each_text(field, clean));
+        }
+        _ => {}
+    }
+}
+
+/// The text with each span replaced; spans that touch become one mark.
+fn covered(text: &str, mut spans: Vec<Range<usize>>) -> Cow<'_, str> {
+    if spans.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    spans.sort_unstable_by_key(|span| span.start);
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for span in spans {
+        let start = whole(text, span.start, false);
+        if start > at || at == 0 {
+            out.push_str(&text[at.min(start)..start]);
+            out.push_str(MARK);
+        }
+        at = at.max(whole(text, span.end, true));
+    }
+    out.push_str(&text[at..]);
+    Cow::Owned(out)
+}
+
+/// The nearest place between two letters: forms are bytes, and cut base64 may end anywhere.
+fn whole(text: &str, mut at: usize, forward: bool) -> usize {
+    while !text.is_char_boundary(at) {
+        if forward { at += 1 } else { at -= 1 }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests;

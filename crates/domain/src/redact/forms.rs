@@ -1,0 +1,115 @@
+//! The shapes one secret travels in.
+
+use super::SHORTEST;
+
+/// What people write where a service asks for a key and needs none. Hiding these would tear words apart.
+const PLACEHOLDERS: [&str; 6] =
+    ["lm-studio", "not-needed", "no-key-required", "sk-no-key-required", "placeholder", "anything"];
+
+/// A line of a key file, long enough to be known by itself.
+const LINE: usize = 16;
+
+/// Every byte sequence that gives a secret away.
+pub(super) fn of(secret: &str) -> Vec<Vec<u8>> {
+    let secret = secret.trim();
+    let mut values = vec![secret.to_owned()];
+    // A key file is read line by line, and one line of it is as secret.
+    if secret.contains('\n') {
+        let lines = secret.lines().map(str::trim).filter(|line| line.len() >= LINE);
+        values.extend(lines.filter(|line| !line.contains([' ', '\t'])).map(str::to_owned));
+    }
+    values.extend(password(secret));
+    values.retain(|value| value.len() >= SHORTEST && !PLACEHOLDERS.contains(&value.as_str()));
+    values.iter().flat_map(|value| shapes(value)).filter(|form| form.len() >= SHORTEST).collect()
+}
+
+fn shapes(value: &str) -> Vec<Vec<u8>> {
+    let mut shapes =
+        vec![value.to_owned(), percent(value, b"0123456789ABCDEF"), percent(value, b"0123456789abcdef")];
+    // Text in JSON in JSON: each level escapes what the one before escaped.
+    let (mut inner, mut levels) = (value.to_owned(), 0);
+    while let Some(outer) = escaped(&inner).filter(|outer| *outer != inner && levels < 3) {
+        shapes.push(outer.clone());
+        inner = outer;
+        levels += 1;
+    }
+    shapes.extend([hex(value, b"0123456789abcdef"), hex(value, b"0123456789ABCDEF")]);
+    for shift in 0..3 {
+        let standard = base64(value.as_bytes(), shift);
+        shapes.push(standard.replace('+', "-").replace('/', "_"));
+        shapes.push(standard);
+    }
+    shapes.into_iter().map(String::into_bytes).collect()
+}
+
+/// The password of an address such as a database's, as it is written and as it is meant.
+fn password(address: &str) -> Vec<String> {
+    let part = || {
+        let (_, rest) = address.split_once("://")?;
+        let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
+        Some(user.split_once(':')?.1.to_owned())
+    };
+    part().into_iter().flat_map(|written| [plain(&written), written]).collect()
+}
+
+fn plain(written: &str) -> String {
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+        match code.filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| written.to_owned())
+}
+
+fn escaped(text: &str) -> Option<String> {
+    let quoted = serde_json::to_string(text).ok()?;
+    Some(quoted[1..quoted.len() - 1].to_owned())
+}
+
+fn percent(text: &str, digits: &[u8; 16]) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            push_hex(&mut out, byte, digits);
+        }
+    }
+    out
+}
+
+fn hex(text: &str, digits: &[u8; 16]) -> String {
+    let mut out = String::new();
+    text.bytes().for_each(|byte| push_hex(&mut out, byte, digits));
+    out
+}
+
+fn push_hex(out: &mut String, byte: u8, digits: &[u8; 16]) {
+    out.push(char::from(digits[usize::from(byte >> 4)]));
+    out.push(char::from(digits[usize::from(byte & 15)]));
+}
+
+/// The letters that base64 has for these bytes wherever they stand in something longer: `shift` bytes come before
+/// them, and letters that depend on neighbours are left out.
+fn base64(bytes: &[u8], shift: usize) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let at = |bit: usize| -> u8 {
+        let (byte, offset) = (bit / 8, bit % 8);
+        let byte = byte.checked_sub(shift).and_then(|index| bytes.get(index)).copied().unwrap_or(0);
+        byte >> (7 - offset) & 1
+    };
+    let (first, end) = ((shift * 8).div_ceil(6), (shift + bytes.len()) * 8 / 6);
+    let letter = |index: usize| (0..6).fold(0, |code, bit| code << 1 | at(index * 6 + bit));
+    (first..end).map(|index| char::from(LETTERS[usize::from(letter(index))])).collect()
+}

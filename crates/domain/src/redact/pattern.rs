@@ -1,0 +1,256 @@
+//! What looks like a key, whoever it belongs to: the prefixes services give their keys, tokens in headers, private key
+//! blocks, JSON web tokens, passwords in addresses.
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::whole;
+
+/// The start of a pattern, and how it goes on.
+struct Head {
+    text: &'static str,
+    rest: Rest,
+}
+
+#[derive(Clone, Copy)]
+enum Rest {
+    /// Letters, digits, `-` and `_`: at least so many, one of them a digit. Examples in prose have none.
+    Key(usize),
+    /// Like a key, with the signs of base64; the head itself stays.
+    Header(usize),
+    WebToken,
+    /// The label of a block between dashes, and the block if it is a private key.
+    Block,
+    /// The password between `://user:` and `@`.
+    Address,
+}
+
+const HEADS: &[Head] = &[
+    key("sk-", 20),
+    key("sk_live_", 16),
+    key("sk_test_", 16),
+    key("rk_live_", 16),
+    key("whsec_", 20),
+    key("ghp_", 30),
+    key("gho_", 30),
+    key("ghu_", 30),
+    key("ghs_", 30),
+    key("ghr_", 30),
+    key("github_pat_", 30),
+    key("glpat-", 20),
+    key("AKIA", 16),
+    key("ASIA", 16),
+    key("AIza", 30),
+    key("ya29.", 20),
+    key("xoxb-", 16),
+    key("xoxa-", 16),
+    key("xoxp-", 16),
+    key("xoxr-", 16),
+    key("xoxs-", 16),
+    key("xapp-", 16),
+    key("gsk_", 30),
+    key("xai-", 30),
+    key("hf_", 30),
+    key("npm_", 30),
+    key("pypi-", 40),
+    key("dop_v1_", 40),
+    Head { text: "Bearer ", rest: Rest::Header(16) },
+    Head { text: "bearer ", rest: Rest::Header(16) },
+    Head { text: "Authorization: Basic ", rest: Rest::Header(12) },
+    Head { text: "authorization: Basic ", rest: Rest::Header(12) },
+    Head { text: "eyJ", rest: Rest::WebToken },
+    Head { text: BEGIN, rest: Rest::Block },
+    Head { text: "://", rest: Rest::Address },
+];
+
+const fn key(text: &'static str, least: usize) -> Head {
+    Head { text, rest: Rest::Key(least) }
+}
+
+const BEGIN: &str = "-----BEGIN ";
+const END: &str = "-----END ";
+/// A run of letters this long after the head of a key is no prose, whatever it is.
+const LONG: usize = 2_048;
+/// Longest private key.
+const KEY: usize = 16 * 1024;
+/// Longest label of a block, and longest name and password in an address.
+const LABEL: usize = 64;
+const USER: usize = 512;
+
+/// Passwords of examples. Hiding these would only make text hard to read.
+const EXAMPLES: [&str; 8] = ["password", "pass", "pw", "secret", "changeme", "example", "postgres", "xxx"];
+
+/// What a head turned out to begin.
+enum Reading {
+    Secret(Range<usize>),
+    /// The text ends before it is clear. `so_far` is what it comes to if nothing more follows.
+    Open {
+        so_far: Option<Range<usize>>,
+    },
+    Nothing,
+}
+
+pub(super) struct Patterns(Option<AhoCorasick>);
+
+impl Patterns {
+    pub fn new() -> Self {
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(HEADS.iter().map(|head| head.text));
+        Self(finder.ok())
+    }
+
+    pub fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let span = |(_, reading)| match reading {
+            Reading::Secret(span) => Some(span),
+            Reading::Open { so_far } => so_far,
+            Reading::Nothing => None,
+        };
+        self.readings(text).filter_map(span).collect()
+    }
+
+    /// Where something begins that the end of the text cuts off before it is clear what it is.
+    pub fn open_from(&self, text: &str) -> Option<usize> {
+        let open = |(at, reading): (usize, Reading)| matches!(reading, Reading::Open { .. }).then_some(at);
+        self.readings(text).find_map(open)
+    }
+
+    fn readings<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, Reading)> + 'a {
+        let mut read_to = 0;
+        self.0.iter().flat_map(move |finder| finder.find_iter(text)).filter_map(move |found| {
+            let (head, at) = (&HEADS[found.pattern().as_usize()], found.start());
+            // A head inside a long run that was read already: reading it again, and again, would take for ever.
+            if at < read_to {
+                return None;
+            }
+            let reading = read(head, text, at);
+            if let Reading::Open { so_far: Some(span) } | Reading::Secret(span) = &reading {
+                read_to = read_to.max(span.end);
+            }
+            Some((at, reading))
+        })
+    }
+}
+
+fn read(head: &Head, text: &str, at: usize) -> Reading {
+    let bytes = text.as_bytes();
+    let begins_a_word = at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+    let after = at + head.text.len();
+    match head.rest {
+        Rest::Key(_) | Rest::WebToken if !begins_a_word => Reading::Nothing,
+        Rest::Key(least) => run(bytes, at, after, |run| run.len() >= least && has_digit(run)),
+        Rest::Header(least) => header(bytes, after, least),
+        Rest::WebToken => web_token(bytes, at),
+        Rest::Block => block(text, at, after),
+        Rest::Address => address(text, after),
+    }
+}
+
+fn run(bytes: &[u8], at: usize, after: usize, is_key: impl Fn(&[u8]) -> bool) -> Reading {
+    let end = run_end(bytes, after, is_word);
+    if end - after > LONG {
+        return judge(at..end, bytes.len(), true);
+    }
+    judge(at..end, bytes.len(), is_key(&bytes[after..end]))
+}
+
+fn header(bytes: &[u8], after: usize, least: usize) -> Reading {
+    let end = run_end(bytes, after, |byte| is_word(byte) || b".~+/=".contains(&byte));
+    let found = &bytes[after..end];
+    judge(after..end, bytes.len(), found.len() >= least && has_digit(found))
+}
+
+fn web_token(bytes: &[u8], at: usize) -> Reading {
+    let end = run_end(bytes, at, |byte| is_word(byte) || byte == b'.');
+    if end - at > LONG {
+        return judge(at..end, bytes.len(), true);
+    }
+    let mut parts = bytes[at..end].split(|byte| *byte == b'.');
+    let long = |part: Option<&[u8]>| part.is_some_and(|part| part.len() >= 10);
+    judge(at..end, bytes.len(), long(parts.next()) && long(parts.next()))
+}
+
+/// A run that reaches the end of the text may go on.
+fn judge(span: Range<usize>, text_end: usize, is_key: bool) -> Reading {
+    match (is_key, span.end == text_end) {
+        (true, false) => Reading::Secret(span),
+        (_, true) => Reading::Open { so_far: is_key.then_some(span) },
+        (false, false) => Reading::Nothing,
+    }
+}
+
+fn block(text: &str, at: usize, after: usize) -> Reading {
+    let rest = &text[after..];
+    let label_end = match rest.find("-----") {
+        Some(end) if end <= LABEL => end,
+        None if rest.len() <= LABEL && !rest.contains('\n') => return Reading::Open { so_far: None },
+        _ => return Reading::Nothing,
+    };
+    if !rest[..label_end].contains("PRIVATE KEY") {
+        return Reading::Nothing;
+    }
+    let body = after + label_end + 5;
+    let near = &text[body..whole(text, text.len().min(body + KEY), false)];
+    let end = near.find(END).and_then(|end| {
+        let label = end + END.len();
+        Some(body + label + near[label..].find("-----")? + 5)
+    });
+    match end {
+        Some(end) => Reading::Secret(at..end),
+        None => {
+            let end = lines_end(text.as_bytes(), body);
+            Reading::Open { so_far: (end > body).then_some(at..end) }
+        }
+    }
+}
+
+/// The end of the lines of base64 that follow, written with real line ends or with `\n`.
+fn lines_end(bytes: &[u8], from: usize) -> usize {
+    let mut end = from;
+    loop {
+        let mut line = end;
+        while let Some(b'\n' | b'\r' | b' ' | b'\t') = bytes.get(line) {
+            line += 1;
+        }
+        while bytes.get(line) == Some(&b'\\') && matches!(bytes.get(line + 1), Some(b'n' | b'r')) {
+            line += 2;
+        }
+        let line_end = run_end(bytes, line, |byte| is_word(byte) || b"+/=".contains(&byte));
+        if line_end - line < 16 {
+            return end;
+        }
+        end = line_end;
+    }
+}
+
+fn address(text: &str, after: usize) -> Reading {
+    let rest = &text[after..];
+    let ends = |c: char| c.is_whitespace() || "/?#@\"'<>`)]}\\".contains(c);
+    let end = rest.find(ends).unwrap_or(rest.len());
+    let Some(colon) = rest[..end].find(':').filter(|_| end <= USER) else { return Reading::Nothing };
+    let password = &rest[colon + 1..end];
+    match rest[end..].chars().next() {
+        None => Reading::Open { so_far: None },
+        Some('@') if is_secret(password) => Reading::Secret(after + colon + 1..after + end),
+        _ => Reading::Nothing,
+    }
+}
+
+fn is_secret(password: &str) -> bool {
+    let is_example = EXAMPLES.iter().any(|example| password.eq_ignore_ascii_case(example));
+    let is_placeholder = password.starts_with(['$', '{', '%', '*', '[', '.']) && !password.contains("%2");
+    !password.is_empty() && !is_example && !is_placeholder
+}
+
+fn run_end(bytes: &[u8], from: usize, goes_on: impl Fn(u8) -> bool) -> usize {
+    from + bytes[from..].iter().take_while(|byte| goes_on(**byte)).count()
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+fn has_digit(bytes: &[u8]) -> bool {
+    bytes.iter().any(u8::is_ascii_digit)
+}

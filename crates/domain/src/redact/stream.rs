@@ -1,0 +1,112 @@
+//! Text that arrives in pieces. A secret cut in two is still one: what may be the start of a secret is held back until
+//! it is clear what it is, and nothing else is.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{MARK, Redactor, whole};
+
+/// A tail that is the start of a known value is held from this length on. Most words end in a letter some key begins
+/// with; up to three letters of a key that have gone out are not the key.
+const TELLING: usize = 4;
+/// What went out is kept so far back, to recognise what began there.
+const BEHIND: usize = 256;
+/// The longest thing that is waited for: a private key.
+const LONGEST: usize = 16 * 1024;
+
+pub struct Stream {
+    redactor: Arc<Redactor>,
+    raw: String,
+    /// How much of `raw` went out.
+    sent: usize,
+    /// The end of the last secret that was marked.
+    marked: usize,
+}
+
+impl Stream {
+    pub fn new(redactor: Arc<Redactor>) -> Self {
+        Self { redactor, raw: String::new(), sent: 0, marked: 0 }
+    }
+
+    /// What of the stream can be shown with this piece. Mostly that is the piece.
+    pub fn push(&mut self, piece: &str) -> String {
+        self.raw.push_str(piece);
+        let open = self.redactor.open_from(&self.raw).filter(|from| self.raw.len() - from <= LONGEST);
+        let until = open.map_or(self.raw.len(), |from| whole(&self.raw, from, false)).max(self.sent);
+        self.emit(until)
+    }
+
+    /// What was held back at the end. The next piece begins a new text.
+    pub fn finish(&mut self) -> String {
+        let rest = self.emit(self.raw.len());
+        self.raw.clear();
+        (self.sent, self.marked) = (0, 0);
+        rest
+    }
+
+    fn emit(&mut self, until: usize) -> String {
+        let mut spans = self.redactor.known(&self.raw);
+        spans.extend(self.redactor.patterns.find(&self.raw));
+        spans.sort_unstable_by_key(|span| span.start);
+        let mut out = String::new();
+        for span in &spans {
+            let (start, end) = (whole(&self.raw, span.start, false), whole(&self.raw, span.end, true));
+            if end <= self.sent || start >= until {
+                continue;
+            }
+            out.push_str(&self.raw[self.sent..start.max(self.sent)]);
+            // The rest of a secret that has its mark already.
+            if start >= self.marked {
+                out.push_str(MARK);
+            }
+            (self.sent, self.marked) = (end, end);
+        }
+        if until > self.sent {
+            out.push_str(&self.raw[self.sent..until]);
+            self.sent = until;
+        }
+        self.forget(&spans);
+        out
+    }
+
+    /// Keeps what may still be the beginning of something.
+    fn forget(&mut self, spans: &[Range<usize>]) {
+        let touching = spans.iter().filter(|span| span.end == self.raw.len()).map(|span| span.start);
+        let needed = touching.chain([self.sent.saturating_sub(BEHIND)]).min().unwrap_or(0);
+        let cut = whole(&self.raw, needed.max(self.raw.len().saturating_sub(2 * LONGEST)), false);
+        // In steps: moving a few bytes for every token would cost more than it saves.
+        if cut >= BEHIND {
+            self.raw.drain(..cut);
+            self.sent = self.sent.saturating_sub(cut);
+            self.marked = self.marked.saturating_sub(cut);
+        }
+    }
+}
+
+impl Redactor {
+    /// Where the end of a text may be the start of a secret.
+    fn open_from(&self, text: &str) -> Option<usize> {
+        let known = self.values.as_ref().and_then(|values| values.begun_at(text.as_bytes()));
+        known.into_iter().chain(self.patterns.open_from(text)).min()
+    }
+}
+
+impl super::Values {
+    /// The first place from which on the text is the start of a form, and not yet all of it.
+    fn begun_at(&self, text: &[u8]) -> Option<usize> {
+        let from = text.len().saturating_sub(self.longest.saturating_sub(1));
+        let last = text.len().checked_sub(TELLING)?;
+        (from..=last).find(|at| self.first[usize::from(text[*at])] && self.begins(&text[*at..]))
+    }
+
+    /// The forms are sorted, so those that begin with `tail` stand together.
+    fn begins(&self, tail: &[u8]) -> bool {
+        let at = self.forms.partition_point(|form| form.as_slice() < tail);
+        self.forms
+            .get(at..)
+            .into_iter()
+            .flatten()
+            .take_while(|form| form.starts_with(tail))
+            .any(|form| form.len() > tail.len())
+    }
+}

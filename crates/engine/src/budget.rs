@@ -1,0 +1,335 @@
+//! Budgets: a call reserves before it is made and settles in the transaction that stores it. Where no budget is set
+//! nothing is asked and nothing is stored.
+
+use std::sync::Arc;
+
+use polyclaw_domain::agent::Budget;
+use polyclaw_domain::budget::{self, Amount, Limits, Nanos, Price, Purse};
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::{self, OutboxState, Policy};
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::{AgentId, OutboxId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::{ModelRef, Prompt, Reply, Usage};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::budgets::{self, Allowance, Standing};
+use polyclaw_store::jobs::{Claim, Hold};
+use polyclaw_store::outbox::{self, Parcel};
+use polyclaw_store::{Tx, agents, events, sessions, usage};
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::error::Result;
+use crate::hub::FrameKind;
+use crate::prompt::Context;
+use crate::settings::Settings;
+use crate::turn::{Driven, Halt, check_claim, event, lost};
+use crate::worker::Running;
+
+/// How far up the sessions that began one another are followed.
+const GENERATIONS: usize = 16;
+
+/// What one call has reserved, and whom to tell when a budget runs low.
+#[derive(Clone, Debug)]
+pub(crate) struct Reservation {
+    allowances: Vec<Allowance>,
+    amount: Amount,
+    resets: Millis,
+    notify: Vec<(Address, Policy)>,
+    ttl_ms: i64,
+}
+
+/// A model call that no transaction has stored yet. While it is under way its usage is unknown.
+#[derive(Clone, Debug)]
+pub(crate) struct Spent {
+    pub model: String,
+    pub usage: Usage,
+    pub cost: Option<Nanos>,
+    pub reservation: Option<Arc<Reservation>>,
+}
+
+impl Spent {
+    pub fn begun(model: &ModelRef, reservation: Option<Arc<Reservation>>) -> Self {
+        Self { model: model.to_string(), usage: Usage::default(), cost: None, reservation }
+    }
+
+    pub fn replied(engine: &Engine, reply: &Reply, reservation: Option<Arc<Reservation>>) -> Self {
+        let cost = engine.settings().prices.get(&reply.model).and_then(|price| price.cost(reply.usage));
+        Self { model: reply.model.to_string(), usage: reply.usage, cost, reservation }
+    }
+
+    /// Stores the call, and takes it out of its purses. Returns what people are to be told.
+    pub fn store(&self, tx: &mut Tx<'_>, claim: &Claim, now: Millis) -> polyclaw_store::Result<Vec<String>> {
+        let notices = match &self.reservation {
+            Some(reservation) => self.settle(tx, claim, reservation, now)?,
+            None => Vec::new(),
+        };
+        let call = usage::Call {
+            session: &claim.session,
+            turn: &claim.turn,
+            agent: &claim.agent,
+            model: &self.model,
+            usage: self.usage,
+            cost_nanos: self.cost,
+        };
+        usage::record(tx, &call, now)?;
+        Ok(notices)
+    }
+
+    fn settle(
+        &self,
+        tx: &mut Tx<'_>,
+        claim: &Claim,
+        reservation: &Reservation,
+        now: Millis,
+    ) -> polyclaw_store::Result<Vec<String>> {
+        let known = self.usage.input_tokens.zip(self.usage.output_tokens);
+        // What nobody knows is taken to be what was reserved: never less than it was, as far as we can tell.
+        let amount = known.map_or(reservation.amount, |(input, output)| Amount {
+            tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
+            nanos: self.cost.unwrap_or(reservation.amount.nanos),
+        });
+        let warned = budgets::settle(tx, &claim.turn, &reservation.allowances, amount, known.is_none())?;
+        let mut notices = Vec::new();
+        for (purse, reached) in warned {
+            let text = budget::warning(&purse, reached, reservation.resets);
+            let data = json!({ "purse": purse.name(), "notice": text, "resets_at": reservation.resets });
+            events::record(tx, &event(claim, EventKind::BudgetWarned, data), now)?;
+            reservation.notice(tx, claim, &text, now)?;
+            notices.push(text);
+        }
+        Ok(notices)
+    }
+}
+
+impl Reservation {
+    /// Sends a notice to every conversation that waits for this turn, through the gate like everything else.
+    fn notice(&self, tx: &mut Tx<'_>, claim: &Claim, text: &str, now: Millis) -> polyclaw_store::Result<()> {
+        for (n, (address, policy)) in self.notify.iter().enumerate().filter(|(_, (to, _))| !to.is_pulled()) {
+            let Ok(outgoing) = delivery::gate(Some(address.clone()), *policy, text.to_owned()) else {
+                continue;
+            };
+            // Derived, so that a transaction that is run again makes the same row.
+            let id = format!("{}-{}-notice-{n}", claim.turn, now.0);
+            let parcel = Parcel {
+                id: OutboxId::new(&id),
+                part_key: id,
+                session: claim.session.clone(),
+                turn: claim.turn.clone(),
+                part: n,
+                address: outgoing.address().clone(),
+                text: outgoing.text().to_owned(),
+                state: OutboxState::Pending,
+                attempts: 0,
+                expires_at: now.plus(self.ttl_ms),
+                platform_id: None,
+                error: None,
+                created_at: now,
+                updated_at: now,
+            };
+            outbox::push(tx, &parcel)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reserves for one call, or ends the turn with a sentence that says which budget is used up. A prompt without a limit
+/// of its own gets one: what may be spent must be known before.
+pub(crate) async fn reserve(
+    engine: &Engine,
+    running: &Running,
+    context: &Context,
+    prompt: &mut Prompt,
+) -> Driven<Option<Arc<Reservation>>> {
+    let settings = engine.settings();
+    let per_turn = per_turn(&settings, &context.spec.budget);
+    let mut all = own(&settings, context, engine.now());
+    if context.session.owner.is_some() {
+        all.extend(inherited(engine, context).await?);
+        all.sort_by(|a, b| a.purse.cmp(&b.purse));
+        all.dedup_by(|a, b| a.purse == b.purse);
+    }
+    if all.is_empty() && per_turn.is_none() {
+        return Ok(None);
+    }
+    let in_dollars = per_turn.is_some() || all.iter().any(|one| one.limits.nanos.is_some());
+    let dearest = dearest(&settings, &context.candidates);
+    if let Err(model) = &dearest
+        && in_dollars
+    {
+        return Err(refused("budget_unpriced", budget::unpriced(&model.to_string())));
+    }
+    if let Some(limit) = per_turn.filter(|limit| context.cost >= *limit) {
+        return Err(refused("budget_exhausted", budget::turn_refusal(context.cost, limit)));
+    }
+    prompt.max_tokens.get_or_insert(budget::ANSWER_TOKENS);
+    let (tokens, nanos) = budget::estimate(prompt, dearest.ok());
+    let amount = Amount { tokens, nanos: nanos.unwrap_or(0) };
+    let resets = settings.calendar.start(settings.calendar.day(engine.now()) + 1);
+    let reservation = Reservation {
+        allowances: all,
+        amount,
+        resets,
+        notify: addressees(context),
+        ttl_ms: settings.delivery_ttl_ms,
+    };
+    book(engine, running, reservation).await.map(Some)
+}
+
+async fn book(engine: &Engine, running: &Running, reservation: Reservation) -> Driven<Arc<Reservation>> {
+    let reservation = Arc::new(reservation);
+    if reservation.allowances.is_empty() {
+        return Ok(reservation);
+    }
+    let (claim, wanted, now) = (running.claim.clone(), Arc::clone(&reservation), engine.now());
+    let write = move |tx: &mut Tx<'_>| match check_claim(tx, &claim)? {
+        Hold::Kept => budgets::reserve(tx, &claim, &wanted.allowances, wanted.amount, now).map(Some),
+        _ => Ok(None),
+    };
+    match lost(engine.persist(write).await)? {
+        None => Err(Halt::Cancelled),
+        Some(None) => Ok(reservation),
+        Some(Some((purse, reached))) => {
+            Err(refused("budget_exhausted", budget::refusal(&purse, reached, reservation.resets)))
+        }
+    }
+}
+
+/// Ends the reservation of a call that was not answered.
+pub(crate) async fn release(engine: &Engine, claim: &Claim, reservation: Option<&Reservation>) -> Driven<()> {
+    if reservation.is_none_or(|reservation| reservation.allowances.is_empty()) {
+        return Ok(());
+    }
+    let turn = claim.turn.clone();
+    lost(engine.persist(move |tx| budgets::release(tx, &turn)).await)
+}
+
+/// Shows what people are to be told. Channels have it in their outbox already.
+pub(crate) fn tell(engine: &Engine, claim: &Claim, notices: Vec<String>) {
+    if notices.is_empty() {
+        return;
+    }
+    for text in notices {
+        engine.hub.publish(&claim.session, FrameKind::Notice { turn_id: claim.turn.clone(), text });
+    }
+    engine.outbox_wake.notify_one();
+}
+
+fn refused(code: &'static str, sentence: String) -> Halt {
+    Halt::Failed { code, sentence }
+}
+
+fn addressees(context: &Context) -> Vec<(Address, Policy)> {
+    let policy = |wanted| Policy {
+        wanted,
+        session_delivers: context.session.delivers,
+        session_sends: context.session.sends,
+    };
+    context.addresses().into_iter().map(|(address, wanted)| (address, policy(wanted))).collect()
+}
+
+/// The smallest of what one turn may cost.
+fn per_turn(settings: &Settings, agent: &Budget) -> Option<Nanos> {
+    let budgets = [agent, &settings.budget, &settings.session_budget];
+    budgets.into_iter().filter_map(|budget| budget.usd_per_turn).map(budget::nanos).min()
+}
+
+fn own(settings: &Settings, context: &Context, now: Millis) -> Vec<Allowance> {
+    let session = Purse::Session(context.session.key.to_string());
+    let agent = Purse::Agent(context.spec.agent_id.to_string());
+    let purses = [
+        (Purse::Instance, &settings.budget),
+        (agent, &context.spec.budget),
+        (session, &settings.session_budget),
+    ];
+    purses.into_iter().filter_map(|(purse, budget)| allowance(settings, purse, budget, now)).collect()
+}
+
+fn allowance(settings: &Settings, purse: Purse, budget: &Budget, now: Millis) -> Option<Allowance> {
+    let limits = Limits::of(budget);
+    let day = settings.calendar.day(now);
+    let since = settings.calendar.start(day);
+    (!limits.is_none()).then_some(Allowance { purse, limits, day, since })
+}
+
+/// What a session draws on that was begun for another: the purses of all it was begun for, and of their agents.
+async fn inherited(engine: &Engine, context: &Context) -> Driven<Vec<Allowance>> {
+    let (settings, now, owner) = (engine.settings(), engine.now(), context.session.owner.clone());
+    let read = move |tx: &mut Tx<'_>| {
+        let mut allowances = Vec::new();
+        for (session, agent) in ancestors(tx, owner.clone())? {
+            let purse = Purse::Session(session.to_string());
+            allowances.extend(allowance(&settings, purse, &settings.session_budget, now));
+            if let Some(stored) = agents::get(tx, &agent)? {
+                let purse = Purse::Agent(agent.to_string());
+                allowances.extend(allowance(&settings, purse, &stored.spec.budget, now));
+            }
+        }
+        Ok(allowances)
+    };
+    engine.db().read(read).await.map_err(|error| Halt::Lost(error.into()))
+}
+
+fn ancestors(
+    tx: &mut Tx<'_>,
+    mut next: Option<SessionKey>,
+) -> polyclaw_store::Result<Vec<(SessionKey, AgentId)>> {
+    let mut found = Vec::new();
+    while let Some(key) = next.take().filter(|_| found.len() < GENERATIONS) {
+        let Some(session) = sessions::get(tx, &key)? else { break };
+        next = session.owner;
+        found.push((key, session.active_agent));
+    }
+    Ok(found)
+}
+
+/// The most any candidate may cost, or one whose price nobody said.
+fn dearest(settings: &Settings, candidates: &[ModelRef]) -> std::result::Result<Price, ModelRef> {
+    candidates.iter().try_fold(Price::FREE, |dearest, model| {
+        let price = settings.prices.get(model).ok_or_else(|| model.clone())?;
+        Ok(Price {
+            input: dearest.input.max(price.input),
+            output: dearest.output.max(price.output),
+            cached: None,
+        })
+    })
+}
+
+/// One budget, and how much of it is left.
+#[derive(Clone, Debug)]
+pub struct Balance {
+    pub purse: Purse,
+    pub limits: Limits,
+    pub standing: Standing,
+    pub resets: Millis,
+}
+
+/// Sessions shown at once.
+const SESSIONS: usize = 20;
+
+impl Engine {
+    /// Every budget that is set, with what is left of it today.
+    pub async fn budgets(&self) -> Result<Vec<Balance>> {
+        let (settings, now) = (self.settings(), self.now());
+        let resets = settings.calendar.start(settings.calendar.day(now) + 1);
+        let read = move |tx: &mut Tx<'_>| {
+            let mut all: Vec<Allowance> = Vec::new();
+            all.extend(allowance(&settings, Purse::Instance, &settings.budget, now));
+            for stored in agents::list(tx)? {
+                let purse = Purse::Agent(stored.spec.agent_id.to_string());
+                all.extend(allowance(&settings, purse, &stored.spec.budget, now));
+            }
+            if !Limits::of(&settings.session_budget).is_none() {
+                for purse in budgets::sessions_of(tx, settings.calendar.day(now), SESSIONS)? {
+                    all.extend(allowance(&settings, purse, &settings.session_budget, now));
+                }
+            }
+            let balance = |tx: &mut Tx<'_>, one: Allowance| {
+                let standing = budgets::standing(tx, &one)?;
+                Ok(Balance { purse: one.purse, limits: one.limits, standing, resets })
+            };
+            all.into_iter().map(|one| balance(tx, one)).collect()
+        };
+        Ok(self.db().read(read).await?)
+    }
+}

@@ -1,0 +1,281 @@
+//! Budgets, through the turns that spend from them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::agent::{AgentSpec, Budget};
+use polyclaw_domain::budget::{Amount, Price, Purse, nanos};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::provider::{ModelRef, Usage};
+use polyclaw_engine::{Balance, Settings};
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::usage::By;
+use polyclaw_store::{events, sessions, usage};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted};
+use serde_json::json;
+
+const DAY: i64 = 86_400_000;
+
+fn tokens(per_day: u64) -> Budget {
+    Budget { tokens_per_day: Some(per_day), ..Budget::default() }
+}
+
+fn model() -> ModelRef {
+    ModelRef::parse("scripted/model").unwrap()
+}
+
+/// Every call of the scripted model takes 10 tokens in and 5 out.
+async fn world(change: impl FnOnce(&mut Settings)) -> World {
+    let world = World::new().await;
+    let mut settings = world.ground.settings.clone();
+    change(&mut settings);
+    world.engine.reload(settings);
+    world
+}
+
+async fn balance(world: &World, purse: &Purse) -> Balance {
+    let all = world.engine.budgets().await.unwrap();
+    all.into_iter().find(|balance| balance.purse == *purse).expect("a budget")
+}
+
+async fn set_budget(world: &World, id: &str, budget: Budget) {
+    let mut spec = AgentSpec::named(AgentId::parse(id).unwrap());
+    spec.budget = budget;
+    let now = world.engine.now();
+    world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_limit_the_next_call_is_refused_and_the_user_is_told_which_when_and_how() {
+    let world = world(|settings| settings.budget = tokens(20)).await;
+    assert_eq!(world.says("one").await.state, JobState::Done);
+    assert_eq!(world.says("two").await.state, JobState::Done, "15 of 20 are used");
+    let refused = world.says("three").await;
+    assert_eq!(refused.error_code.as_deref(), Some("budget_exhausted"));
+    let said = &refused.text;
+    assert!(said.contains("this instance") && said.contains("30 of 20 tokens"), "{said}");
+    assert!(said.contains("starts anew at 2027-01-16T00:00:00.000Z") && said.contains("[budget]"), "{said}");
+    // The next day.
+    world.ground.clock.set(DAY);
+    assert_eq!(world.says("four").await.state, JobState::Done);
+    assert_eq!(balance(&world, &Purse::Instance).await.standing.spent.tokens, 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agents_budget_is_its_own() {
+    let world = world(|_| {}).await;
+    world.ground.add_agent("ops").await;
+    set_budget(&world, "main", tokens(1)).await;
+    world.says("one").await;
+    assert_eq!(world.says("two").await.error_code.as_deref(), Some("budget_exhausted"));
+    let mut inbound = World::inbound("other", "hi");
+    inbound.agent = AgentId::parse("ops").unwrap();
+    let accepted = world.engine.accept(inbound).await.unwrap();
+    assert_eq!(world.answer(&accepted).await.state, JobState::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_said() {
+    let usd = |per_day| Budget { usd_per_day: Some(per_day), ..Budget::default() };
+    let unpriced = world(|settings| settings.budget = usd(1.0)).await;
+    let refused = unpriced.says("one").await;
+    assert_eq!(refused.error_code.as_deref(), Some("budget_unpriced"));
+    assert!(refused.text.contains("[models.\"scripted/model\"]"), "{}", refused.text);
+    // 10 tokens at $1 and 5 at $2, each for one token: $20 a call.
+    let price = Price { input: 1e6, output: 2e6, cached: None };
+    let world = world(|settings| {
+        settings.budget = usd(30.0);
+        settings.prices.insert(model(), price);
+    })
+    .await;
+    world.says("one").await;
+    world.says("two").await;
+    let refused = world.says("three").await;
+    assert!(refused.text.contains("$40.00 of $30.00"), "{}", refused.text);
+    let spent = balance(&world, &Purse::Instance).await.standing;
+    assert_eq!((spent.spent, spent.reserved), (Amount { tokens: 30, nanos: nanos(40.0) }, Amount::default()));
+    let totals =
+        world.engine.db().read(|tx| usage::totals(tx, polyclaw_domain::time::Millis(0), By::Agent)).await;
+    let totals = totals.unwrap();
+    assert_eq!((totals[0].cost_nanos, totals[0].unpriced_calls), (Some(nanos(40.0)), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_turn_may_cost_only_so_much() {
+    let model_that_goes_on =
+        Scripted::new(|prompt| vec![Line::Call("look".into(), json!({ "n": prompt.messages.len() }))]);
+    let world = World::with(model_that_goes_on).await;
+    let mut settings = world.ground.settings.clone();
+    settings.prices.insert(model(), Price { input: 1e5, output: 0.0, cached: None });
+    world.engine.reload(settings);
+    set_budget(&world, "main", Budget { usd_per_turn: Some(2.5), ..Budget::default() }).await;
+    let answer = world.says("go").await;
+    assert_eq!(answer.error_code.as_deref(), Some("budget_exhausted"));
+    assert!(answer.text.contains("cost $3.00") && answer.text.contains("$2.50"), "{}", answer.text);
+    assert_eq!(
+        answer.usage,
+        Usage { input_tokens: Some(30), output_tokens: Some(15), cached_tokens: answer.usage.cached_tokens }
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn four_fifths_are_told_once_a_day() {
+    let world = world(|settings| settings.budget = tokens(30)).await;
+    world.says("one").await;
+    world.settled().await;
+    assert_eq!(world.ground.outlet.visible().len(), 1);
+    world.says("two").await;
+    world.settled().await;
+    let visible = world.ground.outlet.visible();
+    assert!(
+        visible.iter().any(|(_, text)| text.contains("Over 80 % of the daily budget of this instance")),
+        "{visible:?}"
+    );
+    assert_eq!(visible.len(), 3);
+    let warned = || world.engine.db().read(|tx| events::list(tx, 0, Some("budget.warned"), None, 10));
+    assert_eq!(warned().await.unwrap().len(), 1);
+    world.says("refused").await;
+    assert_eq!(warned().await.unwrap().len(), 1);
+    world.ground.clock.set(DAY);
+    world.says("three").await;
+    world.says("four").await;
+    assert_eq!(warned().await.unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_pays_for_all_that_is_begun_for_it() {
+    let world = world(|settings| settings.session_budget = tokens(20)).await;
+    world.says("parent").await;
+    let owner = World::key("me");
+    let child = |name: &'static str, owner| {
+        let key = World::key(name);
+        let now = world.engine.now();
+        let id = polyclaw_domain::id::SessionId::new(name);
+        let begun = polyclaw_domain::session::Session::begun(key, id, AgentId::main(), now);
+        let session = polyclaw_domain::session::Session { owner: Some(owner), ..begun };
+        world.engine.db().write(move |tx| sessions::ensure(tx, &session).map(drop))
+    };
+    child("child", owner.clone()).await.unwrap();
+    child("grandchild", World::key("child")).await.unwrap();
+    let said = world.sends("grandchild", "work").await.unwrap();
+    assert_eq!(world.answer(&said).await.state, JobState::Done);
+    assert_eq!(balance(&world, &Purse::Session(owner.to_string())).await.standing.spent.tokens, 30);
+    let said = world.sends("child", "more").await.unwrap();
+    assert_eq!(world.answer(&said).await.error_code.as_deref(), Some("budget_exhausted"));
+    assert_eq!(world.says("parent again").await.error_code.as_deref(), Some("budget_exhausted"));
+    let stranger = world.sends("stranger", "hi").await.unwrap();
+    assert_eq!(world.answer(&stranger).await.state, JobState::Done);
+}
+
+/// Fifty sessions at once. Each call reserves its prompt and the longest answer, far more than it takes.
+#[tokio::test(start_paused = true)]
+async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
+    let slow = Scripted::new(|_| vec![Line::Pause(Duration::from_secs(1)), Line::Say("ok".into())]);
+    let world = World::with(slow).await;
+    let mut settings = world.ground.settings.clone();
+    settings.budget = tokens(20_000);
+    settings.slots.insert(Lane::Main, 50);
+    world.engine.reload(settings);
+    let mut sent = Vec::new();
+    for n in 0..50 {
+        sent.push(world.sends(&format!("p{n}"), "go").await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let reserved = balance(&world, &Purse::Instance).await.standing.reserved.tokens;
+    let one = 9_000;
+    assert!((20_000..20_000 + one).contains(&reserved), "{reserved} reserved at once");
+    let (mut done, mut refused) = (0, 0);
+    for accepted in &sent {
+        match world.answer(accepted).await.error_code.as_deref() {
+            None => done += 1,
+            Some("budget_exhausted") => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((done, refused), (3, 47));
+    let standing = balance(&world, &Purse::Instance).await.standing;
+    assert_eq!((standing.spent.tokens, standing.reserved.tokens), (45, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice() {
+    let pause = || Line::Pause(Duration::from_millis(5));
+    for point in [
+        KillPoint::PromptBuilt,
+        KillPoint::MidStream,
+        KillPoint::ReplyReceived,
+        KillPoint::StepStored,
+        KillPoint::FinishBefore,
+        KillPoint::FinishCommitted,
+    ] {
+        let author = move |prompt: &polyclaw_domain::provider::Prompt| match prompt.messages.len() {
+            1 => vec![Line::Say("a".into()), pause(), Line::Call("look".into(), json!({}))],
+            _ => vec![Line::Say("a".into()), pause(), Line::Say("done".into())],
+        };
+        let mut ground = Ground::on(polyclaw_store::Db::in_memory().unwrap(), Scripted::new(author)).await;
+        ground.settings.budget = tokens(1_000_000);
+        let faults = Faulty::at(point, 1);
+        let world = ground.wake(Arc::clone(&faults));
+        let accepted = world.sends("me", "go").await.unwrap();
+        faults.death().await;
+        let world = world.killed().await.wake(Faulty::never());
+        let answer = world.answer(&accepted).await;
+        assert_eq!(answer.state, JobState::Done, "{point:?}");
+        assert_eq!(answer.usage.input_tokens, Some(20), "{point:?}: two calls were stored");
+        let standing = balance(&world, &Purse::Instance).await.standing;
+        assert_eq!((standing.spent.tokens, standing.reserved.tokens), (30, 0), "{point:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
+    let model = Scripted::new(|prompt| match prompt.messages.len() {
+        1 => vec![Line::Call("look".into(), json!({}))],
+        _ => vec![Line::Say("let me see".into()), Line::Hang],
+    });
+    let world = World::with(model).await;
+    let mut settings = world.ground.settings.clone();
+    settings.budget = tokens(1_000_000);
+    world.engine.reload(settings);
+    let answer = world.says("go").await;
+    assert_eq!(answer.error_code.as_deref(), Some("stalled"));
+    assert_eq!(answer.usage.input_tokens, None, "one call of two is not known");
+    let standing = balance(&world, &Purse::Instance).await.standing;
+    assert_eq!((standing.unknown_calls, standing.reserved.tokens), (1, 0));
+    assert!(standing.spent.tokens > 8_000, "{standing:?}");
+    let totals =
+        world.engine.db().read(|tx| usage::totals(tx, polyclaw_domain::time::Millis(0), By::Model)).await;
+    let totals = totals.unwrap();
+    assert_eq!((totals[0].calls, totals[0].unknown_calls, totals[0].input_tokens), (2, 1, Some(10)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_turn_keeps_the_usage_of_the_calls_it_made() {
+    let model = Scripted::new(|prompt| match prompt.messages.len() {
+        1 => vec![Line::Call("look".into(), json!({}))],
+        _ => vec![Line::Say("  ".into())],
+    });
+    let world = World::with(model).await;
+    let answer = world.says("go").await;
+    assert_eq!((answer.error_code.as_deref(), answer.usage.input_tokens), (Some("empty_reply"), Some(20)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_costs_nothing() {
+    let error = polyclaw_domain::provider::ProviderError {
+        class: polyclaw_domain::provider::ErrorClass::Overload,
+        model: "scripted/model".into(),
+        message: "busy".into(),
+        retry_after_ms: None,
+    };
+    let world = World::with(Scripted::new(move |_| vec![Line::Fail(error.clone())])).await;
+    let mut settings = world.ground.settings.clone();
+    settings.budget = tokens(1_000_000);
+    world.engine.reload(settings);
+    assert_eq!(world.says("go").await.error_code.as_deref(), Some("provider_failed"));
+    let standing = balance(&world, &Purse::Instance).await.standing;
+    assert_eq!((standing.spent, standing.reserved), (Amount::default(), Amount::default()));
+}

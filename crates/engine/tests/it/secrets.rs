@@ -1,0 +1,211 @@
+//! Nothing that must not be seen is stored, shown or sent, whoever brings it in.
+
+use std::sync::{Arc, Mutex};
+
+use polyclaw_domain::message::{Attachment, Part, calls};
+use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::redact::{MARK, Redactor};
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::hub::{Frame, Replay};
+use polyclaw_store::{events, jobs, outbox, sessions};
+
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted};
+use serde_json::json;
+
+const CANARY: &str = "canary-4711-secret";
+/// Belongs to nobody here.
+const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ0123456789";
+
+fn knowing(world: &World) {
+    let mut settings = world.ground.settings.clone();
+    settings.redactor = Arc::new(Redactor::new([CANARY]));
+    world.engine.reload(settings);
+}
+
+fn frames(world: &World) -> Vec<Arc<Frame>> {
+    let (Replay::From(frames), _) = world.engine.hub.watch_after(&World::key("me"), 0) else { panic!() };
+    frames
+}
+
+/// Everything that can be read of a world, as one text.
+async fn seen(world: &World) -> String {
+    let frames: Vec<String> =
+        frames(world).iter().map(|frame| serde_json::to_string(&**frame).unwrap()).collect();
+    // As a client puts deltas together.
+    let deltas: String = frames.iter().filter_map(|frame| frame.split("\"text\":\"").nth(1)).collect();
+    let stored = world.transcript("me").await;
+    let rows = world.engine.db().read(|tx| {
+        let key = World::key("me");
+        Ok(format!(
+            "{:?} {:?} {:?} {:?}",
+            events::list(tx, 0, None, None, 1000)?,
+            jobs::list(tx, Some(&key), None, 100)?,
+            sessions::get(tx, &key)?,
+            outbox::list(tx, None, "", 100)?,
+        ))
+    });
+    let sent = world.ground.outlet.visible();
+    format!("{frames:?} {deltas} {stored:?} {} {sent:?}", rows.await.unwrap())
+}
+
+#[track_caller]
+fn assert_clean(seen: &str) {
+    for secret in [CANARY, "4711-secret", KEY, "Y2FuYXJ5LTQ3MTEtc2Vjcm"] {
+        assert!(!seen.contains(secret), "{secret} is in {seen}");
+    }
+    assert!(seen.contains(MARK));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_pastes_is_hidden_from_the_model_the_store_and_whoever_watches() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    knowing(&world);
+    let mut inbound = World::inbound("me", &format!("use {CANARY} and {KEY}"));
+    inbound.parts = vec![Part::Attachment(Attachment {
+        name: "notes.txt".into(),
+        media_type: "text/plain".into(),
+        url: Some(format!("https://x.example/?k={CANARY}")),
+        text: Some(json!({ "deep": [{ "key": CANARY }] }).to_string()),
+    })];
+    inbound.meta = Some(json!({ "instructions": format!("the key is {CANARY}") }));
+    let accepted = world.engine.accept(inbound).await.unwrap();
+    world.answer(&accepted).await;
+    world.settled().await;
+    assert_clean(&seen(&world).await);
+    assert_clean(&format!("{:?}", model.prompts()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_puts_out_reaches_neither_the_model_nor_anybody_else() {
+    let model = Scripted::new(|prompt| match prompt.messages.len() {
+        1 => vec![Line::Call("leak".into(), json!({}))],
+        _ => vec![Line::Say("done".into())],
+    });
+    let world = World::with(Arc::clone(&model) as _).await;
+    knowing(&world);
+    world.ground.tools.add("leak", Effect::Pure, Consent::NotNeeded, |_| {
+        Box::pin(async {
+            ToolOutcome::ok(format!(
+                "env: KEY={CANARY} {KEY} Y2FuYXJ5LTQ3MTEtc2VjcmV0 {}",
+                json!({ "a": CANARY })
+            ))
+        })
+    });
+    assert_eq!(world.says("go").await.text, "done");
+    assert_clean(&seen(&world).await);
+    assert_clean(&format!("{:?}", model.prompts()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_model_says_in_pieces_is_hidden_in_deltas_and_in_the_answer() {
+    let pieces: Vec<Line> =
+        format!("it is {CANARY}, or {KEY}, I think").chars().map(|c| Line::Say(c.to_string())).collect();
+    let world = World::with(Scripted::new(move |_| pieces.clone())).await;
+    knowing(&world);
+    let answer = world.says("what is it?").await;
+    assert_eq!(answer.text, format!("it is {MARK}, or {MARK}, I think"));
+    world.settled().await;
+    assert_clean(&seen(&world).await);
+    let deltas: Vec<String> = frames(&world)
+        .iter()
+        .filter_map(|frame| serde_json::to_value(&**frame).ok())
+        .filter(|frame| frame["event"] == "turn.delta")
+        .filter_map(|frame| frame["text"].as_str().map(str::to_owned))
+        .collect();
+    // Up to three letters of a value are out before it can be told from a word.
+    assert_eq!(deltas.concat(), format!("it is can{MARK}, or ghp{MARK}, I think"));
+    assert!(deltas.len() > 20, "the rest is not held back: {}", deltas.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_runs_with_an_example_of_the_models_own_and_is_shown_without_it() {
+    let ran: Arc<Mutex<Vec<String>>> = Arc::default();
+    let model = Scripted::new(|prompt| match prompt.messages.len() {
+        1 => vec![Line::Call("write".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
+        3 => vec![Line::Call("write".into(), json!({ "text": format!("curl -d {CANARY}") }))],
+        5 => vec![Line::Call("write".into(), json!({ "text": format!("KEY={MARK}") }))],
+        _ => vec![Line::Say("done".into())],
+    });
+    let world = World::with(model).await;
+    knowing(&world);
+    let seen_by_tool = Arc::clone(&ran);
+    world.ground.tools.add("write", Effect::Effect, Consent::NotNeeded, move |call| {
+        seen_by_tool.lock().unwrap().push(call.arguments["text"].to_string());
+        Box::pin(async { ToolOutcome::ok("written") })
+    });
+    world.says("go").await;
+    assert_eq!(*ran.lock().unwrap(), ["\"postgres://app:s3cr3t77@db/app\""], "the other two were refused");
+    let transcript = world.transcript("me").await;
+    let results: Vec<&str> =
+        transcript.iter().filter(|m| m.role.as_str() == "tool").map(|m| m.text.as_str()).collect();
+    assert!(
+        results[0] == "written" && results[1..].iter().all(|text| text.starts_with("Not run:")),
+        "{results:?}"
+    );
+    let seen = seen(&world).await;
+    assert_clean(&seen);
+    assert!(!seen.contains("s3cr3t77"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_before_a_crash_is_not_run_with_a_mark_in_place_of_its_argument() {
+    let model = Scripted::new(|prompt| match prompt.messages.len() {
+        1 => vec![Line::Call("put".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
+        _ => vec![Line::Say("done".into())],
+    });
+    let ground = Ground::on(polyclaw_store::Db::in_memory().unwrap(), model).await;
+    let faults = Faulty::at(polyclaw_domain::fault::KillPoint::StepStored, 1);
+    let world = ground.wake(Arc::clone(&faults));
+    let accepted = world.sends("me", "go").await.unwrap();
+    faults.death().await;
+    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(world.answer(&accepted).await.text, "done");
+    assert!(world.ground.tools.runs().is_empty(), "it was not run");
+    let transcript = world.transcript("me").await;
+    assert!(calls(&transcript[1].parts).all(|call| !call.arguments.to_string().contains("s3cr3t77")));
+    assert!(transcript[2].text.starts_with("Not run:"), "{:?}", transcript[2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_a_provider_or_a_platform_is_shown_without_what_it_quotes() {
+    let model = Scripted::new(|_| {
+        vec![Line::Fail(ProviderError {
+            class: ErrorClass::Auth,
+            model: "scripted/model".into(),
+            message: format!("the key {CANARY} is wrong, {KEY} too"),
+            retry_after_ms: None,
+        })]
+    });
+    let world = World::with(model).await;
+    knowing(&world);
+    let reason = format!("401 from https://hook.example/{CANARY}");
+    world.ground.outlet.plan(polyclaw_domain::channel::Sent::Rejected { reason });
+    let answer = world.says("hi").await;
+    assert!(answer.text.contains(MARK), "{}", answer.text);
+    world.settled().await;
+    assert_clean(&seen(&world).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_is_no_name_for_anything() {
+    let world = World::new().await;
+    knowing(&world);
+    let refused = world.sends(CANARY, "hi").await.unwrap_err();
+    assert_eq!(refused.code(), "secret_in_key");
+    let mut inbound = World::inbound("me", "hi");
+    inbound.idempotency_key = Some(CANARY.to_owned());
+    assert_eq!(world.engine.accept(inbound).await.unwrap_err().code(), "secret_in_key");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_becomes_known_later_is_hidden_from_the_model_from_then_on() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    world.says(&format!("remember {CANARY}")).await;
+    knowing(&world);
+    world.says("what was it?").await;
+    let prompts = model.prompts();
+    assert!(format!("{:?}", prompts[0]).contains(CANARY) && !format!("{:?}", prompts[1]).contains(CANARY));
+}

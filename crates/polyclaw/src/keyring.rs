@@ -1,0 +1,95 @@
+//! The system's keyring, through the program that every system has for it: `secret-tool` (libsecret) on Linux,
+//! `security` on macOS. Values go through pipes, never through arguments, which others on the machine can read.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SERVICE: &str = "polyclaw";
+/// A keyring that asks a person to unlock it, on a machine where nobody sits, is not waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MAC: bool = cfg!(target_os = "macos");
+
+/// Whether there is one to talk to: on Linux it is reached over the session's bus.
+pub fn is_there() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let program = if MAC { "security" } else { "secret-tool" };
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    (MAC || set("DBUS_SESSION_BUS_ADDRESS"))
+        && std::env::split_paths(&paths).any(|dir| dir.join(program).is_file())
+}
+
+/// The value of an entry; `None` if there is no such entry.
+pub fn find(name: &str) -> Result<Option<String>, String> {
+    let mut command = match MAC {
+        true => program("security", &["find-generic-password", "-s", SERVICE, "-a", name, "-w"]),
+        false => program("secret-tool", &["lookup", "service", SERVICE, "name", name]),
+    };
+    let (ok, value) = run(&mut command, "")?;
+    let value = value.trim_end_matches(['\r', '\n']);
+    Ok(Some(value.to_owned()).filter(|value| ok && !value.is_empty()))
+}
+
+pub fn store(name: &str, value: &str) -> Result<(), String> {
+    let label = format!("Polyclaw: {name}");
+    let (mut command, input) = match MAC {
+        true => {
+            let line = format!("add-generic-password -U -s {SERVICE} -a {name} -w {value}\n");
+            (program("security", &["-i"]), line)
+        }
+        false => {
+            let label = format!("--label={label}");
+            (program("secret-tool", &["store", &label, "service", SERVICE, "name", name]), value.to_owned())
+        }
+    };
+    let (ok, _) = run(&mut command, &input)?;
+    // What was stored is read back: the keyring may be locked, or one that forgets.
+    match ok && find(name)?.as_deref() == Some(value) {
+        true => Ok(()),
+        false => Err("the keyring did not take it".to_owned()),
+    }
+}
+
+pub fn remove(name: &str) -> Result<(), String> {
+    let mut command = match MAC {
+        true => program("security", &["delete-generic-password", "-s", SERVICE, "-a", name]),
+        false => program("secret-tool", &["clear", "service", SERVICE, "name", name]),
+    };
+    run(&mut command, "").map(drop)
+}
+
+fn program(name: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(name);
+    command.args(args);
+    command
+}
+
+/// Runs a program to its end; says whether it went well, and what it wrote.
+fn run(command: &mut Command, input: &str) -> Result<(bool, String), String> {
+    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = spawned.map_err(|error| {
+        format!("there is no keyring here ({}: {error})", command.get_program().to_string_lossy())
+    })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that does not read it says so by how it ends.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) => break status,
+            None if began.elapsed() > PATIENCE => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err("the keyring does not answer: it may be locked".to_owned());
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let mut output = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        // A value is far smaller than what a pipe holds, so nothing waited for this.
+        stdout.read_to_string(&mut output).map_err(|error| error.to_string())?;
+    }
+    Ok((status.success(), output))
+}

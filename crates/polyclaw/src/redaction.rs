@@ -1,0 +1,85 @@
+//! What this instance must not show: put together from everywhere it has a secret from.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use polyclaw_domain::config::Config;
+use polyclaw_domain::redact::Redactor;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::current::Current;
+use crate::home::Home;
+use crate::secrets::Secrets;
+
+/// How variables are called that hold secrets, whether the config names them or not.
+const NAMES: [&str; 8] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "CREDENTIAL", "CREDENTIALS"];
+
+/// Every secret there is: of the config, the store, the environment, and the token.
+pub fn redactor(config: &Config, home: &Home) -> Redactor {
+    let stored = Secrets::of(home).open().unwrap_or_else(|failure| {
+        tracing::warn!(error = %failure, "the store of secrets can not be opened");
+        Default::default()
+    });
+    let held = config.secrets.iter().chain(stored.values()).map(|secret| secret.expose().to_owned());
+    let environment = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        is_secret(&name, &value).then_some(value)
+    });
+    Redactor::new(held.chain(environment).chain(home.token()))
+}
+
+/// A path, a word or a switch is none, whatever its name says.
+fn is_secret(name: &str, value: &str) -> bool {
+    let last = name.rsplit('_').next().unwrap_or_default().to_ascii_uppercase();
+    let named = NAMES.iter().any(|ending| last.ends_with(ending));
+    let random = value.len() >= 16 || value.bytes().any(|byte| byte.is_ascii_digit());
+    named && random && !value.starts_with(['/', '.', '~'])
+}
+
+/// Log lines on stderr, cleaned on their way out.
+#[derive(Clone)]
+pub struct CleanLog(pub Arc<Current<Redactor>>);
+
+impl<'a> MakeWriter<'a> for CleanLog {
+    type Writer = Line;
+
+    fn make_writer(&'a self) -> Line {
+        Line(self.0.get())
+    }
+}
+
+/// One line; the subscriber writes each whole.
+pub struct Line(Arc<Redactor>);
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        io::stderr().lock().write_all(self.0.text(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_are_named_like_secrets_hold_one_unless_they_hold_a_word_or_a_path() {
+        for (name, value, expected) in [
+            ("OPENAI_API_KEY", "sk-abc123", true),
+            ("PGPASSWORD", "correct horse battery", true),
+            ("GITHUB_TOKEN", "ghp_1", true),
+            ("APP_KEY", "production", false),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key-1.json", false),
+            ("KEYMAP", "us-1", false),
+            ("PATH", "/usr/bin:1", false),
+        ] {
+            assert_eq!(is_secret(name, value), expected, "{name}");
+        }
+    }
+}

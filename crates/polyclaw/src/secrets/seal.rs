@@ -1,0 +1,51 @@
+//! Sealing one value: ChaCha20-Poly1305 with a fresh nonce, bound to the name so that entries can not be swapped.
+
+use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use polyclaw_domain::config::Secret;
+
+use crate::failure::Failure;
+use crate::ids::{hex, random};
+
+pub type Bytes = [u8; 32];
+
+fn cipher(key: &Bytes) -> Result<LessSafeKey, Failure> {
+    Ok(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key).map_err(|_| failed("the key"))?))
+}
+
+/// The nonce, then the sealed bytes, in hex.
+pub fn seal(key: &Bytes, name: &str, value: &Secret) -> Result<String, Failure> {
+    let nonce = random::<NONCE_LEN>();
+    let mut bytes = value.expose().as_bytes().to_vec();
+    cipher(key)?
+        .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(name.as_bytes()), &mut bytes)
+        .map_err(|_| failed(name))?;
+    Ok(hex(&nonce) + &hex(&bytes))
+}
+
+pub fn open(key: &Bytes, name: &str, sealed: &str) -> Result<Secret, Failure> {
+    let opened = || {
+        let bytes = unhex(sealed)?;
+        let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut sealed = sealed.to_vec();
+        let plain = cipher(key).ok()?.open_in_place(nonce, Aad::from(name.as_bytes()), &mut sealed).ok()?;
+        Some(Secret::new(std::str::from_utf8(plain).ok()?))
+    };
+    opened().ok_or_else(|| failed(name))
+}
+
+fn failed(name: &str) -> Failure {
+    super::locked(
+        format!("secret {name} can not be opened: it was changed, or sealed under another key"),
+        "set it again with `polyclaw secrets set`",
+    )
+}
+
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    if digits.len() % 2 == 1 {
+        return None;
+    }
+    digits.chunks(2).map(pair).collect()
+}

@@ -1,0 +1,96 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+fn home() -> (tempfile::TempDir, Home) {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::at(dir.path().join("home"));
+    (dir, home)
+}
+
+fn value(home: &Home, name: &str) -> Option<String> {
+    Secrets::of(home).open().unwrap().get(name).map(|secret| secret.expose().to_owned())
+}
+
+#[test]
+fn a_value_comes_back_and_is_nowhere_in_the_files() {
+    let (_dir, home) = home();
+    let secrets = Secrets::of(&home);
+    secrets.set("bot", &Secret::new("canary-4711")).unwrap();
+    secrets.set("db", &Secret::new("canary-4712")).unwrap();
+    assert_eq!(
+        (value(&home, "bot"), value(&home, "db")),
+        (Some("canary-4711".into()), Some("canary-4712".into()))
+    );
+    assert_eq!(secrets.names().unwrap(), ["bot", "db"]);
+    for path in [home.secrets_file(), home.secrets_key()] {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("canary") && !text.contains(&crate::ids::hex(b"canary")), "{text}");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    secrets.remove("bot").unwrap();
+    assert_eq!(value(&home, "bot"), None);
+    assert_eq!(secrets.remove("bot").unwrap_err().code, "unknown_secret");
+}
+
+#[test]
+fn rotating_leaves_the_values_and_no_trace_of_the_old_key() {
+    let (_dir, home) = home();
+    let secrets = Secrets::of(&home);
+    secrets.set("bot", &Secret::new("canary-4711")).unwrap();
+    let (old_key, old_store) =
+        (fs::read_to_string(home.secrets_key()).unwrap(), fs::read_to_string(home.secrets_file()).unwrap());
+    assert_eq!(secrets.rotate().unwrap(), 1);
+    assert_eq!(value(&home, "bot"), Some("canary-4711".into()));
+    assert!(!fs::read_to_string(home.secrets_key()).unwrap().contains(old_key.trim()));
+    // The old store is of no use to whoever has the new key.
+    fs::write(home.secrets_file(), old_store).unwrap();
+    assert_eq!(secrets.open().unwrap_err().code, "secrets_locked");
+}
+
+#[test]
+fn a_crash_while_rotating_leaves_a_store_that_opens() {
+    let (_dir, home) = home();
+    let secrets = Secrets::of(&home);
+    secrets.set("bot", &Secret::new("canary-4711")).unwrap();
+    let old = Key::find(&home, &secrets.read().unwrap().unwrap().key.id, Place::File).unwrap();
+    // Dies after the new key is kept and before the new store is.
+    Key::fresh().keep(&home, Some(&old)).unwrap();
+    assert_eq!(value(&home, "bot"), Some("canary-4711".into()));
+    secrets.rotate().unwrap();
+    assert_eq!(fs::read_to_string(home.secrets_key()).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn entries_can_not_be_swapped_or_changed() {
+    let (_dir, home) = home();
+    let secrets = Secrets::of(&home);
+    secrets.set("a", &Secret::new("value of a")).unwrap();
+    secrets.set("b", &Secret::new("value of b")).unwrap();
+    let mut sealed = secrets.read().unwrap().unwrap();
+    let (a, b) = (sealed.secrets["a"].clone(), sealed.secrets["b"].clone());
+    sealed.secrets.insert("a".into(), b);
+    sealed.secrets.insert("b".into(), a);
+    secrets.write(&sealed).unwrap();
+    let failure = secrets.open().unwrap_err();
+    assert_eq!(failure.code, "secrets_locked");
+    assert!(!failure.message.contains("value of"));
+}
+
+#[test]
+fn changes_made_at_the_same_time_are_all_kept() {
+    let (_dir, home) = home();
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let home = &home;
+            scope.spawn(move || Secrets::of(home).set(&format!("s{n}"), &Secret::new("x")).unwrap());
+        }
+    });
+    assert_eq!(Secrets::of(&home).open().unwrap().len(), 8);
+}
+
+#[test]
+fn a_value_typed_in_place_of_the_name_is_not_repeated() {
+    let failure = check_name("sk-canary 4711").unwrap_err();
+    assert!(!format!("{failure:?}").contains("canary"));
+}

@@ -1,0 +1,168 @@
+//! Budgets: what was spent from a purse on a day, and what calls under way have reserved of it. A limit is checked
+//! against both in the transaction that reserves, with the purse's row taken, so calls at the same time can not each
+//! see what the other is about to spend.
+
+use polyclaw_domain::budget::{Amount, Limits, Purse, Reached};
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::jobs::Claim;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+/// A purse with its limits, and the day that is spent from.
+#[derive(Clone, Debug)]
+pub struct Allowance {
+    pub purse: Purse,
+    pub limits: Limits,
+    pub day: i64,
+    /// When the day began.
+    pub since: Millis,
+}
+
+/// What a purse says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub spent: Amount,
+    pub reserved: Amount,
+    /// Calls whose provider did not say what they took: counted as what was reserved for them.
+    pub unknown_calls: i64,
+}
+
+/// Days a purse's past is kept.
+const KEPT_DAYS: i64 = 35;
+
+/// Reserves for one call in every purse, or says which one has nothing left. Purses come in the order of their names,
+/// so that two calls never wait for each other.
+pub fn reserve(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    allowances: &[Allowance],
+    amount: Amount,
+    now: Millis,
+) -> Result<Option<(Purse, Reached)>> {
+    const RESERVE: &str =
+        "INSERT INTO reservations (purse, turn_id, node, attempt, tokens, nanos, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)
+        ON CONFLICT (purse, turn_id) DO UPDATE SET node = excluded.node, attempt = excluded.attempt,
+          tokens = excluded.tokens, nanos = excluded.nanos, created_at = excluded.created_at";
+    for allowance in allowances {
+        let name = allowance.purse.name();
+        let spent = take(tx, allowance, &name)?;
+        let used = spent.plus(reserved(tx, &name, Some(&claim.turn))?);
+        if let Some(reached) = allowance.limits.reached(used) {
+            return Ok(Some((allowance.purse.clone(), reached)));
+        }
+    }
+    for allowance in allowances {
+        let (name, Amount { tokens, nanos }) = (allowance.purse.name(), amount);
+        tx.execute(RESERVE, params![&name, &claim.turn, &claim.node, claim.attempt, tokens, nanos, now])?;
+    }
+    Ok(None)
+}
+
+/// Takes what a call came to out of every purse and ends its reservations; in the transaction that stores the call.
+/// Returns the purses that have now passed four fifths, each once a day.
+pub fn settle(
+    tx: &mut Tx<'_>,
+    turn: &TurnId,
+    allowances: &[Allowance],
+    amount: Amount,
+    is_unknown: bool,
+) -> Result<Vec<(Purse, Reached)>> {
+    const SPEND: &str = "UPDATE spending SET tokens = tokens + $3, nanos = nanos + $4,
+          unknown_calls = unknown_calls + $5 WHERE day = $1 AND purse = $2 RETURNING tokens, nanos";
+    const WARN: &str = "UPDATE spending SET warned = 1 WHERE day = $1 AND purse = $2 AND warned = 0";
+    let mut warned = Vec::new();
+    for allowance in allowances {
+        let (day, name) = (allowance.day, allowance.purse.name());
+        take(tx, allowance, &name)?;
+        let params = params![day, &name, amount.tokens, amount.nanos, is_unknown];
+        let spent = tx.query_one(SPEND, params, amount_of)?.unwrap_or_default();
+        if let Some(nearly) = allowance.limits.nearly(spent)
+            && tx.execute(WARN, params![day, &name])? == 1
+        {
+            warned.push((allowance.purse.clone(), nearly));
+        }
+    }
+    release(tx, turn)?;
+    Ok(warned)
+}
+
+/// Ends the reservations of a call that came to nothing.
+pub fn release(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
+    const SQL: &str = "DELETE FROM reservations WHERE turn_id = $1";
+    tx.execute(SQL, params![turn]).map(drop)
+}
+
+pub fn standing(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<Standing> {
+    const SQL: &str = "SELECT tokens, nanos, unknown_calls FROM spending WHERE day = $1 AND purse = $2";
+    let name = allowance.purse.name();
+    let read = |row: &Row<'_>| Ok((amount_of(row)?, row.int(2)?));
+    let (spent, unknown_calls) = match tx.query_one(SQL, params![allowance.day, &name], read)? {
+        Some(found) => found,
+        None => (past(tx, allowance)?, 0),
+    };
+    Ok(Standing { spent, reserved: reserved(tx, &name, None)?, unknown_calls })
+}
+
+/// Sessions that were spent from on a day, dearest first.
+pub fn sessions_of(tx: &mut Tx<'_>, day: i64, limit: usize) -> Result<Vec<Purse>> {
+    const SQL: &str =
+        "SELECT purse FROM spending WHERE day = $1 AND purse >= 'session:' AND purse < 'session;'
+        ORDER BY nanos DESC, tokens DESC, purse LIMIT $2";
+    let names = tx.query(SQL, params![day, limit], |row| row.text(0))?;
+    Ok(names.iter().filter_map(|name| Purse::parse(name)).collect())
+}
+
+/// The purse's row, taken; it is made at the first call of a day, from what calls have stored since it began.
+fn take(tx: &mut Tx<'_>, allowance: &Allowance, name: &str) -> Result<Amount> {
+    const TAKE: &str = "SELECT tokens, nanos FROM spending WHERE day = $1 AND purse = $2 /* lock */";
+    const MAKE: &str = "INSERT INTO spending (day, purse, tokens, nanos, unknown_calls)
+        VALUES ($1, $2, $3, $4, 0) ON CONFLICT (day, purse) DO NOTHING";
+    const FORGET: &str = "DELETE FROM spending WHERE day < $1";
+    if let Some(spent) = tx.query_one(TAKE, params![allowance.day, name], amount_of)? {
+        return Ok(spent);
+    }
+    let before = past(tx, allowance)?;
+    tx.execute(FORGET, params![allowance.day - KEPT_DAYS])?;
+    tx.execute(MAKE, params![allowance.day, name, before.tokens, before.nanos])?;
+    Ok(tx.query_one(TAKE, params![allowance.day, name], amount_of)?.unwrap_or_default())
+}
+
+/// What calls have stored since the day began: a budget that is set at noon counts the morning.
+fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<Amount> {
+    macro_rules! sum {
+        ($which:literal) => {
+            concat!(
+                "SELECT CAST(COALESCE(SUM(COALESCE(input_tokens, 0) + COALESCE(output_tokens, 0)), 0) AS BIGINT),
+                 CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) FROM usage WHERE created_at >= $1",
+                $which
+            )
+        };
+    }
+    let since = allowance.since;
+    let found = match &allowance.purse {
+        Purse::Instance => tx.query_one(sum!(""), params![since], amount_of),
+        Purse::Agent(id) => tx.query_one(sum!(" AND agent_id = $2"), params![since, id], amount_of),
+        Purse::Session(key) => tx.query_one(sum!(" AND session_key = $2"), params![since, key], amount_of),
+    };
+    Ok(found?.unwrap_or_default())
+}
+
+/// What calls under way have reserved. One whose process died is not under way: its turn has another claim by now, or
+/// will have before anything else is made of it.
+fn reserved(tx: &mut Tx<'_>, purse: &str, except: Option<&TurnId>) -> Result<Amount> {
+    const SQL: &str =
+        "SELECT CAST(COALESCE(SUM(r.tokens), 0) AS BIGINT), CAST(COALESCE(SUM(r.nanos), 0) AS BIGINT)
+        FROM reservations r JOIN jobs j ON j.turn_id = r.turn_id
+        WHERE r.purse = $1 AND r.turn_id <> $2
+          AND j.state = 'running' AND j.node = r.node AND j.attempt = r.attempt";
+    let except = except.map_or("", TurnId::as_str);
+    Ok(tx.query_one(SQL, params![purse, except], amount_of)?.unwrap_or_default())
+}
+
+fn amount_of(row: &Row<'_>) -> Result<Amount> {
+    Ok(Amount { tokens: row.int(0)?, nanos: row.int(1)? })
+}
