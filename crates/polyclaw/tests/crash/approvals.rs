@@ -79,7 +79,7 @@ async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_cal
         daemon.kill();
         daemon = stage.home.start(None).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(pending(&daemon).await, [asked.clone()], "the same question");
+        assert_eq!(pending(&daemon).await, std::slice::from_ref(&asked), "the same question");
     }
     assert_eq!(stage.marks(), 0, "nothing ran without an answer");
     let wrong = posted(&daemon, "m2", "bob", &format!("/approve {id}")).await;
