@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::SkillPolicy;
 use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
 use crate::port::Pending;
@@ -79,6 +80,10 @@ pub struct ToolScope {
     pub workspace: PathBuf,
     /// A person sits at a terminal and can be asked.
     pub can_ask: bool,
+    /// Which skills its agent may read.
+    pub skills: SkillPolicy,
+    /// MCP servers whose tools its agent may be given, by name.
+    pub mcp: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

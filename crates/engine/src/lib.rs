@@ -3,6 +3,7 @@
 
 mod agent;
 mod approval;
+mod briefing;
 pub mod command;
 mod compact;
 mod core;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::backlog::ResumeToken;
+use polyclaw_domain::briefing::Bootstrap;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
@@ -52,6 +53,8 @@ pub(crate) struct Context {
     begun: Vec<Message>,
     nonce: String,
     system: String,
+    /// A `BOOTSTRAP.md` that this turn tells.
+    bootstrap: Option<Bootstrap>,
 }
 
 /// What a turn reads before it starts. Short histories come along with the claim.
@@ -135,13 +138,15 @@ impl Context {
         let tools =
             engine.tools().list(&scope).into_iter().filter(|tool| spec.policy.tools.allows(&tool.name));
         let client_tools = client_tools(&rows.stored);
+        let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
         let nonce = engine.ports.ids.nonce();
         Ok(Self {
             agent_is_gone,
             candidates: candidates(&settings, &rows.session, &spec),
             tools: tools.collect(),
             client_tools,
-            system: system_prompt(&spec, instructions(&rows.stored), &nonce),
+            system: system_prompt(&spec, &briefing.text, instructions(&rows.stored), &nonce),
+            bootstrap: briefing.bootstrap,
             session: rows.session,
             session_id: rows.session_id,
             spec,
@@ -231,6 +236,13 @@ impl Context {
             parts: step.parts.clone(),
         });
         self.stored.push(step);
+    }
+
+    /// The turn has ended well: what it was to be told once has been told.
+    pub fn settle(&self, engine: &Engine) {
+        if let Some(bootstrap) = &self.bootstrap {
+            engine.ports.briefings.shown(bootstrap);
+        }
     }
 
     /// What the next turn of a long conversation need not read again.
@@ -344,6 +356,8 @@ fn scope(
         session: claim.session.clone(),
         workspace: settings.workspace.join(folder),
         can_ask,
+        skills: spec.policy.skills.clone(),
+        mcp: spec.mcp.clone(),
     }
 }
 
@@ -353,7 +367,8 @@ fn instructions(stored: &[Message]) -> Option<&str> {
     stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("instructions")?.as_str())
 }
 
-fn system_prompt(spec: &AgentSpec, caller: Option<&str>, nonce: &str) -> String {
+/// What stays the same from turn to turn comes first, so that providers can keep it.
+fn system_prompt(spec: &AgentSpec, files: &str, caller: Option<&str>, nonce: &str) -> String {
     let own = spec.defaults.system_prompt.clone().unwrap_or_else(|| {
         format!(
             "You are {}, an assistant. Answer helpfully and briefly. Use tools when they help.",
@@ -361,10 +376,10 @@ fn system_prompt(spec: &AgentSpec, caller: Option<&str>, nonce: &str) -> String 
         )
     });
     let rule = prompt::frame_rule(nonce);
-    match caller {
-        Some(caller) => format!("{own}\n\n{rule}\n\nFor this conversation the caller adds:\n{caller}"),
-        None => format!("{own}\n\n{rule}"),
-    }
+    let caller = caller.map(|caller| format!("For this conversation the caller adds:\n{caller}"));
+    let parts = [Some(own.as_str()), Some(files), Some(rule.as_str()), caller.as_deref()];
+    let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
 }
 
 fn client_tools(stored: &[Message]) -> Vec<Arc<ToolSpec>> {

@@ -225,6 +225,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
             Effect::Yield { skipped } => return end::give_way(engine, running, &context, &skipped).await,
             Effect::Finish { text } => {
                 let reply = end::finish(engine, running, &context, text).await?;
+                context.settle(engine);
                 context.keep(engine, &claim.session, reply);
                 return Ok(());
             }

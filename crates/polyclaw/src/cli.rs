@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, model, models,
-    outbox, selftest, sessions, status, up, usage,
+    outbox, selftest, sessions, skills, status, up, usage,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -59,6 +59,7 @@ pub enum Command {
     Agent(agent::Args),
     Agents(agents::Args),
     Sessions(sessions::Args),
+    Skills(skills::Args),
     Models(models::Args),
     Model(model::Args),
     Approvals(approvals::Args),
@@ -110,6 +111,7 @@ impl Command {
             Self::Agent(args) => agent::run(&args, context).await,
             Self::Agents(args) => agents::run(&args, context).await,
             Self::Sessions(args) => sessions::run(&args, context).await,
+            Self::Skills(args) => skills::run(&args, context).await,
             Self::Models(args) => models::run(&args, context).await,
             Self::Model(args) => model::run(&args, context).await,
             Self::Approvals(args) => approvals::run(&args, context).await,

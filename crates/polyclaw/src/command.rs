@@ -15,6 +15,7 @@ pub mod models;
 pub mod outbox;
 pub mod selftest;
 pub mod sessions;
+pub mod skills;
 pub mod status;
 pub mod up;
 pub mod usage;

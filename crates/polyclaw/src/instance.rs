@@ -15,7 +15,7 @@ use polyclaw_provider::embedded::Chat;
 use polyclaw_server::Logins;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Target};
-use polyclaw_tool::Builtin;
+use polyclaw_tool::{Builtin, FileBriefings};
 
 use crate::choice::Choice;
 use crate::clock::SystemClock;
@@ -51,6 +51,7 @@ pub struct Instance {
     /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
     chat: Arc<Chat>,
     tools: Arc<Current<Builtin>>,
+    briefings: Arc<FileBriefings>,
     clock: Arc<dyn Clock>,
     overrides: Overrides,
     _lock: Lock,
@@ -69,11 +70,13 @@ impl Instance {
         });
         let (models, channels) = clients?;
         let models = Arc::new(Current::new(models));
-        let tools = Arc::new(Current::new(toolbox(&config)));
+        let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
+        let tools = Arc::new(Current::new(toolbox(&config, &briefings)));
         let ports = Ports {
             db: db?,
             provider: Arc::clone(&models) as _,
             tools: Arc::clone(&tools) as _,
+            briefings: Arc::clone(&briefings) as _,
             channels,
             clock: Arc::clone(&clock),
             ids: Arc::new(SortableIds::new(Arc::clone(&clock))),
@@ -92,6 +95,7 @@ impl Instance {
             models,
             chat,
             tools,
+            briefings,
             clock,
             overrides,
             _lock: lock,
@@ -144,7 +148,7 @@ impl Instance {
             self.find_model(&mut choice).await;
         }
         self.store_agents(&config).await?;
-        self.tools.replace(toolbox(&config));
+        self.tools.replace(toolbox(&config, &self.briefings));
         self.take_up(&config, choice)
     }
 
@@ -208,10 +212,11 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
     })
 }
 
-fn toolbox(config: &Config) -> Builtin {
+fn toolbox(config: &Config, briefings: &Arc<FileBriefings>) -> Builtin {
     Builtin::new(polyclaw_tool::Settings {
         allow_private: config.tools.allow_private_addresses,
         disabled: config.tools.disabled.clone(),
+        briefings: Some(Arc::clone(briefings)),
     })
 }
 

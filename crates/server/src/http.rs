@@ -14,6 +14,7 @@ pub mod models;
 pub mod monitor;
 pub mod outbox;
 pub mod sessions;
+pub mod skills;
 pub mod status;
 pub mod stream;
 pub mod tools;

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::error::Error;
 use crate::http::{
     agents, approvals, commands, document, events, health, hooks, logins, messages, models, monitor, outbox,
-    sessions, status, stream, tools, transcript, turns, usage,
+    sessions, skills, status, stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -37,6 +37,7 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(agents::list, agents::create))
         .routes(routes!(agents::show, agents::change, agents::delete))
         .routes(routes!(agents::tools))
+        .routes(routes!(skills::of_agent))
         .routes(routes!(models::list))
         .routes(routes!(tools::list))
         .routes(routes!(usage::totals))

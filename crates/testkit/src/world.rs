@@ -21,7 +21,7 @@ use polyclaw_store::{Db, jobs, messages, sessions};
 use tokio::task::JoinSet;
 
 use crate::ports::script::Scripted;
-use crate::ports::{Faulty, Outlet, Seeded, SimClock, Tools};
+use crate::ports::{Faulty, Outlet, Papers, Seeded, SimClock, Tools};
 
 /// What survives the death of an engine: the disk and the world outside.
 #[derive(Clone)]
@@ -30,6 +30,7 @@ pub struct Ground {
     pub ids: Arc<Seeded>,
     pub clock: Arc<SimClock>,
     pub tools: Arc<Tools>,
+    pub papers: Arc<Papers>,
     pub outlet: Arc<Outlet>,
     pub provider: Arc<dyn Provider>,
     pub settings: Settings,
@@ -46,6 +47,7 @@ impl Ground {
             ids: Arc::default(),
             clock: SimClock::start(),
             tools: Arc::default(),
+            papers: Arc::default(),
             outlet: Outlet::new(false),
             provider,
             settings,
@@ -68,6 +70,7 @@ impl Ground {
             db: self.db.clone(),
             provider: Arc::clone(&self.provider),
             tools: Arc::clone(&self.tools) as _,
+            briefings: Arc::clone(&self.papers) as _,
             channels: HashMap::from([("chat".to_owned(), Arc::clone(&self.outlet) as Arc<dyn Channel>)]),
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,

@@ -7,17 +7,20 @@ use polyclaw_domain::port::Pending;
 use polyclaw_domain::tool::{Consent, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use crate::arguments::read;
+use crate::briefing::FileBriefings;
 use crate::error::{Error, Result};
 use crate::http_fetch::{Web, is_public};
 use crate::workspace::Turnstile;
-use crate::{edit_file, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
+use crate::{edit_file, http_fetch, list_dir, read_file, read_skill, search_files, shell, text, write_file};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Settings {
     /// Lets `http_fetch` reach this machine and private networks.
     pub allow_private: bool,
     /// Names of tools that nobody gets.
     pub disabled: Vec<String>,
+    /// Where skills are found. Without it there are none.
+    pub briefings: Option<Arc<FileBriefings>>,
 }
 
 /// The tools that come with Polyclaw.
@@ -25,6 +28,7 @@ pub struct Builtin {
     tools: Vec<Tool>,
     turnstile: Arc<Turnstile>,
     web: Web,
+    briefings: Option<Arc<FileBriefings>>,
 }
 
 struct Tool {
@@ -41,10 +45,11 @@ enum Kind {
     SearchFiles,
     Shell,
     HttpFetch,
+    ReadSkill,
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::ReadFile,
         Self::WriteFile,
         Self::EditFile,
@@ -52,6 +57,7 @@ impl Kind {
         Self::SearchFiles,
         Self::Shell,
         Self::HttpFetch,
+        Self::ReadSkill,
     ];
 
     fn spec(self) -> ToolSpec {
@@ -63,6 +69,7 @@ impl Kind {
             Self::SearchFiles => search_files::spec(),
             Self::Shell => shell::spec(),
             Self::HttpFetch => http_fetch::spec(),
+            Self::ReadSkill => read_skill::spec(),
         }
     }
 }
@@ -76,13 +83,17 @@ impl Builtin {
             tools: tools.into_iter().filter(is_enabled).collect(),
             turnstile: Arc::default(),
             web: Web::new(rule),
+            briefings: settings.briefings,
         }
     }
 
     /// The one filter. A tool that needs a person's word is not there where nobody can be asked.
-    fn open_to(&self, scope: &ToolScope) -> impl Iterator<Item = &Tool> {
-        let can_ask = scope.can_ask;
-        self.tools.iter().filter(move |tool| can_ask || tool.spec.consent != Consent::AskPerson)
+    fn open_to<'a>(&'a self, scope: &'a ToolScope) -> impl Iterator<Item = &'a Tool> {
+        let has_skills = self.briefings.as_ref().is_some_and(|shelf| read_skill::is_of_use(shelf, scope));
+        self.tools.iter().filter(move |tool| match tool.kind {
+            Kind::ReadSkill => has_skills,
+            _ => scope.can_ask || tool.spec.consent != Consent::AskPerson,
+        })
     }
 
     async fn dispatch(
@@ -102,6 +113,10 @@ impl Builtin {
             Kind::SearchFiles => search_files::run(scope, read(given)?).await,
             Kind::Shell => shell::run(scope, read(given)?, progress).await,
             Kind::HttpFetch => http_fetch::run(&self.web, read(given)?).await,
+            Kind::ReadSkill => match &self.briefings {
+                Some(shelf) => read_skill::run(shelf, scope, read(given)?).await,
+                None => Err(Error::UnknownTool(call.name.clone())),
+            },
         }
     }
 }

@@ -14,6 +14,8 @@ const LONGEST_MESSAGE: usize = 2048;
 pub enum Error {
     #[error("there is no tool '{0}' here")]
     UnknownTool(String),
+    #[error("there is no skill '{0}' here")]
+    UnknownSkill(String),
     #[error("the arguments do not fit: {0}")]
     Arguments(String),
     #[error("the workspace folder can not be opened: {0}")]
@@ -55,6 +57,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownTool(_) => "tool_unknown",
+            Self::UnknownSkill(_) => "skill_unknown",
             Self::Arguments(_) => "tool_arguments",
             Self::Workspace(_) => "tool_workspace",
             Self::Outside(_) => "tool_outside_workspace",

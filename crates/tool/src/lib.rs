@@ -4,6 +4,7 @@
 //! following a link ([`folder`]), how blocking work is bounded ([`work`]), and how arguments are read.
 
 mod arguments;
+mod briefing;
 mod builtin;
 mod edit_file;
 mod error;
@@ -11,11 +12,15 @@ mod folder;
 mod http_fetch;
 mod list_dir;
 mod read_file;
+mod read_skill;
 mod search_files;
 mod shell;
+mod skill;
 mod text;
 mod work;
 mod workspace;
 mod write_file;
 
+pub use briefing::FileBriefings;
 pub use builtin::{Builtin, Settings};
+pub use skill::{Found, Source, check as check_skills};

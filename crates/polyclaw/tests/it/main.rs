@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
 mod answering;
+mod briefing;
 mod crash;
 mod first_run;
 mod fixture;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::agent::{AgentSpec, Identity};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -53,6 +53,7 @@ pub struct AgentView {
     source: &'static str,
     /// Answers where nobody names an agent.
     default: bool,
+    shown: Shown,
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
     #[schema(value_type = String, format = DateTime)]
@@ -63,11 +64,27 @@ impl AgentView {
     fn of(app: &AppState, stored: Stored) -> Self {
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,
+            shown: app.engine.identity(&stored.spec).into(),
             spec: Spec(stored.spec),
             source: stored.source.as_str(),
             created_at: stored.created_at,
             updated_at: stored.updated_at,
         }
+    }
+}
+
+/// How it shows itself to people: from its spec, its `IDENTITY.md`, its name.
+#[derive(Serialize, ToSchema)]
+pub struct Shown {
+    name: Option<String>,
+    emoji: Option<String>,
+    /// A URL, or a file in its workspace.
+    avatar: Option<String>,
+}
+
+impl From<Identity> for Shown {
+    fn from(Identity { name, emoji, avatar }: Identity) -> Self {
+        Self { name, emoji, avatar }
     }
 }
 
@@ -99,7 +116,7 @@ pub struct Ruled {
     rule: &'static str,
 }
 
-fn agent_id(text: &str) -> Result<AgentId> {
+pub(crate) fn agent_id(text: &str) -> Result<AgentId> {
     AgentId::parse(text).map_err(|error| Error::invalid("agent_id", error))
 }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use polyclaw_domain::agent::Identity;
+use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
 use polyclaw_domain::channel::{Capabilities, Channel, Sent};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::fault::{Faults, KillPoint};
@@ -13,6 +15,7 @@ use polyclaw_domain::provider::{
     Delta, ErrorClass, ModelInfo, ModelRef, ModelStatus, Prompt, PromptMessage, Provider, ProviderError,
     Reply, Sink, Usage,
 };
+use polyclaw_domain::skill::{Place, Skill};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{
     Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox,
@@ -153,6 +156,24 @@ impl Toolbox for Tools {
             ToolOutcome::ok(format!("{} ran", call.name))
         })
     }
+}
+
+/// One skill for everybody, and a face for whoever has none.
+pub struct Paper;
+
+impl Briefings for Paper {
+    fn brief(&self, reader: &Reader<'_>) -> Briefing {
+        let skill = |name: &str| Skill {
+            name: name.to_owned(),
+            description: format!("about {name}"),
+            place: Place::Shared,
+            folder: reader.workspace.join(name),
+        };
+        let identity = Identity { emoji: Some("🦀".to_owned()), ..Identity::default() };
+        Briefing { skills: [skill("tides"), skill("weather")].into(), identity, ..Briefing::default() }
+    }
+
+    fn shown(&self, _: &Bootstrap) {}
 }
 
 /// Never knows whether what it sent arrived.

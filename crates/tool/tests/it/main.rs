@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // The whole binary is tests; clippy only knows the marked functions.
 
+mod briefing;
 mod files;
 mod http;
 mod listing;
@@ -12,6 +13,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use polyclaw_domain::agent::SkillPolicy;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, Toolbox};
@@ -38,7 +40,14 @@ impl Bench {
         fs::write(home.path().join("secret"), "secret").unwrap();
         let agent = AgentId::main();
         let session = SessionKey::main(&agent);
-        let scope = ToolScope { agent, session, workspace: home.path().join("ws"), can_ask: true };
+        let scope = ToolScope {
+            agent,
+            session,
+            workspace: home.path().join("ws"),
+            can_ask: true,
+            skills: SkillPolicy::default(),
+            mcp: Vec::new(),
+        };
         Self { home, tools: Builtin::new(settings), scope, progress: Mutex::default() }
     }
 
