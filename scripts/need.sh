@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a step needs and says what it installs. `need.sh build`, `need.sh weights` or `need.sh test`.
+# Installs what a step needs and says what it installs. `need.sh build`, `weights`, `mcp` or `test`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -72,6 +72,14 @@ need_node() {
   fi
 }
 
+need_mcp() { # an MCP server and a client that others wrote
+  command -v npm >/dev/null || need_package npm nodejs npm
+  if ! cmp -s tests/mcp/package-lock.json tests/mcp/node_modules/.lock; then
+    say "installing the MCP server and client of the tests"
+    (cd tests/mcp && npm ci --silent --no-fund --no-audit --ignore-scripts && cp package-lock.json node_modules/.lock)
+  fi
+}
+
 need_deny() {
   if command -v cargo-deny >/dev/null || [ -x .tools/bin/cargo-deny ]; then return; fi
   say "installing cargo-deny (a few minutes, once)"
@@ -81,6 +89,7 @@ need_deny() {
 case "${1:-build}" in
   build) need_build ;;
   weights) need_weights ;;
+  mcp) need_mcp ;;
   test)
     need_build
     need_package '/usr/lib/postgresql/*/bin/postgres' postgresql
@@ -88,7 +97,8 @@ case "${1:-build}" in
     need_python
     need_weights
     need_node
+    need_mcp
     need_deny
     ;;
-  *) fail "usage: need.sh build|weights|test" ;;
+  *) fail "usage: need.sh build|weights|mcp|test" ;;
 esac

@@ -19,7 +19,10 @@ rust_tests() { # on one PostgreSQL cluster of their own
   cargo run --quiet --locked -p polyclaw-testkit --bin with_postgres -- "${runner[@]}"
 }
 
-if [ -z "$quick" ]; then step "what the tests need" scripts/need.sh test; else step "the weights" scripts/need.sh weights; fi
+if [ -z "$quick" ]; then step "what the tests need" scripts/need.sh test; else
+  step "the weights" scripts/need.sh weights
+  step "the MCP server" scripts/need.sh mcp
+fi
 step "formatting" cargo fmt --all --check
 step "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
 if [ -z "$quick" ]; then step "licences and sources" cargo deny --locked check --hide-inclusion-graph licenses bans sources; fi

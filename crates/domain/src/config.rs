@@ -13,6 +13,7 @@ mod document;
 mod expand;
 mod gateway;
 mod lanes;
+mod mcp;
 mod models;
 mod name;
 mod observability;
@@ -36,6 +37,7 @@ pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};
 pub use lanes::Lanes;
+pub use mcp::{Mcp, McpApproval, McpServer, McpTools};
 pub use models::Model;
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
@@ -73,6 +75,7 @@ pub struct Config {
     pub agents: Agents,
     pub session: Session,
     pub tools: Tools,
+    pub mcp: Mcp,
     pub lanes: Lanes,
     pub turns: Turns,
     pub delivery: Delivery,
@@ -91,6 +94,7 @@ impl Default for Config {
             agents: Agents::default(),
             session: Session::default(),
             tools: Tools::default(),
+            mcp: Mcp::default(),
             lanes: Lanes::default(),
             turns: Turns::default(),
             delivery: Delivery::default(),
@@ -118,6 +122,7 @@ impl Config {
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
         self.session.check(report);
+        self.mcp.check(&self.agents, report);
         self.channels.check(&self.agents, report);
     }
 }

@@ -109,6 +109,11 @@ pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 pub trait Toolbox: Send + Sync {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>>;
 
+    /// Something to wait for, for a while, before the list is whole: a server of tools that is still starting.
+    fn gather<'a>(&'a self, _: &'a ToolScope) -> Option<Pending<'a, ()>> {
+        None
+    }
+
     /// Runs one listed call. Dropping the future stops the work, child processes included.
     fn run<'a>(
         &'a self,

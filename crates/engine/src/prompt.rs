@@ -135,15 +135,14 @@ impl Context {
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::named(claim.agent.clone()));
         let settings = engine.settings();
         let scope = scope(&settings, claim, &spec, &rows.stored, &rows.begun);
-        let tools =
-            engine.tools().list(&scope).into_iter().filter(|tool| spec.policy.tools.allows(&tool.name));
+        let tools = tools(engine, &scope, &spec);
         let client_tools = client_tools(&rows.stored);
         let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
         let nonce = engine.ports.ids.nonce();
         Ok(Self {
             agent_is_gone,
             candidates: candidates(&settings, &rows.session, &spec),
-            tools: tools.collect(),
+            tools,
             client_tools,
             system: system_prompt(&spec, &briefing.text, instructions(&rows.stored), &nonce),
             bootstrap: briefing.bootstrap,
@@ -163,6 +162,11 @@ impl Context {
             begun: rows.begun,
             nonce,
         })
+    }
+
+    /// Lists the tools again: some were still being gathered.
+    pub fn look_for_tools(&mut self, engine: &Engine) {
+        self.tools = tools(engine, &self.scope, &self.spec);
     }
 
     /// The stored steps, as the machine takes them.
@@ -339,6 +343,12 @@ fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<M
     }
     let first = spec.defaults.model.clone().or_else(|| settings.default_model.clone());
     first.into_iter().chain(spec.defaults.fallbacks.iter().cloned()).collect()
+}
+
+fn tools(engine: &Engine, scope: &ToolScope, spec: &AgentSpec) -> Vec<Arc<ToolSpec>> {
+    let mut listed = engine.tools().list(scope);
+    listed.retain(|tool| spec.policy.tools.allows(&tool.name));
+    listed
 }
 
 fn scope(

@@ -183,6 +183,13 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         Some(rows) => Context::of(engine, claim, rows)?,
         None => Context::load(engine, claim).await?,
     };
+    let gathered = match engine.tools().gather(&context.scope) {
+        Some(gathering) => Some(gathering.await),
+        None => None,
+    };
+    if gathered.is_some() {
+        context.look_for_tools(engine);
+    }
     if context.agent_is_gone {
         let sentence = format!("The agent '{}' no longer exists.", claim.agent);
         return Err(Halt::Failed { code: "unknown_agent", sentence });

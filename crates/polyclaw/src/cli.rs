@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, model, models,
-    outbox, selftest, sessions, skills, status, up, usage,
+    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, guard, mcp, model,
+    models, outbox, selftest, sessions, skills, status, up, usage,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -60,6 +60,7 @@ pub enum Command {
     Agents(agents::Args),
     Sessions(sessions::Args),
     Skills(skills::Args),
+    Mcp(mcp::Args),
     Models(models::Args),
     Model(model::Args),
     Approvals(approvals::Args),
@@ -72,6 +73,7 @@ pub enum Command {
     Completions(completions::Args),
     Selftest(selftest::Args),
     Bench(bench::Args),
+    Guard(guard::Args),
 }
 
 /// What every command gets.
@@ -92,6 +94,7 @@ impl Cli {
             Command::Completions(args) => completions::run(&args),
             Command::Selftest(args) => selftest::run(&args, &context),
             Command::Bench(args) => bench::run(&args, &context),
+            Command::Guard(args) => guard::run(&args),
             other => {
                 let runtime = client_runtime()?;
                 let outcome = runtime.block_on(other.talk(&context));
@@ -111,6 +114,7 @@ impl Command {
             Self::Agent(args) => agent::run(&args, context).await,
             Self::Agents(args) => agents::run(&args, context).await,
             Self::Sessions(args) => sessions::run(&args, context).await,
+            Self::Mcp(args) => mcp::run(&args, context).await,
             Self::Skills(args) => skills::run(&args, context).await,
             Self::Models(args) => models::run(&args, context).await,
             Self::Model(args) => model::run(&args, context).await,
@@ -121,7 +125,7 @@ impl Command {
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Daemon(_) | Self::Config(_) | Self::Completions(_) => Ok(()),
-            Self::Selftest(_) | Self::Bench(_) => Ok(()),
+            Self::Selftest(_) | Self::Bench(_) | Self::Guard(_) => Ok(()),
         }
     }
 }

@@ -10,6 +10,8 @@ pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod events;
+pub mod guard;
+pub mod mcp;
 pub mod model;
 pub mod models;
 pub mod outbox;

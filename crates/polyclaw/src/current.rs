@@ -45,6 +45,19 @@ impl<T: Toolbox> Toolbox for Current<T> {
         self.get().list(scope)
     }
 
+    fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {
+        let now = self.get();
+        // Whether there is something to wait for is asked now; the box that waits keeps what it asked.
+        if now.gather(scope).is_none() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            if let Some(gathering) = now.gather(scope) {
+                gathering.await;
+            }
+        }))
+    }
+
     fn run<'a>(
         &'a self,
         scope: &'a ToolScope,

@@ -15,7 +15,7 @@ use polyclaw_provider::embedded::Chat;
 use polyclaw_server::Logins;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Target};
-use polyclaw_tool::{Builtin, FileBriefings};
+use polyclaw_tool::{FileBriefings, Mcp};
 
 use crate::choice::Choice;
 use crate::clock::SystemClock;
@@ -25,6 +25,7 @@ use crate::faults::{self, Armed, Calm};
 use crate::home::{Home, Lock};
 use crate::ids::SortableIds;
 use crate::settings;
+use crate::tools::Tools;
 use crate::weights::{CHAT, Shelf};
 
 /// Connections to PostgreSQL, for one node.
@@ -50,8 +51,9 @@ pub struct Instance {
     models: Arc<Current<Models>>,
     /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
     chat: Arc<Chat>,
-    tools: Arc<Current<Builtin>>,
+    tools: Arc<Current<Tools>>,
     briefings: Arc<FileBriefings>,
+    pub mcp: Arc<Mcp>,
     clock: Arc<dyn Clock>,
     overrides: Overrides,
     _lock: Lock,
@@ -71,7 +73,8 @@ impl Instance {
         let (models, channels) = clients?;
         let models = Arc::new(Current::new(models));
         let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
-        let tools = Arc::new(Current::new(toolbox(&config, &briefings)));
+        let mcp = Arc::new(Mcp::default());
+        let tools = Arc::new(Current::new(Tools::new(&config, &home, &briefings, &mcp)));
         let ports = Ports {
             db: db?,
             provider: Arc::clone(&models) as _,
@@ -96,6 +99,7 @@ impl Instance {
             chat,
             tools,
             briefings,
+            mcp,
             clock,
             overrides,
             _lock: lock,
@@ -124,6 +128,13 @@ impl Instance {
         })
     }
 
+    /// Starts the MCP servers that agents name. Nobody waits for them here.
+    pub async fn start_servers(&self) -> Result<(), Failure> {
+        let stored = self.engine.db().read(agents::list).await?;
+        self.mcp.start(stored.iter().map(|one| one.spec.mcp.as_slice()));
+        Ok(())
+    }
+
     /// Looks for a model on this machine, where nothing else names one. Takes up to a second.
     pub async fn search_model(&self) -> Result<(), Failure> {
         let mut choice = self.choice();
@@ -148,7 +159,8 @@ impl Instance {
             self.find_model(&mut choice).await;
         }
         self.store_agents(&config).await?;
-        self.tools.replace(toolbox(&config, &self.briefings));
+        self.tools.replace(Tools::new(&config, &self.home, &self.briefings, &self.mcp));
+        self.start_servers().await?;
         self.take_up(&config, choice)
     }
 
@@ -209,14 +221,6 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
     let settings = polyclaw_provider::Settings { providers: choice.providers.clone(), embedded };
     Models::new(settings, Arc::clone(clock)).map_err(|error| {
         Failure::failed(error.code(), error.to_string()).hint("look at [providers] in config.toml")
-    })
-}
-
-fn toolbox(config: &Config, briefings: &Arc<FileBriefings>) -> Builtin {
-    Builtin::new(polyclaw_tool::Settings {
-        allow_private: config.tools.allow_private_addresses,
-        disabled: config.tools.disabled.clone(),
-        briefings: Some(Arc::clone(briefings)),
     })
 }
 

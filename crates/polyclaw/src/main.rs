@@ -23,6 +23,7 @@ mod progress;
 mod settings;
 mod spawn;
 mod stream;
+mod tools;
 mod usage;
 mod weights;
 

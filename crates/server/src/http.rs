@@ -9,6 +9,7 @@ pub mod events;
 pub mod health;
 pub mod hooks;
 pub mod logins;
+pub mod mcp;
 pub mod messages;
 pub mod models;
 pub mod monitor;

@@ -12,8 +12,8 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, commands, document, events, health, hooks, logins, messages, models, monitor, outbox,
-    sessions, skills, status, stream, tools, transcript, turns, usage,
+    agents, approvals, commands, document, events, health, hooks, logins, mcp, messages, models, monitor,
+    outbox, sessions, skills, status, stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -38,6 +38,7 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(agents::show, agents::change, agents::delete))
         .routes(routes!(agents::tools))
         .routes(routes!(skills::of_agent))
+        .routes(routes!(mcp::list))
         .routes(routes!(models::list))
         .routes(routes!(tools::list))
         .routes(routes!(usage::totals))

@@ -40,6 +40,12 @@ pub enum Error {
     Address(String),
     #[error("the page could not be fetched: {0}")]
     Fetch(String),
+    #[error("the MCP server '{0}' failed: {1}")]
+    Server(String, String),
+    #[error(
+        "the MCP server '{0}' went away during this call; whether it took effect is unknown. It is started again"
+    )]
+    ServerGone(String),
     #[error("the tool stopped unexpectedly")]
     Broken,
 }
@@ -70,6 +76,8 @@ impl Error {
             Self::Command(_) => "tool_command",
             Self::Address(_) => "tool_address",
             Self::Fetch(_) => "tool_fetch",
+            Self::Server(..) => "mcp_server",
+            Self::ServerGone(_) => "mcp_gone",
             Self::Broken => "tool_broken",
         }
     }

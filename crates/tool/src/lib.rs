@@ -11,6 +11,7 @@ mod error;
 mod folder;
 mod http_fetch;
 mod list_dir;
+mod mcp;
 mod read_file;
 mod read_skill;
 mod search_files;
@@ -23,4 +24,5 @@ mod write_file;
 
 pub use briefing::FileBriefings;
 pub use builtin::{Builtin, Settings};
+pub use mcp::{Mcp, McpSettings, probe as probe_mcp};
 pub use skill::{Found, Source, check as check_skills};

@@ -8,6 +8,7 @@ mod crash;
 mod first_run;
 mod fixture;
 mod help;
+mod mcp;
 mod model;
 mod nouns;
 mod refusals;

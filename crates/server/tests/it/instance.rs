@@ -174,5 +174,6 @@ fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
         version: "1.2.3".to_owned(),
         port,
         logins: Logins::default(),
+        mcp: Arc::new(crate::ports::Rack),
     }
 }

@@ -10,6 +10,7 @@ use polyclaw_domain::channel::{Capabilities, Channel, Sent};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::TurnId;
+use polyclaw_domain::mcp::{ServerState, Servers, Standing};
 use polyclaw_domain::port::{Clock, Ids, Pending};
 use polyclaw_domain::provider::{
     Delta, ErrorClass, ModelInfo, ModelRef, ModelStatus, Prompt, PromptMessage, Provider, ProviderError,
@@ -174,6 +175,24 @@ impl Briefings for Paper {
     }
 
     fn shown(&self, _: &Bootstrap) {}
+}
+
+/// One MCP server that is well and one that is not.
+pub struct Rack;
+
+impl Servers for Rack {
+    fn states(&self) -> Vec<ServerState> {
+        let server = |name: &str, standing, error: Option<&str>| ServerState {
+            name: name.to_owned(),
+            transport: "stdio",
+            standing,
+            version: None,
+            tools: vec![format!("mcp_{name}_echo")],
+            restarts: 0,
+            error: error.map(str::to_owned),
+        };
+        vec![server("up", Standing::Ready, None), server("down", Standing::Down, Some("it ended"))]
+    }
 }
 
 /// Never knows whether what it sent arrived.
