@@ -45,7 +45,7 @@ pub use report::{ConfigError, ConfigErrors};
 pub use secret::Secret;
 pub use session::Session;
 pub use store::Store;
-pub use tools::Tools;
+pub use tools::{SearchKind, Tools, WebSearch};
 pub use turns::Turns;
 
 use document::Node;
@@ -122,6 +122,7 @@ impl Config {
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
         self.session.check(report);
+        self.tools.check(report);
         self.mcp.check(&self.agents, report);
         self.channels.check(&self.agents, report);
     }

@@ -165,6 +165,13 @@ async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     if running.is_ending() { run.await } else { Err(halt) }
 }
 
+/// Waits for tools that are on their way. Says whether there were any.
+async fn gathered(engine: &Engine, context: &Context) -> bool {
+    let Some(gathering) = engine.tools().gather(&context.scope) else { return false };
+    gathering.await;
+    true
+}
+
 async fn cancelled(running: &Running) {
     while !running.cancelled.load(Ordering::Relaxed) {
         running.cancel.notified().await;
@@ -183,11 +190,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         Some(rows) => Context::of(engine, claim, rows)?,
         None => Context::load(engine, claim).await?,
     };
-    let gathered = match engine.tools().gather(&context.scope) {
-        Some(gathering) => Some(gathering.await),
-        None => None,
-    };
-    if gathered.is_some() {
+    if gathered(engine, &context).await {
         context.look_for_tools(engine);
     }
     if context.agent_is_gone {

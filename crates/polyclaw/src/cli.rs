@@ -85,6 +85,10 @@ pub struct Context {
 
 impl Cli {
     pub fn run(self) -> anyhow::Result<()> {
+        // It has no home: it runs in the environment of what it guards.
+        if let Command::Guard(args) = &self.command {
+            return guard::run(args);
+        }
         let context =
             Context { home: Home::locate()?, output: Output::new(self.global.json), global: self.global };
         match self.command {
@@ -94,7 +98,6 @@ impl Cli {
             Command::Completions(args) => completions::run(&args),
             Command::Selftest(args) => selftest::run(&args, &context),
             Command::Bench(args) => bench::run(&args, &context),
-            Command::Guard(args) => guard::run(&args),
             other => {
                 let runtime = client_runtime()?;
                 let outcome = runtime.block_on(other.talk(&context));

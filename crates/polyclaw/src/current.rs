@@ -47,15 +47,13 @@ impl<T: Toolbox> Toolbox for Current<T> {
 
     fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {
         let now = self.get();
-        // Whether there is something to wait for is asked now; the box that waits keeps what it asked.
-        if now.gather(scope).is_none() {
-            return None;
-        }
-        Some(Box::pin(async move {
+        let is_needed = now.gather(scope).is_some();
+        let wait = async move {
             if let Some(gathering) = now.gather(scope) {
                 gathering.await;
             }
-        }))
+        };
+        is_needed.then(|| Box::pin(wait) as Pending<'a, ()>)
     }
 
     fn run<'a>(

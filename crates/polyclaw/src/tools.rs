@@ -24,6 +24,7 @@ impl Tools {
             allow_private: config.tools.allow_private_addresses,
             disabled: config.tools.disabled.clone(),
             briefings: Some(Arc::clone(briefings)),
+            web_search: config.tools.web_search.clone(),
         });
         Self { builtin, mcp: Arc::clone(mcp) }
     }
@@ -33,7 +34,9 @@ impl Tools {
 pub fn mcp_settings(config: &Config, home: &Home) -> BTreeMap<String, McpSettings> {
     // The program that runs now, whatever has been put in its place on the disk since.
     let guard = ["/proc/self/exe", "guard", "--"].map(str::to_owned);
-    let of = |server| McpSettings::of(server, home.workspace(), &guard);
+    // A home that was never started has no workspace yet; a check works there all the same.
+    let workspace = Some(home.workspace()).filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir);
+    let of = |server| McpSettings::of(server, workspace.clone(), &guard);
     let named = config.mcp.servers.iter().filter_map(|(name, server)| Some((name.clone(), of(server)?)));
     named.collect()
 }

@@ -10,6 +10,7 @@ use crate::arguments::read;
 use crate::briefing::FileBriefings;
 use crate::error::{Error, Result};
 use crate::http_fetch::{Web, is_public};
+use crate::web_search::{self, Search};
 use crate::workspace::Turnstile;
 use crate::{edit_file, http_fetch, list_dir, read_file, read_skill, search_files, shell, text, write_file};
 
@@ -21,6 +22,8 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// Where skills are found. Without it there are none.
     pub briefings: Option<Arc<FileBriefings>>,
+    /// Who is asked by `web_search`. Without it that tool is not there.
+    pub web_search: Option<polyclaw_domain::config::WebSearch>,
 }
 
 /// The tools that come with Polyclaw.
@@ -29,6 +32,7 @@ pub struct Builtin {
     turnstile: Arc<Turnstile>,
     web: Web,
     briefings: Option<Arc<FileBriefings>>,
+    search: Option<Search>,
 }
 
 struct Tool {
@@ -46,10 +50,11 @@ enum Kind {
     Shell,
     HttpFetch,
     ReadSkill,
+    WebSearch,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::ReadFile,
         Self::WriteFile,
         Self::EditFile,
@@ -58,6 +63,7 @@ impl Kind {
         Self::Shell,
         Self::HttpFetch,
         Self::ReadSkill,
+        Self::WebSearch,
     ];
 
     fn spec(self) -> ToolSpec {
@@ -70,6 +76,7 @@ impl Kind {
             Self::Shell => shell::spec(),
             Self::HttpFetch => http_fetch::spec(),
             Self::ReadSkill => read_skill::spec(),
+            Self::WebSearch => web_search::spec(),
         }
     }
 }
@@ -84,6 +91,7 @@ impl Builtin {
             turnstile: Arc::default(),
             web: Web::new(rule),
             briefings: settings.briefings,
+            search: settings.web_search.map(Search::new),
         }
     }
 
@@ -92,6 +100,7 @@ impl Builtin {
         let has_skills = self.briefings.as_ref().is_some_and(|shelf| read_skill::is_of_use(shelf, scope));
         self.tools.iter().filter(move |tool| match tool.kind {
             Kind::ReadSkill => has_skills,
+            Kind::WebSearch => self.search.is_some(),
             _ => scope.can_ask || tool.spec.consent != Consent::AskPerson,
         })
     }
@@ -103,7 +112,7 @@ impl Builtin {
         progress: Progress<'_>,
     ) -> Result<ToolOutcome> {
         let found = self.open_to(scope).find(|tool| tool.spec.name == call.name);
-        let tool = found.ok_or_else(|| Error::UnknownTool(text::cut(&call.name, 80)))?;
+        let tool = found.ok_or_else(|| unknown(call))?;
         let given = &call.arguments;
         match tool.kind {
             Kind::ReadFile => read_file::run(scope, read(given)?).await,
@@ -115,10 +124,18 @@ impl Builtin {
             Kind::HttpFetch => http_fetch::run(&self.web, read(given)?).await,
             Kind::ReadSkill => match &self.briefings {
                 Some(shelf) => read_skill::run(shelf, scope, read(given)?).await,
-                None => Err(Error::UnknownTool(call.name.clone())),
+                None => Err(unknown(call)),
+            },
+            Kind::WebSearch => match &self.search {
+                Some(search) => search.run(read(given)?).await,
+                None => Err(unknown(call)),
             },
         }
     }
+}
+
+fn unknown(call: &ToolCall) -> Error {
+    Error::UnknownTool(text::cut(&call.name, 80))
 }
 
 impl Toolbox for Builtin {

@@ -40,6 +40,8 @@ pub enum Error {
     Address(String),
     #[error("the page could not be fetched: {0}")]
     Fetch(String),
+    #[error("the search failed: {0}")]
+    Search(String),
     #[error("the MCP server '{0}' failed: {1}")]
     Server(String, String),
     #[error(
@@ -76,6 +78,7 @@ impl Error {
             Self::Command(_) => "tool_command",
             Self::Address(_) => "tool_address",
             Self::Fetch(_) => "tool_fetch",
+            Self::Search(_) => "tool_search",
             Self::Server(..) => "mcp_server",
             Self::ServerGone(_) => "mcp_gone",
             Self::Broken => "tool_broken",

@@ -18,6 +18,7 @@ mod search_files;
 mod shell;
 mod skill;
 mod text;
+mod web_search;
 mod work;
 mod workspace;
 mod write_file;

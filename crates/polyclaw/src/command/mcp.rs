@@ -1,5 +1,7 @@
 //! `polyclaw mcp`: servers of tools, and this instance as one.
 
+mod serve;
+
 use futures_util::future::join_all;
 use polyclaw_domain::mcp::{ServerState, Standing};
 use polyclaw_tool::probe_mcp;
@@ -17,6 +19,7 @@ use crate::tools::mcp_settings;
   polyclaw mcp list
   polyclaw mcp check
   polyclaw mcp check github --json
+  polyclaw mcp serve
 
 Servers are in the config: [mcp.servers.<name>] with a command or a url. An agent has the tools of those it
 names: mcp = [\"github\"] in its [[agents.list]]. Their tools are called mcp_<server>_<tool>.")]
@@ -34,11 +37,14 @@ enum Verb {
         /// One server. All of them if left out.
         name: Option<String>,
     },
+    /// Speak MCP on stdin and stdout: ask agents, list conversations, read them. Started by an MCP client.
+    Serve,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     match &args.verb {
         None | Some(Verb::List) => list(context).await,
+        Some(Verb::Serve) => serve::run(Client::new(context)?).await,
         Some(Verb::Check { name }) => Ok(check(context, name.as_deref()).await?),
     }
 }

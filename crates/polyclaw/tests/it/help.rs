@@ -2,7 +2,7 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 20] = [
     "",
     "up",
     "daemon",
@@ -10,6 +10,8 @@ const COMMANDS: [&str; 18] = [
     "agent",
     "agents",
     "sessions",
+    "skills",
+    "mcp",
     "models",
     "approvals",
     "outbox",

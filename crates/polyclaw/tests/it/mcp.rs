@@ -245,3 +245,40 @@ fn an_agent_that_names_no_known_server_is_an_error_of_the_config() {
         "{told}"
     );
 }
+
+#[test]
+fn an_instance_serves_mcp_to_a_client_nobody_here_wrote() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/client.mjs");
+    everything();
+    let calls = json!([
+        ["list_agents", {}],
+        ["ask_agent", { "message": "hello" }],
+        ["ask_agent", { "message": "again", "session": "agent:main:review", "agent": "main" }],
+        ["list_sessions", { "limit": 10 }],
+        ["read_history", { "session": "agent:main:mcp" }],
+        ["read_history", { "session": "agent:main:none" }],
+        ["ask_agent", { "mesage": "typo" }],
+        ["delete_everything", {}],
+    ]);
+    let mut command = Command::new(node());
+    command.arg(script).arg(env!("CARGO_BIN_EXE_polyclaw")).arg(json!(["mcp", "serve"]).to_string());
+    let ran = command.arg(calls.to_string()).env("POLYCLAW_HOME", home.path()).output().unwrap();
+    let told = String::from_utf8(ran.stdout).unwrap();
+    let told: Value = serde_json::from_str(&told)
+        .unwrap_or_else(|_| panic!("{told}{}", String::from_utf8_lossy(&ran.stderr)));
+    assert_eq!(told["server"]["name"], "polyclaw");
+    assert_eq!(told["tools"], json!(["ask_agent", "list_agents", "list_sessions", "read_history"]));
+    let text = |n: usize| told["results"][n]["text"].as_str().unwrap();
+    let failed: Vec<bool> =
+        told["results"].as_array().unwrap().iter().map(|one| one["isError"] == true).collect();
+    assert_eq!(failed, [false, false, false, false, false, true, true, true], "{told}");
+    assert!(text(0).contains("\"agent_id\": \"main\""));
+    assert_eq!((text(1), text(2)), ("echo: hello", "echo: again"));
+    assert!(text(3).contains("agent:main:mcp") && text(3).contains("agent:main:review"), "{}", text(3));
+    assert!(text(4).contains("echo: hello") && !text(4).contains("again"), "{}", text(4));
+    assert!(text(5).contains("[unknown_session]") && text(6).contains("mesage"), "{told}");
+    assert!(text(7).contains("there is no tool"), "{told}");
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 use polyclaw_domain::plain;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 use super::settings::{Reach, Settings, handed_on};
 use crate::error::{Error, Result};
@@ -15,6 +16,8 @@ use crate::shell::Group;
 
 /// After its input has ended, before it is killed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// For what it said as it ended to be read.
+const LAST_READ: Duration = Duration::from_millis(300);
 const LONGEST_LINE: u64 = 8 * 1024;
 /// Lines kept, to say why it ended.
 const KEPT_LINES: usize = 3;
@@ -24,6 +27,7 @@ pub struct Process {
     /// Kills the program and all it started when this is dropped.
     group: Group,
     said: Arc<Mutex<VecDeque<String>>>,
+    log: JoinHandle<()>,
 }
 
 /// Starts the program. Its three streams are ours.
@@ -53,8 +57,8 @@ pub fn start(name: &str, settings: &Arc<Settings>) -> Result<(Process, ChildStdo
     let stdin = child.stdin.take().ok_or_else(broken)?;
     let stderr = child.stderr.take().ok_or_else(broken)?;
     let said = Arc::default();
-    tokio::spawn(log(name.to_owned(), Arc::clone(settings), stderr, Arc::clone(&said)));
-    Ok((Process { child, group, said }, stdout, stdin))
+    let log = tokio::spawn(log(name.to_owned(), Arc::clone(settings), stderr, Arc::clone(&said)));
+    Ok((Process { child, group, said, log }, stdout, stdin))
 }
 
 impl Process {
@@ -69,6 +73,8 @@ impl Process {
                 None
             }
         };
+        // Its last words are read to their end, unless somebody who left the group still holds the stream.
+        let _ = tokio::time::timeout(LAST_READ, self.log).await;
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let last = said.iter().map(String::as_str).collect::<Vec<_>>().join(" / ");
         match (status, last.is_empty()) {

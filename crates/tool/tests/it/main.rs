@@ -6,6 +6,7 @@ mod briefing;
 mod files;
 mod http;
 mod listing;
+mod search;
 mod shell;
 mod site;
 
