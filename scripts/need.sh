@@ -72,6 +72,14 @@ need_node() {
   fi
 }
 
+need_mcp() { # an MCP server and a client that others wrote
+  command -v npm >/dev/null || need_package npm nodejs npm
+  if ! cmp -s tests/mcp/package-lock.json tests/mcp/node_modules/.lock; then
+    say "installing the MCP server and client of the tests"
+    (cd tests/mcp && npm ci --silent --no-fund --no-audit --ignore-scripts && cp package-lock.json node_modules/.lock)
+  fi
+}
+
 need_deny() {
   if command -v cargo-deny >/dev/null || [ -x .tools/bin/cargo-deny ]; then return; fi
   say "installing cargo-deny (a few minutes, once)"
@@ -80,9 +88,10 @@ need_deny() {
 
 case "${1:-build}" in
   build) need_build ;;
-  rust) # what the Rust tests need beside a compiler: the weights, and llama.cpp's server on them
+  rust) # what the Rust tests need beside a compiler: the weights, llama.cpp's server on them, and an MCP server
     need_python
     need_weights
+    need_mcp
     ;;
   test)
     need_build
@@ -91,6 +100,7 @@ case "${1:-build}" in
     need_python
     need_weights
     need_node
+    need_mcp
     need_deny
     ;;
   *) fail "usage: need.sh build|rust|test" ;;

@@ -14,6 +14,7 @@ mod document;
 mod expand;
 mod gateway;
 mod lanes;
+mod mcp;
 mod memory;
 mod models;
 mod name;
@@ -39,6 +40,7 @@ pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};
 pub use lanes::Lanes;
+pub use mcp::{Mcp, McpApproval, McpServer, McpTools};
 pub use memory::Memory;
 pub use models::Model;
 pub(crate) use name::suggest;
@@ -48,7 +50,7 @@ pub use report::{ConfigError, ConfigErrors};
 pub use secret::Secret;
 pub use session::Session;
 pub use store::Store;
-pub use tools::Tools;
+pub use tools::{SearchKind, Tools, WebSearch};
 pub use turns::Turns;
 
 use document::Node;
@@ -80,6 +82,7 @@ pub struct Config {
     pub session: Session,
     pub memory: Memory,
     pub tools: Tools,
+    pub mcp: Mcp,
     pub lanes: Lanes,
     pub turns: Turns,
     pub delivery: Delivery,
@@ -103,6 +106,7 @@ impl Default for Config {
             session: Session::default(),
             memory: Memory::default(),
             tools: Tools::default(),
+            mcp: Mcp::default(),
             lanes: Lanes::default(),
             turns: Turns::default(),
             delivery: Delivery::default(),
@@ -131,8 +135,9 @@ impl Config {
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
         self.session.check(report);
-        self.tools.check(&self.agents.servers(), report);
+        self.tools.check(&self.mcp.names(), report);
         self.memory.check(&self.providers, report);
+        self.mcp.check(&self.agents, report);
         self.channels.check(&self.agents, report);
     }
 }

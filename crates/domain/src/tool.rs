@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::{AgentSpec, ContextPolicy};
+use crate::agent::{AgentSpec, ContextPolicy, SkillPolicy};
 use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
 use crate::port::Pending;
@@ -87,6 +87,10 @@ pub struct ToolScope {
     pub can_ask: bool,
     /// What the agent remembers, and who sees it.
     pub memory: ContextPolicy,
+    /// Which skills its agent may read.
+    pub skills: SkillPolicy,
+    /// MCP servers whose tools its agent may be given, by name.
+    pub mcp: Vec<String>,
 }
 
 impl ToolScope {
@@ -98,6 +102,8 @@ impl ToolScope {
             workspace: spec.workspace.folder(root),
             can_ask,
             memory: spec.context_policy.clone(),
+            skills: spec.policy.skills.clone(),
+            mcp: spec.mcp.clone(),
         }
     }
 }
@@ -139,6 +145,11 @@ pub trait Toolbox: Send + Sync {
     /// Asked before a call of a tool whose consent is [`Consent::ByCall`].
     fn question<'a>(&'a self, _: &'a ToolScope, _: &'a ToolCall) -> Pending<'a, Question> {
         Box::pin(std::future::ready(Question::None))
+    }
+
+    /// Something to wait for, for a while, before the list is whole: a server of tools that is still starting.
+    fn gather<'a>(&'a self, _: &'a ToolScope) -> Option<Pending<'a, ()>> {
+        None
     }
 
     /// Runs one listed call. Dropping the future stops the work, child processes included.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use polyclaw_domain::briefing::Briefings;
 use polyclaw_domain::channel::Channel;
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::{NodeId, TurnId};
@@ -31,6 +32,7 @@ pub struct Ports {
     pub db: Db,
     pub provider: Arc<dyn Provider>,
     pub tools: Arc<dyn Toolbox>,
+    pub briefings: Arc<dyn Briefings>,
     pub channels: HashMap<String, Arc<dyn Channel>>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,

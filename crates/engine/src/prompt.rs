@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::backlog::ResumeToken;
+use polyclaw_domain::briefing::Bootstrap;
 use polyclaw_domain::budget::Nanos;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{SessionId, TurnId};
@@ -174,13 +175,15 @@ impl Context {
         let scope = scope(engine, claim, &spec, &asked_by);
         let senders = asked_by.into_iter().map(sender).collect();
         let client_tools = client_tools(&rows.stored);
+        let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
         let nonce = engine.ports.ids.nonce();
         let mut context = Self {
             agent_is_gone,
             candidates: candidates(&settings, &rows.session, &spec),
             tools: Vec::new(),
             client_tools,
-            system: system_prompt(&spec, instructions(&rows.stored), &nonce),
+            system: system_prompt(&spec, &briefing.text, instructions(&rows.stored), &nonce),
+            bootstrap: briefing.bootstrap,
             session: rows.session,
             session_id: rows.session_id,
             spec,
@@ -238,6 +241,11 @@ impl Context {
             Some(step) => Reason::of(name, &step, &layers).refusal(name),
             None => format!("There is no tool '{}' here.", name.chars().take(80).collect::<String>()),
         }
+    }
+
+    /// Lists the tools again: some were still being gathered.
+    pub fn look_for_tools(&mut self, engine: &Engine) {
+        self.tools = self.offer(engine, &engine.settings());
     }
 
     /// The stored steps, as the machine takes them.
@@ -321,6 +329,13 @@ impl Context {
             parts: step.parts.clone(),
         });
         self.stored.push(step);
+    }
+
+    /// The turn has ended well: what it was to be told once has been told.
+    pub fn settle(&self, engine: &Engine) {
+        if let Some(bootstrap) = &self.bootstrap {
+            engine.ports.briefings.shown(bootstrap);
+        }
     }
 
     /// What the next turn of a long conversation need not read again.
@@ -465,7 +480,8 @@ fn instructions(stored: &[Message]) -> Option<&str> {
     stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("instructions")?.as_str())
 }
 
-fn system_prompt(spec: &AgentSpec, caller: Option<&str>, nonce: &str) -> String {
+/// What stays the same from turn to turn comes first, so that providers can keep it.
+fn system_prompt(spec: &AgentSpec, files: &str, caller: Option<&str>, nonce: &str) -> String {
     let own = spec.defaults.system_prompt.clone().unwrap_or_else(|| {
         format!(
             "You are {}, an assistant. Answer helpfully and briefly. Use tools when they help.",
@@ -473,10 +489,10 @@ fn system_prompt(spec: &AgentSpec, caller: Option<&str>, nonce: &str) -> String 
         )
     });
     let rule = prompt::frame_rule(nonce);
-    match caller {
-        Some(caller) => format!("{own}\n\n{rule}\n\nFor this conversation the caller adds:\n{caller}"),
-        None => format!("{own}\n\n{rule}"),
-    }
+    let caller = caller.map(|caller| format!("For this conversation the caller adds:\n{caller}"));
+    let parts = [Some(own.as_str()), Some(files), Some(rule.as_str()), caller.as_deref()];
+    let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
 }
 
 fn client_tools(stored: &[Message]) -> Vec<Arc<ToolSpec>> {

@@ -8,6 +8,7 @@ mod todo;
 
 use std::sync::{Arc, Weak};
 
+use futures_util::future::join_all;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::Pending;
 use polyclaw_domain::tool::{
@@ -39,6 +40,11 @@ impl Toolbox for Toolboxes {
             }
         }
         listed
+    }
+
+    fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {
+        let waits: Vec<_> = self.0.iter().filter_map(|toolbox| toolbox.gather(scope)).collect();
+        (!waits.is_empty()).then(|| Box::pin(async move { join_all(waits).await; }) as Pending<'a, ()>)
     }
 
     fn question<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {

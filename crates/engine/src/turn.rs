@@ -173,6 +173,13 @@ async fn watched(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     if running.is_ending() { run.await } else { Err(halt) }
 }
 
+/// Waits for tools that are on their way. Says whether there were any.
+async fn gathered(engine: &Engine, context: &Context) -> bool {
+    let Some(gathering) = engine.tools().gather(&context.scope) else { return false };
+    gathering.await;
+    true
+}
+
 async fn cancelled(running: &Running) {
     while !running.cancelled.load(Ordering::Relaxed) {
         running.cancel.notified().await;
@@ -198,6 +205,9 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         Some(rows) => Context::of(engine, claim, rows)?,
         None => Context::load(engine, claim).await?,
     };
+    if gathered(engine, &context).await {
+        context.look_for_tools(engine);
+    }
     if context.agent_is_gone {
         let sentence = format!("The agent '{}' no longer exists.", claim.agent);
         return Err(Halt::Failed { code: "unknown_agent", sentence });
@@ -245,6 +255,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
             Effect::Yield { skipped } => return end::give_way(engine, running, &context, &skipped).await,
             Effect::Finish { text } => {
                 let reply = end::finish(engine, running, &context, text).await?;
+                context.settle(engine);
                 context.keep(engine, &claim.session, reply);
                 return Ok(());
             }

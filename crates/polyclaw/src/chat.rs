@@ -18,6 +18,7 @@ mod wrap;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crossterm::event::{Event as Input, EventStream};
@@ -45,6 +46,8 @@ pub struct Chat {
     pub agent: Option<String>,
     /// The model that answers unless the session picked another.
     pub model: String,
+    /// How agents show themselves, by id.
+    pub faces: HashMap<String, String>,
 }
 
 impl Chat {
@@ -59,6 +62,7 @@ impl Chat {
         };
         let mut model = Model::new(self.session, history::read(&self.home.chat_history()));
         model.model = self.model;
+        model.faces = self.faces;
         model.agent =
             self.agent.or_else(|| model.session.split(':').nth(1).map(str::to_owned)).unwrap_or_default();
         // The lines of a person who pastes a key are a file, too.

@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, memory, model,
-    models, outbox, secrets, selftest, sessions, status, tools, up, usage,
+    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, guard, mcp, memory,
+    model, models, outbox, secrets, selftest, sessions, skills, status, tools, up, usage,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -61,6 +61,8 @@ pub enum Command {
     Sessions(sessions::Args),
     Tools(tools::Args),
     Memory(memory::Args),
+    Skills(skills::Args),
+    Mcp(mcp::Args),
     Models(models::Args),
     Model(model::Args),
     Approvals(approvals::Args),
@@ -74,6 +76,7 @@ pub enum Command {
     Completions(completions::Args),
     Selftest(selftest::Args),
     Bench(bench::Args),
+    Guard(guard::Args),
 }
 
 /// What every command gets.
@@ -85,6 +88,10 @@ pub struct Context {
 
 impl Cli {
     pub fn run(self) -> anyhow::Result<()> {
+        // It has no home: it runs in the environment of what it guards.
+        if let Command::Guard(args) = &self.command {
+            return guard::run(args);
+        }
         let context =
             Context { home: Home::locate()?, output: Output::new(self.global.json), global: self.global };
         match self.command {
@@ -116,6 +123,8 @@ impl Command {
             Self::Sessions(args) => sessions::run(&args, context).await,
             Self::Tools(args) => tools::run(&args, context).await,
             Self::Memory(args) => memory::run(&args, context).await,
+            Self::Mcp(args) => mcp::run(&args, context).await,
+            Self::Skills(args) => skills::run(&args, context).await,
             Self::Models(args) => models::run(&args, context).await,
             Self::Model(args) => model::run(&args, context).await,
             Self::Approvals(args) => approvals::run(&args, context).await,
@@ -125,7 +134,7 @@ impl Command {
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Daemon(_) | Self::Config(_) | Self::Completions(_) => Ok(()),
-            Self::Secrets(_) | Self::Selftest(_) | Self::Bench(_) => Ok(()),
+            Self::Secrets(_) | Self::Selftest(_) | Self::Bench(_) | Self::Guard(_) => Ok(()),
         }
     }
 }

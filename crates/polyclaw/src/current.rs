@@ -50,6 +50,17 @@ impl<T: Toolbox> Toolbox for Current<T> {
         Box::pin(async move { now.question(scope, call).await })
     }
 
+    fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {
+        let now = self.get();
+        let is_needed = now.gather(scope).is_some();
+        let wait = async move {
+            if let Some(gathering) = now.gather(scope) {
+                gathering.await;
+            }
+        };
+        is_needed.then(|| Box::pin(wait) as Pending<'a, ()>)
+    }
+
     fn run<'a>(
         &'a self,
         scope: &'a ToolScope,

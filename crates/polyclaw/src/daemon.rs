@@ -145,7 +145,7 @@ where
         }
     }
     tokio::select! {
-        () = drain(&instance.engine, &mut tasks, server) => Ok(()),
+        () = drain(instance, &mut tasks, server) => Ok(()),
         () = stops.recv() => {
             Err(Failure::failed("interrupted", "a second signal: stopped at once")
                 .hint("what was running goes on at the next start").into())
@@ -160,6 +160,9 @@ fn write_url(home: &Home, url: &str) -> Result<(), Failure> {
 
 /// Looks for a model where none is named, then says which one answers. Nobody waits for this.
 async fn greet<F: FnOnce(&Instance) -> io::Result<()>>(instance: Arc<Instance>, ready: F) {
+    if let Err(error) = instance.start_servers().await {
+        tracing::error!(%error, "the MCP servers were not started");
+    }
     if let Err(error) = instance.search_model().await {
         tracing::error!(%error, "the model found on this machine can not be used");
     }
@@ -177,14 +180,17 @@ async fn reload(instance: &Instance) {
 }
 
 /// Nothing new is accepted; turns reach a boundary; then the last answers leave the wire.
-async fn drain(engine: &Engine, tasks: &mut Tasks, server: http::Server) {
+async fn drain(instance: &Instance, tasks: &mut Tasks, server: http::Server) {
     tracing::info!("draining: nothing new is accepted");
-    engine.start_draining();
+    instance.engine.start_draining();
     match tokio::time::timeout(DRAIN, tasks.ended()).await {
         Ok(()) => tracing::info!("drained"),
         Err(_) => tracing::warn!("some turns reached no boundary in time; they go on at the next start"),
     }
-    let _ = tokio::time::timeout(LAST_WORDS, server.stop()).await;
+    let _ = tokio::join!(
+        tokio::time::timeout(LAST_WORDS, server.stop()),
+        tokio::time::timeout(2 * LAST_WORDS, instance.mcp.stop())
+    );
 }
 
 /// The signals that end a daemon.

@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::command::memory::sentence;
 use crate::failure::{Exit, Failure};
 use crate::home::{Home, refused};
+use crate::output::safe;
 use crate::weights::Shelf;
 
 /// Below this a database can not grow for long.
@@ -90,6 +91,9 @@ pub async fn all(context: &Context) -> Vec<Check> {
     }
     let (daemon, models) = daemon(context).await;
     checks.push(daemon);
+    if !config.mcp.servers.is_empty() {
+        checks.push(mcp(context, &config).await);
+    }
     checks.push(model(home, &config, models.as_ref()).await);
     checks.push(memory(context).await);
     checks
@@ -229,6 +233,36 @@ async fn daemon(context: &Context) -> (Check, Option<Value>) {
             (Check::warn("daemon", failure.message, "start it with `polyclaw up`"), None)
         }
         Err(failure) => (Check::failed("daemon", failure), None),
+    }
+}
+
+/// Each server as it answers now, and whether anybody uses it.
+async fn mcp(context: &Context, config: &Config) -> Check {
+    let states = match crate::command::mcp::probe(context, None).await {
+        Ok(states) => states,
+        Err(failure) => return Check::failed("mcp", failure),
+    };
+    let down = states.iter().filter_map(|state| Some(format!("{}: {}", state.name, state.error.as_ref()?)));
+    let down: Vec<String> = down.collect();
+    if !down.is_empty() {
+        let hint = "run its command by hand, or look at its section in config.toml";
+        return Check::fail("mcp", safe(&down.join("; ")), hint);
+    }
+    let specs = config.agents.specs();
+    let is_named = |name: &str| specs.iter().any(|spec| spec.mcp.iter().any(|one| one == "*" || one == name));
+    let idle: Vec<&str> =
+        states.iter().map(|state| state.name.as_str()).filter(|name| !is_named(name)).collect();
+    let found = states
+        .iter()
+        .map(|state| format!("{} ({} tools)", state.name, state.tools.len()))
+        .collect::<Vec<_>>();
+    match idle.is_empty() {
+        true => Check::ok("mcp", found.join(", ")),
+        false => Check::warn(
+            "mcp",
+            format!("{}; no agent of the config names {}", found.join(", "), idle.join(", ")),
+            "name it in an agent's mcp = […]: no agent has the tools of a server it does not name",
+        ),
     }
 }
 

@@ -63,6 +63,11 @@ impl Home {
         self.0.join("workspace")
     }
 
+    /// Skills for all agents.
+    pub fn skills(&self) -> PathBuf {
+        self.0.join("skills")
+    }
+
     pub fn memory(&self) -> PathBuf {
         self.0.join("memory")
     }

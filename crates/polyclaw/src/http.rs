@@ -70,6 +70,7 @@ fn setup(instance: &Instance) -> Setup {
         started: instance.engine.now(),
         port: gateway.port,
         logins: instance.logins.clone(),
+        mcp: std::sync::Arc::clone(&instance.mcp) as _,
     }
 }
 

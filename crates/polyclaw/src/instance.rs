@@ -19,7 +19,7 @@ use polyclaw_provider::embedded::Chat;
 use polyclaw_server::Logins;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Target};
-use polyclaw_tool::Builtin;
+use polyclaw_tool::{FileBriefings, Mcp};
 
 use crate::choice::Choice;
 use crate::clock::SystemClock;
@@ -31,6 +31,7 @@ use crate::home::{Home, Lock};
 use crate::ids::SortableIds;
 use crate::redaction;
 use crate::settings;
+use crate::tools::Tools;
 use crate::weights::{CHAT, Shelf};
 
 /// Connections to PostgreSQL, for one node.
@@ -58,7 +59,9 @@ pub struct Instance {
     models: Arc<Current<Models>>,
     /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
     chat: Arc<Chat>,
-    tools: Arc<Current<Builtin>>,
+    tools: Arc<Current<Tools>>,
+    briefings: Arc<FileBriefings>,
+    pub mcp: Arc<Mcp>,
     clock: Arc<dyn Clock>,
     overrides: Overrides,
     _lock: Lock,
@@ -83,15 +86,18 @@ impl Instance {
         });
         let (models, channels, embedder) = clients?;
         let models = Arc::new(Current::new(models));
-        let tools = Arc::new(Current::new(toolbox(&config)));
         let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
         let brain = Arc::new(brain(&config, &home, &clock, &ids));
         brain.set_embedder(embedder);
         let memories = Arc::new(Memories::new(Arc::clone(&brain)));
+        let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
+        let mcp = Arc::new(Mcp::default());
+        let tools = Arc::new(Current::new(Tools::new(&config, &home, &briefings, &mcp)));
         let ports = Ports {
             db: db?,
             provider: Arc::clone(&models) as _,
             tools: Arc::new(Toolboxes::new(vec![Arc::clone(&tools) as _, memories])),
+            briefings: Arc::clone(&briefings) as _,
             channels,
             clock: Arc::clone(&clock),
             ids,
@@ -113,6 +119,8 @@ impl Instance {
             models,
             chat,
             tools,
+            briefings,
+            mcp,
             clock,
             overrides,
             _lock: lock,
@@ -140,6 +148,13 @@ impl Instance {
             .hint("give it another name, or delete the other with `polyclaw agents delete`"),
             error => error.into(),
         })
+    }
+
+    /// Starts the MCP servers that agents name. Nobody waits for them here.
+    pub async fn start_servers(&self) -> Result<(), Failure> {
+        let stored = self.engine.db().read(agents::list).await?;
+        self.mcp.start(stored.iter().map(|one| one.spec.mcp.as_slice()));
+        Ok(())
     }
 
     /// Looks for a model on this machine, where nothing else names one. Takes up to a second.
@@ -179,9 +194,10 @@ impl Instance {
             self.find_model(&mut choice).await;
         }
         self.store_agents(&config).await?;
-        self.tools.replace(toolbox(&config));
         let embedder = embedder::choose(&config, &choice, &Shelf::of(&self.home))?;
         self.engine.brain().set_embedder(embedder);
+        self.tools.replace(Tools::new(&config, &self.home, &self.briefings, &self.mcp));
+        self.start_servers().await?;
         self.take_up(&config, choice)
     }
 
@@ -248,10 +264,6 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
 fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<SortableIds>) -> Brain {
     let cache = usize::try_from(config.memory.cache_mb).unwrap_or(usize::MAX).saturating_mul(1 << 20);
     Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, cache)
-}
-
-pub fn toolbox(config: &Config) -> Builtin {
-    Builtin::new(polyclaw_tool::Settings { allow_private: config.tools.allow_private_addresses })
 }
 
 fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {

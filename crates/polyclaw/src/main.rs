@@ -27,6 +27,7 @@ mod secrets;
 mod settings;
 mod spawn;
 mod stream;
+mod tools;
 mod usage;
 mod weights;
 

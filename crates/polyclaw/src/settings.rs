@@ -44,6 +44,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         context_windows: context_windows(config),
         tools: config.tools.rules(),
         providers: providers(choice),
+        mcp_servers: config.mcp.names(),
         prices: prices(config),
         budget: config.budget.instance(),
         session_budget: config.budget.session.clone(),

@@ -511,12 +511,18 @@ function messageNode(mine, message) {
   if (meta?.silent) return note(t("silent"));
   if (meta?.error === "stopped") return note(t("stopped"));
   const who = origin.startsWith("agent:") ? origin.slice(6) : mine.session?.active_agent_id ?? "";
-  const node = el("div", { class: "message reply" }, el("div", { class: "who" }, who));
+  const node = el("div", { class: "message reply" }, el("div", { class: "who" }, face(who)));
   if (text) node.append(el("div", { class: meta?.error ? "text failed" : "text" }, markdown(text)));
   if (meta?.finish_reason === "length") node.append(note(t("cut")));
   for (const part of parts) if (part.type === "tool_call") node.append(card(mine, turn_id, part, true));
   return node;
 }
+
+// How an agent shows itself: its emoji, if it has one, and its name.
+const face = (id) => {
+  const { name, emoji } = agents.find((one) => one.agent_id === id)?.shown ?? {};
+  return [emoji, name ?? id].filter(Boolean).join(" ");
+};
 
 const bubble = (text) =>
   el("div", { class: "message user" }, el("span", { class: "unseen" }, t("you")), el("div", { class: "bubble" }, text));
@@ -563,7 +569,7 @@ function show() {
   $("title").textContent = known?.title || t("new_chat");
   const agent = agents.find((one) => one.agent_id === (known?.active_agent_id ?? $("pick-agent").value));
   const model = known?.model ?? agent?.defaults.model ?? models.default_model;
-  $("facts").textContent = [agent?.agent_id, model].filter(Boolean).join(" · ");
+  $("facts").textContent = [face(agent?.agent_id), model].filter(Boolean).join(" · ");
   $("demo").hidden = !models.models.some((one) => one.model === model && one.demo);
   document.title = known?.title ? `${known.title} · Polyclaw` : "Polyclaw";
   $("empty").hidden = chat.key && !chat.session || ["stored", "turns", "pending"].some((id) => $(id).childElementCount);
@@ -573,7 +579,7 @@ function showTurn(one, running) {
   const waits = !one.started && !one.ended && running !== undefined;
   one.reply.hidden = waits || one.ended && !one.output.childElementCount;
   one.reply.classList.toggle("live", !one.ended && !one.text && !one.output.querySelector(".ask"));
-  one.reply.firstChild.textContent = one.agent ?? chat.session?.active_agent_id ?? "";
+  one.reply.firstChild.textContent = face(one.agent ?? chat.session?.active_agent_id ?? "");
   for (const node of one.waiting.values()) {
     node.classList.toggle("waiting", waits);
     node.querySelector(".state")?.remove();
@@ -668,7 +674,7 @@ function write(text) {
 async function loadAgents() {
   ({ agents } = await api("GET", "/agents"));
   api("GET", "/models").then((found) => { models = found; show(); }, () => {});
-  const option = (one) => el("option", { value: one.agent_id, selected: one.default ? "" : null }, one.agent_id);
+  const option = (one) => el("option", { value: one.agent_id, selected: one.default ? "" : null }, face(one.agent_id));
   $("pick-agent").replaceChildren(...agents.map(option));
   $("pick").hidden = agents.length < 2;
 }

@@ -12,8 +12,8 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, commands, context, document, events, health, hooks, logins, memory, messages, models,
-    monitor, outbox, sessions, status, stream, tools, transcript, turns, usage,
+    agents, approvals, commands, context, document, events, health, hooks, logins, mcp, memory, messages, models,
+    monitor, outbox, sessions, skills, status, stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -43,6 +43,8 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(memory::status))
         .routes(routes!(memory::show, memory::forget))
         .routes(routes!(context::show))
+        .routes(routes!(skills::of_agent))
+        .routes(routes!(mcp::list))
         .routes(routes!(models::list))
         .routes(routes!(tools::list))
         .routes(routes!(tools::explain))

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::mcp::Servers;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::Engine;
 use sha2::{Digest, Sha256};
@@ -39,6 +40,7 @@ pub struct Setup {
     /// Browsers keep one set of cookies for all ports of a host, so the page's cookie is named after ours.
     pub port: u16,
     pub logins: Logins,
+    pub mcp: Arc<dyn Servers>,
 }
 
 #[derive(Clone)]
@@ -54,6 +56,7 @@ pub struct Inner {
     /// This life of the server: frame numbers of another mean nothing here.
     pub epoch: String,
     pub logins: Logins,
+    pub mcp: Arc<dyn Servers>,
     auth: Auth,
     pub cookie_name: String,
     /// What the page's cookie holds: proof of the token, never the token itself.
@@ -84,6 +87,7 @@ impl AppState {
             version: setup.version,
             started: setup.started,
             logins: setup.logins,
+            mcp: setup.mcp,
             auth: setup.auth,
             cookie_name: format!("polyclaw_{}", setup.port),
             cookie,

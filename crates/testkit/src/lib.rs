@@ -11,4 +11,4 @@ pub mod simulator;
 pub mod world;
 
 pub use ports::script::{Line, Script, Scripted, last_user};
-pub use ports::{Faulty, Fired, Outlet, Seeded, SimClock, Tools};
+pub use ports::{Faulty, Fired, Outlet, Papers, Seeded, SimClock, Tools};

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
 use polyclaw_domain::channel::{Capabilities, Channel, Sent};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::fault::{Faults, KillPoint};
-use polyclaw_domain::id::TurnId;
+use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::port::{Clock, Ids, Pending};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{
@@ -131,6 +132,41 @@ impl Toolbox for Tools {
             *times += 1;
             ToolOutcome::ok(format!("{} of {} done", call.name, call.id))
         })
+    }
+}
+
+/// What agents are told, set by a test; nothing at first.
+#[derive(Default)]
+pub struct Papers {
+    told: Mutex<Briefing>,
+    shown: Mutex<Vec<Bootstrap>>,
+    last: Mutex<Option<(AgentId, bool)>>,
+}
+
+impl Papers {
+    pub fn tell(&self, briefing: Briefing) {
+        *lock(&self.told) = briefing;
+    }
+
+    /// Bootstraps of turns that ended well.
+    pub fn shown(&self) -> Vec<Bootstrap> {
+        lock(&self.shown).clone()
+    }
+
+    /// Whose briefing was last asked for, and whether as a sub-agent.
+    pub fn last(&self) -> Option<(AgentId, bool)> {
+        lock(&self.last).clone()
+    }
+}
+
+impl Briefings for Papers {
+    fn brief(&self, reader: &Reader<'_>) -> Briefing {
+        *lock(&self.last) = Some((reader.agent.clone(), reader.is_sub_agent));
+        lock(&self.told).clone()
+    }
+
+    fn shown(&self, bootstrap: &Bootstrap) {
+        lock(&self.shown).push(bootstrap.clone());
     }
 }
 

@@ -25,7 +25,7 @@ use polyclaw_store::{Db, jobs, messages, sessions};
 use tokio::task::JoinSet;
 
 use crate::ports::script::Scripted;
-use crate::ports::{Faulty, Outlet, Seeded, SimClock, Tools};
+use crate::ports::{Faulty, Outlet, Papers, Seeded, SimClock, Tools};
 
 /// What survives the death of an engine: the disk and the world outside.
 #[derive(Clone)]
@@ -34,6 +34,7 @@ pub struct Ground {
     pub ids: Arc<Seeded>,
     pub clock: Arc<SimClock>,
     pub tools: Arc<Tools>,
+    pub papers: Arc<Papers>,
     pub outlet: Arc<Outlet>,
     pub provider: Arc<dyn Provider>,
     pub settings: Settings,
@@ -54,6 +55,7 @@ impl Ground {
             ids: Arc::default(),
             clock: SimClock::start(),
             tools: Arc::default(),
+            papers: Arc::default(),
             outlet: Outlet::new(false),
             provider,
             settings,
@@ -84,6 +86,7 @@ impl Ground {
             provider: Arc::clone(&self.provider),
             tools: Arc::new(Toolboxes::new(vec![Arc::clone(&self.tools) as _, memories])),
             brain,
+            briefings: Arc::clone(&self.papers) as _,
             channels: HashMap::from([("chat".to_owned(), Arc::clone(&self.outlet) as Arc<dyn Channel>)]),
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,

@@ -7,15 +7,23 @@ use polyclaw_domain::port::Pending;
 use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use crate::arguments::read;
+use crate::briefing::FileBriefings;
 use crate::error::{Error, Result};
 use crate::http_fetch::{Web, is_public};
+use crate::web_search::{self, Search};
 use crate::workspace::Turnstile;
-use crate::{apply_patch, edit_file, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
+use crate::{
+    apply_patch, edit_file, http_fetch, list_dir, read_file, read_skill, search_files, shell, text, write_file,
+};
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Settings {
     /// Lets `http_fetch` reach this machine and private networks.
     pub allow_private: bool,
+    /// Where skills are found. Without it there are none.
+    pub briefings: Option<Arc<FileBriefings>>,
+    /// Who is asked by `web_search`. Without it that tool is not there.
+    pub web_search: Option<polyclaw_domain::config::WebSearch>,
 }
 
 /// The tools that come with Polyclaw.
@@ -23,6 +31,8 @@ pub struct Builtin {
     tools: Vec<Tool>,
     turnstile: Arc<Turnstile>,
     web: Web,
+    briefings: Option<Arc<FileBriefings>>,
+    search: Option<Search>,
 }
 
 struct Tool {
@@ -40,10 +50,12 @@ enum Kind {
     SearchFiles,
     Shell,
     HttpFetch,
+    ReadSkill,
+    WebSearch,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::ReadFile,
         Self::WriteFile,
         Self::EditFile,
@@ -52,6 +64,8 @@ impl Kind {
         Self::SearchFiles,
         Self::Shell,
         Self::HttpFetch,
+        Self::ReadSkill,
+        Self::WebSearch,
     ];
 
     fn spec(self) -> ToolSpec {
@@ -64,6 +78,8 @@ impl Kind {
             Self::SearchFiles => search_files::spec(),
             Self::Shell => shell::spec(),
             Self::HttpFetch => http_fetch::spec(),
+            Self::ReadSkill => read_skill::spec(),
+            Self::WebSearch => web_search::spec(),
         }
     }
 }
@@ -72,7 +88,23 @@ impl Builtin {
     pub fn new(settings: Settings) -> Self {
         let tools = Kind::ALL.map(|kind| Tool { kind, spec: Arc::new(kind.spec()) });
         let rule = if settings.allow_private { |_| true } else { is_public };
-        Self { tools: tools.into(), turnstile: Arc::default(), web: Web::new(rule) }
+        Self {
+            tools: tools.into(),
+            turnstile: Arc::default(),
+            web: Web::new(rule),
+            briefings: settings.briefings,
+            search: settings.web_search.map(Search::new),
+        }
+    }
+
+    /// A tool that could do nothing is not there.
+    fn open_to<'a>(&'a self, scope: &'a ToolScope) -> impl Iterator<Item = &'a Tool> {
+        let has_skills = self.briefings.as_ref().is_some_and(|shelf| read_skill::is_of_use(shelf, scope));
+        self.tools.iter().filter(move |tool| match tool.kind {
+            Kind::ReadSkill => has_skills,
+            Kind::WebSearch => self.search.is_some(),
+            _ => true,
+        })
     }
 
     async fn dispatch(
@@ -81,8 +113,8 @@ impl Builtin {
         call: &ToolCall,
         progress: Progress<'_>,
     ) -> Result<ToolOutcome> {
-        let found = self.tools.iter().find(|tool| tool.spec.name == call.name);
-        let tool = found.ok_or_else(|| Error::UnknownTool(text::cut(&call.name, 80)))?;
+        let found = self.open_to(scope).find(|tool| tool.spec.name == call.name);
+        let tool = found.ok_or_else(|| unknown(call))?;
         let given = &call.arguments;
         match tool.kind {
             Kind::ReadFile => read_file::run(scope, read(given)?).await,
@@ -93,13 +125,25 @@ impl Builtin {
             Kind::SearchFiles => search_files::run(scope, read(given)?).await,
             Kind::Shell => shell::run(scope, read(given)?, progress).await,
             Kind::HttpFetch => http_fetch::run(&self.web, read(given)?).await,
+            Kind::ReadSkill => match &self.briefings {
+                Some(shelf) => read_skill::run(shelf, scope, read(given)?).await,
+                None => Err(unknown(call)),
+            },
+            Kind::WebSearch => match &self.search {
+                Some(search) => search.run(read(given)?).await,
+                None => Err(unknown(call)),
+            },
         }
     }
 }
 
+fn unknown(call: &ToolCall) -> Error {
+    Error::UnknownTool(text::cut(&call.name, 80))
+}
+
 impl Toolbox for Builtin {
-    fn list(&self, _: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        self.tools.iter().map(|tool| Arc::clone(&tool.spec)).collect()
+    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        self.open_to(scope).map(|tool| Arc::clone(&tool.spec)).collect()
     }
 
     fn run<'a>(

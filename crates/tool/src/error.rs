@@ -14,6 +14,8 @@ const LONGEST_MESSAGE: usize = 2048;
 pub enum Error {
     #[error("there is no tool '{0}' here")]
     UnknownTool(String),
+    #[error("there is no skill '{0}' here")]
+    UnknownSkill(String),
     #[error("the arguments do not fit: {0}")]
     Arguments(String),
     #[error("the workspace folder can not be opened: {0}")]
@@ -38,6 +40,14 @@ pub enum Error {
     Address(String),
     #[error("the page could not be fetched: {0}")]
     Fetch(String),
+    #[error("the search failed: {0}")]
+    Search(String),
+    #[error("the MCP server '{0}' failed: {1}")]
+    Server(String, String),
+    #[error(
+        "the MCP server '{0}' went away during this call; whether it took effect is unknown. It is started again"
+    )]
+    ServerGone(String),
     #[error("the tool stopped unexpectedly")]
     Broken,
 }
@@ -55,6 +65,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownTool(_) => "tool_unknown",
+            Self::UnknownSkill(_) => "skill_unknown",
             Self::Arguments(_) => "tool_arguments",
             Self::Workspace(_) => "tool_workspace",
             Self::Outside(_) => "tool_outside_workspace",
@@ -67,6 +78,9 @@ impl Error {
             Self::Command(_) => "tool_command",
             Self::Address(_) => "tool_address",
             Self::Fetch(_) => "tool_fetch",
+            Self::Search(_) => "tool_search",
+            Self::Server(..) => "mcp_server",
+            Self::ServerGone(_) => "mcp_gone",
             Self::Broken => "tool_broken",
         }
     }

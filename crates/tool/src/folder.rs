@@ -40,6 +40,14 @@ impl Folder {
         Ok(Self(rustix::fs::openat(&self.0, name, folder_flags(), Mode::empty())?))
     }
 
+    /// A folder at or below `base`. The way from there is walked without following a link; what leads to `base`
+    /// is the operator's.
+    pub fn below(base: &Path, at: &Path) -> io::Result<Self> {
+        let inside = at.strip_prefix(base).map_err(|_| io::ErrorKind::NotFound)?;
+        let root = Self::open(&base.canonicalize()?)?;
+        inside.iter().try_fold(root, |folder, name| folder.child(name))
+    }
+
     /// The child folder, made if it is missing. A new name is durable when this returns.
     pub fn child_or_new(&self, name: &OsStr) -> io::Result<Self> {
         match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777)) {

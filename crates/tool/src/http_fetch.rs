@@ -19,7 +19,7 @@ use crate::arguments;
 use crate::error::{Error, Result};
 
 pub use address::is_public;
-pub use client::Web;
+pub use client::{Web, explain};
 
 pub const NAME: &str = "http_fetch";
 const LONGEST: Duration = Duration::from_secs(30);

@@ -5,18 +5,26 @@
 
 mod apply_patch;
 mod arguments;
+mod briefing;
 mod builtin;
 mod edit_file;
 mod error;
 mod folder;
 mod http_fetch;
 mod list_dir;
+mod mcp;
 mod read_file;
+mod read_skill;
 mod search_files;
 mod shell;
+mod skill;
 mod text;
+mod web_search;
 mod work;
 mod workspace;
 mod write_file;
 
+pub use briefing::FileBriefings;
 pub use builtin::{Builtin, Settings};
+pub use mcp::{Mcp, McpSettings, probe as probe_mcp};
+pub use skill::{Found, Source, check as check_skills};

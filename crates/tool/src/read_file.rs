@@ -1,6 +1,7 @@
 //! `read_file`: a text file, or a part of one, by lines.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 
 use polyclaw_domain::tool::{ToolOutcome, ToolScope, ToolSpec};
 use schemars::JsonSchema;
@@ -33,13 +34,21 @@ pub fn spec() -> ToolSpec {
 }
 
 pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome> {
-    let workspace = scope.workspace.clone();
+    let Arguments { path, offset_line, limit_lines } = arguments;
+    below(scope.workspace.clone(), path, offset_line, limit_lines).await
+}
+
+/// Reads a file below any folder, by the same rules.
+pub async fn below(
+    folder: PathBuf,
+    path: String,
+    offset_line: Option<u64>,
+    limit_lines: Option<u64>,
+) -> Result<ToolOutcome> {
     let text = work::blocking(move |budget| {
-        let place = workspace::locate(&workspace, &arguments.path)?;
-        let window = Window {
-            first: arguments.offset_line.unwrap_or(1).max(1),
-            lines: arguments.limit_lines.unwrap_or(u64::MAX).max(1),
-        };
+        let place = workspace::locate(&folder, &path)?;
+        let window =
+            Window { first: offset_line.unwrap_or(1).max(1), lines: limit_lines.unwrap_or(u64::MAX).max(1) };
         read(&place, &window, budget)
     });
     Ok(ToolOutcome::ok(text.await?))

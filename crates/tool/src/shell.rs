@@ -19,7 +19,7 @@ use crate::arguments;
 use crate::error::{Error, Result};
 use crate::work;
 use crate::workspace;
-use group::Group;
+pub use group::Group;
 use output::Output;
 
 pub const NAME: &str = "shell";

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::name;
 use super::report::Report;
+use super::secret::Secret;
 use crate::policy::{self, ApprovalMode, Profile, Rules, ToolPolicy};
 
 /// What tools may do, for all agents together. An agent's own rules can only narrow it.
@@ -41,6 +42,9 @@ pub struct Tools {
     /// `channel:account:peer`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub senders: BTreeMap<String, ToolPolicy>,
+    /// The service that `web_search` asks. Without it that tool is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<WebSearch>,
 }
 
 impl Tools {
@@ -70,11 +74,52 @@ impl Tools {
         for (pattern, policy) in &rules.senders {
             check_policy(&name::join("tools.senders", pattern), policy, servers, report);
         }
+        self.web_search.iter().for_each(|search| search.check(report));
     }
 }
 
 pub(super) fn check_policy(path: &str, policy: &ToolPolicy, servers: &[String], report: &mut Report) {
     for unknown in policy::check(policy, &[], servers) {
         report.error(&format!("{path}.{}", unknown.path), unknown.message, unknown.hint);
+    }
+}
+
+/// A search service: `[tools.web_search]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebSearch {
+    /// Whose protocol it speaks.
+    pub kind: SearchKind,
+    /// Where it is: needed for SearXNG, the service's own address for the others.
+    #[schemars(url)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its key, best as a reference: `env:BRAVE_API_KEY`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<Secret>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchKind {
+    /// A SearXNG of your own; its settings must allow the format `json`.
+    Searxng,
+    Brave,
+    Tavily,
+}
+
+impl WebSearch {
+    fn check(&self, report: &mut Report) {
+        match self.kind {
+            SearchKind::Searxng if self.url.is_none() => {
+                let hint = r#"add it, like url = "http://127.0.0.1:8888""#;
+                report.error("tools.web_search", "url is missing, and SearXNG has no usual address", hint);
+            }
+            SearchKind::Brave | SearchKind::Tavily if self.api_key.is_none() => {
+                let hint = r#"add it, like api_key = "env:SEARCH_API_KEY""#;
+                report.error("tools.web_search", "api_key is missing, and this service asks for one", hint);
+            }
+            _ => {}
+        }
     }
 }

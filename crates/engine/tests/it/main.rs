@@ -4,6 +4,7 @@
 
 mod agents;
 mod approvals;
+mod briefing;
 mod budgets;
 mod clock;
 mod delivery;

@@ -1,5 +1,7 @@
 //! The chat as a machine without I/O: keys, frames and answers in, effects out.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::complete::Completion;
@@ -62,6 +64,8 @@ pub enum Link {
 pub struct Model {
     pub session: String,
     pub agent: String,
+    /// How agents show themselves, by id.
+    pub faces: HashMap<String, String>,
     pub model: String,
     pub link: Link,
     pub entries: Vec<Entry>,
@@ -84,6 +88,7 @@ impl Model {
         Self {
             session,
             agent: String::new(),
+            faces: HashMap::new(),
             model: String::new(),
             link: Link::Connecting,
             entries: Vec::new(),

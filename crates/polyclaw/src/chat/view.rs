@@ -142,7 +142,8 @@ fn status_line(model: &Model) -> Line<'static> {
         (_, Some(_), _) => Span::styled("answering (Esc stops)", Style::new().fg(Color::Green)),
         _ => Span::styled("ready", dim()),
     };
-    let mut parts = vec![Span::raw(" "), Span::raw(model.agent.clone()).bold()];
+    let face = model.faces.get(&model.agent).unwrap_or(&model.agent);
+    let mut parts = vec![Span::raw(" "), Span::raw(face.clone()).bold()];
     let mut part = |span: Span<'static>| parts.extend([Span::styled(" · ", dim()), span]);
     match model.model.as_str() {
         "" => part(Span::styled("no model", Style::new().fg(Color::Yellow))),

@@ -1,11 +1,13 @@
 //! `polyclaw agents`: who answers.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
-use crate::output::cell;
+use crate::output::{cell, safe};
 
 /// Who answers: list, show, add, set, delete.
 #[derive(clap::Args)]
@@ -120,10 +122,25 @@ async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
     let agents = answer["agents"].as_array().cloned().unwrap_or_default();
     let row = |agent: &Value| {
         let model = cell(&agent["defaults"]["model"]);
-        vec![cell(&agent["agent_id"]), cell(&agent["name"]), model, cell(&agent["description"])]
+        vec![cell(&agent["agent_id"]), face(agent), model, cell(&agent["description"])]
     };
     let rows: Vec<_> = agents.iter().map(row).collect();
     Ok(context.output.say(&answer, |output| output.table(&["ID", "NAME", "MODEL", "DESCRIPTION"], &rows))?)
+}
+
+/// How agents show themselves, by id.
+pub fn faces(answer: &Value) -> HashMap<String, String> {
+    let listed = answer["agents"].as_array().into_iter().flatten();
+    listed.map(|agent| (cell(&agent["agent_id"]), face(agent))).collect()
+}
+
+/// Its emoji, if it has one, and its name.
+fn face(agent: &Value) -> String {
+    let name = if agent["shown"]["name"].is_string() { &agent["shown"]["name"] } else { &agent["name"] };
+    match agent["shown"]["emoji"].as_str() {
+        Some(emoji) => format!("{} {}", safe(emoji), cell(name)),
+        None => cell(name),
+    }
 }
 
 fn pretty(value: &Value) -> String {

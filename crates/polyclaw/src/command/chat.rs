@@ -6,7 +6,7 @@ use crate::ask::main_session;
 use crate::chat::{Chat, plain};
 use crate::cli::Context;
 use crate::client::Client;
-use crate::command::models;
+use crate::command::{agents, models};
 use crate::failure::{Exit, Failure};
 use crate::spawn;
 
@@ -40,7 +40,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         return plain::run(&client, context, &session, args.agent.as_deref()).await;
     }
     let model = models::headline(&client.get("/models").await?);
-    Chat { client, home: context.home.clone(), session, agent: args.agent.clone(), model }.run().await
+    let faces = agents::faces(&client.get("/agents").await?);
+    Chat { client, home: context.home.clone(), session, agent: args.agent.clone(), model, faces }.run().await
 }
 
 /// A client of the running daemon, or of one started now. Elsewhere than here nothing is started.

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::failure::{Exit, Failure};
-use crate::instance::toolbox;
 use crate::progress::Progress;
 use crate::weights::{ALL, CHAT, EMBEDDINGS, Pull, Shelf, Weights, pull};
 
@@ -115,7 +114,7 @@ fn list(shelf: &Shelf, context: &Context) -> std::io::Result<()> {
 fn opening() -> Prompt {
     let spec = AgentSpec::named(AgentId::main());
     let scope = ToolScope::of(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
-    let tools = toolbox(&Config::default()).list(&scope);
+    let tools = Builtin::new(polyclaw_tool::Settings::default()).list(&scope);
     polyclaw_engine::opening(&spec, tools, "")
 }
 

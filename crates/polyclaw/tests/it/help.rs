@@ -2,7 +2,7 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 21] = [
     "",
     "up",
     "daemon",
@@ -10,6 +10,8 @@ const COMMANDS: [&str; 19] = [
     "agent",
     "agents",
     "sessions",
+    "skills",
+    "mcp",
     "models",
     "approvals",
     "outbox",

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
 mod answering;
+mod briefing;
 mod budgets;
 mod canary;
 mod crash;
 mod first_run;
 mod fixture;
 mod help;
+mod mcp;
 mod model;
 mod nouns;
 mod recall;

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::agent::{AgentSpec, patched};
+use polyclaw_domain::agent::{AgentSpec, Identity, patched};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -51,6 +51,7 @@ pub struct AgentView {
     source: &'static str,
     /// Answers where nobody names an agent.
     default: bool,
+    shown: Shown,
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
     #[schema(value_type = String, format = DateTime)]
@@ -61,11 +62,27 @@ impl AgentView {
     fn of(app: &AppState, stored: Stored) -> Self {
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,
+            shown: app.engine.identity(&stored.spec).into(),
             spec: Spec(stored.spec),
             source: stored.source.as_str(),
             created_at: stored.created_at,
             updated_at: stored.updated_at,
         }
+    }
+}
+
+/// How it shows itself to people: from its spec, its `IDENTITY.md`, its name.
+#[derive(Serialize, ToSchema)]
+pub struct Shown {
+    name: Option<String>,
+    emoji: Option<String>,
+    /// A URL, or a file in its workspace.
+    avatar: Option<String>,
+}
+
+impl From<Identity> for Shown {
+    fn from(Identity { name, emoji, avatar }: Identity) -> Self {
+        Self { name, emoji, avatar }
     }
 }
 
@@ -87,7 +104,7 @@ pub struct AgentTools {
     tools: Vec<Ruled>,
 }
 
-fn agent_id(text: &str) -> Result<AgentId> {
+pub(crate) fn agent_id(text: &str) -> Result<AgentId> {
     AgentId::parse(text).map_err(|error| Error::invalid("agent_id", error))
 }
 

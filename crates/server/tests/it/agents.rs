@@ -143,3 +143,31 @@ async fn models_are_listed() {
     });
     assert_eq!(models.ok(), &expected);
 }
+
+#[tokio::test]
+async fn an_agent_shows_its_face_and_the_skills_its_policy_lets_it_have() {
+    let instance = Instance::start().await;
+    let policy = json!({ "skills": { "deny": ["tid*"] } });
+    let spec = json!({ "agent_id": "ops", "name": "Ops", "policy": policy, "identity": { "name": "Olga" } });
+    let created = instance.post("/api/v1/agents", spec).await;
+    assert_eq!(created.body["shown"], json!({ "name": "Olga", "emoji": "🦀", "avatar": null }));
+    let listed = instance.get("/api/v1/agents/ops/skills").await;
+    assert_eq!(
+        listed.ok()["skills"],
+        json!([
+            { "name": "tides", "description": "about tides", "place": "shared", "allowed": false },
+            { "name": "weather", "description": "about weather", "place": "shared", "allowed": true },
+        ])
+    );
+    instance.get("/api/v1/agents/nobody/skills").await.refuses(404, "unknown_agent");
+}
+
+#[tokio::test]
+async fn mcp_servers_are_listed_with_the_agents_that_name_them() {
+    let instance = Instance::start().await;
+    instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops", "mcp": ["up"] })).await.ok();
+    let listed = instance.get("/api/v1/mcp").await;
+    let servers = &listed.ok()["servers"];
+    assert_eq!((&servers[0]["name"], &servers[0]["agents"]), (&json!("up"), &json!(["ops"])));
+    assert_eq!((&servers[1]["standing"], &servers[1]["error"]), (&json!("down"), &json!("it ended")));
+}

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::ports::{Calm, Count, Forgetful, MODEL, Model, Now, Tools};
+use crate::ports::{Calm, Count, Forgetful, MODEL, Model, Now, Paper, Tools};
 
 pub const TOKEN: &str = "correct horse";
 pub const SECRET: &str = "hook secret";
@@ -153,6 +153,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
         db: Db::open(&Target::Sqlite(home.join("sessions.db"))).unwrap(),
         provider: Arc::new(Model { gate: Arc::clone(&gate) }),
         tools: Arc::new(Tools { gate }),
+        briefings: Arc::new(Paper),
         channels: HashMap::from([("webhook".to_owned(), Arc::new(Forgetful) as _)]),
         clock,
         ids,
@@ -179,5 +180,6 @@ fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
         version: "1.2.3".to_owned(),
         port,
         logins: Logins::default(),
+        mcp: Arc::new(crate::ports::Rack),
     }
 }

@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use polyclaw_domain::agent::Identity;
+use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
 use polyclaw_domain::channel::{Capabilities, Channel, Sent};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::TurnId;
+use polyclaw_domain::mcp::{ServerState, Servers, Standing};
 use polyclaw_domain::port::{Clock, Ids, Pending};
 use polyclaw_domain::provider::{
     Delta, ErrorClass, ModelInfo, ModelRef, ModelStatus, Prompt, PromptMessage, Provider, ProviderError,
     Reply, Sink, Usage,
 };
+use polyclaw_domain::skill::{Place, Skill};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{
     Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox,
@@ -154,6 +158,42 @@ impl Toolbox for Tools {
             }
             ToolOutcome::ok(format!("{} ran", call.name))
         })
+    }
+}
+
+/// One skill for everybody, and a face for whoever has none.
+pub struct Paper;
+
+impl Briefings for Paper {
+    fn brief(&self, reader: &Reader<'_>) -> Briefing {
+        let skill = |name: &str| Skill {
+            name: name.to_owned(),
+            description: format!("about {name}"),
+            place: Place::Shared,
+            folder: reader.workspace.join(name),
+        };
+        let identity = Identity { emoji: Some("🦀".to_owned()), ..Identity::default() };
+        Briefing { skills: [skill("tides"), skill("weather")].into(), identity, ..Briefing::default() }
+    }
+
+    fn shown(&self, _: &Bootstrap) {}
+}
+
+/// One MCP server that is well and one that is not.
+pub struct Rack;
+
+impl Servers for Rack {
+    fn states(&self) -> Vec<ServerState> {
+        let server = |name: &str, standing, error: Option<&str>| ServerState {
+            name: name.to_owned(),
+            transport: "stdio",
+            standing,
+            version: None,
+            tools: vec![format!("mcp_{name}_echo")],
+            restarts: 0,
+            error: error.map(str::to_owned),
+        };
+        vec![server("up", Standing::Ready, None), server("down", Standing::Down, Some("it ended"))]
     }
 }
 

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)] // The whole binary is tests; clippy only knows the marked functions.
 
+mod briefing;
 mod files;
 mod http;
 mod listing;
+mod search;
 mod shell;
 mod site;
 
@@ -12,7 +14,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use polyclaw_domain::agent::ContextPolicy;
+use polyclaw_domain::agent::{ContextPolicy, SkillPolicy};
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, Toolbox};
@@ -45,6 +47,8 @@ impl Bench {
             workspace: home.path().join("ws"),
             can_ask: true,
             memory: ContextPolicy::default(),
+            skills: SkillPolicy::default(),
+            mcp: Vec::new(),
         };
         Self { home, tools: Builtin::new(settings), scope, progress: Mutex::default() }
     }

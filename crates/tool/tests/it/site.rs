@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub struct Site {
     pub port: u16,
-    /// The head of every request, lower case.
+    /// Every request: its head in lower case, then its body.
     pub requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -51,7 +51,12 @@ async fn serve(
     }
     let head = String::from_utf8_lossy(&head).to_lowercase();
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    seen.lock().unwrap().push(head);
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split('\r').next()?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    if stream.read_exact(&mut body).await.is_err() {
+        return;
+    }
+    seen.lock().unwrap().push(head + &String::from_utf8_lossy(&body));
     stream.write_all(&answer(&path)).await.ok();
     stream.shutdown().await.ok();
 }

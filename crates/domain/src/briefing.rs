@@ -1,0 +1,225 @@
+//! Briefings: what an agent is told from the files of its workspace. The root of the workspace has a file for all
+//! agents; `agents/<id>/<file>` below it is the overlay that one agent has in its place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::agent::{AgentSpec, Identity, SkillPolicy};
+use crate::id::AgentId;
+use crate::plain;
+use crate::skill::Skill;
+
+/// The files, in the order in which they are told.
+pub const FILES: [&str; 8] =
+    ["AGENTS.md", "SOUL.md", IDENTITY, "USER.md", "TOOLS.md", "MEMORY.md", "HEARTBEAT.md", BOOTSTRAP];
+pub const IDENTITY: &str = "IDENTITY.md";
+/// Told once: it goes when the turn that told it has ended well.
+pub const BOOTSTRAP: &str = "BOOTSTRAP.md";
+/// A sub-agent works for another agent: who its owner is and what was talked about is not its business.
+const FOR_SUB_AGENTS: [&str; 2] = ["AGENTS.md", "TOOLS.md"];
+
+/// Characters of one file, and of all together.
+pub const LONGEST_FILE: usize = 20_000;
+const LONGEST: usize = 60_000;
+const LONGEST_IDENTITY: usize = 64;
+
+/// For whom a briefing is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    pub agent: &'a AgentId,
+    /// The folder of its files.
+    pub workspace: &'a Path,
+    pub skills: &'a SkillPolicy,
+    pub is_sub_agent: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub fn of(spec: &'a AgentSpec, workspace: &'a Path) -> Self {
+        Self { agent: &spec.agent_id, workspace, skills: &spec.policy.skills, is_sub_agent: false }
+    }
+
+    pub fn is_told(&self, file: &str) -> bool {
+        !self.is_sub_agent || FOR_SUB_AGENTS.contains(&file)
+    }
+}
+
+/// What the files say, ready for a system prompt. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Briefing {
+    /// Empty where there are no files and no skills.
+    pub text: Arc<str>,
+    /// Shown with this text, and to be taken away after.
+    pub bootstrap: Option<Bootstrap>,
+    /// Who the agent says it is, in `IDENTITY.md`.
+    pub identity: Identity,
+    /// Every skill that was found, the nearest of each name; the policy decides which of them are told.
+    pub skills: Arc<[Skill]>,
+}
+
+impl Briefing {
+    /// The skills its policy lets the agent have.
+    pub fn allowed<'a>(&'a self, policy: &'a SkillPolicy) -> impl Iterator<Item = &'a Skill> {
+        self.skills.iter().filter(|skill| policy.allows(&skill.name))
+    }
+}
+
+/// One `BOOTSTRAP.md` as it was shown: if it was changed since, it is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bootstrap {
+    pub path: PathBuf,
+    pub stamp: u64,
+}
+
+/// The port. Asked at the start of every turn, so what did not change is not read again.
+pub trait Briefings: Send + Sync {
+    fn brief(&self, reader: &Reader<'_>) -> Briefing;
+
+    /// The turn that showed it has ended well.
+    fn shown(&self, bootstrap: &Bootstrap);
+}
+
+/// A file as it was found: what it says, or what it is where it is nothing to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Page {
+    Text(String),
+    Refused(&'static str),
+}
+
+/// The files under one heading, each bounded and all together. A cut is visible.
+pub fn render(pages: &[(&'static str, Page)]) -> String {
+    let mut out = String::new();
+    let mut left = LONGEST;
+    for (name, page) in pages {
+        let text = match page {
+            Page::Refused(what) => format!("[{name} was not read: it is {what}]"),
+            Page::Text(text) if text.trim().is_empty() => continue,
+            Page::Text(_) if left == 0 => {
+                format!("[{name} is left out: the files are longer than {LONGEST} characters together]")
+            }
+            Page::Text(text) => cut(text.trim_end(), LONGEST_FILE.min(left), &mut left),
+        };
+        out.push_str(&format!("\n\n## {name}\n{text}"));
+    }
+    if out.is_empty() { out } else { format!("# Files of your workspace{out}") }
+}
+
+fn cut(text: &str, most: usize, left: &mut usize) -> String {
+    let Some((at, _)) = text.char_indices().nth(most) else {
+        *left -= text.chars().count();
+        return text.to_owned();
+    };
+    *left -= most;
+    format!("{}\n[cut here: only the first {most} characters are shown]", &text[..at])
+}
+
+/// Reads `- **Name:** Ada` and `Name: Ada` alike.
+pub fn read_identity(text: &str) -> Identity {
+    let field = |key: &str| {
+        text.lines().find_map(|line| {
+            let line = line.trim_start_matches(['-', '*', ' ', '\t']);
+            let (name, value) = line.split_once(':')?;
+            let is_it = name.trim_matches(['*', '_', ' ']).eq_ignore_ascii_case(key);
+            let value =
+                plain::line(value.trim_matches(['*', '_', ' ', '\t', '\r', '`']), LONGEST_IDENTITY * 4);
+            // A template's "(pick something you like)" is not an answer yet.
+            (is_it && !value.is_empty() && !value.starts_with(['(', '['])).then_some(value)
+        })
+    };
+    Identity { name: field("name"), emoji: field("emoji"), avatar: field("avatar") }
+}
+
+/// How an agent shows itself: what its spec says wins field by field, then its file, then its name.
+pub fn identity(spec: &AgentSpec, file: &Identity) -> Identity {
+    let pick = |own: &Option<String>, file: &Option<String>, most| {
+        own.as_ref().or(file.as_ref()).map(|text| plain::line(text, most)).filter(|text| !text.is_empty())
+    };
+    let name = pick(&spec.identity.name, &file.name, LONGEST_IDENTITY);
+    Identity {
+        name: name.or_else(|| Some(plain::line(&spec.name, LONGEST_IDENTITY))),
+        emoji: pick(&spec.identity.emoji, &file.emoji, 8),
+        avatar: pick(&spec.identity.avatar, &file.avatar, 2_048),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(content: &str) -> Page {
+        Page::Text(content.to_owned())
+    }
+
+    #[test]
+    fn no_files_are_no_text() {
+        assert_eq!(render(&[]), "");
+        assert_eq!(render(&[("SOUL.md", text(" \n"))]), "");
+    }
+
+    #[test]
+    fn files_are_told_in_order_and_a_refusal_is_visible() {
+        let pages = [("AGENTS.md", text("Be kind.\n")), ("USER.md", Page::Refused("a symbolic link"))];
+        assert_eq!(
+            render(&pages),
+            "# Files of your workspace\n\n## AGENTS.md\nBe kind.\n\n## USER.md\n[USER.md was not read: it is a symbolic link]"
+        );
+    }
+
+    #[test]
+    fn long_files_are_cut_one_by_one_and_together() {
+        let long = |n: usize| text(&"ü".repeat(n));
+        let one = render(&[("AGENTS.md", long(20_001))]);
+        assert!(
+            one.ends_with("[cut here: only the first 20000 characters are shown]"),
+            "{}",
+            &one[one.len() - 90..]
+        );
+        assert!(!render(&[("AGENTS.md", long(20_000))]).contains("cut here"));
+        let pages = [
+            ("AGENTS.md", long(20_000)),
+            ("SOUL.md", long(20_000)),
+            ("USER.md", long(15_000)),
+            ("TOOLS.md", long(10_000)),
+            ("MEMORY.md", long(1)),
+        ];
+        let all = render(&pages);
+        assert!(all.contains("only the first 5000 characters"), "what is left for TOOLS.md");
+        assert!(
+            all.ends_with("[MEMORY.md is left out: the files are longer than 60000 characters together]")
+        );
+        assert!(all.chars().count() < LONGEST + 500);
+    }
+
+    #[test]
+    fn a_sub_agent_is_told_its_work_only() {
+        let agent = AgentId::main();
+        let policy = SkillPolicy::default();
+        let reader =
+            |is_sub_agent| Reader { agent: &agent, workspace: Path::new(""), skills: &policy, is_sub_agent };
+        let told = |reader: Reader<'_>| FILES.into_iter().filter(|file| reader.is_told(file)).count();
+        assert_eq!((told(reader(false)), told(reader(true))), (8, 2));
+        assert!(reader(true).is_told("TOOLS.md") && !reader(true).is_told(BOOTSTRAP));
+    }
+
+    #[test]
+    fn an_identity_is_read_from_its_file_and_the_spec_wins() {
+        let file = read_identity(
+            "# Who am I?\n\n- **Name:** Ada \u{202e}\n- **Emoji:** 🦀\n* Avatar: `a.png`\n- Vibe: calm",
+        );
+        assert_eq!(
+            (file.name.as_deref(), file.emoji.as_deref(), file.avatar.as_deref()),
+            (Some("Ada"), Some("🦀"), Some("a.png"))
+        );
+        let template = read_identity("- **Name:** _(pick something you like)_\n- **Emoji:**\n");
+        assert_eq!(template, Identity::default());
+        let mut spec = AgentSpec::named(AgentId::main());
+        assert_eq!(identity(&spec, &file).name.as_deref(), Some("Ada"));
+        spec.identity.name = Some("x".repeat(10_000));
+        let shown = identity(&spec, &file);
+        assert_eq!(shown.name.map(|name| name.chars().count()), Some(65));
+        assert_eq!(shown.emoji.as_deref(), Some("🦀"));
+        assert_eq!(
+            identity(&AgentSpec::named(AgentId::main()), &Identity::default()).name.as_deref(),
+            Some("main")
+        );
+    }
+}

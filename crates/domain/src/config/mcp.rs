@@ -1,0 +1,150 @@
+//! `[mcp.servers.<name>]`: programs and services of others that bring tools.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::agents::Agents;
+use super::name;
+use super::report::Report;
+use super::secret::Secret;
+use crate::mcp::is_server_name;
+
+/// MCP servers. An agent has the tools of those it names (`mcp = ["github"]`, or `["*"]`), and of no other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mcp {
+    /// The servers, by a name of your choice: `[mcp.servers.github]`. Their tools are called `mcp_<name>_<tool>`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, McpServer>,
+}
+
+/// One MCP server: a program that is started (`command`), or a service that is called (`url`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpServer {
+    /// The program to start. It runs with the rights of the instance, outside any sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Its environment, besides PATH, HOME, USER, LANG, TZ and TMPDIR: nothing else of the instance's is handed on.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, Secret>,
+    /// The folder it starts in. The instance's workspace if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The address of a service that speaks streamable HTTP.
+    #[schemars(url)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of every call, such as `Authorization`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, Secret>,
+    /// Which of its tools there are, by the server's own names.
+    pub tools: McpTools,
+    /// The longest silence of one call, in seconds.
+    #[schemars(range(min = 1, max = 3600))]
+    pub timeout_seconds: u32,
+    /// How long it may take to start, in seconds.
+    #[schemars(range(min = 1, max = 600))]
+    pub start_seconds: u32,
+    /// Whether a person is asked before its tools run.
+    pub approval: McpApproval,
+    /// You vouch for what it says about its tools: those it calls read-only then count as low risk.
+    pub trusted: bool,
+    /// Off: it is not started, and its tools are not there.
+    pub enabled: bool,
+}
+
+impl Default for McpServer {
+    fn default() -> Self {
+        Self {
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            url: None,
+            headers: BTreeMap::new(),
+            tools: McpTools::default(),
+            timeout_seconds: 60,
+            start_seconds: 30,
+            approval: McpApproval::default(),
+            trusted: false,
+            enabled: true,
+        }
+    }
+}
+
+/// Deny wins; an empty allow list allows every tool. `*` stands for any text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpTools {
+    /// The tools there are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Tools there are not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+}
+
+/// When a person is asked first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum McpApproval {
+    /// Before every call.
+    Always,
+    /// Before calls of tools that the server does not call read-only.
+    #[default]
+    Unsafe,
+    /// Never.
+    Never,
+}
+
+impl Mcp {
+    pub fn names(&self) -> Vec<String> {
+        self.servers.keys().cloned().collect()
+    }
+
+    pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
+        for (name, server) in &self.servers {
+            server.check(&name::join("mcp.servers", name), name, report);
+        }
+        let known: Vec<&str> = self.servers.keys().map(String::as_str).collect();
+        for (index, agent) in agents.list.iter().enumerate() {
+            let unknown = agent
+                .mcp
+                .iter()
+                .enumerate()
+                .filter(|(_, name)| *name != "*" && !known.contains(&name.as_str()));
+            for (at, name) in unknown {
+                let path = format!("agents.list[{index}].mcp[{at}]");
+                report.error(&path, format!("there is no MCP server {name:?}"), name::suggest(name, &known));
+            }
+        }
+    }
+}
+
+impl McpServer {
+    fn check(&self, path: &str, own_name: &str, report: &mut Report) {
+        if !is_server_name(own_name) {
+            let hint = "use up to 32 lower-case letters, digits and -, beginning with a letter";
+            report.error(path, format!("{own_name:?} is not a name for an MCP server"), hint);
+        }
+        match (&self.command, &self.url) {
+            (None, None) => {
+                report.error(path, "it has neither a command nor a url", "add the one that it is reached by");
+            }
+            (Some(_), Some(_)) => report.error(path, "it has a command and a url", "keep one of them"),
+            (Some(_), None) if !self.headers.is_empty() => {
+                report.error(&format!("{path}.headers"), "only a server with a url has headers", "use env");
+            }
+            (None, Some(_)) if !self.env.is_empty() || !self.args.is_empty() || self.cwd.is_some() => {
+                report.error(path, "args, env and cwd are for a server with a command", "take them out");
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Patterns in which `*` stands for any text.
+
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(head) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let tail = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        let Some(at) = left.find(piece) else { return false };
+        left = &left[at + piece.len()..];
+    }
+    left.ends_with(tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_is_any_text_and_everything_else_is_itself() {
+        for (pattern, name, expected) in [
+            ("a*c", "abc", true),
+            ("a*c", "ab", false),
+            ("*b*", "abc", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*aa", "aa", false),
+            ("**", "x", true),
+            ("*", "", true),
+            ("", "x", false),
+            ("a.c", "abc", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

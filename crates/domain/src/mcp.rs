@@ -1,0 +1,100 @@
+//! MCP servers: programs and services of others that bring tools. How their tools are named here, and how they do.
+
+use serde::Serialize;
+
+/// What models of all providers take as a tool's name.
+const LONGEST_NAME: usize = 64;
+
+/// How a server does, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServerState {
+    pub name: String,
+    pub transport: &'static str,
+    pub standing: Standing,
+    /// The server's own name and version.
+    pub version: Option<String>,
+    /// Its tools by the names that agents know.
+    pub tools: Vec<String>,
+    /// Times it was started again because it had ended or could not be reached.
+    pub restarts: u64,
+    /// Why it is down.
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Nobody has needed it yet.
+    Idle,
+    Starting,
+    Ready,
+    /// Tried again after a while.
+    Down,
+}
+
+/// The port: what the API shows.
+pub trait Servers: Send + Sync {
+    fn states(&self) -> Vec<ServerState>;
+}
+
+/// A server's name: no `_`, so that `mcp_<server>_` is never the beginning of another server's tools.
+pub fn is_server_name(text: &str) -> bool {
+    text.len() <= 32
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+/// The names under which a server's tools are offered: `mcp_<server>_<tool>`, in the order of `tools`. A name that
+/// does not fit, or would be another's too, ends in a word made from the whole of it, so it is the same every time.
+pub fn tool_names<'a>(server: &str, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let plain = |tool: &str| {
+        let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+        format!("mcp_{server}_{}", tool.chars().map(allowed).collect::<String>())
+    };
+    let all: Vec<String> = tools.clone().map(plain).collect();
+    let named = tools.zip(&all).map(|(tool, name)| {
+        let is_shared = all.iter().filter(|other| *other == name).count() > 1;
+        if !is_shared && name.len() <= LONGEST_NAME {
+            return name.clone();
+        }
+        let mark = format!("_{:08x}", hash(tool));
+        format!("{}{mark}", &name[..name.len().min(LONGEST_NAME - mark.len())])
+    });
+    named.collect()
+}
+
+/// FNV-1a: small, and the same on every machine and in every version.
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(server: &str, tools: &[&str]) -> Vec<String> {
+        tool_names(server, tools.iter().copied())
+    }
+
+    #[test]
+    fn names_carry_their_server_and_fit_every_provider() {
+        assert_eq!(names("files", &["read", "get-sum"]), ["mcp_files_read", "mcp_files_get-sum"]);
+        assert_eq!(names("x", &["a.b", "ü", ""]), ["mcp_x_a_b", "mcp_x__", "mcp_x_"]);
+        let odd = names("x", &["a.b", "a b", "a_b"]);
+        assert!(odd.iter().all(|name| name.starts_with("mcp_x_a_b_") && name.len() == 18), "{odd:?}");
+        assert_ne!(odd[0], odd[1]);
+        assert_eq!(names("x", &["a b", "a.b"])[1], odd[0], "the order does not matter");
+        for name in names("server", &[&"n".repeat(10_000), &"\u{202e}\n".repeat(5_000)]) {
+            assert!(name.len() <= 64, "{name}");
+            assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_servers_prefix_is_never_anothers() {
+        assert!(is_server_name("git-hub2"));
+        for bad in ["a_b", "", "A", "1a", "a b", &"a".repeat(33)] {
+            assert!(!is_server_name(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Tools of an MCP server that nobody here wrote, on the real binary.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use serde_json::{Value, json};
+
+use crate::fixture::{Home, until};
+
+/// The reference server of the protocol's own project.
+fn everything() -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/mcp/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let path = path.canonicalize();
+    path.expect("the MCP server of the tests is missing: run `scripts/need.sh mcp`")
+}
+
+fn node() -> String {
+    let found = Command::new("sh").args(["-c", "command -v node"]).output().unwrap();
+    let path = String::from_utf8(found.stdout).unwrap().trim().to_owned();
+    assert!(!path.is_empty(), "node is missing: run `scripts/need.sh mcp`");
+    path
+}
+
+/// A home whose agents are `main`, which has the server, and `ops`, which has not.
+fn home(model: &ModelServer, server: &str) -> Home {
+    let home = Home::new();
+    home.write_config(&format!(
+        r#"
+[providers.lab]
+kind = "openai_compatible"
+base_url = "{}"
+models = ["demo"]
+[[agents.list]]
+id = "main"
+default = true
+mcp = ["lab"]
+tools.deny = ["mcp_lab_get-sum"]
+[[agents.list]]
+id = "ops"
+[mcp.servers.lab]
+approval = "never"
+{server}
+"#,
+        model.url()
+    ));
+    home
+}
+
+/// The last argument marks this test's processes.
+fn by_stdio(model: &ModelServer, mark: &str, rest: &str) -> Home {
+    let server = format!("command = {:?}\nargs = [{:?}, \"stdio\", {mark:?}]\n{rest}", node(), everything());
+    home(model, &server)
+}
+
+/// Processes with this word among their arguments.
+fn running(mark: &str) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let has = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+    };
+    pids.filter(has).collect()
+}
+
+fn kill(pid: i32) {
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
+/// What a tool answered to one call in a turn of its own.
+fn call(home: &Home, model: &ModelServer, agent: &str, tool: &str, arguments: Value) -> String {
+    model.push(Script::new().call("c1", tool, arguments));
+    model.push(Script::reply("done"));
+    let ran = home.run(&["agent", "--agent", agent, "-m", "do it"]);
+    assert_eq!(ran.stdout, "done\n", "{}", ran.stderr);
+    model.last_request().tool_results()[0].1.clone()
+}
+
+fn tools_shown(home: &Home, model: &ModelServer, agent: &str) -> Vec<String> {
+    home.run(&["agent", "--agent", agent, "-m", "hi"]);
+    let request = model.last_request();
+    request.tool_names().into_iter().filter(|name| name.starts_with("mcp_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn its_tools_work_over_stdio_and_obey_policy() {
+    let model = ModelServer::start();
+    let home =
+        by_stdio(&model, "mark-policy", "env = { LAB_KEY = \"canary-4711\" }\ntools.deny = [\"gzip*\"]");
+    let _daemon = home.daemon_with(&[("CANARY_OF_THE_DAEMON", "canary-0815")]);
+    let shown = tools_shown(&home, &model, "main");
+    assert!(shown.contains(&"mcp_lab_echo".to_owned()), "the first turn has them already: {shown:?}");
+    for hidden in ["mcp_lab_get-sum", "mcp_lab_gzip-file-as-resource"] {
+        assert!(!shown.contains(&hidden.to_owned()), "{shown:?}");
+        let said = call(&home, &model, "main", hidden, json!({ "a": 1, "b": 2 }));
+        assert_eq!(said, format!("There is no tool '{hidden}' here."));
+    }
+    assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "hello" })), "Echo: hello");
+    let image = call(&home, &model, "main", "mcp_lab_get-tiny-image", json!({}));
+    assert!(image.contains("[image, image/png, ") && image.contains("bytes: not shown]"), "{image}");
+    let wrong = call(&home, &model, "main", "mcp_lab_echo", json!({ "message": 1 }));
+    assert!(wrong.contains("message"), "{wrong}");
+    let env = call(&home, &model, "main", "mcp_lab_get-env", json!({}));
+    assert!(env.contains("LAB_KEY") && env.contains("PATH"), "{env}");
+    assert!(!env.contains("canary") && !env.contains("CANARY") && !env.contains("POLYCLAW"), "{env}");
+    assert!(tools_shown(&home, &model, "ops").is_empty(), "an agent that does not name the server");
+    let said = call(&home, &model, "ops", "mcp_lab_echo", json!({ "message": "hello" }));
+    assert_eq!(said, "There is no tool 'mcp_lab_echo' here.");
+}
+
+#[test]
+fn its_death_is_survived_and_said() {
+    let model = ModelServer::start();
+    let home = by_stdio(&model, "mark-death", "");
+    let _daemon = home.daemon();
+    assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "one" })), "Echo: one");
+    let tool = "mcp_lab_trigger-long-running-operation";
+    model.push(Script::new().call("c1", tool, json!({ "duration": 60, "steps": 60 })));
+    model.push(Script::reply("I saw that."));
+    let mut command = home.command(&["agent", "-m", "work"]);
+    let mut asked = command.stdout(Stdio::piped()).spawn().unwrap();
+    until("the long call runs", || {
+        let transcript = home.run(&["sessions", "export", "agent:main:main"]).stdout;
+        transcript.contains(tool)
+    });
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    // The guard, and the server itself.
+    let pids = running("mark-death");
+    assert_eq!(pids.len(), 2, "{pids:?}");
+    kill(*pids.iter().max().unwrap());
+    assert!(asked.wait().unwrap().success());
+    let said = model.last_request().tool_results()[0].1.clone();
+    assert!(said.contains("the MCP server 'lab' went away during this call"), "{said}");
+    until("it is started again", || {
+        home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["standing"] == "ready"
+    });
+    assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "two" })), "Echo: two");
+    assert_eq!(home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["restarts"], 1);
+}
+
+#[test]
+fn nothing_of_it_outlives_the_daemon() {
+    let model = ModelServer::start();
+    let home = by_stdio(&model, "mark-orphan", "");
+    let mut daemon = home.daemon();
+    until("the server runs", || running("mark-orphan").len() == 2);
+    daemon.kill();
+    until("the kill took the server along", || running("mark-orphan").is_empty());
+    let mut daemon = home.daemon();
+    until("the server runs", || {
+        home.run(&["mcp", "list", "--json"]).ok()["servers"][0]["standing"] == "ready"
+    });
+    daemon.signal("TERM");
+    assert!(daemon.ended().success());
+    assert!(running("mark-orphan").is_empty(), "drained");
+}
+
+#[test]
+fn a_stopped_turn_stops_its_call_and_progress_keeps_it_alive() {
+    let model = ModelServer::start();
+    let home = by_stdio(&model, "mark-stop", "timeout_seconds = 2");
+    let _daemon = home.daemon();
+    let tool = "mcp_lab_trigger-long-running-operation";
+    let slow = call(&home, &model, "main", tool, json!({ "duration": 4, "steps": 8 }));
+    assert!(slow.contains("completed"), "longer than its silence may be, but never silent: {slow}");
+    let silent = call(&home, &model, "main", tool, json!({ "duration": 30, "steps": 1 }));
+    assert!(silent.contains("it said nothing for 2 s"), "{silent}");
+    assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "still" })), "Echo: still");
+}
+
+/// A server of its own that ends with its test.
+struct Http(Child);
+
+impl Http {
+    fn start(port: u16) -> Self {
+        let mut command = Command::new(node());
+        command.args([everything().as_os_str(), "streamableHttp".as_ref()]).env("PORT", port.to_string());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until("the server listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Self(child)
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn its_tools_work_over_http_and_come_back_with_it() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = Http::start(port);
+    let model = ModelServer::start();
+    let rest = format!("url = \"http://127.0.0.1:{port}/mcp\"\nheaders = {{ X-Key = \"canary-4711\" }}");
+    let home = home(&model, &rest);
+    let _daemon = home.daemon();
+    assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "one" })), "Echo: one");
+    drop(server);
+    let said = call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "two" }));
+    assert!(said.contains("the MCP server 'lab'"), "{said}");
+    let _server = Http::start(port);
+    until("it is found again", || {
+        call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "three" })) == "Echo: three"
+    });
+}
+
+#[test]
+fn servers_are_listed_checked_and_looked_at_by_the_doctor() {
+    let model = ModelServer::start();
+    let home = by_stdio(
+        &model,
+        "mark-check",
+        "[mcp.servers.broken]\ncommand = \"/nowhere/at-all\"\nstart_seconds = 5\n",
+    );
+    let one = home.run(&["mcp", "check", "lab", "--json"]).ok();
+    assert!(one["servers"][0]["tools"].as_array().unwrap().len() > 5, "{one}");
+    assert!(running("mark-check").is_empty(), "a check leaves nothing behind");
+    let all = home.run(&["mcp", "check", "--json"]);
+    assert_eq!(all.error(), (1, "mcp_server".into()));
+    assert!(all.stdout.contains("/nowhere/at-all"), "{}", all.stdout);
+    assert_eq!(home.run(&["mcp", "check", "none", "--json"]).error(), (3, "unknown_mcp_server".into()));
+    let doctor = home.run(&["doctor"]).stdout;
+    assert!(doctor.contains("broken: "), "{doctor}");
+    let _daemon = home.daemon();
+    until("the server is ready", || {
+        home.run(&["mcp", "list", "--json"]).ok()["servers"][1]["standing"] == "ready"
+    });
+    let table = home.run(&["mcp"]).stdout;
+    assert!(table.contains("idle") && table.contains("main"), "nobody names the broken one: {table}");
+}
+
+#[test]
+fn an_agent_that_names_no_known_server_is_an_error_of_the_config() {
+    let home = Home::new();
+    home.write_config("[[agents.list]]\nid = \"main\"\nmcp = [\"githib\"]\n[mcp.servers.github]\nurl = \"https://x.example\"\n[mcp.servers.a_b]\ncommand = \"x\"\nurl = \"https://x.example\"\n");
+    let told = home.run(&["config", "check"]).stderr;
+    assert!(told.contains("there is no MCP server \"githib\"") && told.contains("github"), "{told}");
+    assert!(
+        told.contains("is not a name for an MCP server") && told.contains("a command and a url"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_instance_serves_mcp_to_a_client_nobody_here_wrote() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/client.mjs");
+    everything();
+    let calls = json!([
+        ["list_agents", {}],
+        ["ask_agent", { "message": "hello" }],
+        ["ask_agent", { "message": "again", "session": "agent:main:review", "agent": "main" }],
+        ["list_sessions", { "limit": 10 }],
+        ["read_history", { "session": "agent:main:mcp" }],
+        ["read_history", { "session": "agent:main:none" }],
+        ["ask_agent", { "mesage": "typo" }],
+        ["delete_everything", {}],
+    ]);
+    let mut command = Command::new(node());
+    command.arg(script).arg(env!("CARGO_BIN_EXE_polyclaw")).arg(json!(["mcp", "serve"]).to_string());
+    let ran = command.arg(calls.to_string()).env("POLYCLAW_HOME", home.path()).output().unwrap();
+    let told = String::from_utf8(ran.stdout).unwrap();
+    let told: Value = serde_json::from_str(&told)
+        .unwrap_or_else(|_| panic!("{told}{}", String::from_utf8_lossy(&ran.stderr)));
+    assert_eq!(told["server"]["name"], "polyclaw");
+    assert_eq!(told["tools"], json!(["ask_agent", "list_agents", "list_sessions", "read_history"]));
+    let text = |n: usize| told["results"][n]["text"].as_str().unwrap();
+    let failed: Vec<bool> =
+        told["results"].as_array().unwrap().iter().map(|one| one["isError"] == true).collect();
+    assert_eq!(failed, [false, false, false, false, false, true, true, true], "{told}");
+    assert!(text(0).contains("\"agent_id\": \"main\""));
+    assert_eq!((text(1), text(2)), ("echo: hello", "echo: again"));
+    assert!(text(3).contains("agent:main:mcp") && text(3).contains("agent:main:review"), "{}", text(3));
+    assert!(text(4).contains("echo: hello") && !text(4).contains("again"), "{}", text(4));
+    assert!(text(5).contains("[unknown_session]") && text(6).contains("mesage"), "{told}");
+    assert!(text(7).contains("there is no tool"), "{told}");
+}

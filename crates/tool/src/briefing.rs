@@ -1,0 +1,226 @@
+//! Briefings from files. What an agent is told is read again only where something changed: a turn costs a look at
+//! a handful of folders, and once a second one at each file.
+
+mod page;
+mod stamp;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::agent::SkillPolicy;
+use polyclaw_domain::briefing::{
+    self, BOOTSTRAP, Bootstrap, Briefing, Briefings, FILES, IDENTITY, Page, Reader,
+};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::skill::{self, FILE, Place, Skill};
+
+use crate::skill::{Found, Source, discover};
+pub use stamp::{Stamp, stamp};
+
+/// A change inside a file, its folder being the same, is seen after this at the latest.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A turn asks for its prompt and for its tools: one look serves both.
+const SAME_TURN: Duration = Duration::from_millis(10);
+/// Agents, times the workspaces they had. Beyond that all are read again.
+const MOST_KNOWN: usize = 2_000;
+
+pub struct FileBriefings {
+    /// The workspace of the instance: its root files, and the overlays below `agents`.
+    root: PathBuf,
+    /// Skills for all agents.
+    shared: PathBuf,
+    known: Mutex<HashMap<Key, Known>>,
+}
+
+type Key = (AgentId, PathBuf, bool);
+
+struct Known {
+    policy: SkillPolicy,
+    /// Folders whose change says that a file in them came, went or was replaced.
+    folders: Vec<(PathBuf, Stamp)>,
+    /// Everything the briefing was made of, and what would have been taken had it been there.
+    sources: Vec<(PathBuf, Stamp)>,
+    /// When the sources were last looked at, and when the folders were.
+    looked: Instant,
+    glanced: Instant,
+    briefing: Briefing,
+}
+
+impl FileBriefings {
+    pub fn new(root: PathBuf, shared: PathBuf) -> Self {
+        Self { root, shared, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where an agent's files are looked for, nearest first.
+    fn folders(&self, reader: &Reader<'_>) -> Vec<PathBuf> {
+        let mut folders = vec![self.root.join("agents").join(reader.agent.as_str())];
+        if reader.workspace != self.root {
+            folders.push(reader.workspace.to_owned());
+        }
+        folders.push(self.root.clone());
+        folders
+    }
+
+    fn skill_sources(&self, reader: &Reader<'_>) -> Vec<Source> {
+        let overlay = self.root.join("agents").join(reader.agent.as_str()).join("skills");
+        let own = reader.workspace.join("skills");
+        vec![
+            Source { place: Place::Agent, base: self.root.clone(), folder: overlay, only: None },
+            Source { place: Place::Workspace, base: reader.workspace.to_owned(), folder: own, only: None },
+            Source {
+                place: Place::Shared,
+                base: self.shared.clone(),
+                folder: self.shared.clone(),
+                only: None,
+            },
+        ]
+    }
+
+    fn make(&self, reader: &Reader<'_>) -> Known {
+        let began = Instant::now();
+        let folders = self.folders(reader);
+        let sources = self.skill_sources(reader);
+        // Stamps come first: what changes while it is read has another one at the next look.
+        let watched = folders.iter().chain(sources.iter().map(|source| &source.folder));
+        let watched = watched.map(|path| (path.clone(), stamp(path))).collect();
+        let told = || FILES.into_iter().filter(|file| reader.is_told(file));
+        let files = folders.iter().flat_map(|folder| told().map(|file| folder.join(file)));
+        let mut made_of: Vec<(PathBuf, Stamp)> = files.map(with_stamp).collect();
+        made_of.extend(sources.iter().map(|source| with_stamp(source.folder.clone())));
+        let skills = nearest(discover(&sources), &mut made_of);
+        let (pages, bootstrap) = self.pages(&folders, told());
+        let briefing = compose(reader, &pages, bootstrap, skills);
+        Known {
+            policy: reader.skills.clone(),
+            folders: watched,
+            sources: made_of,
+            looked: began,
+            glanced: began,
+            briefing,
+        }
+    }
+
+    fn pages(
+        &self,
+        folders: &[PathBuf],
+        files: impl Iterator<Item = &'static str>,
+    ) -> (Vec<(&'static str, Page)>, Option<Bootstrap>) {
+        let mut bootstrap = None;
+        let mut pages = Vec::new();
+        for file in files {
+            let found = folders.iter().find_map(|folder| {
+                let path = folder.join(file);
+                let seen = stamp(&path);
+                let base = if folder.starts_with(&self.root) { &self.root } else { folder };
+                page::read(base, folder, file).map(|page| (Bootstrap { path, stamp: seen }, page))
+            });
+            let Some((place, page)) = found else { continue };
+            if file == BOOTSTRAP && matches!(page, Page::Text(_)) {
+                bootstrap = Some(place);
+            }
+            pages.push((file, page));
+        }
+        (pages, bootstrap)
+    }
+}
+
+fn with_stamp(path: PathBuf) -> (PathBuf, Stamp) {
+    let seen = stamp(&path);
+    (path, seen)
+}
+
+/// The usable skills, the nearest of each name, by name.
+fn nearest(found: Vec<Found>, made_of: &mut Vec<(PathBuf, Stamp)>) -> Arc<[Skill]> {
+    let mut skills: Vec<Skill> = Vec::new();
+    for one in found {
+        made_of.push((one.folder.join(FILE), one.stamp));
+        let Some(skill) = one.skill else { continue };
+        if !skills.iter().any(|nearer| nearer.name == skill.name) {
+            skills.push(skill);
+        }
+    }
+    skills.sort_by(|a, b| a.name.cmp(&b.name));
+    skills.into()
+}
+
+fn compose(
+    reader: &Reader<'_>,
+    pages: &[(&'static str, Page)],
+    bootstrap: Option<Bootstrap>,
+    skills: Arc<[Skill]>,
+) -> Briefing {
+    let identity = pages.iter().find_map(|page| match page {
+        (name, Page::Text(text)) if *name == IDENTITY => Some(briefing::read_identity(text)),
+        _ => None,
+    });
+    let listed = skill::render(skills.iter().filter(|skill| reader.skills.allows(&skill.name)));
+    let parts = [briefing::render(pages), listed];
+    let text =
+        parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n\n");
+    Briefing { text: text.into(), bootstrap, identity: identity.unwrap_or_default(), skills }
+}
+
+impl Known {
+    /// The briefing, if nothing it was made of has changed.
+    fn still(&mut self, policy: &SkillPolicy) -> Option<Briefing> {
+        (self.policy == *policy && self.is_fresh()).then(|| self.briefing.clone())
+    }
+
+    fn is_fresh(&mut self) -> bool {
+        if self.glanced.elapsed() < SAME_TURN {
+            return true;
+        }
+        let is_same = |(path, seen): &(PathBuf, Stamp)| stamp(path) == *seen;
+        let now = Instant::now();
+        if self.looked.elapsed() < LOOK_EVERY && self.folders.iter().all(is_same) {
+            self.glanced = now;
+            return true;
+        }
+        // Stamps of folders come first: what comes while files are looked at changes them again.
+        let folders = self.folders.iter().map(|(path, _)| with_stamp(path.clone())).collect();
+        if !self.sources.iter().all(is_same) {
+            return false;
+        }
+        (self.folders, self.looked, self.glanced) = (folders, now, now);
+        true
+    }
+}
+
+impl Briefings for FileBriefings {
+    fn brief(&self, reader: &Reader<'_>) -> Briefing {
+        let key = (reader.agent.clone(), reader.workspace.to_owned(), reader.is_sub_agent);
+        if let Some(briefing) = self.known().get_mut(&key).and_then(|known| known.still(reader.skills)) {
+            return briefing;
+        }
+        let made = self.make(reader);
+        let briefing = made.briefing.clone();
+        let mut known = self.known();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(key, made);
+        briefing
+    }
+
+    fn shown(&self, bootstrap: &Bootstrap) {
+        if stamp(&bootstrap.path) != bootstrap.stamp {
+            return;
+        }
+        match std::fs::remove_file(&bootstrap.path) {
+            Ok(()) => tracing::info!(file = %shorten(&bootstrap.path), "told once, and removed"),
+            Err(error) => {
+                tracing::warn!(file = %shorten(&bootstrap.path), %error, "told, but can not be removed: it will be told again");
+            }
+        }
+    }
+}
+
+fn shorten(path: &Path) -> String {
+    crate::text::name(path.as_os_str())
+}

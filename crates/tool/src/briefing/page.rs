@@ -1,0 +1,34 @@
+//! One file of a workspace, as it goes into a prompt. Links are not followed: the daemon may read more than an
+//! agent's programs may, and what they link to would be told to a model.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::Path;
+
+use polyclaw_domain::briefing::{LONGEST_FILE, Page};
+use rustix::fs::FileType;
+
+use crate::folder::{self, Folder};
+
+/// Enough bytes for a character more than is shown, whatever the script.
+const MOST_BYTES: u64 = LONGEST_FILE as u64 * 4 + 4;
+
+/// `None`: there is no such file.
+pub fn read(base: &Path, at: &Path, name: &str) -> Option<Page> {
+    let folder = Folder::below(base, at).ok()?;
+    let name = OsStr::new(name);
+    let kind = folder::kind(&folder.stat(name).ok()??);
+    if kind != FileType::RegularFile {
+        return Some(Page::Refused(folder::describe(kind)));
+    }
+    let mut bytes = Vec::new();
+    let read = folder.file(name).and_then(|file| match file.metadata()?.is_file() {
+        true => file.take(MOST_BYTES).read_to_end(&mut bytes).map(|_| true),
+        false => Ok(false),
+    });
+    match read {
+        Ok(true) => Some(Page::Text(String::from_utf8_lossy(&bytes).into_owned())),
+        Ok(false) => None,
+        Err(_) => Some(Page::Refused("not readable")),
+    }
+}

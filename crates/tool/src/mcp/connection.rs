@@ -1,0 +1,297 @@
+//! One connection to a server: how it begins, a call on it, and how it ends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::plain;
+use polyclaw_domain::tool::{Progress, ToolOutcome};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities, ClientConfig,
+    ClientRequest, Implementation, ProgressNotificationParam, ProgressToken, RequestId, ServerResult,
+};
+use rmcp::service::{
+    NotificationContext, Peer, PeerRequestOptions, RoleClient, RunningServiceCancellationToken, ServiceError,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientHandler, serve_client};
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use super::offer::{self, Offer};
+use super::process::{self, Process};
+use super::result;
+use super::settings::{Reach, Settings};
+use crate::error::{Error, Result};
+
+/// One message of a server: a larger one is dropped.
+const LARGEST_MESSAGE: usize = 8 * 1024 * 1024;
+/// However much progress a call reports, it ends.
+const LONGEST_CALL: Duration = Duration::from_secs(3_600);
+
+/// For a connection to close in good order.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What a server may ask of us: nothing. What it may tell us: that its tools changed, and how a call goes on.
+#[derive(Default)]
+struct Ear {
+    changed: Arc<Notify>,
+    calls: Arc<Calls>,
+}
+
+/// Calls that want to hear how they go on.
+#[derive(Default)]
+struct Calls(Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>);
+
+impl Calls {
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<ProgressToken, mpsc::Sender<String>>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ClientHandler for Ear {
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let total = params.total.map(|total| format!("/{total}")).unwrap_or_default();
+        let message = plain::line(params.message.as_deref().unwrap_or_default(), 200);
+        let line = format!("{}{total} {message}", params.progress);
+        self.calls.with(|calls| {
+            if let Some(call) = calls.get(&params.progress_token) {
+                // A call that does not keep up misses some of it.
+                let _ = call.try_send(format!("{}\n", line.trim_end()));
+            }
+        });
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let own = Implementation::new("polyclaw", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), own)
+    }
+}
+
+/// The side that calls are made on. Cheap to clone.
+#[derive(Clone)]
+pub struct Line {
+    name: Arc<str>,
+    settings: Arc<Settings>,
+    peer: Peer<RoleClient>,
+    calls: Arc<Calls>,
+}
+
+/// The side that is watched, and ended.
+pub struct Connection {
+    pub line: Line,
+    pub changed: Arc<Notify>,
+    task: JoinHandle<()>,
+    close: RunningServiceCancellationToken,
+    process: Option<Process>,
+}
+
+impl Connection {
+    pub async fn open(name: &str, settings: &Arc<Settings>) -> Result<Self> {
+        let ear = Ear::default();
+        let (changed, calls) = (Arc::clone(&ear.changed), Arc::clone(&ear.calls));
+        let (running, process) = match &settings.reach {
+            Reach::Program { .. } => {
+                let (process, stdout, stdin) = process::start(name, settings)?;
+                let transport = AsyncRwTransport::new(stdout, stdin).with_max_line_length(LARGEST_MESSAGE);
+                match within(name, settings.start, serve_client(ear, transport)).await {
+                    Ok(running) => (running, Some(process)),
+                    Err(error) => return Err(because(name, settings, error, process.end().await)),
+                }
+            }
+            Reach::Http { url, headers } => {
+                let transport = http(name, url, headers)?;
+                let running = within(name, settings.start, serve_client(ear, transport)).await;
+                (running.map_err(|error| because(name, settings, error, None))?, None)
+            }
+        };
+        let line =
+            Line { name: name.into(), settings: Arc::clone(settings), peer: running.peer().clone(), calls };
+        let close = running.cancellation_token();
+        let task = tokio::spawn(async move {
+            let _ = running.waiting().await;
+        });
+        Ok(Self { line, changed, task, close, process })
+    }
+
+    /// The server's own name and version.
+    pub fn version(&self) -> Option<String> {
+        let info = self.line.peer.peer_info()?;
+        let own = serde_json::to_value(&*info).ok()?;
+        let own = own.get("serverInfo")?;
+        let part = |key: &str| own.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some(plain::line(&format!("{} {}", part("name"), part("version")), 100))
+    }
+
+    /// Returns when the server has ended, or can no longer be reached.
+    pub async fn ended(&mut self) {
+        if !self.task.is_finished() {
+            let _ = (&mut self.task).await;
+        }
+    }
+
+    /// Ends it. Says how, where that is known.
+    pub async fn end(mut self) -> Option<String> {
+        self.close.cancel();
+        if !self.task.is_finished() && tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+        match self.process {
+            Some(process) => process.end().await.map(|how| self.line.settings.redact(&how)),
+            None => None,
+        }
+    }
+}
+
+async fn within<T, E: std::fmt::Display>(
+    name: &str,
+    limit: Duration,
+    work: impl Future<Output = std::result::Result<T, E>>,
+) -> Result<T> {
+    match tokio::time::timeout(limit, work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Error::Server(name.to_owned(), plain::line(&error.to_string(), 300))),
+        Err(_) => {
+            Err(Error::Server(name.to_owned(), format!("it did not answer within {} s", limit.as_secs())))
+        }
+    }
+}
+
+/// What the program said as it ended says more than that its stream broke.
+fn because(name: &str, settings: &Settings, error: Error, how: Option<String>) -> Error {
+    match (error, how) {
+        (Error::Server(_, what), how) => {
+            let what = how.map_or(what, |how| format!("it ended: {how}"));
+            Error::Server(name.to_owned(), settings.redact(&what))
+        }
+        (other, _) => other,
+    }
+}
+
+fn http(
+    name: &str,
+    url: &str,
+    headers: &std::collections::BTreeMap<String, String>,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+    let broken = |what: &str| Error::Server(name.to_owned(), what.to_owned());
+    let mut own = HashMap::new();
+    for (key, value) in headers {
+        let key =
+            reqwest::header::HeaderName::try_from(key).map_err(|_| broken("a header has no proper name"))?;
+        let mut value = reqwest::header::HeaderValue::try_from(value)
+            .map_err(|_| broken("a header has no proper value"))?;
+        value.set_sensitive(true);
+        own.insert(key, value);
+    }
+    // Headers hold keys: nobody is followed elsewhere with them.
+    let client = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .pool_max_idle_per_host(0)
+        .build()
+        .map_err(|error| broken(&error.to_string()))?;
+    let config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(own)
+        .max_sse_event_size(LARGEST_MESSAGE)
+        .reinit_on_expired_session(true);
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+impl Line {
+    pub async fn offers(&self) -> Result<Vec<Offer>> {
+        let tools = within(&self.name, self.settings.start, self.peer.list_all_tools()).await?;
+        Ok(offer::offers(&self.name, &self.settings, tools))
+    }
+
+    /// Calls a tool. Dropping the future tells the server to stop.
+    pub async fn call(&self, tool: &str, arguments: &Value, progress: Progress<'_>) -> Result<ToolOutcome> {
+        let arguments = match arguments {
+            Value::Object(fields) => fields.clone(),
+            Value::Null => serde_json::Map::new(),
+            _ => return Err(Error::Arguments("they must be an object".to_owned())),
+        };
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let options = PeerRequestOptions::with_timeout(self.settings.timeout)
+            .reset_timeout_on_progress()
+            .with_max_total_timeout(LONGEST_CALL);
+        let handle = self
+            .peer
+            .send_request_with_option(request, options)
+            .await
+            .map_err(|error| self.failed(&error))?;
+        let (tell, mut told) = mpsc::channel(16);
+        let mut open = Open::begin(self, handle.id.clone(), handle.progress_token.clone(), tell);
+        let mut answer = std::pin::pin!(handle.await_response());
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(line) = told.recv() => progress(&line),
+                answer = &mut answer => break answer,
+            }
+        };
+        open.is_answered = true;
+        match answer {
+            Ok(ServerResult::CallToolResult(result)) => Ok(result::outcome(&self.settings, result)),
+            Ok(_) => Err(self.said("it answered with something that is not a result")),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    fn said(&self, what: &str) -> Error {
+        Error::Server(self.name.to_string(), self.settings.redact(what))
+    }
+
+    fn failed(&self, error: &ServiceError) -> Error {
+        match error {
+            ServiceError::McpError(refusal) => {
+                self.said(&format!("it refused: {}", plain::line(&refusal.message, 500)))
+            }
+            ServiceError::Timeout { timeout } => {
+                self.said(&format!("it said nothing for {} s; the call was given up", timeout.as_secs()))
+            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                Error::ServerGone(self.name.to_string())
+            }
+            other => self.said(&plain::line(&other.to_string(), 300)),
+        }
+    }
+}
+
+/// A call under way. If nobody waits for it any more the server is told.
+struct Open<'a> {
+    line: &'a Line,
+    id: RequestId,
+    token: ProgressToken,
+    is_answered: bool,
+}
+
+impl<'a> Open<'a> {
+    fn begin(line: &'a Line, id: RequestId, token: ProgressToken, tell: mpsc::Sender<String>) -> Self {
+        line.calls.with(|calls| calls.insert(token.clone(), tell));
+        Self { line, id, token, is_answered: false }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.line.calls.with(|calls| calls.remove(&self.token));
+        if self.is_answered {
+            return;
+        }
+        let (peer, id) = (self.line.peer.clone(), self.id.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let why = Some("the turn was stopped".to_owned());
+                let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), why)).await;
+            });
+        }
+    }
+}

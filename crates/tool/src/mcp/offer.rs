@@ -1,0 +1,186 @@
+//! A server's tool as agents are offered it. What the server says about it is cleaned and bounded; what it says
+//! about its harmlessness counts as far as the operator vouches for it.
+
+use std::sync::Arc;
+
+use polyclaw_domain::config::McpApproval;
+use polyclaw_domain::mcp::tool_names;
+use polyclaw_domain::plain;
+use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec};
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::settings::Settings;
+
+/// More tools than this crowd out everything else.
+const MOST_TOOLS: usize = 128;
+const LONGEST_DESCRIPTION: usize = 1_024;
+/// Of one text inside a schema, and of a schema as a whole.
+const LONGEST_TEXT: usize = 512;
+const LARGEST_SCHEMA: usize = 16 * 1024;
+const DEEPEST_SCHEMA: usize = 24;
+
+pub struct Offer {
+    pub spec: Arc<ToolSpec>,
+    /// The server's own name for it.
+    pub tool: String,
+}
+
+/// What a server's list of tools comes to.
+pub fn offers(server: &str, settings: &Settings, mut tools: Vec<Tool>) -> Vec<Offer> {
+    tools.retain(|tool| settings.offers(&tool.name));
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools.dedup_by(|a, b| a.name == b.name);
+    if tools.len() > MOST_TOOLS {
+        tracing::warn!(
+            mcp.server = server,
+            tools = tools.len(),
+            "only the first {MOST_TOOLS} tools are offered: name those you need in tools.allow"
+        );
+        tools.truncate(MOST_TOOLS);
+    }
+    let names = tool_names(server, tools.iter().map(|tool| tool.name.as_ref()));
+    tools.into_iter().zip(names).map(|(tool, name)| offer(server, settings, tool, name)).collect()
+}
+
+fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
+    let hints = tool.annotations.unwrap_or_default();
+    let effect = effect(&hints);
+    let about = plain::block(tool.description.as_deref().unwrap_or_default().trim(), LONGEST_DESCRIPTION);
+    let ask = match settings.approval {
+        McpApproval::Always => true,
+        McpApproval::Unsafe => effect != Effect::Pure,
+        McpApproval::Never => false,
+    };
+    let spec = ToolSpec {
+        name,
+        description: format!("(MCP server {server}) {about}"),
+        parameters: schema(&tool.input_schema),
+        effect,
+        risk: if settings.trusted && effect == Effect::Pure { Risk::Low } else { Risk::High },
+        consent: if ask { Consent::AskPerson } else { Consent::NotNeeded },
+    };
+    Offer { spec: Arc::new(spec), tool: tool.name.into_owned() }
+}
+
+/// A server that says nothing has to be taken for one that changes the world each time.
+fn effect(hints: &ToolAnnotations) -> Effect {
+    match (hints.read_only_hint, hints.idempotent_hint) {
+        (Some(true), _) => Effect::Pure,
+        (_, Some(true)) => Effect::Idempotent,
+        _ => Effect::Effect,
+    }
+}
+
+/// The schema of the arguments as providers take it. One that is too large or strange says only: an object.
+fn schema(given: &Map<String, Value>) -> Value {
+    let mut own = given.clone();
+    own.remove("$schema");
+    own.insert("type".to_owned(), "object".into());
+    let cleaned = clean(&Value::Object(own), DEEPEST_SCHEMA);
+    let fits = |schema: &Value| schema.to_string().len() <= LARGEST_SCHEMA;
+    cleaned.filter(fits).unwrap_or_else(|| json!({ "type": "object" }))
+}
+
+fn clean(value: &Value, depth: usize) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
+    Some(match value {
+        Value::String(text) => plain::block(text, LONGEST_TEXT).into(),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| clean(item, depth)).collect::<Option<_>>()?)
+        }
+        Value::Object(fields) => {
+            // A name is handed back as it is, so it can not be cleaned, only refused.
+            let is_plain = |name: &str| !name.chars().any(|c| c.is_control() || plain::is_hidden(c));
+            let field = |(name, value): (&String, &Value)| {
+                is_plain(name).then_some(())?;
+                Some((name.clone(), clean(value, depth)?))
+            };
+            Value::Object(fields.iter().map(field).collect::<Option<_>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use polyclaw_domain::config::McpServer;
+
+    use super::*;
+
+    fn settings(change: impl FnOnce(&mut McpServer)) -> Settings {
+        let mut server = McpServer { command: Some("x".to_owned()), ..McpServer::default() };
+        change(&mut server);
+        Settings::of(&server, PathBuf::new(), &[]).unwrap()
+    }
+
+    fn tool(value: Value) -> Tool {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn one(settings: &Settings, value: Value) -> Arc<ToolSpec> {
+        Arc::clone(&offers("lab", settings, vec![tool(value)])[0].spec)
+    }
+
+    #[test]
+    fn hints_decide_what_a_restart_may_do_and_trust_decides_the_risk() {
+        let read = json!({ "name": "t", "inputSchema": {}, "annotations": { "readOnlyHint": true } });
+        let put = json!({ "name": "t", "inputSchema": {}, "annotations": { "idempotentHint": true } });
+        let bare = json!({ "name": "t", "inputSchema": {} });
+        let careful = settings(|_| {});
+        let facts = |spec: &ToolSpec| (spec.effect, spec.risk, spec.consent);
+        assert_eq!(facts(&one(&careful, read.clone())), (Effect::Pure, Risk::High, Consent::NotNeeded));
+        assert_eq!(facts(&one(&careful, put.clone())), (Effect::Idempotent, Risk::High, Consent::AskPerson));
+        assert_eq!(facts(&one(&careful, bare.clone())), (Effect::Effect, Risk::High, Consent::AskPerson));
+        let trusted = settings(|server| server.trusted = true);
+        assert_eq!(one(&trusted, read.clone()).risk, Risk::Low);
+        assert_eq!(one(&trusted, put).risk, Risk::High);
+        let always = settings(|server| server.approval = McpApproval::Always);
+        assert_eq!(one(&always, read).consent, Consent::AskPerson);
+        let never = settings(|server| server.approval = McpApproval::Never);
+        assert_eq!(one(&never, bare).consent, Consent::NotNeeded);
+    }
+
+    #[test]
+    fn what_a_server_says_is_cleaned_and_bounded() {
+        let spec = one(
+            &settings(|_| {}),
+            json!({
+                "name": "n".repeat(10_000),
+                "description": format!("\u{202e}evil\u{1b}[2J\n{}", "x".repeat(100_000)),
+                "inputSchema": { "$schema": "x", "properties": { "a": { "description": "\u{200b}hidden".repeat(1_000) } } },
+            }),
+        );
+        assert_eq!(spec.name.len(), 64);
+        assert!(
+            spec.description.starts_with("(MCP server lab) evil[2J\nxxx")
+                && spec.description.chars().count() < 1_100
+        );
+        assert_eq!(spec.parameters["type"], "object");
+        assert!(spec.parameters.get("$schema").is_none());
+        let text = spec.parameters["properties"]["a"]["description"].as_str().unwrap();
+        assert!(text.starts_with("hiddenhidden") && text.chars().count() == 513);
+    }
+
+    #[test]
+    fn a_schema_that_is_no_use_says_only_that_it_is_an_object() {
+        let mut deep = json!({});
+        for _ in 0..100 {
+            deep = json!({ "properties": { "a": deep } });
+        }
+        let wide: Map<String, Value> = (0..5_000).map(|n| (format!("field{n}"), json!({}))).collect();
+        let forged = json!({ "properties": { "a\u{202e}b": {} } });
+        for schema in [deep, json!({ "properties": wide }), forged] {
+            let spec = one(&settings(|_| {}), json!({ "name": "t", "inputSchema": schema }));
+            assert_eq!(spec.parameters, json!({ "type": "object" }));
+        }
+    }
+
+    #[test]
+    fn a_flood_of_tools_is_cut() {
+        let tools = (0..1_000).map(|n| tool(json!({ "name": format!("t{n}"), "inputSchema": {} }))).collect();
+        assert_eq!(offers("lab", &settings(|_| {}), tools).len(), MOST_TOOLS);
+    }
+}

@@ -1,0 +1,105 @@
+//! What a call returned, as text for a model.
+
+use polyclaw_domain::plain;
+use polyclaw_domain::tool::ToolOutcome;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+
+use super::settings::Settings;
+
+/// Characters of one result.
+const LONGEST: usize = 100_000;
+const LONGEST_WORD: usize = 300;
+
+pub fn outcome(settings: &Settings, result: CallToolResult) -> ToolOutcome {
+    let mut text = result.content.iter().map(block).collect::<Vec<_>>().join("\n");
+    if let Some(value) = result.structured_content.filter(|_| result.content.is_empty()) {
+        text = value.to_string();
+    }
+    if text.is_empty() {
+        text.push_str("(no output)");
+    }
+    let shown = plain::block(&settings.redact(&text), LONGEST);
+    let content = match shown.chars().count() > LONGEST {
+        true => format!("{shown}\n[cut here: only the first {LONGEST} characters are shown]"),
+        false => shown,
+    };
+    ToolOutcome { content, is_error: result.is_error == Some(true) }
+}
+
+fn block(content: &ContentBlock) -> String {
+    match content {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => note("image", Some(&image.mime_type), image.data.len()),
+        ContentBlock::Audio(audio) => note("audio", Some(&audio.mime_type), audio.data.len()),
+        ContentBlock::Resource(resource) => match &resource.resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => {
+                format!("[resource {}]\n{text}", word(uri))
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                format!("[resource {}] {}", word(uri), note("data", mime_type.as_deref(), blob.len()))
+            }
+            _ => unknown(),
+        },
+        ContentBlock::ResourceLink(link) => {
+            format!("[link to the resource {}: {}]", word(&link.name), word(&link.uri))
+        }
+        // Kinds that later versions of the protocol add.
+        _ => unknown(),
+    }
+}
+
+fn unknown() -> String {
+    "[something that can not be shown as text]".to_owned()
+}
+
+fn note(what: &str, kind: Option<&str>, encoded: usize) -> String {
+    format!("[{what}, {}, {} bytes: not shown]", word(kind.unwrap_or("of an unknown type")), encoded / 4 * 3)
+}
+
+fn word(text: &str) -> String {
+    plain::line(text, LONGEST_WORD)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use polyclaw_domain::config::{McpServer, Secret};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shown(result: Value) -> ToolOutcome {
+        let env = [("KEY".to_owned(), Secret::new("canary-4711"))].into();
+        let server = McpServer { command: Some("x".to_owned()), env, ..McpServer::default() };
+        let settings = Settings::of(&server, PathBuf::new(), &[]).unwrap();
+        outcome(&settings, serde_json::from_value(result).unwrap())
+    }
+
+    #[test]
+    fn what_is_no_text_becomes_a_note() {
+        let said = shown(json!({ "content": [
+            { "type": "text", "text": "hello\u{0} canary-4711" },
+            { "type": "image", "data": "AAAAAAAA", "mimeType": "image/png" },
+            { "type": "resource", "resource": { "uri": "demo://a\nb", "mimeType": "text/plain", "text": "inside" } },
+            { "type": "resource", "resource": { "uri": "demo://c", "blob": "AAAA" } },
+            { "type": "resource_link", "uri": "demo://d", "name": "d" },
+        ] }));
+        assert_eq!(
+            said.content,
+            "hello ***\n[image, image/png, 6 bytes: not shown]\n[resource demo://a b]\ninside\n\
+             [resource demo://c] [data, of an unknown type, 3 bytes: not shown]\n[link to the resource d: demo://d]"
+        );
+        assert!(!said.is_error);
+    }
+
+    #[test]
+    fn a_result_is_bounded_and_an_error_stays_one() {
+        let said =
+            shown(json!({ "isError": true, "content": [{ "type": "text", "text": "x".repeat(1_000_000) }] }));
+        assert!(said.is_error && said.content.len() < LONGEST + 100);
+        assert!(said.content.ends_with("[cut here: only the first 100000 characters are shown]"));
+        assert_eq!(shown(json!({ "content": [] })).content, "(no output)");
+        assert_eq!(shown(json!({ "content": [], "structuredContent": { "a": 1 } })).content, "{\"a\":1}");
+    }
+}

@@ -1,0 +1,63 @@
+//! `read_skill`: what a skill says, and the files beside it. The only way to skills outside the workspace.
+
+use std::sync::Arc;
+
+use polyclaw_domain::briefing::{Briefings, Reader};
+use polyclaw_domain::skill::{FILE, Skill, TOOL};
+use polyclaw_domain::tool::{ToolOutcome, ToolScope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::briefing::FileBriefings;
+use crate::error::{Error, Result};
+use crate::{read_file, text};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// The skill, by its name in the list of skills.
+    name: String,
+    /// A file of the skill, relative to its folder. SKILL.md if left out.
+    path: Option<String>,
+    /// The first line to read, counted from 1. From the start if left out.
+    offset_line: Option<u64>,
+}
+
+pub fn spec() -> ToolSpec {
+    arguments::spec::<Arguments>(
+        TOOL,
+        "Reads the instructions of a skill, or another file of its folder. Use it before a task that a skill fits.",
+    )
+}
+
+/// An agent that has no skill has no use for the tool.
+pub fn is_of_use(briefings: &FileBriefings, scope: &ToolScope) -> bool {
+    briefings.brief(&reader(scope)).allowed(&scope.skills).next().is_some()
+}
+
+pub async fn run(
+    briefings: &Arc<FileBriefings>,
+    scope: &ToolScope,
+    arguments: Arguments,
+) -> Result<ToolOutcome> {
+    let briefing = briefings.brief(&reader(scope));
+    // One that is not allowed is not there: the same words for both.
+    let skill = briefing.allowed(&scope.skills).find(|skill| skill.name == arguments.name);
+    let skill = skill.ok_or_else(|| Error::UnknownSkill(text::cut(&arguments.name, 80)))?;
+    check_place(skill)?;
+    let path = arguments.path.unwrap_or_else(|| FILE.to_owned());
+    read_file::below(skill.folder.clone(), path, arguments.offset_line, None).await
+}
+
+fn reader(scope: &ToolScope) -> Reader<'_> {
+    Reader { agent: &scope.agent, workspace: &scope.workspace, skills: &scope.skills, is_sub_agent: false }
+}
+
+/// Its folder is where it was found, not behind a link that came since.
+fn check_place(skill: &Skill) -> Result<()> {
+    match skill.folder.canonicalize() {
+        Ok(real) if real == skill.folder => Ok(()),
+        _ => Err(Error::UnknownSkill(skill.name.clone())),
+    }
+}

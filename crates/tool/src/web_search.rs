@@ -1,0 +1,133 @@
+//! `web_search`: asks the search service that the config names. Without one the tool is not there.
+
+mod service;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use polyclaw_domain::config::WebSearch;
+use polyclaw_domain::plain;
+use polyclaw_domain::tool::{Risk, ToolOutcome, ToolSpec};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::arguments;
+use crate::error::{Error, Result};
+use crate::http_fetch::explain;
+
+pub const NAME: &str = "web_search";
+const LONGEST: Duration = Duration::from_secs(20);
+const MOST_BYTES: usize = 2 * 1024 * 1024;
+const LONGEST_QUERY: usize = 400;
+const MOST_RESULTS: usize = 20;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// What to look for, in a few words.
+    query: String,
+    /// How many results at most, up to 20. 5 if left out.
+    count: Option<usize>,
+}
+
+/// Risk high: what is asked goes to a service outside, and what it finds is not to be trusted.
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        risk: Risk::High,
+        ..arguments::spec::<Arguments>(
+            NAME,
+            "Searches the web. Returns titles, addresses and short extracts; http_fetch reads a page.",
+        )
+    }
+}
+
+/// The search service of the config.
+pub struct Search {
+    settings: WebSearch,
+    /// Made at the first use: reading the certificates takes a while.
+    client: OnceLock<std::result::Result<Client, String>>,
+}
+
+/// One thing that was found, as the service wrote it.
+#[derive(Debug, PartialEq, Eq)]
+struct Hit {
+    title: String,
+    url: String,
+    text: String,
+}
+
+impl Search {
+    pub fn new(settings: WebSearch) -> Self {
+        Self { settings, client: OnceLock::new() }
+    }
+
+    pub async fn run(&self, arguments: Arguments) -> Result<ToolOutcome> {
+        let query = plain::line(&arguments.query, LONGEST_QUERY);
+        if query.is_empty() {
+            return Err(Error::Arguments("the query is empty".to_owned()));
+        }
+        let count = arguments.count.unwrap_or(5).clamp(1, MOST_RESULTS);
+        let found = tokio::time::timeout(LONGEST, self.ask(&query, count)).await;
+        let found = found.unwrap_or(Err(Error::OutOfTime(LONGEST.as_secs())))?;
+        Ok(ToolOutcome::ok(render(&query, &found[..found.len().min(count)])))
+    }
+
+    async fn ask(&self, query: &str, count: usize) -> Result<Vec<Hit>> {
+        let client = self.client.get_or_init(|| connect().map_err(|error| explain(&error)));
+        let client = client.as_ref().map_err(|error| Error::Search(error.clone()))?;
+        let request = service::request(client, &self.settings, query, count)?;
+        // An error of the client may quote the address, and that may hold a key.
+        let response = request.send().await.map_err(|error| Error::Search(explain(&error.without_url())))?;
+        check(&response)?;
+        let body = body(response).await?;
+        let value: Value = serde_json::from_slice(&body)
+            .map_err(|_| Error::Search("the service did not answer with JSON".to_owned()))?;
+        Ok(service::hits(self.settings.kind, &value))
+    }
+}
+
+fn connect() -> reqwest::Result<Client> {
+    Client::builder()
+        .user_agent(concat!("polyclaw/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .pool_max_idle_per_host(1)
+        .build()
+}
+
+fn check(response: &Response) -> Result<()> {
+    let what = match response.status().as_u16() {
+        200..300 => return Ok(()),
+        401 | 403 => "the service refused the key, or the JSON format (SearXNG: search.formats)".to_owned(),
+        402 | 429 => "the limit of the service is reached; try again later".to_owned(),
+        status => format!("the service answered with status {status}"),
+    };
+    Err(Error::Search(what))
+}
+
+async fn body(mut response: Response) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let broken = |error: reqwest::Error| Error::Search(explain(&error.without_url()));
+    while let Some(piece) = response.chunk().await.map_err(broken)? {
+        if bytes.len() + piece.len() > MOST_BYTES {
+            return Err(Error::Search(format!("the answer is longer than {MOST_BYTES} bytes")));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+fn render(query: &str, hits: &[Hit]) -> String {
+    if hits.is_empty() {
+        return format!("Nothing was found for \"{query}\".");
+    }
+    let line = |(n, hit): (usize, &Hit)| {
+        let text = plain::line(&hit.text, 500);
+        let below = if text.is_empty() { String::new() } else { format!("\n   {text}") };
+        format!("{}. {}\n   {}{below}", n + 1, plain::line(&hit.title, 200), plain::line(&hit.url, 1_000))
+    };
+    hits.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,55 @@
+//! How each search service is asked, and what its answer means.
+
+use polyclaw_domain::config::{SearchKind, Secret, WebSearch};
+use reqwest::{Client, RequestBuilder, Url};
+use serde_json::{Value, json};
+
+use super::Hit;
+use crate::error::{Error, Result};
+
+pub fn request(client: &Client, settings: &WebSearch, query: &str, count: usize) -> Result<RequestBuilder> {
+    let base = settings.url.as_deref().unwrap_or(usual(settings.kind)).trim_end_matches('/');
+    let key = settings.api_key.as_ref().map(Secret::expose).unwrap_or_default();
+    let address = |path: &str, words: &[(&str, &str)]| {
+        let url = Url::parse_with_params(&format!("{base}{path}"), words);
+        url.map_err(|_| Error::Search("its url in the config can not be read".to_owned()))
+    };
+    Ok(match settings.kind {
+        SearchKind::Searxng => {
+            let request = client.get(address("/search", &[("q", query), ("format", "json")])?);
+            if key.is_empty() { request } else { request.bearer_auth(key) }
+        }
+        SearchKind::Brave => client
+            .get(address("/res/v1/web/search", &[("q", query), ("count", &count.to_string())])?)
+            .header("Accept", "application/json")
+            .header("X-Subscription-Token", key),
+        SearchKind::Tavily => client
+            .post(address("/search", &[])?)
+            .bearer_auth(key)
+            .json(&json!({ "query": query, "max_results": count })),
+    })
+}
+
+fn usual(kind: SearchKind) -> &'static str {
+    match kind {
+        // The config does not let one without an address through.
+        SearchKind::Searxng => "",
+        SearchKind::Brave => "https://api.search.brave.com",
+        SearchKind::Tavily => "https://api.tavily.com",
+    }
+}
+
+/// What an answer lists. What is no web address is left out: a result can not make anybody open a file.
+pub fn hits(kind: SearchKind, answer: &Value) -> Vec<Hit> {
+    let (list, text) = match kind {
+        SearchKind::Searxng | SearchKind::Tavily => (&answer["results"], "content"),
+        SearchKind::Brave => (&answer["web"]["results"], "description"),
+    };
+    let word = |hit: &Value, key: &str| hit[key].as_str().unwrap_or_default().to_owned();
+    let hits = list.as_array().into_iter().flatten().map(|hit| Hit {
+        title: word(hit, "title"),
+        url: word(hit, "url"),
+        text: word(hit, text),
+    });
+    hits.filter(|hit| hit.url.starts_with("https://") || hit.url.starts_with("http://")).collect()
+}
