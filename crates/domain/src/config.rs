@@ -18,6 +18,7 @@ mod name;
 mod observability;
 mod providers;
 mod report;
+mod sandbox;
 mod secret;
 mod session;
 mod shape;
@@ -40,6 +41,7 @@ pub use models::Model;
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
 pub use report::{ConfigError, ConfigErrors};
+pub use sandbox::{SandboxConfig, Workers};
 pub use secret::Secret;
 pub use session::Session;
 pub use store::Store;
@@ -73,6 +75,8 @@ pub struct Config {
     pub agents: Agents,
     pub session: Session,
     pub tools: Tools,
+    pub sandbox: SandboxConfig,
+    pub workers: Workers,
     pub lanes: Lanes,
     pub turns: Turns,
     pub delivery: Delivery,
@@ -91,6 +95,8 @@ impl Default for Config {
             agents: Agents::default(),
             session: Session::default(),
             tools: Tools::default(),
+            sandbox: SandboxConfig::default(),
+            workers: Workers::default(),
             lanes: Lanes::default(),
             turns: Turns::default(),
             delivery: Delivery::default(),
@@ -118,6 +124,8 @@ impl Config {
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
         self.session.check(report);
+        self.sandbox.check(report);
+        self.workers.check(report);
         self.channels.check(&self.agents, report);
     }
 }

@@ -18,6 +18,7 @@ pub mod port;
 pub mod prompt;
 pub mod provider;
 pub mod relay;
+pub mod sandbox;
 pub mod session;
 pub mod time;
 pub mod tool;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::{Isolation, Sandbox};
 use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
 use crate::port::Pending;
+use crate::sandbox::Facts;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -68,6 +70,8 @@ pub struct ToolSpec {
     pub effect: Effect,
     pub risk: Risk,
     pub consent: Consent,
+    /// It can not reach beyond what its scope's sandbox allows: it runs confined, or not at all.
+    pub confined: bool,
 }
 
 /// Where and for whom a tool is listed or run. The same value decides both.
@@ -79,21 +83,26 @@ pub struct ToolScope {
     pub workspace: PathBuf,
     /// A person sits at a terminal and can be asked.
     pub can_ask: bool,
+    pub isolation: Isolation,
+    pub sandbox: Sandbox,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolOutcome {
     pub content: String,
     pub is_error: bool,
+    /// What was in force while it ran, measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Facts>,
 }
 
 impl ToolOutcome {
     pub fn ok(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: false }
+        Self { content: content.into(), is_error: false, facts: None }
     }
 
     pub fn error(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: true }
+        Self { content: content.into(), is_error: true, facts: None }
     }
 }
 

@@ -118,6 +118,8 @@ impl Engine {
             session: session.unwrap_or_else(|| SessionKey::main(id)),
             workspace: self.settings().workspace.join(folder),
             can_ask: true,
+            isolation: spec.isolation,
+            sandbox: spec.sandbox.clone(),
         };
         let rule = |tool: Arc<ToolSpec>| {
             let rule = Rule::of(&spec.policy.tools, &tool.name);

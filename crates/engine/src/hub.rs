@@ -50,7 +50,15 @@ pub enum FrameKind {
     #[serde(rename = "tool.output")]
     ToolOutput { turn_id: TurnId, call_id: String, text: String },
     #[serde(rename = "tool.ended")]
-    ToolEnded { turn_id: TurnId, call_id: String, name: String, is_error: bool, text: String },
+    ToolEnded {
+        turn_id: TurnId,
+        call_id: String,
+        name: String,
+        is_error: bool,
+        text: String,
+        /// What was in force while it ran, measured; and the same as a line for people.
+        sandbox: Option<Value>,
+    },
     #[serde(rename = "approval.asked")]
     ApprovalAsked { approval_id: ApprovalId, turn_id: TurnId, tool: String, arguments: Value },
     #[serde(rename = "approval.decided")]

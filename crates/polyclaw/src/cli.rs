@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, model, models,
-    outbox, selftest, sessions, status, up, usage,
+    outbox, sandbox_exec, selftest, sessions, status, up, usage,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -71,6 +71,8 @@ pub enum Command {
     Completions(completions::Args),
     Selftest(selftest::Args),
     Bench(bench::Args),
+    #[command(hide = true)]
+    SandboxExec(sandbox_exec::Args),
 }
 
 /// What every command gets.
@@ -82,6 +84,10 @@ pub struct Context {
 
 impl Cli {
     pub fn run(self) -> anyhow::Result<()> {
+        // Has no home, no environment and no time.
+        if let Command::SandboxExec(args) = &self.command {
+            sandbox_exec::run(args);
+        }
         let context =
             Context { home: Home::locate()?, output: Output::new(self.global.json), global: self.global };
         match self.command {
@@ -119,7 +125,7 @@ impl Command {
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Daemon(_) | Self::Config(_) | Self::Completions(_) => Ok(()),
-            Self::Selftest(_) | Self::Bench(_) => Ok(()),
+            Self::Selftest(_) | Self::Bench(_) | Self::SandboxExec(_) => Ok(()),
         }
     }
 }

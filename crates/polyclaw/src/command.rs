@@ -13,6 +13,7 @@ pub mod events;
 pub mod model;
 pub mod models;
 pub mod outbox;
+pub mod sandbox_exec;
 pub mod selftest;
 pub mod sessions;
 pub mod status;

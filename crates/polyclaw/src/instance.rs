@@ -19,6 +19,7 @@ use polyclaw_tool::Builtin;
 
 use crate::choice::Choice;
 use crate::clock::SystemClock;
+use crate::confinement;
 use crate::current::Current;
 use crate::failure::Failure;
 use crate::faults::{self, Armed, Calm};
@@ -60,6 +61,7 @@ impl Instance {
     /// Opens a home that is there, with the config read from it. Blocks, so it comes before any runtime.
     pub fn open(home: Home, config: Config, overrides: Overrides) -> Result<Self, Failure> {
         let lock = home.lock()?;
+        confinement::sweep(&home);
         let token = home.ensure_token()?;
         let choice = Choice::known(&config, |name| std::env::var(name).ok());
         let chat = Arc::new(Chat::new(Shelf::of(&home).path(&CHAT)));
@@ -69,7 +71,7 @@ impl Instance {
         });
         let (models, channels) = clients?;
         let models = Arc::new(Current::new(models));
-        let tools = Arc::new(Current::new(toolbox(&config)));
+        let tools = Arc::new(Current::new(toolbox(&config, &home)));
         let ports = Ports {
             db: db?,
             provider: Arc::clone(&models) as _,
@@ -144,7 +146,7 @@ impl Instance {
             self.find_model(&mut choice).await;
         }
         self.store_agents(&config).await?;
-        self.tools.replace(toolbox(&config));
+        self.tools.replace(toolbox(&config, &self.home));
         self.take_up(&config, choice)
     }
 
@@ -208,10 +210,11 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
     })
 }
 
-fn toolbox(config: &Config) -> Builtin {
+fn toolbox(config: &Config, home: &Home) -> Builtin {
     Builtin::new(polyclaw_tool::Settings {
         allow_private: config.tools.allow_private_addresses,
         disabled: config.tools.disabled.clone(),
+        sandbox: confinement::settings(&config.sandbox, home),
     })
 }
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::Pending;
+use polyclaw_domain::sandbox::{Facts, Files};
 use polyclaw_domain::tool::{Consent, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use crate::arguments::read;
 use crate::error::{Error, Result};
 use crate::http_fetch::{Web, is_public};
+use crate::sandbox::{self, Sandboxes};
 use crate::workspace::Turnstile;
-use crate::{edit_file, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
+use crate::{edit_file, folder, http_fetch, list_dir, read_file, search_files, shell, text, write_file};
 
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -18,6 +20,8 @@ pub struct Settings {
     pub allow_private: bool,
     /// Names of tools that nobody gets.
     pub disabled: Vec<String>,
+    /// How programs are started.
+    pub sandbox: sandbox::Settings,
 }
 
 /// The tools that come with Polyclaw.
@@ -25,6 +29,9 @@ pub struct Builtin {
     tools: Vec<Tool>,
     turnstile: Arc<Turnstile>,
     web: Web,
+    sandboxes: Sandboxes,
+    /// `shell` where it is confined.
+    confined_shell: Arc<ToolSpec>,
 }
 
 struct Tool {
@@ -76,13 +83,26 @@ impl Builtin {
             tools: tools.into_iter().filter(is_enabled).collect(),
             turnstile: Arc::default(),
             web: Web::new(rule),
+            sandboxes: Sandboxes::new(settings.sandbox),
+            confined_shell: Arc::new(shell::confined_spec()),
         }
     }
 
     /// The one filter. A tool that needs a person's word is not there where nobody can be asked.
-    fn open_to(&self, scope: &ToolScope) -> impl Iterator<Item = &Tool> {
-        let can_ask = scope.can_ask;
-        self.tools.iter().filter(move |tool| can_ask || tool.spec.consent != Consent::AskPerson)
+    fn open_to<'a>(&'a self, scope: &'a ToolScope) -> impl Iterator<Item = (Kind, &'a Arc<ToolSpec>)> {
+        let listed = self.tools.iter().map(|tool| match tool.kind {
+            Kind::Shell if scope.sandbox.is_on() => (tool.kind, &self.confined_shell),
+            kind => (kind, &tool.spec),
+        });
+        listed.filter(|(_, spec)| scope.can_ask || spec.consent != Consent::AskPerson)
+    }
+
+    /// What held for a call that started no program.
+    fn facts(&self, scope: &ToolScope, call: &ToolCall) -> Facts {
+        let kind = self.tools.iter().find(|tool| tool.spec.name == call.name).map(|tool| tool.kind);
+        let is_of_files = !matches!(kind, None | Some(Kind::Shell | Kind::HttpFetch));
+        let files = is_of_files.then(|| Files { resolved: folder::RESOLVED.to_owned() });
+        Facts { mode: scope.sandbox.mode, isolation: scope.isolation, worker: None, files, program: None }
     }
 
     async fn dispatch(
@@ -91,16 +111,16 @@ impl Builtin {
         call: &ToolCall,
         progress: Progress<'_>,
     ) -> Result<ToolOutcome> {
-        let found = self.open_to(scope).find(|tool| tool.spec.name == call.name);
-        let tool = found.ok_or_else(|| Error::UnknownTool(text::cut(&call.name, 80)))?;
+        let found = self.open_to(scope).find(|(_, spec)| spec.name == call.name);
+        let (kind, _) = found.ok_or_else(|| Error::UnknownTool(text::cut(&call.name, 80)))?;
         let given = &call.arguments;
-        match tool.kind {
+        match kind {
             Kind::ReadFile => read_file::run(scope, read(given)?).await,
             Kind::WriteFile => write_file::run(scope, read(given)?, &self.turnstile).await,
             Kind::EditFile => edit_file::run(scope, read(given)?, &self.turnstile).await,
             Kind::ListDir => list_dir::run(scope, read(given)?).await,
             Kind::SearchFiles => search_files::run(scope, read(given)?).await,
-            Kind::Shell => shell::run(scope, read(given)?, progress).await,
+            Kind::Shell => shell::run(scope, read(given)?, &self.sandboxes, progress).await,
             Kind::HttpFetch => http_fetch::run(&self.web, read(given)?).await,
         }
     }
@@ -108,7 +128,7 @@ impl Builtin {
 
 impl Toolbox for Builtin {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        self.open_to(scope).map(|tool| Arc::clone(&tool.spec)).collect()
+        self.open_to(scope).map(|(_, spec)| Arc::clone(spec)).collect()
     }
 
     fn run<'a>(
@@ -119,11 +139,13 @@ impl Toolbox for Builtin {
         progress: Progress<'a>,
     ) -> Pending<'a, ToolOutcome> {
         Box::pin(async move {
-            self.dispatch(scope, call, progress).await.unwrap_or_else(|error| {
+            let outcome: ToolOutcome = self.dispatch(scope, call, progress).await.unwrap_or_else(|error| {
                 let code = error.code();
                 tracing::debug!(turn.id = %turn, agent.id = %scope.agent, error.code = code, "tool call refused");
                 error.into()
-            })
+            });
+            let facts = outcome.facts.or_else(|| Some(self.facts(scope, call)));
+            ToolOutcome { facts, ..outcome }
         })
     }
 }

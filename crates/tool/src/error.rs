@@ -34,6 +34,11 @@ pub enum Error {
     OutOfTime(u64),
     #[error("the command could not be run: {0}")]
     Command(io::Error),
+    #[error(
+        "this command was not run: it can not be confined ({0}). A person can let this agent run commands without a \
+         sandbox: sandbox.mode = \"off\" in its section of config.toml"
+    )]
+    Sandbox(String),
     #[error("'{0}' is not a public address; fetching from private networks is switched off")]
     Address(String),
     #[error("the page could not be fetched: {0}")]
@@ -65,6 +70,7 @@ impl Error {
             Self::Edit(_) => "tool_edit",
             Self::OutOfTime(_) => "tool_out_of_time",
             Self::Command(_) => "tool_command",
+            Self::Sandbox(_) => "sandbox_unavailable",
             Self::Address(_) => "tool_address",
             Self::Fetch(_) => "tool_fetch",
             Self::Broken => "tool_broken",

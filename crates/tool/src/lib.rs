@@ -11,6 +11,7 @@ mod folder;
 mod http_fetch;
 mod list_dir;
 mod read_file;
+pub mod sandbox;
 mod search_files;
 mod shell;
 mod text;

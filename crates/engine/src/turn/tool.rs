@@ -5,6 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
+use polyclaw_domain::sandbox::Facts;
 use polyclaw_domain::tool::{Consent, Effect, ToolCall, ToolOutcome};
 use polyclaw_store::intents::{self, Begun};
 use polyclaw_store::jobs::Hold;
@@ -53,11 +54,17 @@ pub(super) async fn run(
             name: call.name.clone(),
             is_error: outcome.is_error,
             text: outcome.content.chars().take(4_000).collect(),
+            sandbox: outcome.facts.as_ref().map(shown),
         },
     );
     let steered = store_result(engine, running, context, call, (&outcome, begun)).await?;
     engine.reach(KillPoint::ResultStored).await;
     Ok((outcome, steered))
+}
+
+/// Facts as people get them: all of them, and a line.
+fn shown(facts: &Facts) -> serde_json::Value {
+    json!({ "line": facts.line(), "facts": facts })
 }
 
 async fn begin(engine: &Engine, running: &Running, call: &ToolCall, effect: Effect) -> Driven<Begun> {

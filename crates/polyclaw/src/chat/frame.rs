@@ -133,6 +133,7 @@ impl Model {
             name: data["name"].as_str().unwrap_or_default().to_owned(),
             arguments: entry::arguments(&data["arguments"]),
             output: String::new(),
+            sandbox: None,
             state: ToolState::Running,
         }));
     }
@@ -154,6 +155,7 @@ impl Model {
         let state = if data["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
         if let Some(tool) = self.tool(data) {
             (tool.output, tool.state) = (text, state);
+            tool.sandbox = entry::confinement(&data["sandbox"]);
         }
     }
 

@@ -26,6 +26,8 @@ pub struct ToolView {
     /// `not_needed` or `ask_person`.
     #[schema(value_type = String)]
     consent: Consent,
+    /// It runs confined to what the agent's sandbox allows, or not at all.
+    confined: bool,
 }
 
 impl From<&ToolSpec> for ToolView {
@@ -37,6 +39,7 @@ impl From<&ToolSpec> for ToolView {
             effect: tool.effect,
             risk: tool.risk,
             consent: tool.consent,
+            confined: tool.confined,
         }
     }
 }

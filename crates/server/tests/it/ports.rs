@@ -129,6 +129,7 @@ impl Toolbox for Tools {
                 effect: Effect::Pure,
                 risk: Risk::Low,
                 consent,
+                confined: false,
             })
         };
         vec![

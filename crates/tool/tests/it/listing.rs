@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec, Toolbox};
 use polyclaw_tool::Settings;
 use serde_json::json;
@@ -24,16 +25,32 @@ fn each_tool_declares_what_it_may_do() {
         ("edit_file", Effect::Effect, Risk::Low, Consent::NotNeeded),
         ("list_dir", Effect::Pure, Risk::Low, Consent::NotNeeded),
         ("search_files", Effect::Pure, Risk::Low, Consent::NotNeeded),
-        ("shell", Effect::Effect, Risk::High, Consent::AskPerson),
+        ("shell", Effect::Effect, Risk::High, Consent::NotNeeded),
         ("http_fetch", Effect::Pure, Risk::High, Consent::NotNeeded),
     ];
     assert_eq!(declared, expected);
+}
+
+#[test]
+fn a_command_that_is_not_confined_needs_a_person() {
+    let mut bench = Bench::new();
+    for (mode, consent, confined) in [
+        (SandboxMode::Off, Consent::AskPerson, false),
+        (SandboxMode::Workspace, Consent::NotNeeded, true),
+        (SandboxMode::Strict, Consent::NotNeeded, true),
+    ] {
+        bench.scope.sandbox.mode = mode;
+        let listed = bench.tools.list(&bench.scope);
+        let shell = listed.iter().find(|spec| spec.name == "shell").unwrap();
+        assert_eq!((shell.consent, shell.confined), (consent, confined), "{mode:?}");
+    }
 }
 
 #[tokio::test]
 async fn a_hidden_tool_can_not_be_called() {
     let mut bench = Bench::with(Settings { disabled: vec!["write_file".to_owned()], ..Settings::default() });
     bench.scope.can_ask = false;
+    bench.scope.sandbox.mode = SandboxMode::Off;
     let listed = bench.tools.list(&bench.scope);
     assert_eq!(names(&listed), ["read_file", "edit_file", "list_dir", "search_files", "http_fetch"]);
     let unknown = [
