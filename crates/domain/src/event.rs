@@ -34,6 +34,8 @@ pub enum EventKind {
     ApprovalAsked,
     #[serde(rename = "approval.decided")]
     ApprovalDecided,
+    #[serde(rename = "worker.crashed")]
+    WorkerCrashed,
     #[serde(rename = "session.compacted")]
     SessionCompacted,
     #[serde(rename = "session.renewed")]
@@ -56,6 +58,7 @@ impl EventKind {
             Self::DeliveryFailed => "delivery.failed",
             Self::ApprovalAsked => "approval.asked",
             Self::ApprovalDecided => "approval.decided",
+            Self::WorkerCrashed => "worker.crashed",
             Self::SessionCompacted => "session.compacted",
             Self::SessionRenewed => "session.renewed",
         }

@@ -13,12 +13,19 @@ pub struct Facts {
     /// The worker process that ran the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u32>,
+    /// Worker processes that ended in the middle of this call.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub crashes: u32,
     /// How paths were opened, where the tool is one of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Files>,
     /// What the program was kept to, where the tool started one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<Program>>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The rules the kernel resolved a path by.
@@ -171,6 +178,7 @@ mod tests {
             mode: SandboxMode::Strict,
             isolation: Isolation::InProcess,
             worker: None,
+            crashes: 0,
             files: None,
             program: Some(Box::new(program)),
         };

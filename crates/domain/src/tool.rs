@@ -75,7 +75,7 @@ pub struct ToolSpec {
 }
 
 /// Where and for whom a tool is listed or run. The same value decides both.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolScope {
     pub agent: AgentId,
     pub session: SessionKey,

@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, model, models,
-    outbox, sandbox_exec, selftest, sessions, status, up, usage,
+    outbox, sandbox_exec, selftest, sessions, status, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -73,6 +73,8 @@ pub enum Command {
     Bench(bench::Args),
     #[command(hide = true)]
     SandboxExec(sandbox_exec::Args),
+    #[command(hide = true)]
+    Worker(worker::Args),
 }
 
 /// What every command gets.
@@ -84,9 +86,11 @@ pub struct Context {
 
 impl Cli {
     pub fn run(self) -> anyhow::Result<()> {
-        // Has no home, no environment and no time.
-        if let Command::SandboxExec(args) = &self.command {
-            sandbox_exec::run(args);
+        // These have no home, no environment and no time.
+        match &self.command {
+            Command::SandboxExec(args) => sandbox_exec::run(args),
+            Command::Worker(args) => worker::run(args),
+            _ => {}
         }
         let context =
             Context { home: Home::locate()?, output: Output::new(self.global.json), global: self.global };
@@ -125,7 +129,7 @@ impl Command {
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Daemon(_) | Self::Config(_) | Self::Completions(_) => Ok(()),
-            Self::Selftest(_) | Self::Bench(_) | Self::SandboxExec(_) => Ok(()),
+            Self::Selftest(_) | Self::Bench(_) | Self::SandboxExec(_) | Self::Worker(_) => Ok(()),
         }
     }
 }

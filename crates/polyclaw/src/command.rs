@@ -19,3 +19,4 @@ pub mod sessions;
 pub mod status;
 pub mod up;
 pub mod usage;
+pub mod worker;

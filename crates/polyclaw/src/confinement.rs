@@ -1,9 +1,11 @@
 //! What the config says of the sandbox, in the words of the crate `tool`.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use polyclaw_domain::config::SandboxConfig;
+use polyclaw_domain::config::{SandboxConfig, Workers};
 use polyclaw_tool::sandbox::{Settings, Way};
+use polyclaw_tool::worker;
 
 use crate::home::Home;
 
@@ -18,6 +20,18 @@ pub fn settings(config: &SandboxConfig, home: &Home) -> Settings {
         readable: config.readable.iter().map(PathBuf::from).collect(),
         hidden: vec![home.path().to_owned(), home.config(), home.token_file(), home.database()],
         ways: ways(config),
+        inherited: None,
+    }
+}
+
+pub fn workers(config: &Workers) -> worker::Settings {
+    worker::Settings {
+        command: ["/proc/self/exe", "worker"].map(str::to_owned).to_vec(),
+        min: config.min.into(),
+        max: config.max.into(),
+        idle: Duration::from_secs(config.idle_seconds.into()),
+        wait: Duration::from_secs(config.wait_seconds.into()),
+        calls: config.calls.into(),
     }
 }
 

@@ -16,6 +16,7 @@ use polyclaw_server::Logins;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Target};
 use polyclaw_tool::Builtin;
+use polyclaw_tool::worker::Isolated;
 
 use crate::choice::Choice;
 use crate::clock::SystemClock;
@@ -51,7 +52,7 @@ pub struct Instance {
     models: Arc<Current<Models>>,
     /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
     chat: Arc<Chat>,
-    tools: Arc<Current<Builtin>>,
+    tools: Arc<Current<Isolated>>,
     clock: Arc<dyn Clock>,
     overrides: Overrides,
     _lock: Lock,
@@ -210,12 +211,13 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
     })
 }
 
-fn toolbox(config: &Config, home: &Home) -> Builtin {
-    Builtin::new(polyclaw_tool::Settings {
+fn toolbox(config: &Config, home: &Home) -> Isolated {
+    let builtin = Builtin::new(polyclaw_tool::Settings {
         allow_private: config.tools.allow_private_addresses,
         disabled: config.tools.disabled.clone(),
         sandbox: confinement::settings(&config.sandbox, home),
-    })
+    });
+    Isolated::new(builtin, confinement::workers(&config.workers))
 }
 
 fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {

@@ -29,7 +29,8 @@ pub struct Builtin {
     tools: Vec<Tool>,
     turnstile: Arc<Turnstile>,
     web: Web,
-    sandboxes: Sandboxes,
+    allow_private: bool,
+    sandboxes: Arc<Sandboxes>,
     /// `shell` where it is confined.
     confined_shell: Arc<ToolSpec>,
 }
@@ -83,9 +84,18 @@ impl Builtin {
             tools: tools.into_iter().filter(is_enabled).collect(),
             turnstile: Arc::default(),
             web: Web::new(rule),
-            sandboxes: Sandboxes::new(settings.sandbox),
+            allow_private: settings.allow_private,
+            sandboxes: Arc::new(Sandboxes::new(settings.sandbox)),
             confined_shell: Arc::new(shell::confined_spec()),
         }
+    }
+
+    pub fn sandboxes(&self) -> Arc<Sandboxes> {
+        Arc::clone(&self.sandboxes)
+    }
+
+    pub fn allows_private(&self) -> bool {
+        self.allow_private
     }
 
     /// The one filter. A tool that needs a person's word is not there where nobody can be asked.
@@ -102,7 +112,14 @@ impl Builtin {
         let kind = self.tools.iter().find(|tool| tool.spec.name == call.name).map(|tool| tool.kind);
         let is_of_files = !matches!(kind, None | Some(Kind::Shell | Kind::HttpFetch));
         let files = is_of_files.then(|| Files { resolved: folder::RESOLVED.to_owned() });
-        Facts { mode: scope.sandbox.mode, isolation: scope.isolation, worker: None, files, program: None }
+        Facts {
+            mode: scope.sandbox.mode,
+            isolation: scope.isolation,
+            worker: None,
+            crashes: 0,
+            files,
+            program: None,
+        }
     }
 
     async fn dispatch(

@@ -39,6 +39,15 @@ pub enum Error {
          sandbox: sandbox.mode = \"off\" in its section of config.toml"
     )]
     Sandbox(String),
+    #[error("the worker process refused this call: {0}")]
+    Refused(String),
+    #[error("no worker process was free for {0} s; try again later, or raise workers.max in config.toml")]
+    PoolExhausted(u64),
+    #[error(
+        "the worker process ended while it ran this call. Whether it took effect is unknown; it was not run again. \
+         Check before repeating it."
+    )]
+    WorkerCrash,
     #[error("'{0}' is not a public address; fetching from private networks is switched off")]
     Address(String),
     #[error("the page could not be fetched: {0}")]
@@ -71,6 +80,9 @@ impl Error {
             Self::OutOfTime(_) => "tool_out_of_time",
             Self::Command(_) => "tool_command",
             Self::Sandbox(_) => "sandbox_unavailable",
+            Self::Refused(_) => "tool_refused",
+            Self::PoolExhausted(_) => "pool_exhausted",
+            Self::WorkerCrash => "worker_crash",
             Self::Address(_) => "tool_address",
             Self::Fetch(_) => "tool_fetch",
             Self::Broken => "tool_broken",

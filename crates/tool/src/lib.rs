@@ -16,6 +16,7 @@ mod search_files;
 mod shell;
 mod text;
 mod work;
+pub mod worker;
 mod workspace;
 mod write_file;
 

@@ -16,7 +16,7 @@ mod supervise;
 mod walls;
 mod watch;
 
-pub use plan::{Profile, Way};
+pub use plan::{Inherited, Profile, Way};
 pub use start::{End, Program, Sandboxes, Settings, Started};
 
 /// What the helper is told to be by its last argument.

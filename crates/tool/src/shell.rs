@@ -47,7 +47,7 @@ pub fn spec() -> ToolSpec {
             NAME,
             "Runs a command with sh and returns its output and exit status. No terminal and no input; processes \
              left in the background are killed when the command ends. Files are to be kept in the workspace: other \
-             places can not be written, and /tmp is empty at each call.",
+             places can not be written, and what is in /tmp may be gone at the next call.",
         )
     }
 }
@@ -94,6 +94,7 @@ pub async fn run(
         mode: scope.sandbox.mode,
         isolation: scope.isolation,
         worker: None,
+        crashes: 0,
         files: None,
         program: Some(Box::new(running.started.facts.clone())),
     };

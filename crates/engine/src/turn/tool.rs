@@ -105,6 +105,10 @@ async fn perform(
         engine.hub.publish(&claim.session, FrameKind::ToolOutput { turn_id, call_id, text: text.to_owned() });
     };
     let outcome = engine.tools().run(&context.scope, &claim.turn, call, &progress).await;
+    if let Some(crashes @ 1..) = outcome.facts.as_ref().map(|facts| facts.crashes) {
+        let data = json!({ "code": "worker_crash", "tool": call.name, "crashes": crashes });
+        engine.record(event(claim, EventKind::WorkerCrashed, data)).await;
+    }
     engine.reach(KillPoint::ToolRan).await;
     outcome
 }

@@ -4,6 +4,7 @@
 
 mod answering;
 mod crash;
+mod escape;
 mod first_run;
 mod fixture;
 mod help;

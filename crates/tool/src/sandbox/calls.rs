@@ -125,6 +125,9 @@ fn forbidden(mode: SandboxMode) -> Built<BpfProgram> {
     for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {
         rules.insert(call, any(ESCALATING.map(|bit| has(mode, bit)))?);
     }
+    // Only its own: these change others of the same user, which neither landlock nor capabilities prevent.
+    rules.insert(libc::SYS_prlimit64, any([condition(0, SeccompCmpOp::Ne, 0)])?);
+    rules.insert(libc::SYS_setpriority, any([condition(1, SeccompCmpOp::Ne, 0)])?);
     rules.insert(libc::SYS_mknodat, special_files(2)?);
     rules.insert(libc::SYS_openat, created(2)?);
     #[cfg(target_arch = "x86_64")]

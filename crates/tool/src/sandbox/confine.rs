@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::facts::{self, Before};
-use super::plan::{self, Line, MISUSED, Plan, Profile, REFUSED, Way};
+use super::plan::{self, Inherited, Line, MISUSED, Plan, Profile, REFUSED, Way};
 use super::supervise::{handed_on, memory_settings, refuse};
 use super::{calls, files, limits};
 
@@ -76,7 +76,8 @@ fn become_program(plan: &Plan) -> io::Error {
         command.env("HOME", &plan.workspace).env("TMPDIR", temporary);
     }
     if plan.profile == Profile::Worker {
-        command.envs(memory_settings());
+        let inherited = serde_json::to_string(&plan.inherited()).unwrap_or_default();
+        command.envs(memory_settings()).env(Inherited::VARIABLE, inherited);
     }
     command.exec()
 }

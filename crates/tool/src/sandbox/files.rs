@@ -9,7 +9,7 @@ use landlock::{
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::sandbox::Landlock;
 
-use super::plan::Plan;
+use super::plan::{Plan, Profile};
 
 /// Without these rights landlock would leave a hole: files outside could be cut to nothing.
 const LEAST: ABI = ABI::V3;
@@ -118,11 +118,16 @@ fn rules(plan: &Plan) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     if plan.own_temporary {
         rules.push((PathBuf::from("/dev/shm"), own));
     }
+    if plan.profile == Profile::Worker {
+        // Ourselves as we run, to start programs with; even where an update has taken the name.
+        rules.push((PathBuf::from("/proc/self/exe"), read));
+    }
     rules.extend(plan.readable.iter().map(|path| (path.clone(), read)));
     rules.extend(SYSTEM.iter().map(|path| (PathBuf::from(path), read)));
     rules.extend(ETC.iter().map(|name| (Path::new("/etc").join(name), look)));
     rules.extend(DEVICES.iter().map(|path| (PathBuf::from(path), device)));
-    if plan.own_proc {
+    // A worker must find the processes it is to end; what is theirs alone stays closed to it.
+    if plan.own_proc || plan.profile == Profile::Worker {
         rules.push((PathBuf::from("/proc"), look | AccessFs::WriteFile));
     } else {
         rules.extend(PROC.iter().map(|name| (Path::new("/proc").join(name), look)));

@@ -51,6 +51,34 @@ pub struct Plan {
     pub own_temporary: bool,
 }
 
+/// What a worker is told of the walls it is in, so that those of its programs are described from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inherited {
+    pub own_proc: bool,
+    pub own_temporary: bool,
+    /// The daemon's.
+    pub namespaces: Vec<String>,
+}
+
+impl Inherited {
+    /// In a worker's environment.
+    pub const VARIABLE: &str = "POLYCLAW_SANDBOX";
+
+    pub fn read() -> Option<Self> {
+        serde_json::from_str(&std::env::var(Self::VARIABLE).ok()?).ok()
+    }
+}
+
+impl Plan {
+    pub fn inherited(&self) -> Inherited {
+        Inherited {
+            own_proc: self.own_proc,
+            own_temporary: self.own_temporary,
+            namespaces: self.namespaces.clone(),
+        }
+    }
+}
+
 /// What runs inside: a command of a model's, or a worker of ours that confines commands further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

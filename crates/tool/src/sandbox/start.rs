@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::facts;
-use super::plan::{self, Ended, Line, Plan, Profile, SUPERVISE, Way};
+use super::plan::{self, Ended, Inherited, Line, Plan, Profile, SUPERVISE, Way};
 use crate::error::{Error, Result};
 
 /// From asking to the program's first breath. Longer only on a machine that does nothing any more.
@@ -39,6 +39,8 @@ pub struct Settings {
     pub hidden: Vec<PathBuf>,
     /// Ways to build walls; the first that works is used.
     pub ways: Vec<Way>,
+    /// Set inside a worker: the walls it is in already.
+    pub inherited: Option<Inherited>,
 }
 
 /// Starts programs, each in a sandbox of its own.
@@ -172,6 +174,7 @@ impl Sandboxes {
         if !environment.iter().any(|(name, _)| name == "PATH") {
             environment.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
         }
+        let inherited = self.settings.inherited.as_ref();
         Plan {
             mode: program.sandbox.mode,
             profile: program.profile,
@@ -185,9 +188,9 @@ impl Sandboxes {
             helper: self.settings.helper.clone(),
             program: program.command.clone(),
             environment,
-            namespaces: facts::namespaces(),
-            own_proc: false,
-            own_temporary: false,
+            namespaces: inherited.map_or_else(facts::namespaces, |walls| walls.namespaces.clone()),
+            own_proc: inherited.is_some_and(|walls| walls.own_proc),
+            own_temporary: inherited.is_some_and(|walls| walls.own_temporary),
         }
     }
 
