@@ -344,7 +344,12 @@ pub const SHELL: &[Attempt] = &[
         Harmful,
         "python3 -c 'import ctypes,os,time; ctypes.CDLL(None).prctl(36,1,0,0,0); os.fork() and os._exit(0); os.setsid(); os.execvp(\"sleep\",[\"sleep\",\"404.{mark}\"])'; sleep 0.1; echo left",
     ),
-    attempt("fork bomb", Harmful, "b() { b | b & }; b; sleep 3; echo ESCAPED"),
+    // Every one of these has an end of its own: a sandbox that fails must not take the machine with it.
+    attempt(
+        "many processes",
+        Harmful,
+        "for i in $(seq 600); do sleep 3.{mark} & done; sleep 1; echo ESCAPED",
+    ),
     attempt(
         "thread bomb",
         Harmful,
