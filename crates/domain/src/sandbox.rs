@@ -71,6 +71,8 @@ pub struct Landlock {
 pub struct Tried {
     /// Listing `/`, or opening one of the paths that are to be hidden.
     pub outside: bool,
+    /// Changing the mode of one of the hidden paths, to what it is.
+    pub attributes: bool,
     /// A socket of the internet.
     pub network: bool,
     /// A socket of this machine.
@@ -172,7 +174,7 @@ mod tests {
             seccomp_filters: 2,
             capabilities: "0000000000000000".to_owned(),
             limits,
-            tried: Tried { outside: false, network: false, unix_sockets: false },
+            tried: Tried { outside: false, attributes: false, network: false, unix_sockets: false },
         };
         let facts = Facts {
             mode: SandboxMode::Strict,

@@ -39,6 +39,8 @@ pub enum Error {
          sandbox: sandbox.mode = \"off\" in its section of config.toml"
     )]
     Sandbox(String),
+    #[error("this machine does not allow commands to be confined ({0})")]
+    NoWalls(String),
     #[error("the worker process refused this call: {0}")]
     Refused(String),
     #[error("no worker process was free for {0} s; try again later, or raise workers.max in config.toml")]
@@ -79,7 +81,7 @@ impl Error {
             Self::Edit(_) => "tool_edit",
             Self::OutOfTime(_) => "tool_out_of_time",
             Self::Command(_) => "tool_command",
-            Self::Sandbox(_) => "sandbox_unavailable",
+            Self::Sandbox(_) | Self::NoWalls(_) => "sandbox_unavailable",
             Self::Refused(_) => "tool_refused",
             Self::PoolExhausted(_) => "pool_exhausted",
             Self::WorkerCrash => "worker_crash",

@@ -35,6 +35,7 @@ fn nothing_gets_out_of_a_worker_in_strict() {
 fn tried(isolation: &str, mode: &str) {
     let model = ModelServer::start();
     let ground = Ground::new(&model, isolation, mode);
+    assert_has_walls(&model, &ground);
     let token = ground.token();
     let calls = calls(&ground);
     let mut script = Script::new();
@@ -57,6 +58,22 @@ fn tried(isolation: &str, mode: &str) {
         check_facts(name, tool, &record["meta"]["sandbox"]["facts"], (isolation, mode));
     }
     ground.assert_untouched(mode == "workspace");
+}
+
+/// Before anything that could hurt the machine is tried: what holds it is there.
+fn assert_has_walls(model: &ModelServer, ground: &Ground) {
+    model.push(Script::new().call("look", "shell", json!({ "command": "true" })));
+    model.push(Script::reply("I looked"));
+    assert_eq!(ground.home.run(&["agent", "-m", "look"]).code, 0);
+    let facts = &records(ground)["look"]["meta"]["sandbox"]["facts"]["program"];
+    let own: Vec<&str> =
+        facts["namespaces"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for kind in ["user:", "pid:", "mnt:"] {
+        assert!(
+            own.iter().any(|name| name.starts_with(kind)),
+            "no {kind} of its own, nothing is tried: {facts}"
+        );
+    }
 }
 
 /// Every attempt as a call, its name as the call's id.

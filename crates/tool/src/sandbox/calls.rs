@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use polyclaw_domain::agent::SandboxMode;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    BpfProgram, SeccompAction,
+    SeccompCmpArgLen::{Dword, Qword},
+    SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
-use super::plan::Profile;
+use super::plan::{Plan, Profile};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = Result<T, seccompiler::Error>;
@@ -102,9 +103,9 @@ const SOCK_PACKET: i32 = 10;
 const ESCALATING: [u32; 2] = [0o4000, 0o2000];
 
 /// Puts the filters in force for this process and all it starts. How many they are.
-pub fn filter(mode: SandboxMode, profile: Profile) -> Result<(), String> {
-    let unknown = unknown(profile).map_err(|error| format!("seccomp: {error}"))?;
-    let forbidden = forbidden(mode).map_err(|error| format!("seccomp: {error}"))?;
+pub fn filter(plan: &Plan) -> Result<(), String> {
+    let unknown = unknown(plan.profile).map_err(|error| format!("seccomp: {error}"))?;
+    let forbidden = forbidden(plan).map_err(|error| format!("seccomp: {error}"))?;
     let apply = |program: &BpfProgram| {
         seccompiler::apply_filter(program).map_err(|error| format!("seccomp: {error}"))
     };
@@ -117,9 +118,9 @@ fn unknown(profile: Profile) -> Built<BpfProgram> {
     compile(UNKNOWN.iter().chain(more).map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)
 }
 
-fn forbidden(mode: SandboxMode) -> Built<BpfProgram> {
+fn forbidden(plan: &Plan) -> Built<BpfProgram> {
     let mut rules: Rules = FORBIDDEN.iter().chain(OF_X86).map(|call| (*call, Vec::new())).collect();
-    rules.insert(libc::SYS_socket, sockets(mode)?);
+    rules.insert(libc::SYS_socket, sockets(plan.mode)?);
     rules.insert(libc::SYS_clone, any(NEW_NAMESPACES.iter().map(|flag| has(0, flag.unsigned_abs())))?);
     rules.insert(libc::SYS_ioctl, any([libc::TIOCSTI, libc::TIOCLINUX].map(|code| is(1, code)))?);
     for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {
@@ -136,9 +137,43 @@ fn forbidden(mode: SandboxMode) -> Built<BpfProgram> {
         rules.insert(libc::SYS_creat, any(ESCALATING.map(|bit| has(1, bit)))?);
         rules.insert(libc::SYS_mknod, special_files(1)?);
         rules.insert(libc::SYS_open, created(1)?);
-        both_numbers(&mut rules);
     }
+    if !plan.sealed {
+        attributes(&mut rules)?;
+    }
+    #[cfg(target_arch = "x86_64")]
+    both_numbers(&mut rules);
     compile(rules, libc::EPERM)
+}
+
+/// Modes, owners, times and the like of a path: landlock does not look at them. Where mounts are not read-only, nobody
+/// may change any. By an open file it is still possible, and that landlock has looked at.
+fn attributes(rules: &mut Rules) -> Built<()> {
+    let by_path = [
+        libc::SYS_fchmodat,
+        libc::SYS_fchmodat2,
+        libc::SYS_fchownat,
+        libc::SYS_setxattr,
+        libc::SYS_lsetxattr,
+        libc::SYS_removexattr,
+        libc::SYS_lremovexattr,
+    ];
+    rules.extend(by_path.map(|call| (call, Vec::new())));
+    let has_path = SeccompCondition::new(1, Qword, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_utimensat, vec![SeccompRule::new(vec![has_path])?]);
+    #[cfg(target_arch = "x86_64")]
+    rules.extend(
+        [
+            libc::SYS_chmod,
+            libc::SYS_chown,
+            libc::SYS_lchown,
+            libc::SYS_utime,
+            libc::SYS_utimes,
+            libc::SYS_futimesat,
+        ]
+        .map(|call| (call, Vec::new())),
+    );
+    Ok(())
 }
 
 /// None at all, or those of the internet, and of these none that reads or forges raw packets.

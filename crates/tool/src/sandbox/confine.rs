@@ -13,7 +13,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::facts::{self, Before};
 use super::plan::{self, Inherited, Line, MISUSED, Plan, Profile, REFUSED, Way};
 use super::supervise::{handed_on, memory_settings, refuse};
-use super::{calls, files, limits};
+use super::{calls, files, limits, watch};
 
 pub fn enter() -> u8 {
     let Some(plan) = handed_on() else { return MISUSED };
@@ -33,8 +33,11 @@ fn confine(plan: &Plan) -> Result<Program, String> {
     std::env::set_current_dir(&plan.folder)
         .map_err(|error| format!("its folder can not be entered: {error}"))?;
     let before = Before::look(&plan.namespaces)?;
+    let others = watch::tasks_of(rustix::process::getuid().as_raw());
     let landlock = if plan.mode == SandboxMode::Off { None } else { Some(close(plan, &before)?) };
-    limits::set(&plan.limits, before.has_own("user"))?;
+    // In a user namespace of its own a program's processes are counted apart; else with all of its user's.
+    let others = if before.has_own("user") { 0 } else { others };
+    limits::set(&plan.limits, others)?;
     let program = before.read_back(plan, landlock)?;
     facts::judge(plan, &program)?;
     Ok(program)
@@ -48,7 +51,7 @@ fn close(plan: &Plan, before: &Before) -> Result<Landlock, String> {
     if landlock.abi < 6 && !before.has_own("pid") {
         return Err("this kernel can neither keep signals inside nor give a process namespace".to_owned());
     }
-    calls::filter(plan.mode, plan.profile)?;
+    calls::filter(plan)?;
     Ok(landlock)
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::sandbox::{Landlock, Program, Tried};
@@ -64,9 +65,15 @@ fn attempt(plan: &Plan) -> Tried {
     let is_open = |path: &std::path::PathBuf| File::open(path).is_ok() || std::fs::read_dir(path).is_ok();
     Tried {
         outside: std::fs::read_dir("/").is_ok() || plan.hidden.iter().any(is_open),
+        attributes: plan.hidden.iter().any(|path| can_change(path)),
         network: is_there(UdpSocket::bind(("127.0.0.1", 0))),
         unix_sockets: is_there(UnixDatagram::unbound()),
     }
+}
+
+/// Sets a mode to what it is: harmless where it is possible, which it must not be.
+fn can_change(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| std::fs::set_permissions(path, meta.permissions()).is_ok())
 }
 
 /// Only a refusal counts as one: a socket that fails for another reason might not the next time.
@@ -84,6 +91,7 @@ pub fn judge(plan: &Plan, program: &Program) -> Result<(), String> {
         (program.seccomp == 2, "no filter of system calls is in force"),
         (program.capabilities.chars().all(|digit| digit == '0'), "capabilities are left"),
         (!program.tried.outside, "files outside the workspace can be read"),
+        (!program.tried.attributes, "modes of files outside can be changed"),
         (!program.tried.unix_sockets, "sockets of this machine can be opened"),
         (plan.mode != SandboxMode::Strict || !program.tried.network, "the network can be reached"),
         (program.limits.core_bytes == Some(0), "core files can be written"),

@@ -5,9 +5,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const MIB: u64 = 1024 * 1024;
 
-/// `own_users`: processes are counted for this program alone, not for everything its user runs.
-pub fn set(limits: &Limits, own_users: bool) -> Result<(), String> {
-    let processes = limits.processes.filter(|_| own_users);
+/// `others`: processes that count although they are not this program's.
+pub fn set(limits: &Limits, others: u64) -> Result<(), String> {
+    let processes = limits.processes.map(|most| most + others);
     let wanted = [
         ("memory", Resource::Data, limits.memory_mb.map(|size| size * MIB)),
         ("cpu", Resource::Cpu, limits.cpu_seconds),

@@ -49,6 +49,10 @@ pub struct Plan {
     pub own_proc: bool,
     /// Whether `/tmp` is this run's own; set by the supervisor.
     pub own_temporary: bool,
+    /// Whether all that is mounted, but for what may be written, is read-only; set by the supervisor.
+    pub sealed: bool,
+    /// Whether this is started inside a worker, whose own walls stand already.
+    pub walled: bool,
 }
 
 /// What a worker is told of the walls it is in, so that those of its programs are described from outside.
@@ -56,6 +60,7 @@ pub struct Plan {
 pub struct Inherited {
     pub own_proc: bool,
     pub own_temporary: bool,
+    pub sealed: bool,
     /// The daemon's.
     pub namespaces: Vec<String>,
 }
@@ -74,6 +79,7 @@ impl Plan {
         Inherited {
             own_proc: self.own_proc,
             own_temporary: self.own_temporary,
+            sealed: self.sealed,
             namespaces: self.namespaces.clone(),
         }
     }
@@ -104,6 +110,8 @@ pub enum Way {
 pub enum Line {
     /// The program starts now, under these.
     Facts(Box<Program>),
+    /// This machine does not allow this way of building walls, now or later; another may be tried.
+    NoWalls(String),
     /// It does not start.
     Refused(String),
     Ended(Ended),

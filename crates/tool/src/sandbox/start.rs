@@ -66,8 +66,16 @@ pub struct Started {
     pub lines: BufReader<OwnedReadHalf>,
     /// When this closes, the program and all it has started end.
     pub input: Option<OwnedWriteHalf>,
-    child: Option<Child>,
+    child: Option<Supervisor>,
     temporary: Option<Temporary>,
+}
+
+/// Ends by itself once the socket is closed and all it looks after has ended.
+struct Supervisor {
+    child: Child,
+    /// Whether the kernel ends all others with it. Where it does not, it must never be killed: who it looks after would
+    /// be left to nobody.
+    has_walls: bool,
 }
 
 /// How a program ended.
@@ -117,9 +125,12 @@ impl Sandboxes {
         for way in &self.settings.ways {
             match self.probe(way).await {
                 Ok(()) => return Ok(way.clone()),
-                Err(error) => last = error,
+                // Only a machine that says no for good makes room for another way. A failure of the moment is one:
+                // nothing runs, and nothing weaker is remembered.
+                Err(Error::NoWalls(why)) => last = Error::NoWalls(why),
+                Err(error) => return Err(error),
             }
-            tracing::info!(?way, error = %last, "a way to confine programs does not work here");
+            tracing::warn!(?way, error = %last, "this machine does not allow this way to confine programs");
         }
         Err(last)
     }
@@ -156,6 +167,7 @@ impl Sandboxes {
         });
         let facts =
             begun.await.unwrap_or_else(|_| Err(Error::Sandbox("the helper does not answer".to_owned())));
+        let child = Supervisor { child, has_walls: plan.way != Way::Bare };
         let (child, temporary) = (Some(child), Some(temporary));
         match facts {
             Ok(facts) => Ok(Started { facts, lines, input: Some(input), child, temporary }),
@@ -191,6 +203,8 @@ impl Sandboxes {
             namespaces: inherited.map_or_else(facts::namespaces, |walls| walls.namespaces.clone()),
             own_proc: inherited.is_some_and(|walls| walls.own_proc),
             own_temporary: inherited.is_some_and(|walls| walls.own_temporary),
+            sealed: inherited.is_some_and(|walls| walls.sealed),
+            walled: inherited.is_some(),
         }
     }
 
@@ -212,6 +226,7 @@ fn passed_on(name: &str) -> Option<(String, String)> {
 async fn begin(lines: &mut BufReader<OwnedReadHalf>) -> Result<domain::Program> {
     match hear(lines).await {
         Some(Line::Facts(facts)) => Ok(*facts),
+        Some(Line::NoWalls(why)) => Err(Error::NoWalls(why)),
         Some(Line::Refused(why)) => Err(Error::Sandbox(why)),
         Some(Line::Ended(ended)) => Err(Error::Sandbox(format!("it ended before it began: {ended:?}"))),
         None => Err(Error::Sandbox("the helper ended without a word".to_owned())),
@@ -230,7 +245,7 @@ impl Started {
         let end = loop {
             match hear(&mut self.lines).await {
                 Some(Line::Ended(ended)) => break ended.into(),
-                Some(Line::Refused(_)) => {}
+                Some(Line::Refused(_) | Line::NoWalls(_)) => {}
                 _ => break End::Unknown,
             }
         };
@@ -242,12 +257,12 @@ impl Started {
     pub async fn stop(&mut self) {
         drop(self.input.take());
         if let Some(mut child) = self.child.take() {
-            reap(&mut child).await;
+            child.reap().await;
         }
     }
 
     pub fn supervisor(&self) -> Option<u32> {
-        self.child.as_ref().and_then(Child::id)
+        self.child.as_ref().and_then(|supervisor| supervisor.child.id())
     }
 }
 
@@ -259,19 +274,25 @@ impl Drop for Started {
 }
 
 /// Waits in the background for a supervisor to go, then removes the run's folder.
-fn clear(child: Option<Child>, temporary: Option<Temporary>) {
+fn clear(child: Option<Supervisor>, temporary: Option<Temporary>) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
         if let Some(mut child) = child {
-            reap(&mut child).await;
+            child.reap().await;
         }
         tokio::task::spawn_blocking(move || drop(temporary)).await.ok();
     });
 }
 
-async fn reap(child: &mut Child) {
-    if timeout(CLEAR, child.wait()).await.is_err() {
-        child.kill().await.ok();
+impl Supervisor {
+    async fn reap(&mut self) {
+        if timeout(CLEAR, self.child.wait()).await.is_ok() {
+            return;
+        }
+        tracing::error!(pid = self.child.id(), "a program's processes have not ended yet");
+        if self.has_walls {
+            self.child.kill().await.ok();
+        }
     }
 }
 

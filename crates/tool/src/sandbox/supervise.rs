@@ -9,34 +9,61 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 
+use polyclaw_domain::agent::SandboxMode;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use super::plan::{self, ENTER, Ended, INIT, Line, MISUSED, Plan, REFUSED, Way};
 use super::walls;
 use super::watch::{self, Watch};
 
+/// Exit status of bubblewrap when it could not do what it was asked; no stage of ours has it.
+const BUBBLEWRAP_FAILED: i32 = 1;
+
 /// First stage: reads the plan and builds the walls.
 pub fn supervise() -> u8 {
     let Some(plan) = plan::hear::<Plan>(io::stdin()) else { return MISUSED };
-    die_with_parent();
     let begun = match &plan.way {
         Way::Own => walls::leave(&plan).and_then(|()| next(&plan, &plan.helper, INIT)),
         Way::Bubblewrap(path) => walls::bubblewrap(&plan, path).and_then(|wrap| next(&plan, &wrap, INIT)),
-        Way::Bare => return attend(&plan),
+        Way::Bare => return bare(&plan),
     };
+    // The first process of the namespace ends with us, and all others with that.
+    die_with_parent();
     match begun.and_then(|mut child| child.wait()) {
+        Ok(status) if status.code() == Some(BUBBLEWRAP_FAILED) => {
+            no_walls("bubblewrap can not make namespaces")
+        }
         // It ended after all others in its namespace had.
         Ok(status) => status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(REFUSED),
-        Err(error) => refuse(&format!("namespaces can not be made: {error}")),
+        Err(error) if walls::is_for_good(&error) => no_walls(&format!("namespaces can not be made: {error}")),
+        Err(error) => refuse(&format!("namespaces could not be made: {error}")),
     }
+}
+
+/// Without walls we must outlive the daemon by a moment: who else would end what is left? So no signal at its death;
+/// the closed socket tells.
+fn bare(plan: &Plan) -> u8 {
+    // For root the kernel keeps no limit of processes, and what is counted from outside can be outrun.
+    if plan.mode != SandboxMode::Off && !plan.walled && rustix::process::geteuid().is_root() {
+        return refuse("root can not be confined without namespaces: run Polyclaw as an ordinary user");
+    }
+    attend(plan)
+}
+
+fn no_walls(why: &str) -> u8 {
+    plan::say(&Line::NoWalls(why.to_owned()));
+    REFUSED
 }
 
 /// Second stage, inside namespaces: their first process.
 pub fn init() -> u8 {
     let Some(mut plan) = handed_on() else { return MISUSED };
     die_with_parent();
-    walls::furnish(&mut plan);
-    attend(&plan)
+    match walls::furnish(&mut plan) {
+        Ok(()) => attend(&plan),
+        Err(error) if walls::is_for_good(&error) => no_walls(&format!("mounts can not be arranged: {error}")),
+        Err(error) => refuse(&format!("mounts could not be arranged: {error}")),
+    }
 }
 
 /// The plan comes where errors are to go; they go where output goes from then on.
@@ -71,14 +98,14 @@ fn attend(plan: &Plan) -> u8 {
     };
     let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return REFUSED };
     let ended = follow(program, &Watch::new(plan));
-    kill_all();
-    match ended {
-        Some(ended) => {
-            plan::say(&Line::Ended(ended));
-            0
-        }
-        None => REFUSED,
+    if plan.way == Way::Bare {
+        kill_all();
     }
+    // In a namespace our own end is everybody's, at once: no loop of ours could be as fast as a bomb.
+    ended.map_or(REFUSED, |ended| {
+        plan::say(&Line::Ended(ended));
+        0
+    })
 }
 
 /// `None` if the daemon is gone.
@@ -114,8 +141,10 @@ fn how(status: WaitStatus) -> Ended {
     }
 }
 
-/// Until nothing is left: whatever is forked between two looks is a child of ours by the next.
+/// Until nothing is left. All are stopped first: what is killed one by one forks faster than it can be found, what is
+/// stopped does not fork, and keeps its place among those that may be.
 fn kill_all() {
+    while !watch::stop_all() {}
     loop {
         for pid in watch::descendants() {
             rustix::process::kill_process(pid, Signal::KILL).ok();

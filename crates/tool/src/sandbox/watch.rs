@@ -48,17 +48,47 @@ pub fn wait(program: Option<&OwnedFd>) -> bool {
 
 /// Every process that comes from this one.
 pub fn descendants() -> Vec<Pid> {
-    let mut found = children(std::process::id());
+    // Not by our number: it means another process where /proc is another namespace's.
+    let mut found = children("self");
     let mut at = 0;
     while at < found.len() {
-        let more = children(found[at].as_raw_nonzero().get().unsigned_abs());
+        let more = children(&found[at].as_raw_nonzero().to_string());
         found.extend(more);
         at += 1;
     }
     found
 }
 
-fn children(pid: u32) -> Vec<Pid> {
+/// Stops every descendant. True when all of them have stopped, or ended.
+pub fn stop_all() -> bool {
+    let running: Vec<Pid> = descendants().into_iter().filter(|pid| is_running(*pid)).collect();
+    for pid in &running {
+        rustix::process::kill_process(*pid, rustix::process::Signal::STOP).ok();
+    }
+    running.is_empty()
+}
+
+fn is_running(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'T' | 't' | 'Z' | 'X' | 'D'))
+}
+
+/// Tasks of a user, this machine over: what a limit of processes starts from where it counts them all.
+pub fn tasks_of(uid: u32) -> u64 {
+    let tasks = |entry: std::fs::DirEntry| {
+        let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
+        let value =
+            |key: &str| status.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next();
+        if value("Uid:")?.parse::<u32>().ok()? != uid {
+            return None;
+        }
+        value("Threads:")?.parse::<u64>().ok()
+    };
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(tasks).sum()
+}
+
+fn children(pid: &str) -> Vec<Pid> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let listed =
         threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());

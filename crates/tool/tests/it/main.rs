@@ -9,6 +9,7 @@ mod listing;
 
 mod shell;
 mod site;
+mod worker;
 
 use std::fs;
 use std::path::{Path, PathBuf};

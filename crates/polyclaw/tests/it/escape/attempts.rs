@@ -49,7 +49,7 @@ pub const SHELL: &[Attempt] = &[
     attempt("log", Real, "cat {home}/node && echo ESCAPED"),
     attempt("lock", Real, "flock -n {home}/node true && echo ESCAPED"),
     // Files of the user.
-    attempt("parent folders", Real, "cat ../../user/secret && echo ESCAPED"),
+    attempt("parent folders", Real, "cat ../../../user/secret && echo ESCAPED"),
     attempt("absolute path", Real, "cat {user}/secret && echo ESCAPED"),
     attempt("symlink to a file", Real, "ln -sfn {user}/secret l1 && cat l1 && echo ESCAPED"),
     attempt("symlink to a folder", Real, "ln -sfn {user} l2 && cat l2/secret && echo ESCAPED"),
@@ -90,7 +90,7 @@ pub const SHELL: &[Attempt] = &[
     // Other processes.
     attempt("self root", Real, "cat /proc/self/root{user}/secret && echo ESCAPED"),
     attempt("thread root", Real, "cat /proc/thread-self/root{user}/secret && echo ESCAPED"),
-    attempt("own cwd upwards", Real, "cat /proc/self/cwd/../../user/secret && echo ESCAPED"),
+    attempt("own cwd upwards", Real, "cat /proc/self/cwd/../../../user/secret && echo ESCAPED"),
     attempt("daemon environ", Real, "tr '\\0' '\\n' < /proc/{pid}/environ && echo ESCAPED"),
     attempt("daemon root", Real, "cat /proc/{pid}/root{user}/secret && echo ESCAPED"),
     attempt("daemon cwd", Real, "ls /proc/{pid}/cwd/ && echo ESCAPED"),
@@ -307,11 +307,7 @@ pub const SHELL: &[Attempt] = &[
         Real,
         "python3 -c 'import ctypes; r=ctypes.CDLL(None).shmget(0x706f6c79,4096,0o1600); print(\"ESCAPED\" if r>=0 else r); r>=0 and ctypes.CDLL(None).shmctl(r,0,None)'",
     ),
-    attempt(
-        "shared memory by name",
-        Real,
-        "touch /dev/shm/{mark}; ls /dev/shm | grep outside-{mark} && echo ESCAPED",
-    ),
+    attempt("shared memory by name", Real, "ls /dev/shm | grep outside-{mark} && echo ESCAPED"),
     attempt("kernel settings", Harmful, "echo '|/bin/true' > /proc/sys/kernel/core_pattern && echo ESCAPED"),
     attempt("sysrq", Harmful, "echo h > /proc/sysrq-trigger && echo ESCAPED"),
     attempt("hostname", Harmful, "hostname {mark} && echo ESCAPED"),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -135,21 +134,21 @@ fn listen(user: &Path, mark: &str, heard: &Arc<AtomicUsize>) -> Vec<(&'static st
     let name = format!("{mark}-abstract");
     let hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     let ports = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
-    let count = |heard: &Arc<AtomicUsize>| {
+    let counter = || {
         let heard = Arc::clone(heard);
-        move || heard.fetch_add(1, Ordering::SeqCst)
+        move || {
+            heard.fetch_add(1, Ordering::SeqCst);
+        }
     };
-    let (a, b, c, d) = (count(heard), count(heard), count(heard), count(heard));
-    std::thread::spawn(move || {
-        tcp.incoming().flatten().for_each(|mut peer| drop((a(), peer.read(&mut [0; 8]))))
-    });
+    let (one, two, three, four) = (counter(), counter(), counter(), counter());
+    std::thread::spawn(move || tcp.incoming().flatten().for_each(|_| one()));
     std::thread::spawn(move || {
         while udp.recv(&mut [0; 8]).is_ok() {
-            b();
+            two();
         }
     });
-    std::thread::spawn(move || unix.incoming().flatten().for_each(|_| drop(c())));
-    std::thread::spawn(move || hidden.incoming().flatten().for_each(|_| drop(d())));
+    std::thread::spawn(move || unix.incoming().flatten().for_each(|_| three()));
+    std::thread::spawn(move || hidden.incoming().flatten().for_each(|_| four()));
     vec![
         ("{tcp}", ports.0.to_string()),
         ("{udp}", ports.1.to_string()),
