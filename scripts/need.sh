@@ -97,6 +97,7 @@ case "${1:-build}" in
     need_build
     need_package '/usr/lib/postgresql/*/bin/postgres' postgresql
     need_package chromium chromium
+    need_package bwrap bubblewrap
     need_python
     need_weights
     need_node

@@ -21,6 +21,7 @@ mod name;
 mod observability;
 mod providers;
 mod report;
+mod sandbox;
 mod secret;
 mod session;
 mod shape;
@@ -47,6 +48,7 @@ pub(crate) use name::suggest;
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
 pub use report::{ConfigError, ConfigErrors};
+pub use sandbox::{SandboxConfig, Workers};
 pub use secret::Secret;
 pub use session::Session;
 pub use store::Store;
@@ -83,6 +85,8 @@ pub struct Config {
     pub memory: Memory,
     pub tools: Tools,
     pub mcp: Mcp,
+    pub sandbox: SandboxConfig,
+    pub workers: Workers,
     pub lanes: Lanes,
     pub turns: Turns,
     pub delivery: Delivery,
@@ -107,6 +111,8 @@ impl Default for Config {
             memory: Memory::default(),
             tools: Tools::default(),
             mcp: Mcp::default(),
+            sandbox: SandboxConfig::default(),
+            workers: Workers::default(),
             lanes: Lanes::default(),
             turns: Turns::default(),
             delivery: Delivery::default(),
@@ -138,6 +144,8 @@ impl Config {
         self.tools.check(&self.mcp.names(), report);
         self.memory.check(&self.providers, report);
         self.mcp.check(&self.agents, report);
+        self.sandbox.check(report);
+        self.workers.check(report);
         self.channels.check(&self.agents, report);
     }
 }

@@ -36,6 +36,8 @@ pub enum EventKind {
     ApprovalDecided,
     #[serde(rename = "budget.warned")]
     BudgetWarned,
+    #[serde(rename = "worker.crashed")]
+    WorkerCrashed,
     #[serde(rename = "session.compacted")]
     SessionCompacted,
     #[serde(rename = "session.renewed")]
@@ -63,6 +65,7 @@ impl EventKind {
             Self::ApprovalAsked => "approval.asked",
             Self::ApprovalDecided => "approval.decided",
             Self::BudgetWarned => "budget.warned",
+            Self::WorkerCrashed => "worker.crashed",
             Self::SessionCompacted => "session.compacted",
             Self::SessionRenewed => "session.renewed",
             Self::RecallPartial => "recall.partial",

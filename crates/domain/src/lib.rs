@@ -27,6 +27,7 @@ pub mod provider;
 pub mod recall;
 pub mod redact;
 pub mod relay;
+pub mod sandbox;
 pub mod session;
 pub mod skill;
 pub mod time;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::{AgentSpec, ContextPolicy, SkillPolicy};
+use crate::agent::{AgentSpec, ContextPolicy, Isolation, Sandbox, SkillPolicy};
 use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
 use crate::port::Pending;
+use crate::sandbox::Facts;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -74,10 +75,12 @@ pub struct ToolSpec {
     pub effect: Effect,
     pub risk: Risk,
     pub consent: Consent,
+    /// It can not reach beyond what its scope's sandbox allows: it runs confined, or not at all.
+    pub confined: bool,
 }
 
 /// Where and for whom a tool is listed or run. The same value decides both.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolScope {
     pub agent: AgentId,
     pub session: SessionKey,
@@ -91,6 +94,8 @@ pub struct ToolScope {
     pub skills: SkillPolicy,
     /// MCP servers whose tools its agent may be given, by name.
     pub mcp: Vec<String>,
+    pub isolation: Isolation,
+    pub sandbox: Sandbox,
 }
 
 impl ToolScope {
@@ -104,23 +109,28 @@ impl ToolScope {
             memory: spec.context_policy.clone(),
             skills: spec.policy.skills.clone(),
             mcp: spec.mcp.clone(),
+            isolation: spec.isolation,
+            sandbox: spec.sandbox.clone(),
         }
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolOutcome {
     pub content: String,
     pub is_error: bool,
+    /// What was in force while it ran, measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Facts>,
 }
 
 impl ToolOutcome {
     pub fn ok(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: false }
+        Self { content: content.into(), is_error: false, facts: None }
     }
 
     pub fn error(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: true }
+        Self { content: content.into(), is_error: true, facts: None }
     }
 }
 

@@ -50,7 +50,15 @@ pub enum FrameKind {
     #[serde(rename = "tool.output")]
     ToolOutput { turn_id: TurnId, call_id: String, text: String },
     #[serde(rename = "tool.ended")]
-    ToolEnded { turn_id: TurnId, call_id: String, name: String, is_error: bool, text: String },
+    ToolEnded {
+        turn_id: TurnId,
+        call_id: String,
+        name: String,
+        is_error: bool,
+        text: String,
+        /// What was in force while it ran, measured; and the same as a line for people.
+        sandbox: Option<Value>,
+    },
     /// Something to tell whoever watches that is no part of the conversation.
     #[serde(rename = "turn.notice")]
     Notice { turn_id: TurnId, text: String },

@@ -429,7 +429,7 @@ fn step(message: &Message) -> Option<Step> {
         Role::Tool => message.parts.iter().find_map(|part| match part {
             Part::ToolResult { call_id, is_error, .. } => Some(Step::Resulted {
                 call_id: call_id.clone(),
-                outcome: ToolOutcome { content: message.text.clone(), is_error: *is_error },
+                outcome: ToolOutcome { content: message.text.clone(), is_error: *is_error, facts: None },
             }),
             _ => None,
         }),
@@ -511,6 +511,7 @@ fn client_tools(stored: &[Message]) -> Vec<Arc<ToolSpec>> {
             effect: Effect::Effect,
             risk: Risk::Low,
             consent: Consent::NotNeeded,
+            confined: false,
         }))
     };
     listed.unwrap_or_default().into_iter().filter_map(spec).collect()

@@ -273,7 +273,9 @@ pub(crate) fn step_message(context: &Context, claim: &Claim, id: MessageId, now:
 pub(crate) fn result_message(step: Message, call: &ToolCall, outcome: &ToolOutcome) -> Message {
     let part =
         Part::ToolResult { call_id: call.id.clone(), name: call.name.clone(), is_error: outcome.is_error };
-    Message { role: Role::Tool, text: outcome.content.clone(), parts: vec![part], ..step }
+    let meta =
+        outcome.facts.as_ref().map(|facts| json!({ "sandbox": { "line": facts.line(), "facts": facts } }));
+    Message { role: Role::Tool, text: outcome.content.clone(), parts: vec![part], meta, ..step }
 }
 
 /// Stores a step and returns its ticket.

@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, guard, mcp, memory,
-    model, models, outbox, secrets, selftest, sessions, skills, status, tools, up, usage,
+    model, models, outbox, sandbox_exec, secrets, selftest, sessions, skills, status, tools, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -77,6 +77,10 @@ pub enum Command {
     Selftest(selftest::Args),
     Bench(bench::Args),
     Guard(guard::Args),
+    #[command(hide = true)]
+    SandboxExec(sandbox_exec::Args),
+    #[command(hide = true)]
+    Worker(worker::Args),
 }
 
 /// What every command gets.
@@ -88,9 +92,12 @@ pub struct Context {
 
 impl Cli {
     pub fn run(self) -> anyhow::Result<()> {
-        // It has no home: it runs in the environment of what it guards.
-        if let Command::Guard(args) = &self.command {
-            return guard::run(args);
+        // These have no home: they run in the environment of what they guard or confine.
+        match &self.command {
+            Command::Guard(args) => return guard::run(args),
+            Command::SandboxExec(args) => sandbox_exec::run(args),
+            Command::Worker(args) => worker::run(args),
+            _ => {}
         }
         let context =
             Context { home: Home::locate()?, output: Output::new(self.global.json), global: self.global };
@@ -134,7 +141,8 @@ impl Command {
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Daemon(_) | Self::Config(_) | Self::Completions(_) => Ok(()),
-            Self::Secrets(_) | Self::Selftest(_) | Self::Bench(_) | Self::Guard(_) => Ok(()),
+            Self::Secrets(_) | Self::Selftest(_) | Self::Bench(_) => Ok(()),
+            Self::Guard(_) | Self::SandboxExec(_) | Self::Worker(_) => Ok(()),
         }
     }
 }

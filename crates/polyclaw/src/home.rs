@@ -81,6 +81,11 @@ impl Home {
         self.memory().join("brain.db")
     }
 
+    /// Folders of single runs of programs.
+    pub fn temporary(&self) -> PathBuf {
+        self.0.join("tmp")
+    }
+
     /// The weights of embedded models.
     pub fn models(&self) -> PathBuf {
         self.0.join("models")

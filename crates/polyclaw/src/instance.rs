@@ -23,6 +23,7 @@ use polyclaw_tool::{FileBriefings, Mcp};
 
 use crate::choice::Choice;
 use crate::clock::SystemClock;
+use crate::confinement;
 use crate::current::Current;
 use crate::embedder;
 use crate::failure::Failure;
@@ -76,6 +77,7 @@ impl Instance {
         overrides: Overrides,
     ) -> Result<Self, Failure> {
         let lock = home.lock()?;
+        confinement::sweep(&home);
         let token = home.ensure_token()?;
         let choice = Choice::known(&config, |name| std::env::var(name).ok());
         let chat = Arc::new(Chat::new(Shelf::of(&home).path(&CHAT)));

@@ -8,6 +8,7 @@ mod cli;
 mod client;
 mod clock;
 mod command;
+mod confinement;
 mod current;
 mod daemon;
 mod embedder;

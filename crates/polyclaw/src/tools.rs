@@ -7,12 +7,14 @@ use polyclaw_domain::config::Config;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::Pending;
 use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+use polyclaw_tool::worker::Isolated;
 use polyclaw_tool::{Builtin, FileBriefings, Mcp, McpSettings};
 
+use crate::confinement;
 use crate::home::Home;
 
 pub struct Tools {
-    builtin: Builtin,
+    builtin: Isolated,
     /// It outlives a reload: servers whose settings did not change go on.
     mcp: Arc<Mcp>,
 }
@@ -24,7 +26,9 @@ impl Tools {
             allow_private: config.tools.allow_private_addresses,
             briefings: Some(Arc::clone(briefings)),
             web_search: config.tools.web_search.clone(),
+            sandbox: confinement::settings(&config.sandbox, home),
         });
+        let builtin = Isolated::new(builtin, confinement::workers(&config.workers));
         Self { builtin, mcp: Arc::clone(mcp) }
     }
 }

@@ -99,6 +99,7 @@ fn spec(name: &str, effect: Effect) -> ToolSpec {
         effect,
         risk: Risk::Low,
         consent: Consent::NotNeeded,
+        confined: false,
     }
 }
 

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::Pending;
+use polyclaw_domain::sandbox::{Facts, Files};
 use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use crate::arguments::read;
 use crate::briefing::FileBriefings;
 use crate::error::{Error, Result};
 use crate::http_fetch::{Web, is_public};
+use crate::sandbox::{self, Sandboxes};
 use crate::web_search::{self, Search};
 use crate::workspace::Turnstile;
 use crate::{
-    apply_patch, edit_file, http_fetch, list_dir, read_file, read_skill, search_files, shell, text, write_file,
+    apply_patch, edit_file, folder, http_fetch, list_dir, read_file, read_skill, search_files, shell, text,
+    write_file,
 };
 
 #[derive(Clone, Default)]
@@ -24,6 +27,8 @@ pub struct Settings {
     pub briefings: Option<Arc<FileBriefings>>,
     /// Who is asked by `web_search`. Without it that tool is not there.
     pub web_search: Option<polyclaw_domain::config::WebSearch>,
+    /// How programs are started.
+    pub sandbox: sandbox::Settings,
 }
 
 /// The tools that come with Polyclaw.
@@ -33,6 +38,10 @@ pub struct Builtin {
     web: Web,
     briefings: Option<Arc<FileBriefings>>,
     search: Option<Search>,
+    allow_private: bool,
+    sandboxes: Arc<Sandboxes>,
+    /// `shell` where it is confined.
+    confined_shell: Arc<ToolSpec>,
 }
 
 struct Tool {
@@ -94,17 +103,47 @@ impl Builtin {
             web: Web::new(rule),
             briefings: settings.briefings,
             search: settings.web_search.map(Search::new),
+            allow_private: settings.allow_private,
+            sandboxes: Arc::new(Sandboxes::new(settings.sandbox)),
+            confined_shell: Arc::new(shell::confined_spec()),
         }
     }
 
+    pub fn sandboxes(&self) -> Arc<Sandboxes> {
+        Arc::clone(&self.sandboxes)
+    }
+
+    pub fn allows_private(&self) -> bool {
+        self.allow_private
+    }
+
     /// A tool that could do nothing is not there.
-    fn open_to<'a>(&'a self, scope: &'a ToolScope) -> impl Iterator<Item = &'a Tool> {
+    fn open_to<'a>(&'a self, scope: &'a ToolScope) -> impl Iterator<Item = (Kind, &'a Arc<ToolSpec>)> {
         let has_skills = self.briefings.as_ref().is_some_and(|shelf| read_skill::is_of_use(shelf, scope));
-        self.tools.iter().filter(move |tool| match tool.kind {
+        let listed = self.tools.iter().map(|tool| match tool.kind {
+            Kind::Shell if scope.sandbox.is_on() => (tool.kind, &self.confined_shell),
+            kind => (kind, &tool.spec),
+        });
+        listed.filter(move |(kind, _)| match kind {
             Kind::ReadSkill => has_skills,
             Kind::WebSearch => self.search.is_some(),
             _ => true,
         })
+    }
+
+    /// What held for a call that started no program.
+    fn facts(&self, scope: &ToolScope, call: &ToolCall) -> Facts {
+        let kind = self.tools.iter().find(|tool| tool.spec.name == call.name).map(|tool| tool.kind);
+        let is_of_files = !matches!(kind, None | Some(Kind::Shell | Kind::HttpFetch));
+        let files = is_of_files.then(|| Files { resolved: folder::RESOLVED.to_owned() });
+        Facts {
+            mode: scope.sandbox.mode,
+            isolation: scope.isolation,
+            worker: None,
+            crashes: 0,
+            files,
+            program: None,
+        }
     }
 
     async fn dispatch(
@@ -113,17 +152,17 @@ impl Builtin {
         call: &ToolCall,
         progress: Progress<'_>,
     ) -> Result<ToolOutcome> {
-        let found = self.open_to(scope).find(|tool| tool.spec.name == call.name);
-        let tool = found.ok_or_else(|| unknown(call))?;
+        let found = self.open_to(scope).find(|(_, spec)| spec.name == call.name);
+        let (kind, _) = found.ok_or_else(|| unknown(call))?;
         let given = &call.arguments;
-        match tool.kind {
+        match kind {
             Kind::ReadFile => read_file::run(scope, read(given)?).await,
             Kind::WriteFile => write_file::run(scope, read(given)?, &self.turnstile).await,
             Kind::EditFile => edit_file::run(scope, read(given)?, &self.turnstile).await,
             Kind::ApplyPatch => apply_patch::run(scope, read(given)?, &self.turnstile).await,
             Kind::ListDir => list_dir::run(scope, read(given)?).await,
             Kind::SearchFiles => search_files::run(scope, read(given)?).await,
-            Kind::Shell => shell::run(scope, read(given)?, progress).await,
+            Kind::Shell => shell::run(scope, read(given)?, &self.sandboxes, progress).await,
             Kind::HttpFetch => http_fetch::run(&self.web, read(given)?).await,
             Kind::ReadSkill => match &self.briefings {
                 Some(shelf) => read_skill::run(shelf, scope, read(given)?).await,
@@ -143,7 +182,7 @@ fn unknown(call: &ToolCall) -> Error {
 
 impl Toolbox for Builtin {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        self.open_to(scope).map(|tool| Arc::clone(&tool.spec)).collect()
+        self.open_to(scope).map(|(_, spec)| Arc::clone(spec)).collect()
     }
 
     fn run<'a>(
@@ -154,11 +193,13 @@ impl Toolbox for Builtin {
         progress: Progress<'a>,
     ) -> Pending<'a, ToolOutcome> {
         Box::pin(async move {
-            self.dispatch(scope, call, progress).await.unwrap_or_else(|error| {
+            let outcome: ToolOutcome = self.dispatch(scope, call, progress).await.unwrap_or_else(|error| {
                 let code = error.code();
                 tracing::debug!(turn.id = %turn, agent.id = %scope.agent, error.code = code, "tool call refused");
                 error.into()
-            })
+            });
+            let facts = outcome.facts.or_else(|| Some(self.facts(scope, call)));
+            ToolOutcome { facts, ..outcome }
         })
     }
 }

@@ -36,6 +36,22 @@ pub enum Error {
     OutOfTime(u64),
     #[error("the command could not be run: {0}")]
     Command(io::Error),
+    #[error(
+        "this command was not run: it can not be confined ({0}). A person can let this agent run commands without a \
+         sandbox: sandbox.mode = \"off\" in its section of config.toml"
+    )]
+    Sandbox(String),
+    #[error("this machine does not allow commands to be confined ({0})")]
+    NoWalls(String),
+    #[error("the worker process refused this call: {0}")]
+    Refused(String),
+    #[error("no worker process was free for {0} s; try again later, or raise workers.max in config.toml")]
+    PoolExhausted(u64),
+    #[error(
+        "the worker process ended while it ran this call. Whether it took effect is unknown; it was not run again. \
+         Check before repeating it."
+    )]
+    WorkerCrash,
     #[error("'{0}' is not a public address; fetching from private networks is switched off")]
     Address(String),
     #[error("the page could not be fetched: {0}")]
@@ -76,6 +92,10 @@ impl Error {
             Self::Edit(_) => "tool_edit",
             Self::OutOfTime(_) => "tool_out_of_time",
             Self::Command(_) => "tool_command",
+            Self::Sandbox(_) | Self::NoWalls(_) => "sandbox_unavailable",
+            Self::Refused(_) => "tool_refused",
+            Self::PoolExhausted(_) => "pool_exhausted",
+            Self::WorkerCrash => "worker_crash",
             Self::Address(_) => "tool_address",
             Self::Fetch(_) => "tool_fetch",
             Self::Search(_) => "tool_search",

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 /// More than anyone reads; a folder with millions of entries must not fill the memory.
 pub const MOST_ENTRIES: usize = 20_000;
@@ -27,17 +27,25 @@ pub struct Entries {
     pub has_more: bool,
 }
 
+/// The kernel itself sees to it that nothing above is reached and no link is followed.
+const BENEATH: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+/// The same in words, for the record of a call.
+pub const RESOLVED: &str = "openat2: beneath, no_symlinks, no_magiclinks";
+
 fn folder_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }
 
 impl Folder {
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self(rustix::fs::open(path, folder_flags(), Mode::empty())?))
+        // The path was made free of links; one put in any part of it since is not followed.
+        let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        Ok(Self(rustix::fs::openat2(CWD, path, folder_flags(), Mode::empty(), links)?))
     }
 
     pub fn child(&self, name: &OsStr) -> io::Result<Self> {
-        Ok(Self(rustix::fs::openat(&self.0, name, folder_flags(), Mode::empty())?))
+        Ok(Self(rustix::fs::openat2(&self.0, name, folder_flags(), Mode::empty(), BENEATH)?))
     }
 
     /// A folder at or below `base`. The way from there is walked without following a link; what leads to `base`
@@ -70,7 +78,7 @@ impl Folder {
     /// Opens for reading without waiting: a named pipe that nobody writes to would block for ever.
     pub fn file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
+        Ok(File::from(rustix::fs::openat2(&self.0, name, flags, Mode::empty(), BENEATH)?))
     }
 
     pub fn entries(&self) -> io::Result<Entries> {

@@ -15,12 +15,14 @@ mod list_dir;
 mod mcp;
 mod read_file;
 mod read_skill;
+pub mod sandbox;
 mod search_files;
 mod shell;
 mod skill;
 mod text;
 mod web_search;
 mod work;
+pub mod worker;
 mod workspace;
 mod write_file;
 

@@ -2,6 +2,7 @@
 //! when it ends. Whatever it says is data: names, descriptions, schemas and results are bounded and cleaned.
 
 mod connection;
+mod group;
 mod offer;
 mod process;
 mod result;

@@ -1,35 +1,30 @@
-//! `shell`: one command, in a process group that does not outlive the call.
+//! `shell`: one command, in the agent's sandbox, of which nothing outlives the call.
 
-mod group;
 mod output;
 
-use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
+use polyclaw_domain::sandbox::Facts;
 use polyclaw_domain::tool::{Consent, Effect, Progress, Risk, ToolOutcome, ToolScope, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::arguments;
 use crate::error::{Error, Result};
+use crate::sandbox::{End, Profile, Program, Sandboxes, Started};
 use crate::work;
 use crate::workspace;
-pub use group::Group;
 use output::Output;
 
 pub const NAME: &str = "shell";
 const USUAL_SECONDS: u64 = 120;
 const MOST_SECONDS: u64 = 600;
-/// After the group is dead the pipe closes at once, unless a process that left the group still holds it.
+/// When everything has ended the pipe is closed; this is for a process that can not be killed yet.
 const DRAIN: Duration = Duration::from_millis(300);
-/// A process in an uninterruptible wait does not die when killed; the call does not wait for it.
-const REAP: Duration = Duration::from_secs(2);
-const PASSED_ON: [&str; 6] = ["PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER"];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,80 +42,93 @@ pub fn spec() -> ToolSpec {
         effect: Effect::Effect,
         risk: Risk::High,
         consent: Consent::AskPerson,
+        confined: false,
         ..arguments::spec::<Arguments>(
             NAME,
             "Runs a command with sh and returns its output and exit status. No terminal and no input; processes \
-             left in the background are killed when the command ends.",
+             left in the background are killed when the command ends. Files are to be kept in the workspace: other \
+             places can not be written, and what is in /tmp may be gone at the next call.",
         )
     }
 }
 
-enum End {
-    Exited(ExitStatus),
+/// Where it is confined nobody has to be asked.
+pub fn confined_spec() -> ToolSpec {
+    ToolSpec { consent: Consent::NotNeeded, confined: true, ..spec() }
+}
+
+enum Outcome {
+    Ended(End),
     OutOfTime(u64),
 }
 
-pub async fn run(scope: &ToolScope, arguments: Arguments, progress: Progress<'_>) -> Result<ToolOutcome> {
+pub async fn run(
+    scope: &ToolScope,
+    arguments: Arguments,
+    sandboxes: &Sandboxes,
+    progress: Progress<'_>,
+) -> Result<ToolOutcome> {
     let seconds = arguments.timeout_seconds.unwrap_or(USUAL_SECONDS).clamp(1, MOST_SECONDS);
     let workspace = scope.workspace.clone();
-    let folder = work::blocking(move |_| {
+    let folders = work::blocking(move |_| {
         let place = workspace::locate(&workspace, arguments.cwd.as_deref().unwrap_or("."))?;
         place.open_folder()?;
-        Ok(place.path())
+        Ok((place.root().to_owned(), place.path()))
     });
-    let (child, group, pipe) = start(&arguments.command, &folder.await?).map_err(Error::Command)?;
-    let mut running = Running { group, child, pipe, output: Output::new(progress) };
-    let end = running.follow(seconds).await.map_err(Error::Command)?;
+    let (workspace, folder) = folders.await?;
+    let program = Program {
+        sandbox: &scope.sandbox,
+        profile: Profile::Command,
+        workspace: &workspace,
+        folder: &folder,
+        command: ["/bin/sh", "-c", &arguments.command].map(str::to_owned).to_vec(),
+        readable: Vec::new(),
+    };
+    let (reader, writer) = std::io::pipe().map_err(Error::Command)?;
+    let started = sandboxes.start(program, Stdio::from(writer)).await?;
+    let pipe = pipe::Receiver::from_owned_fd(reader.into()).map_err(Error::Command)?;
+    let mut running = Running { started, pipe, output: Output::new(progress) };
+    let end = running.follow(seconds).await;
     running.drain().await;
-    Ok(report(&end, running.output.finish()))
+    let facts = Facts {
+        mode: scope.sandbox.mode,
+        isolation: scope.isolation,
+        worker: None,
+        crashes: 0,
+        files: None,
+        program: Some(Box::new(running.started.facts.clone())),
+    };
+    Ok(ToolOutcome { facts: Some(facts), ..report(&end, running.output.finish()) })
 }
 
-fn start(command: &str, folder: &Path) -> std::io::Result<(Child, Group, pipe::Receiver)> {
-    let (reader, writer) = std::io::pipe()?;
-    let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).current_dir(folder).stdin(Stdio::null());
-    // One pipe for both streams keeps them in the order in which they were written.
-    shell.stdout(writer.try_clone()?).stderr(writer);
-    shell.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
-    shell.envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    shell.process_group(0).kill_on_drop(true);
-    let child = shell.spawn()?;
-    let group = Group::led_by(child.id());
-    Ok((child, group, pipe::Receiver::from_owned_fd(reader.into())?))
-}
-
-/// Fields drop in this order: the group is killed while its leader is not reaped yet, so its id is still ours.
 struct Running<'a> {
-    group: Group,
-    child: Child,
+    started: Started,
     pipe: pipe::Receiver,
     output: Output<'a>,
 }
 
 impl Running<'_> {
-    /// Passes output on until the command ends or its time is up. The whole group is dead when this returns.
-    async fn follow(&mut self, seconds: u64) -> std::io::Result<End> {
+    /// Passes output on until the command ends or its time is up. All it started is gone when this returns.
+    async fn follow(&mut self, seconds: u64) -> Outcome {
         let limit = Instant::now() + Duration::from_secs(seconds);
         let mut buffer = vec![0; 16 * 1024];
         let mut is_open = true;
-        loop {
-            tokio::select! {
-                biased;
-                () = tokio::time::sleep_until(limit) => {
-                    self.group.kill();
-                    timeout(REAP, self.child.wait()).await.ok();
-                    return Ok(End::OutOfTime(seconds));
+        {
+            let mut ended = std::pin::pin!(self.started.ended());
+            loop {
+                tokio::select! {
+                    biased;
+                    () = tokio::time::sleep_until(limit) => break,
+                    end = &mut ended => return Outcome::Ended(end),
+                    read = self.pipe.read(&mut buffer), if is_open => match read {
+                        Ok(count) if count > 0 => self.output.push(&buffer[..count]),
+                        _ => is_open = false,
+                    },
                 }
-                status = self.child.wait() => {
-                    self.group.kill();
-                    return Ok(End::Exited(status?));
-                }
-                read = self.pipe.read(&mut buffer), if is_open => match read {
-                    Ok(count) if count > 0 => self.output.push(&buffer[..count]),
-                    _ => is_open = false,
-                },
             }
         }
+        self.started.stop().await;
+        Outcome::OutOfTime(seconds)
     }
 
     /// Takes what is still in the pipe.
@@ -136,23 +144,18 @@ impl Running<'_> {
     }
 }
 
-fn report(end: &End, mut text: String) -> ToolOutcome {
+fn report(outcome: &Outcome, mut text: String) -> ToolOutcome {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    match end {
-        End::Exited(status) if status.success() => ToolOutcome::ok(format!("{text}[exit status 0]")),
-        End::Exited(status) => {
-            use std::os::unix::process::ExitStatusExt;
-            let how = match (status.code(), status.signal()) {
-                (Some(code), _) => format!("exit status {code}"),
-                (None, Some(signal)) => format!("killed by signal {signal}"),
-                (None, None) => status.to_string(),
-            };
-            ToolOutcome::error(format!("{text}[{how}]"))
-        }
-        End::OutOfTime(seconds) => {
-            ToolOutcome::error(format!("{text}[killed: it ran longer than {seconds} s]"))
-        }
-    }
+    let how = match outcome {
+        Outcome::Ended(End::Exited(0)) => return ToolOutcome::ok(format!("{text}[exit status 0]")),
+        Outcome::Ended(End::Exited(code)) => format!("exit status {code}"),
+        Outcome::Ended(End::Signalled(signal)) => format!("killed by signal {signal}"),
+        Outcome::Ended(End::OverMemory(limit)) => format!("killed: it used more than {limit} MiB of memory"),
+        Outcome::Ended(End::OverProcesses(limit)) => format!("killed: it had more than {limit} processes"),
+        Outcome::Ended(End::Unknown) => "killed from outside".to_owned(),
+        Outcome::OutOfTime(seconds) => format!("killed: it ran longer than {seconds} s"),
+    };
+    ToolOutcome::error(format!("{text}[{how}]"))
 }

@@ -70,6 +70,11 @@ impl Place {
         &self.shown
     }
 
+    /// The workspace itself, without links.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The path without links, for a program that takes paths. Not proof against a later swap.
     pub fn path(&self) -> PathBuf {
         self.root.join(&self.inside)

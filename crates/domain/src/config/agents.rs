@@ -51,6 +51,10 @@ pub struct AgentDefaults {
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// Where tools run: `in_process`, or in a worker `process` of their own.
+    pub isolation: Isolation,
+    /// What programs are kept to.
+    pub sandbox: Sandbox,
 }
 
 /// One agent: `[[agents.list]]`. What it leaves out it takes from `agents.defaults`.
@@ -97,11 +101,11 @@ pub struct Agent {
     #[serde(default)]
     pub identity: Identity,
     /// Where its tools run: `in_process`, or in a worker `process` of their own.
-    #[serde(default)]
-    pub isolation: Isolation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// What its programs are kept to.
-    #[serde(default)]
-    pub sandbox: Sandbox,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// What it may spend.
     #[serde(default)]
     pub budget: Budget,
@@ -126,7 +130,12 @@ impl Agents {
     /// Every agent there is, with what it leaves out taken from the defaults. Never empty.
     pub fn specs(&self) -> Vec<AgentSpec> {
         if self.list.is_empty() {
-            return vec![AgentSpec { defaults: self.shared(), ..AgentSpec::named(AgentId::main()) }];
+            return vec![AgentSpec {
+                defaults: self.shared(),
+                isolation: self.defaults.isolation,
+                sandbox: self.defaults.sandbox.clone(),
+                ..AgentSpec::named(AgentId::main())
+            }];
         }
         self.list.iter().map(|agent| self.spec(agent)).collect()
     }
@@ -148,15 +157,15 @@ impl Agents {
             context_policy: agent.context_policy.clone(),
             workspace: agent.workspace.clone(),
             identity: agent.identity.clone(),
-            isolation: agent.isolation,
-            sandbox: agent.sandbox.clone(),
+            isolation: agent.isolation.unwrap_or(self.defaults.isolation),
+            sandbox: agent.sandbox.clone().unwrap_or_else(|| self.defaults.sandbox.clone()),
             budget: agent.budget.clone(),
             mcp: agent.mcp.clone(),
         }
     }
 
     fn shared(&self) -> Defaults {
-        let AgentDefaults { model, mut fallbacks, system_prompt, temperature, max_tokens } =
+        let AgentDefaults { model, mut fallbacks, system_prompt, temperature, max_tokens, .. } =
             self.defaults.clone();
         let inside = model.as_ref().and_then(|choice| choice.fallbacks.clone());
         if fallbacks.is_empty() {

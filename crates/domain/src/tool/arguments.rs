@@ -24,6 +24,7 @@ pub fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
         effect: Effect::Pure,
         risk: Risk::Low,
         consent: Consent::NotNeeded,
+        confined: true,
     }
 }
 

@@ -6,6 +6,7 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::redact::{Stream, is_marked};
+use polyclaw_domain::sandbox::Facts;
 use polyclaw_domain::tool::{Consent, Effect, Question, ToolCall, ToolOutcome};
 use polyclaw_store::intents::{self, Begun};
 use polyclaw_store::jobs::Hold;
@@ -58,6 +59,7 @@ pub(super) async fn run(
             name: shown.name.clone(),
             is_error: outcome.is_error,
             text: outcome.content.chars().take(4_000).collect(),
+            sandbox: outcome.facts.as_ref().map(measured),
         },
     );
     let steered = store_result(engine, running, context, &shown, (&outcome, begun)).await?;
@@ -102,6 +104,11 @@ async fn is_begun(engine: &Engine, running: &Running, call: &ToolCall) -> Driven
     let (turn, id) = (running.claim.turn.clone(), call.id.clone());
     let read = engine.db().read(move |tx| intents::is_begun(tx, &turn, &id));
     read.await.map_err(|error| Halt::Lost(error.into()))
+}
+
+/// Facts as people get them: all of them, and a line.
+fn measured(facts: &Facts) -> serde_json::Value {
+    json!({ "line": facts.line(), "facts": facts })
 }
 
 async fn begin(engine: &Engine, running: &Running, call: &ToolCall, effect: Effect) -> Driven<Begun> {
@@ -152,6 +159,10 @@ async fn perform(
     let mut outcome = engine.tools().run(&context.scope, &claim.turn, call, &progress).await;
     publish(clean().finish());
     redactor.string(&mut outcome.content);
+    if let Some(crashes @ 1..) = outcome.facts.as_ref().map(|facts| facts.crashes) {
+        let data = json!({ "code": "worker_crash", "tool": call.name, "crashes": crashes });
+        engine.record(event(claim, EventKind::WorkerCrashed, data)).await;
+    }
     engine.reach(KillPoint::ToolRan).await;
     outcome
 }

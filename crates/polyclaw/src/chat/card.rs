@@ -86,6 +86,7 @@ fn card(tool: &Tool) -> Vec<Line<'static>> {
     }
     lines.push(Line::from(head));
     lines.extend(tool.tail().into_iter().map(|line| Line::styled(format!("  │ {}", plain(line)), dim())));
+    lines.extend(tool.sandbox.iter().map(|line| Line::styled(format!("  └ {}", plain(line)), dim())));
     lines
 }
 

@@ -50,6 +50,8 @@ pub struct Tool {
     pub name: String,
     pub arguments: String,
     pub output: String,
+    /// What was in force while it ran.
+    pub sandbox: Option<String>,
     pub state: ToolState,
 }
 
@@ -81,6 +83,11 @@ impl Question {
     pub fn is_open(&self) -> bool {
         self.state == "pending"
     }
+}
+
+/// What was in force while a tool ran, as the daemon measured it.
+pub fn confinement(sandbox: &Value) -> Option<String> {
+    sandbox["line"].as_str().map(str::to_owned)
 }
 
 /// Arguments in one line: a single text stands for itself, such as the command of a shell.
@@ -147,6 +154,7 @@ fn assistant(message: &Value, text: String, entries: &mut Vec<Entry>) {
             name: call["name"].as_str().unwrap_or_default().to_owned(),
             arguments: arguments(&call["arguments"]),
             output: String::new(),
+            sandbox: None,
             state: ToolState::Running,
         }));
     }
@@ -162,6 +170,7 @@ fn resulted(message: &Value, text: &str, entries: &mut [Entry]) {
         if let Some(tool) = found {
             tool.state = if result["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
             text.clone_into(&mut tool.output);
+            tool.sandbox = confinement(&message["meta"]["sandbox"]);
         }
     }
 }

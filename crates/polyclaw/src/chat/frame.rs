@@ -136,6 +136,7 @@ impl Model {
             name: data["name"].as_str().unwrap_or_default().to_owned(),
             arguments: entry::arguments(&data["arguments"]),
             output: String::new(),
+            sandbox: None,
             state: ToolState::Running,
         }));
     }
@@ -157,6 +158,7 @@ impl Model {
         let state = if data["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
         if let Some(tool) = self.tool(data) {
             (tool.output, tool.state) = (text, state);
+            tool.sandbox = entry::confinement(&data["sandbox"]);
         }
     }
 

@@ -158,7 +158,12 @@ fn body(message: &Value) -> String {
     let calls: Vec<String> =
         calls.map(|call| format!("→ {} {}", cell(&call["name"]), call["arguments"])).collect();
     let text = safe(message["text"].as_str().unwrap_or_default());
-    [text, calls.join("\n")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    let sandbox = message["meta"]["sandbox"]["line"].as_str().map(|line| format!("({})", safe(line)));
+    [text, calls.join("\n"), sandbox.unwrap_or_default()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Every message of a conversation, oldest first.

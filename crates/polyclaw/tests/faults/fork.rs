@@ -3,13 +3,12 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use polyclaw_testkit::model_server::{ModelServer, Script};
 use rustix::process::{Resource, getrlimit};
 use serde_json::json;
 
-use crate::daemon::{Answer, Daemon, PATIENCE, config, key};
+use crate::daemon::{Answer, Daemon, config, key};
 
 /// Nobody's user and group.
 const NOBODY: u32 = 65534;
@@ -54,22 +53,6 @@ async fn type_in(daemon: &Daemon, text: &str) -> Result<Answer, reqwest::Error> 
     daemon.post(&path, &json!({ "text": text, "idempotency_key": text, "channel": "cli" })).await
 }
 
-/// Says yes to whatever is asked, until the daemon has nothing more to ask.
-async fn approve(daemon: &Daemon) {
-    let began = Instant::now();
-    loop {
-        let found = daemon.get("/api/v1/approvals").await;
-        if let Some(id) = found["approvals"][0]["id"].as_str() {
-            let path = format!("/api/v1/approvals/{id}");
-            let said = daemon.post(&path, &json!({ "decision": "approve" })).await.unwrap();
-            assert_eq!(said.status, 200, "{said:?}");
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "nothing is asked: {found}\n{}", daemon.log());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 #[tokio::test]
 async fn a_shell_that_can_not_be_started_is_a_result_and_the_turn_goes_on() {
     let model = ModelServer::start();
@@ -79,12 +62,10 @@ async fn a_shell_that_can_not_be_started_is_a_result_and_the_turn_goes_on() {
     });
     let mut daemon = Daemon::start_with(&config(&model, ""), as_ordinary_user).await;
     limit_processes(&daemon, Some(1));
-    let (during, ()) = tokio::join!(type_in(&daemon, "during"), approve(&daemon));
-    let during = during.unwrap();
+    let during = type_in(&daemon, "during").await.unwrap();
     assert!(during.reply().contains("temporarily unavailable"), "{during:?}\n{}", daemon.log());
     limit_processes(&daemon, None);
-    let (after, ()) = tokio::join!(type_in(&daemon, "after"), approve(&daemon));
-    let after = after.unwrap();
+    let after = type_in(&daemon, "after").await.unwrap();
     assert!(after.reply().contains("alive") && !after.reply().contains("unavailable"), "{after:?}");
     daemon.assert_alive();
 }

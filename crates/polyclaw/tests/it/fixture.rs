@@ -48,9 +48,14 @@ impl Home {
 
     /// A home whose model is the scripted one.
     pub fn with_model(model: &ModelServer) -> Self {
+        Self::with_model_and(model, "")
+    }
+
+    /// The same with more in its config.
+    pub fn with_model_and(model: &ModelServer, rest: &str) -> Self {
         let home = Self::new();
         home.write_config(&format!(
-            "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
+            "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n{rest}",
             model.url()
         ));
         home

@@ -80,7 +80,7 @@ fn a_shell_call_of_the_command_line_waits_for_a_person() {
     let model = ModelServer::start();
     model.push(Script::new().call("c1", "shell", json!({ "command": "echo ran" })));
     model.push(Script::reply("it ran"));
-    let home = Home::with_model(&model);
+    let home = Home::with_model_and(&model, "[agents.defaults.sandbox]\nmode = \"off\"\n");
     let _daemon = home.daemon();
     let asked = home
         .command(&["agent", "-m", "run it", "--wait-for-approval"])

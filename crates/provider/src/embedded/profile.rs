@@ -251,7 +251,15 @@ mod tests {
     pub fn tool(name: &str, effect: Effect, parameters: Value) -> Arc<ToolSpec> {
         let description = format!("Does {name}. At length.");
         let (risk, consent) = (Risk::Low, Consent::NotNeeded);
-        Arc::new(ToolSpec { name: name.to_owned(), description, parameters, effect, risk, consent })
+        Arc::new(ToolSpec {
+            name: name.to_owned(),
+            description,
+            parameters,
+            effect,
+            risk,
+            consent,
+            confined: false,
+        })
     }
 
     fn prompt(messages: Vec<PromptMessage>, tools: usize) -> Prompt {

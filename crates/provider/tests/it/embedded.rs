@@ -37,7 +37,7 @@ fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> 
     let parameters = json!({ "type": "object", "properties": properties, "required": required });
     let (name, description) = (name.to_owned(), description.to_owned());
     let (effect, risk, consent) = (Effect::Pure, Risk::Low, Consent::NotNeeded);
-    Arc::new(ToolSpec { name, description, parameters, effect, risk, consent })
+    Arc::new(ToolSpec { name, description, parameters, effect, risk, consent, confined: false })
 }
 
 fn four_tools() -> Vec<Arc<ToolSpec>> {

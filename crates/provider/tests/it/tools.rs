@@ -21,6 +21,7 @@ fn spec(name: &str) -> ToolSpec {
         effect: Effect::Pure,
         risk: Risk::Low,
         consent: Consent::NotNeeded,
+        confined: false,
     }
 }
 

@@ -31,6 +31,8 @@ pub struct ToolView {
     /// `not_needed`, `ask_person`, or `by_call`: the tool says so for each call.
     #[schema(value_type = String)]
     consent: Consent,
+    /// It runs confined to what the agent's sandbox allows, or not at all.
+    confined: bool,
 }
 
 impl From<&ToolSpec> for ToolView {
@@ -42,6 +44,7 @@ impl From<&ToolSpec> for ToolView {
             effect: tool.effect,
             risk: tool.risk,
             consent: tool.consent,
+            confined: tool.confined,
         }
     }
 }

@@ -135,6 +135,7 @@ impl Toolbox for Tools {
                 effect: Effect::Pure,
                 risk: Risk::Low,
                 consent,
+                confined: false,
             })
         };
         vec![

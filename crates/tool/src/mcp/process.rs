@@ -10,9 +10,10 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
+use super::group::Group;
 use super::settings::{Reach, Settings, handed_on};
 use crate::error::{Error, Result};
-use crate::shell::Group;
+
 
 /// After its input has ended, before it is killed.
 const LAST_WORDS: Duration = Duration::from_secs(2);

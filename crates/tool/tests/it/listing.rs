@@ -1,5 +1,6 @@
 //! What is listed can be called, what is not can not.
 
+use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::tool::{Consent, Effect, Risk, Toolbox};
 use serde_json::json;
 
@@ -18,10 +19,25 @@ fn each_tool_declares_what_it_may_do() {
         ("apply_patch", Effect::Effect, Risk::Low, Consent::NotNeeded),
         ("list_dir", Effect::Pure, Risk::Low, Consent::NotNeeded),
         ("search_files", Effect::Pure, Risk::Low, Consent::NotNeeded),
-        ("shell", Effect::Effect, Risk::High, Consent::AskPerson),
+        ("shell", Effect::Effect, Risk::High, Consent::NotNeeded),
         ("http_fetch", Effect::Pure, Risk::High, Consent::NotNeeded),
     ];
     assert_eq!(declared, expected);
+}
+
+#[test]
+fn a_command_that_is_not_confined_needs_a_person() {
+    let mut bench = Bench::new();
+    for (mode, consent, confined) in [
+        (SandboxMode::Off, Consent::AskPerson, false),
+        (SandboxMode::Workspace, Consent::NotNeeded, true),
+        (SandboxMode::Strict, Consent::NotNeeded, true),
+    ] {
+        bench.scope.sandbox.mode = mode;
+        let listed = bench.tools.list(&bench.scope);
+        let shell = listed.iter().find(|spec| spec.name == "shell").unwrap();
+        assert_eq!((shell.consent, shell.confined), (consent, confined), "{mode:?}");
+    }
 }
 
 #[tokio::test]

@@ -3,21 +3,24 @@
 #![allow(clippy::unwrap_used)] // The whole binary is tests; clippy only knows the marked functions.
 
 mod briefing;
+mod confinement;
 mod files;
 mod http;
 mod listing;
 mod search;
 mod shell;
 mod site;
+mod worker;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use polyclaw_domain::agent::{ContextPolicy, SkillPolicy};
+use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, Toolbox};
+use polyclaw_tool::sandbox::{self, Way};
 use polyclaw_tool::{Builtin, Settings};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -30,26 +33,29 @@ struct Bench {
     progress: Mutex<String>,
 }
 
+/// The helper of this crate in place of the whole program.
+fn confining(home: &Path) -> sandbox::Settings {
+    sandbox::Settings {
+        helper: vec![env!("CARGO_BIN_EXE_polyclaw-sandbox").to_owned()],
+        temporary: home.join("tmp"),
+        hidden: vec![home.join("secret")],
+        ways: vec![Way::Own, Way::Bare],
+        ..sandbox::Settings::default()
+    }
+}
+
 impl Bench {
     fn new() -> Self {
         Self::with(Settings::default())
     }
 
-    fn with(settings: Settings) -> Self {
+    fn with(mut settings: Settings) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("ws")).unwrap();
         fs::write(home.path().join("secret"), "secret").unwrap();
-        let agent = AgentId::main();
-        let session = SessionKey::main(&agent);
-        let scope = ToolScope {
-            agent,
-            session,
-            workspace: home.path().join("ws"),
-            can_ask: true,
-            memory: ContextPolicy::default(),
-            skills: SkillPolicy::default(),
-            mcp: Vec::new(),
-        };
+        settings.sandbox = confining(home.path());
+        let spec = AgentSpec::named(AgentId::main());
+        let scope = ToolScope::of(&spec, SessionKey::main(&spec.agent_id), &home.path().join("ws"), true);
         Self { home, tools: Builtin::new(settings), scope, progress: Mutex::default() }
     }
 

@@ -1,46 +1,42 @@
 //! The shell: what it returns, and what it leaves behind, which is nothing.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::agent::SandboxMode;
 use serde_json::json;
 
 use crate::Bench;
 
-/// Starts two levels of children and writes their ids to `pids`.
-const FAMILY: &str =
-    "sh -c 'sleep 300 & echo $! >> pids; sleep 301 & echo $! >> pids; wait' & echo $! >> pids";
+const MODES: [SandboxMode; 3] = [SandboxMode::Off, SandboxMode::Workspace, SandboxMode::Strict];
 
-fn written_pids(path: &Path, count: usize) -> Option<Vec<u32>> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
-    (pids.len() >= count && text.ends_with('\n')).then_some(pids)
+/// Starts two levels of children. They are known by how long they sleep: ids inside are not those outside.
+fn family(mark: &str) -> String {
+    format!("sh -c 'sleep 300.{mark} & sleep 301.{mark} & wait' & sleep 302.{mark} &")
 }
 
-async fn pids(path: &Path, count: usize) -> Vec<u32> {
-    for _ in 0..500 {
-        if let Some(pids) = written_pids(path, count) {
-            return pids;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("the children did not start");
+/// A number no other test sleeps for.
+fn mark() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    format!("{}{}", std::process::id(), now.subsec_nanos())
 }
 
-/// Gone, or dead and only waiting to be collected by init.
-fn is_gone(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat")));
-    stat.map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X'])))
+/// Processes outside the sandbox's view, which sees all of them.
+fn alive(mark: &str) -> usize {
+    let is_one = |entry: std::fs::DirEntry| {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        command.starts_with(b"sleep\0") && String::from_utf8_lossy(&command).contains(&format!(".{mark}"))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().map(is_one).filter(|one| *one).count()
 }
 
-async fn assert_gone(pids: &[u32]) {
-    for _ in 0..300 {
-        if pids.iter().all(|pid| is_gone(*pid)) {
+async fn until_alive(mark: &str, count: usize) {
+    for _ in 0..1000 {
+        if alive(mark) == count {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("still there: {pids:?}");
+    panic!("{} alive, not {count}", alive(mark));
 }
 
 #[tokio::test]
@@ -103,13 +99,17 @@ async fn huge_output_keeps_its_start_and_its_end() {
 
 #[tokio::test]
 async fn an_endless_command_is_killed_with_all_it_started() {
-    let bench = Bench::new();
-    let begun = Instant::now();
-    let command = format!("{FAMILY}; echo started; yes > /dev/null");
-    let text = bench.refused("shell", json!({ "command": command, "timeout_seconds": 1 })).await;
-    assert_eq!(text, "started\n[killed: it ran longer than 1 s]");
-    assert!(begun.elapsed() < Duration::from_secs(10));
-    assert_gone(&pids(&bench.path("pids"), 3).await).await;
+    for mode in MODES {
+        let (mut bench, mark) = (Bench::new(), mark());
+        bench.scope.sandbox.mode = mode;
+        let begun = Instant::now();
+        let command = format!("{} echo started; yes > /dev/null", family(&mark));
+        let call = bench.refused("shell", json!({ "command": command, "timeout_seconds": 2 }));
+        let (text, ()) = tokio::join!(call, until_alive(&mark, 3));
+        assert_eq!(text, "started\n[killed: it ran longer than 2 s]");
+        assert!(begun.elapsed() < Duration::from_secs(12));
+        assert_eq!(alive(&mark), 0, "{mode:?}");
+    }
 }
 
 #[tokio::test]
@@ -123,35 +123,37 @@ async fn endless_output_does_not_hold_up_the_timeout() {
 
 #[tokio::test]
 async fn children_in_the_background_end_with_the_command() {
-    let bench = Bench::new();
-    let begun = Instant::now();
-    let command = format!("{FAMILY}; while [ $(wc -l < pids) -lt 3 ]; do sleep 0.05; done; echo done");
-    let text = bench.ok("shell", json!({ "command": command })).await;
-    assert_eq!(text, "done\n[exit status 0]");
-    assert!(begun.elapsed() < Duration::from_secs(10), "the open pipe held up the call");
-    assert_gone(&pids(&bench.path("pids"), 3).await).await;
-}
-
-#[tokio::test]
-async fn a_process_that_leaves_the_group_does_not_hold_up_the_call() {
-    let bench = Bench::new();
-    let begun = Instant::now();
-    let command = "setsid sleep 8 & sleep 0.3; echo done";
-    assert_eq!(bench.ok("shell", json!({ "command": command })).await, "done\n[exit status 0]");
-    assert!(begun.elapsed() < Duration::from_secs(6));
+    for mode in MODES {
+        let (mut bench, mark) = (Bench::new(), mark());
+        bench.scope.sandbox.mode = mode;
+        let begun = Instant::now();
+        let ways_out = [
+            family(&mark),
+            format!("setsid sleep 303.{mark} &"),
+            format!("nohup setsid sh -c 'setsid sleep 304.{mark} & exit' >/dev/null 2>&1 &"),
+            format!(
+                "perl -MPOSIX -e 'fork and exit; POSIX::setsid(); fork and exit; exec \"sleep\", \"305.{mark}\"'; "
+            ),
+        ];
+        let command = format!("{} sleep 1; echo done", ways_out.join("\n"));
+        let call = bench.ok("shell", json!({ "command": command }));
+        let (text, ()) = tokio::join!(call, until_alive(&mark, 6));
+        assert_eq!(text, "done\n[exit status 0]");
+        assert!(begun.elapsed() < Duration::from_secs(12), "an open pipe held up the call");
+        assert_eq!(alive(&mark), 0, "{mode:?}");
+    }
 }
 
 #[tokio::test]
 async fn dropping_the_call_kills_everything() {
-    let bench = Bench::new();
-    let command = format!("echo $$ >> pids; {FAMILY}; sleep 302");
-    let pids = {
-        let call = bench.call("shell", json!({ "command": command }));
-        let path = bench.path("pids");
+    for mode in MODES {
+        let (mut bench, mark) = (Bench::new(), mark());
+        bench.scope.sandbox.mode = mode;
+        let command = format!("{} setsid sleep 303.{mark} & sleep 304.{mark}", family(&mark));
         tokio::select! {
-            outcome = call => panic!("{}", outcome.content),
-            pids = pids(&path, 4) => pids,
+            outcome = bench.call("shell", json!({ "command": command })) => panic!("{}", outcome.content),
+            () = until_alive(&mark, 5) => {}
         }
-    };
-    assert_gone(&pids).await;
+        until_alive(&mark, 0).await;
+    }
 }

@@ -1,0 +1,200 @@
+//! Confinement as it was measured. A fact is read back from the confined process itself; a setting is never copied
+//! into one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Isolation, Sandbox, SandboxMode};
+
+/// What was in force while one tool ran. Stored with its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    pub mode: SandboxMode,
+    pub isolation: Isolation,
+    /// The worker process that ran the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u32>,
+    /// Worker processes that ended in the middle of this call.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub crashes: u32,
+    /// How paths were opened, where the tool is one of files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Files>,
+    /// What the program was kept to, where the tool started one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<Program>>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The rules the kernel resolved a path by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    pub resolved: String,
+}
+
+/// A program's confinement, as the program's process saw it just before it became the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Whoever runs it, for looking it up while it runs.
+    pub pid: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landlock: Option<Landlock>,
+    /// Namespaces that are not the daemon's, as the kernel names them: `pid:[4026532201]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<String>,
+    /// Whether bubblewrap made the namespaces.
+    pub bubblewrap: bool,
+    pub no_new_privs: bool,
+    /// 0 none, 2 filtered; with the number of filters.
+    pub seccomp: u32,
+    pub seccomp_filters: u32,
+    /// Capabilities left, as the kernel writes them.
+    pub capabilities: String,
+    pub limits: Limits,
+    /// Tried, not assumed.
+    pub tried: Tried,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Landlock {
+    pub abi: u32,
+    /// `fully` or `partially`, as the kernel took the ruleset.
+    pub enforced: String,
+    /// Rules in the ruleset, each an exception to "nothing".
+    pub rules: u32,
+}
+
+/// What the process tried after it was confined, and whether it could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// Listing `/`, or opening one of the paths that are to be hidden.
+    pub outside: bool,
+    /// Changing the mode of one of the hidden paths, to what it is.
+    pub attributes: bool,
+    /// A socket of the internet.
+    pub network: bool,
+    /// A socket of this machine.
+    pub unix_sockets: bool,
+}
+
+/// Limits of one program, as `getrlimit` gave them. `None` is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub memory_mb: Option<u64>,
+    pub cpu_seconds: Option<u64>,
+    pub processes: Option<u64>,
+    pub file_mb: Option<u64>,
+    pub open_files: Option<u64>,
+    pub core_bytes: Option<u64>,
+}
+
+/// What holds where an agent says nothing.
+pub const MEMORY_MB: u32 = 2048;
+pub const CPU_SECONDS: u32 = 600;
+pub const PROCESSES: u32 = 256;
+pub const FILE_MB: u32 = 1024;
+pub const OPEN_FILES: u32 = 1024;
+
+impl Sandbox {
+    /// The limits to set, with what is left out filled in.
+    pub fn limits(&self) -> Limits {
+        let or = |own: Option<u32>, usual: u32| Some(u64::from(own.unwrap_or(usual)));
+        Limits {
+            memory_mb: or(self.memory_mb, MEMORY_MB),
+            cpu_seconds: or(self.cpu_seconds, CPU_SECONDS),
+            processes: or(self.processes, PROCESSES),
+            file_mb: or(self.file_mb, FILE_MB),
+            open_files: Some(OPEN_FILES.into()),
+            core_bytes: Some(0),
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.mode != SandboxMode::Off
+    }
+}
+
+impl SandboxMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Workspace => "workspace",
+            Self::Strict => "strict",
+        }
+    }
+}
+
+impl Facts {
+    /// One line for people: what was in force, most telling first.
+    pub fn line(&self) -> String {
+        let mut words = vec![format!("sandbox {}", self.mode.as_str())];
+        if let Some(files) = &self.files {
+            words.push(files.resolved.clone());
+        }
+        if let Some(program) = &self.program {
+            program.describe(&mut words);
+        }
+        words.extend(self.worker.map(|pid| format!("worker {pid}")));
+        words.join(" · ")
+    }
+}
+
+impl Program {
+    fn describe(&self, words: &mut Vec<String>) {
+        words.extend(self.landlock.as_ref().map(|landlock| format!("landlock {}", landlock.abi)));
+        if self.seccomp > 0 {
+            words.push("seccomp".to_owned());
+        }
+        let own: Vec<&str> = self.namespaces.iter().filter_map(|name| name.split(':').next()).collect();
+        if !own.is_empty() {
+            let by = if self.bubblewrap { " by bubblewrap" } else { "" };
+            words.push(format!("own {}{by}", own.join(", ")));
+        }
+        words.push(if self.tried.network { "network" } else { "no network" }.to_owned());
+        words.extend(self.limits.memory_mb.map(|size| format!("{size} MiB")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_was_measured() {
+        let limits = Sandbox::default().limits();
+        let program = Program {
+            pid: 7,
+            landlock: Some(Landlock { abi: 7, enforced: "fully".to_owned(), rules: 20 }),
+            namespaces: vec!["pid:[4026532201]".to_owned(), "net:[4026532202]".to_owned()],
+            bubblewrap: false,
+            no_new_privs: true,
+            seccomp: 2,
+            seccomp_filters: 2,
+            capabilities: "0000000000000000".to_owned(),
+            limits,
+            tried: Tried { outside: false, attributes: false, network: false, unix_sockets: false },
+        };
+        let facts = Facts {
+            mode: SandboxMode::Strict,
+            isolation: Isolation::InProcess,
+            worker: None,
+            crashes: 0,
+            files: None,
+            program: Some(Box::new(program)),
+        };
+        assert_eq!(
+            facts.line(),
+            "sandbox strict · landlock 7 · seccomp · own pid, net · no network · 2048 MiB"
+        );
+    }
+
+    #[test]
+    fn an_agents_own_limits_replace_the_usual_ones() {
+        let sandbox = Sandbox { memory_mb: Some(64), ..Sandbox::default() };
+        assert_eq!(sandbox.limits().memory_mb, Some(64));
+        assert_eq!(sandbox.limits().file_mb, Some(1024));
+        assert_eq!(sandbox.limits().core_bytes, Some(0));
+    }
+}

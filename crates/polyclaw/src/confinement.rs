@@ -1,0 +1,51 @@
+//! What the config says of the sandbox, in the words of the crate `tool`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use polyclaw_domain::config::{SandboxConfig, Workers};
+use polyclaw_tool::sandbox::{Settings, Way};
+use polyclaw_tool::worker;
+
+use crate::home::Home;
+
+/// Where distributions put it. The environment's PATH is not asked: it may name a folder others can write to.
+const BUBBLEWRAP: [&str; 2] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
+
+pub fn settings(config: &SandboxConfig, home: &Home) -> Settings {
+    Settings {
+        // Ourselves as we run, even after an update has put another file in our place.
+        helper: ["/proc/self/exe", "sandbox-exec"].map(str::to_owned).to_vec(),
+        temporary: home.temporary(),
+        readable: config.readable.iter().map(PathBuf::from).collect(),
+        hidden: vec![home.path().to_owned(), home.config(), home.token_file(), home.database()],
+        ways: ways(config),
+        inherited: None,
+    }
+}
+
+pub fn workers(config: &Workers) -> worker::Settings {
+    worker::Settings {
+        command: ["/proc/self/exe", "worker"].map(str::to_owned).to_vec(),
+        min: config.min.into(),
+        max: config.max.into(),
+        idle: Duration::from_secs(config.idle_seconds.into()),
+        wait: Duration::from_secs(config.wait_seconds.into()),
+        calls: config.calls.into(),
+    }
+}
+
+fn ways(config: &SandboxConfig) -> Vec<Way> {
+    let found = BUBBLEWRAP.iter().map(Path::new).find(|path| config.bubblewrap && path.exists());
+    let wrap = found.map(|path| Way::Bubblewrap(path.to_owned()));
+    [Way::Own].into_iter().chain(wrap).chain([Way::Bare]).collect()
+}
+
+/// What a daemon that was killed left of its programs' runs. Only for who holds the home's lock.
+pub fn sweep(home: &Home) {
+    if let Err(error) = std::fs::remove_dir_all(home.temporary())
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "temporary folders of an earlier life could not be removed");
+    }
+}

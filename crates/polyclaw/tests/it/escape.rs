@@ -1,0 +1,153 @@
+//! A model that tries to get out: of both confined modes, in both kinds of isolation. What it must not have done is
+//! looked at from outside, and every attempt leaves a record of what was in force.
+
+mod attempts;
+mod ground;
+
+use std::collections::HashMap;
+use std::process::{Command, Stdio};
+
+use attempts::{Kind, SHELL, others};
+use ground::{CANARY, Ground};
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use serde_json::{Value, json};
+
+#[test]
+fn nothing_gets_out_of_a_workspace() {
+    tried("in_process", "workspace");
+}
+
+#[test]
+fn nothing_gets_out_of_strict() {
+    tried("in_process", "strict");
+}
+
+#[test]
+fn nothing_gets_out_of_a_worker_in_a_workspace() {
+    tried("process", "workspace");
+}
+
+#[test]
+fn nothing_gets_out_of_a_worker_in_strict() {
+    tried("process", "strict");
+}
+
+fn tried(isolation: &str, mode: &str) {
+    let model = ModelServer::start();
+    let ground = Ground::new(&model, isolation, mode);
+    assert_has_walls(&model, &ground);
+    let token = ground.token();
+    let calls = calls(&ground);
+    let mut script = Script::new();
+    for (name, tool, arguments) in &calls {
+        script = script.call(name, tool, arguments.clone());
+    }
+    model.push(script);
+    model.push(Script::reply("I tried"));
+    let ran = ground.home.run(&["agent", "-m", "try", "--timeout", "900"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let records = records(&ground);
+    assert!(calls.len() >= 60);
+    for (name, tool, _) in &calls {
+        let record = records.get(name.as_str()).unwrap_or_else(|| panic!("no record of {name:?}"));
+        let text = record["text"].as_str().unwrap();
+        let is_open = mode == "workspace" && kind(name) == Some(Kind::Network);
+        assert!(is_open || !text.contains("ESCAPED"), "{name:?} got out: {text}");
+        assert!(!text.contains(CANARY) && !text.contains(&token), "{name:?} read a secret");
+        assert!(text.len() < 300_000, "{name:?} flooded");
+        check_facts(name, tool, &record["meta"]["sandbox"]["facts"], (isolation, mode));
+    }
+    ground.assert_untouched(mode == "workspace");
+}
+
+/// Before anything that could hurt the machine is tried: what holds it is there.
+fn assert_has_walls(model: &ModelServer, ground: &Ground) {
+    model.push(Script::new().call("look", "shell", json!({ "command": "true" })));
+    model.push(Script::reply("I looked"));
+    assert_eq!(ground.home.run(&["agent", "-m", "look"]).code, 0);
+    let facts = &records(ground)["look"]["meta"]["sandbox"]["facts"]["program"];
+    let own: Vec<&str> =
+        facts["namespaces"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for kind in ["user:", "pid:", "mnt:"] {
+        assert!(
+            own.iter().any(|name| name.starts_with(kind)),
+            "no {kind} of its own, nothing is tried: {facts}"
+        );
+    }
+}
+
+/// Every attempt as a call, its name as the call's id.
+fn calls(ground: &Ground) -> Vec<(String, String, Value)> {
+    let shell = SHELL.iter().map(|attempt| (attempt.name, "shell", json!({ "command": attempt.command })));
+    let fill = |value: Value| serde_json::from_str(&ground.fill(&value.to_string())).unwrap();
+    shell.chain(others()).map(|(name, tool, value)| (name.to_owned(), tool.to_owned(), fill(value))).collect()
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    SHELL.iter().find(|attempt| attempt.name == name).map(|attempt| attempt.kind)
+}
+
+/// Results by the id of their call.
+fn records(ground: &Ground) -> HashMap<String, Value> {
+    let exported = ground.home.run(&["sessions", "export", "agent:lab:main"]).stdout;
+    let messages = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let result = |message: Value| {
+        let part = message["parts"].as_array()?.iter().find(|part| part["type"] == "tool_result")?;
+        Some((part["call_id"].as_str()?.to_owned(), message))
+    };
+    messages.filter_map(result).collect()
+}
+
+fn check_facts(name: &str, tool: &str, facts: &Value, (isolation, mode): (&str, &str)) {
+    assert_eq!((&facts["mode"], &facts["isolation"]), (&json!(mode), &json!(isolation)), "{name:?}: {facts}");
+    assert_eq!(facts["worker"].is_u64(), isolation == "process", "{name:?}: {facts}");
+    let program = &facts["program"];
+    match tool {
+        "shell" if !name.starts_with("start ") => {
+            assert!(program["landlock"]["abi"].as_u64() >= Some(3), "{name:?}: {facts}");
+            assert_eq!(
+                (&program["no_new_privs"], &program["seccomp"]),
+                (&json!(true), &json!(2)),
+                "{name:?}"
+            );
+            assert_eq!(program["tried"]["network"], json!(mode == "workspace"), "{name:?}");
+            assert_eq!(program["tried"]["outside"], json!(false), "{name:?}");
+            assert_eq!(program["limits"]["file_mb"], json!(64), "{name:?}");
+        }
+        "http_fetch" | "shell" => {}
+        _ => assert!(
+            facts["files"]["resolved"].as_str().is_some_and(|how| how.contains("beneath")),
+            "{name:?}"
+        ),
+    }
+}
+
+/// The same attempts without a sandbox: they are real, so a sandbox that lets all of this pass would be seen.
+#[test]
+fn without_a_sandbox_the_attempts_succeed() {
+    let model = ModelServer::start();
+    let ground = Ground::new(&model, "in_process", "workspace");
+    let real: Vec<_> =
+        SHELL.iter().filter(|attempt| matches!(attempt.kind, Kind::Real | Kind::Network)).collect();
+    let failed: Vec<&str> =
+        real.iter().filter(|attempt| !succeeds(&ground, attempt.command)).map(|a| a.name).collect();
+    assert!(
+        failed.len() * 5 <= real.len(),
+        "{} of {} attempts prove nothing: {failed:?}",
+        failed.len(),
+        real.len()
+    );
+}
+
+fn succeeds(ground: &Ground, command: &str) -> bool {
+    let run = Command::new("/bin/sh")
+        .args(["-c", &ground.fill(command)])
+        .current_dir(ground.workspace())
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("LAB_SECRET", CANARY)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&run.stdout).contains("ESCAPED")
+}

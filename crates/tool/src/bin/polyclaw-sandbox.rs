@@ -1,0 +1,10 @@
+//! The sandbox's helper and the worker alone, for tests of this crate: in the product these are `polyclaw sandbox-exec` and `polyclaw worker`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match std::env::args().next_back().unwrap_or_default().as_str() {
+        "worker" => ExitCode::from(polyclaw_tool::worker::serve(vec!["/proc/self/exe".to_owned()])),
+        stage => ExitCode::from(polyclaw_tool::sandbox::helper(stage)),
+    }
+}

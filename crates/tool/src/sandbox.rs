@@ -1,0 +1,33 @@
+//! The sandbox: a program that a tool starts runs confined, or it does not run.
+//!
+//! Confining oneself needs no `unsafe`, confining a child between fork and exec does. So the daemon starts this very
+//! program again, as a *supervisor* ([`supervise`]), which builds walls around itself ([`walls`]) and starts it once
+//! more; that one confines itself ([`confine`]), reads back what holds ([`facts`]), says so, and becomes the program.
+//! The supervisor outlives it by a moment and takes everything it has started with it.
+
+mod calls;
+mod confine;
+mod facts;
+mod files;
+mod limits;
+mod plan;
+mod start;
+mod supervise;
+mod walls;
+mod watch;
+
+pub use plan::{Inherited, Profile, Way};
+pub use start::{End, Program, Sandboxes, Settings, Started};
+
+/// What the helper is told to be by its last argument.
+pub const STAGES: [&str; 3] = [plan::SUPERVISE, plan::INIT, plan::ENTER];
+
+/// The helper's whole life, in a process of its own that has started no thread. Returns its exit status.
+pub fn helper(stage: &str) -> u8 {
+    match stage {
+        plan::SUPERVISE => supervise::supervise(),
+        plan::INIT => supervise::init(),
+        plan::ENTER => confine::enter(),
+        _ => plan::MISUSED,
+    }
+}

@@ -1,0 +1,249 @@
+//! System calls that no tool's program needs, and that lead out of a sandbox or round its limits. They fail as if the
+//! program had no right to them, so that it can go on.
+
+use std::collections::BTreeMap;
+
+use polyclaw_domain::agent::SandboxMode;
+use seccompiler::{
+    BpfProgram, SeccompAction,
+    SeccompCmpArgLen::{Dword, Qword},
+    SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+};
+
+use super::plan::{Plan, Profile};
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type Built<T> = Result<T, seccompiler::Error>;
+
+/// Forbidden whatever their arguments are.
+const FORBIDDEN: &[i64] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_fsconfig,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    // Ways round a filter of system calls.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    // Keys, and memory that is shared by name.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    // The machine itself.
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_quotactl,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+    libc::SYS_fanotify_init,
+];
+
+#[cfg(target_arch = "x86_64")]
+const OF_X86: &[i64] = &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_X86: &[i64] = &[];
+
+/// Answered as if the kernel did not know them: programs fall back to calls whose arguments a filter can see.
+const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_memfd_create, libc::SYS_memfd_secret];
+const UNKNOWN_TO_COMMANDS: &[i64] = &[libc::SYS_openat2];
+
+const NEW_NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+/// A kind of socket older than its family; libc warns of the name.
+const SOCK_PACKET: i32 = 10;
+/// Set-user-id and set-group-id.
+const ESCALATING: [u32; 2] = [0o4000, 0o2000];
+
+/// Puts the filters in force for this process and all it starts. How many they are.
+pub fn filter(plan: &Plan) -> Result<(), String> {
+    let unknown = unknown(plan.profile).map_err(|error| format!("seccomp: {error}"))?;
+    let forbidden = forbidden(plan).map_err(|error| format!("seccomp: {error}"))?;
+    let apply = |program: &BpfProgram| {
+        seccompiler::apply_filter(program).map_err(|error| format!("seccomp: {error}"))
+    };
+    apply(&unknown)?;
+    apply(&forbidden)
+}
+
+fn unknown(profile: Profile) -> Built<BpfProgram> {
+    let more = if profile == Profile::Command { UNKNOWN_TO_COMMANDS } else { &[] };
+    compile(UNKNOWN.iter().chain(more).map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)
+}
+
+fn forbidden(plan: &Plan) -> Built<BpfProgram> {
+    let mut rules: Rules = FORBIDDEN.iter().chain(OF_X86).map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_socket, sockets(plan.mode)?);
+    rules.insert(libc::SYS_clone, any(NEW_NAMESPACES.iter().map(|flag| has(0, flag.unsigned_abs())))?);
+    rules.insert(libc::SYS_ioctl, any([libc::TIOCSTI, libc::TIOCLINUX].map(|code| is(1, code)))?);
+    for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {
+        rules.insert(call, any(ESCALATING.map(|bit| has(mode, bit)))?);
+    }
+    // Only its own: these change others of the same user, which neither landlock nor capabilities prevent.
+    rules.insert(libc::SYS_prlimit64, any([condition(0, SeccompCmpOp::Ne, 0)])?);
+    rules.insert(libc::SYS_setpriority, any([condition(1, SeccompCmpOp::Ne, 0)])?);
+    rules.insert(libc::SYS_mknodat, special_files(2)?);
+    rules.insert(libc::SYS_openat, created(2)?);
+    #[cfg(target_arch = "x86_64")]
+    {
+        rules.insert(libc::SYS_chmod, any(ESCALATING.map(|bit| has(1, bit)))?);
+        rules.insert(libc::SYS_creat, any(ESCALATING.map(|bit| has(1, bit)))?);
+        rules.insert(libc::SYS_mknod, special_files(1)?);
+        rules.insert(libc::SYS_open, created(1)?);
+    }
+    if !plan.sealed {
+        attributes(&mut rules)?;
+    }
+    #[cfg(target_arch = "x86_64")]
+    both_numbers(&mut rules);
+    compile(rules, libc::EPERM)
+}
+
+/// Modes, owners, times and the like of a path: landlock does not look at them. Where mounts are not read-only, nobody
+/// may change any. By an open file it is still possible, and that landlock has looked at.
+fn attributes(rules: &mut Rules) -> Built<()> {
+    let by_path = [
+        libc::SYS_fchmodat,
+        libc::SYS_fchmodat2,
+        libc::SYS_fchownat,
+        libc::SYS_setxattr,
+        libc::SYS_lsetxattr,
+        libc::SYS_removexattr,
+        libc::SYS_lremovexattr,
+    ];
+    rules.extend(by_path.map(|call| (call, Vec::new())));
+    let has_path = SeccompCondition::new(1, Qword, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_utimensat, vec![SeccompRule::new(vec![has_path])?]);
+    #[cfg(target_arch = "x86_64")]
+    rules.extend(
+        [
+            libc::SYS_chmod,
+            libc::SYS_chown,
+            libc::SYS_lchown,
+            libc::SYS_utime,
+            libc::SYS_utimes,
+            libc::SYS_futimesat,
+        ]
+        .map(|call| (call, Vec::new())),
+    );
+    Ok(())
+}
+
+/// None at all, or those of the internet, and of these none that reads or forges raw packets.
+fn sockets(mode: SandboxMode) -> Built<Vec<SeccompRule>> {
+    if mode == SandboxMode::Strict {
+        return Ok(Vec::new());
+    }
+    let is_not = |family: i32| condition(0, SeccompCmpOp::Ne, family.unsigned_abs());
+    let kind = |kind: i32| condition(1, SeccompCmpOp::MaskedEq(0xf), kind.unsigned_abs());
+    Ok(vec![
+        SeccompRule::new(vec![is_not(libc::AF_INET)?, is_not(libc::AF_INET6)?])?,
+        SeccompRule::new(vec![kind(libc::SOCK_RAW)?])?,
+        SeccompRule::new(vec![kind(SOCK_PACKET)?])?,
+    ])
+}
+
+fn special_files(mode: u8) -> Built<Vec<SeccompRule>> {
+    let kind = |kind: u32| condition(mode, SeccompCmpOp::MaskedEq(libc::S_IFMT.into()), kind);
+    let rules = [libc::S_IFBLK, libc::S_IFCHR].map(kind);
+    any(rules.into_iter().chain(ESCALATING.map(|bit| has(mode, bit))))
+}
+
+/// A new file with an escalating mode. Without one of these flags the mode is not looked at, and may be anything.
+fn created(flags: u8) -> Built<Vec<SeccompRule>> {
+    let mut rules = Vec::new();
+    for flag in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
+        for bit in ESCALATING {
+            rules.push(SeccompRule::new(vec![has(flags, flag.unsigned_abs())?, has(flags + 1, bit)?])?);
+        }
+    }
+    Ok(rules)
+}
+
+/// The same calls have second numbers, and some a third, for programs with short pointers.
+#[cfg(target_arch = "x86_64")]
+fn both_numbers(rules: &mut Rules) {
+    const SHORT: i64 = 0x4000_0000;
+    const RENUMBERED: [(i64, i64); 5] = [
+        (libc::SYS_ioctl, 514),
+        (libc::SYS_ptrace, 521),
+        (libc::SYS_kexec_load, 528),
+        (libc::SYS_process_vm_readv, 539),
+        (libc::SYS_process_vm_writev, 540),
+    ];
+    let mut more: Rules = rules.iter().map(|(call, rules)| (call | SHORT, rules.clone())).collect();
+    more.extend(
+        RENUMBERED.map(|(call, number)| (number | SHORT, rules.get(&call).cloned().unwrap_or_default())),
+    );
+    rules.append(&mut more);
+}
+
+fn any(conditions: impl IntoIterator<Item = Built<SeccompCondition>>) -> Built<Vec<SeccompRule>> {
+    conditions.into_iter().map(|condition| Ok(SeccompRule::new(vec![condition?])?)).collect()
+}
+
+fn has(argument: u8, bits: u32) -> Built<SeccompCondition> {
+    condition(argument, SeccompCmpOp::MaskedEq(bits.into()), bits)
+}
+
+fn is(argument: u8, value: u64) -> Built<SeccompCondition> {
+    Ok(SeccompCondition::new(argument, Dword, SeccompCmpOp::Eq, value)?)
+}
+
+/// The lower half only: the kernel looks at no more of these arguments.
+fn condition(argument: u8, operator: SeccompCmpOp, value: u32) -> Built<SeccompCondition> {
+    Ok(SeccompCondition::new(argument, Dword, operator, value.into())?)
+}
+
+fn compile(rules: Rules, error: i32) -> Built<BpfProgram> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let refuse = SeccompAction::Errno(error.unsigned_abs());
+    Ok(SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()?)
+}

@@ -1,0 +1,103 @@
+//! Reads back what holds. Nothing here comes from the plan but what to try.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::UdpSocket;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+use polyclaw_domain::agent::SandboxMode;
+use polyclaw_domain::sandbox::{Landlock, Program, Tried};
+
+use super::limits;
+use super::plan::Plan;
+
+const NAMESPACES: [&str; 6] = ["user", "pid", "mnt", "net", "ipc", "uts"];
+
+/// This process's namespaces, as the kernel names them.
+pub fn namespaces() -> Vec<String> {
+    let name = |kind: &&str| std::fs::read_link(format!("/proc/self/ns/{kind}"));
+    NAMESPACES.iter().filter_map(|kind| Some(name(kind).ok()?.to_string_lossy().into_owned())).collect()
+}
+
+/// What has to be opened while files still can be.
+pub struct Before {
+    status: File,
+    own: Vec<String>,
+}
+
+impl Before {
+    pub fn look(of_daemon: &[String]) -> Result<Self, String> {
+        let status =
+            File::open("/proc/self/status").map_err(|error| format!("/proc/self/status: {error}"))?;
+        let own = namespaces().into_iter().filter(|name| !of_daemon.contains(name)).collect();
+        Ok(Self { status, own })
+    }
+
+    pub fn has_own(&self, kind: &str) -> bool {
+        self.own.iter().any(|name| name.split(':').next() == Some(kind))
+    }
+
+    /// The open file tells the state at the time it is read: after confinement.
+    pub fn read_back(mut self, plan: &Plan, landlock: Option<Landlock>) -> Result<Program, String> {
+        let mut status = String::new();
+        self.status.read_to_string(&mut status).map_err(|error| format!("/proc/self/status: {error}"))?;
+        let value = |key: &str| {
+            let found = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            found.map(str::trim).unwrap_or_default().to_owned()
+        };
+        Ok(Program {
+            pid: std::process::id(),
+            landlock,
+            namespaces: self.own,
+            bubblewrap: plan.way.is_bubblewrap(),
+            no_new_privs: value("NoNewPrivs") == "1",
+            seccomp: value("Seccomp").parse().unwrap_or(0),
+            seccomp_filters: value("Seccomp_filters").parse().unwrap_or(0),
+            capabilities: value("CapEff"),
+            limits: limits::read(),
+            tried: attempt(plan),
+        })
+    }
+}
+
+fn attempt(plan: &Plan) -> Tried {
+    let is_open = |path: &std::path::PathBuf| File::open(path).is_ok() || std::fs::read_dir(path).is_ok();
+    Tried {
+        outside: std::fs::read_dir("/").is_ok() || plan.hidden.iter().any(is_open),
+        attributes: plan.hidden.iter().any(|path| can_change(path)),
+        network: is_there(UdpSocket::bind(("127.0.0.1", 0))),
+        unix_sockets: is_there(UnixDatagram::unbound()),
+    }
+}
+
+/// Sets a mode to what it is: harmless where it is possible, which it must not be.
+fn can_change(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| std::fs::set_permissions(path, meta.permissions()).is_ok())
+}
+
+/// Only a refusal counts as one: a socket that fails for another reason might not the next time.
+fn is_there<T>(socket: io::Result<T>) -> bool {
+    !matches!(socket, Err(error) if error.kind() == io::ErrorKind::PermissionDenied)
+}
+
+/// A confinement that does not hold is not one: the program is not started.
+pub fn judge(plan: &Plan, program: &Program) -> Result<(), String> {
+    if plan.mode == SandboxMode::Off {
+        return Ok(());
+    }
+    let holds = [
+        (program.no_new_privs, "no_new_privs is not set"),
+        (program.seccomp == 2, "no filter of system calls is in force"),
+        (program.capabilities.chars().all(|digit| digit == '0'), "capabilities are left"),
+        (!program.tried.outside, "files outside the workspace can be read"),
+        (!program.tried.attributes, "modes of files outside can be changed"),
+        (!program.tried.unix_sockets, "sockets of this machine can be opened"),
+        (plan.mode != SandboxMode::Strict || !program.tried.network, "the network can be reached"),
+        (program.limits.core_bytes == Some(0), "core files can be written"),
+    ];
+    match holds.iter().find(|(holds, _)| !holds) {
+        Some((_, why)) => Err((*why).to_owned()),
+        None => Ok(()),
+    }
+}

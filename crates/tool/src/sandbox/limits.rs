@@ -1,0 +1,39 @@
+//! Limits that the kernel keeps for every process: set, then read back.
+
+use polyclaw_domain::sandbox::Limits;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const MIB: u64 = 1024 * 1024;
+
+/// `others`: processes that count although they are not this program's.
+pub fn set(limits: &Limits, others: u64) -> Result<(), String> {
+    let processes = limits.processes.map(|most| most + others);
+    let wanted = [
+        ("memory", Resource::Data, limits.memory_mb.map(|size| size * MIB)),
+        ("cpu", Resource::Cpu, limits.cpu_seconds),
+        ("processes", Resource::Nproc, processes),
+        ("file size", Resource::Fsize, limits.file_mb.map(|size| size * MIB)),
+        ("open files", Resource::Nofile, limits.open_files),
+        ("core", Resource::Core, limits.core_bytes),
+    ];
+    for (name, resource, value) in wanted {
+        let Some(value) = value else { continue };
+        // Never more than there is: a worker's programs stay below the worker's own.
+        let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        setrlimit(resource, limit).map_err(|error| format!("the limit of {name} can not be set: {error}"))?;
+    }
+    Ok(())
+}
+
+pub fn read() -> Limits {
+    let now = |resource| getrlimit(resource).current;
+    Limits {
+        memory_mb: now(Resource::Data).map(|bytes| bytes / MIB),
+        cpu_seconds: now(Resource::Cpu),
+        processes: now(Resource::Nproc),
+        file_mb: now(Resource::Fsize).map(|bytes| bytes / MIB),
+        open_files: now(Resource::Nofile),
+        core_bytes: now(Resource::Core),
+    }
+}

@@ -1,0 +1,161 @@
+//! What the daemon asks its helper for, and what the helper says. One JSON object a line, over the socket that is the
+//! helper's standard input: a program never gets it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use polyclaw_domain::agent::SandboxMode;
+use polyclaw_domain::sandbox::{Limits, Program};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub const SUPERVISE: &str = "supervise";
+pub const INIT: &str = "init";
+pub const ENTER: &str = "enter";
+
+/// The helper was called in a way only a mistake explains.
+pub const MISUSED: u8 = 64;
+/// The helper refused to start the program; a line said why.
+pub const REFUSED: u8 = 65;
+
+/// Longer than any plan or report; a line is not read without bound.
+pub const LONGEST_LINE: u64 = 256 * 1024;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    pub mode: SandboxMode,
+    pub profile: Profile,
+    /// Read and written.
+    pub workspace: PathBuf,
+    /// Where the program starts; below the workspace.
+    pub folder: PathBuf,
+    /// An empty folder of this run, its `/tmp`.
+    pub temporary: PathBuf,
+    /// Read and executed, beside the system's folders.
+    pub readable: Vec<PathBuf>,
+    /// Tried after confinement: none may open.
+    pub hidden: Vec<PathBuf>,
+    pub limits: Limits,
+    /// How walls are built.
+    pub way: Way,
+    /// How to start the helper again.
+    pub helper: Vec<String>,
+    pub program: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    /// The daemon's namespaces, to tell one's own from them.
+    pub namespaces: Vec<String>,
+    /// Whether `/proc` shows the program's own processes only; set by the supervisor.
+    pub own_proc: bool,
+    /// Whether `/tmp` is this run's own; set by the supervisor.
+    pub own_temporary: bool,
+    /// Whether all that is mounted, but for what may be written, is read-only; set by the supervisor.
+    pub sealed: bool,
+    /// Whether this is started inside a worker, whose own walls stand already.
+    pub walled: bool,
+}
+
+/// What a worker is told of the walls it is in, so that those of its programs are described from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inherited {
+    pub own_proc: bool,
+    pub own_temporary: bool,
+    pub sealed: bool,
+    /// The daemon's.
+    pub namespaces: Vec<String>,
+}
+
+impl Inherited {
+    /// In a worker's environment.
+    pub const VARIABLE: &str = "POLYCLAW_SANDBOX";
+
+    pub fn read() -> Option<Self> {
+        serde_json::from_str(&std::env::var(Self::VARIABLE).ok()?).ok()
+    }
+}
+
+impl Plan {
+    pub fn inherited(&self) -> Inherited {
+        Inherited {
+            own_proc: self.own_proc,
+            own_temporary: self.own_temporary,
+            sealed: self.sealed,
+            namespaces: self.namespaces.clone(),
+        }
+    }
+}
+
+/// What runs inside: a command of a model's, or a worker of ours that confines commands further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    Command,
+    Worker,
+}
+
+/// How namespaces come about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Made by the supervisor.
+    Own,
+    Bubblewrap(PathBuf),
+    /// None: landlock, the filter and the supervisor alone.
+    Bare,
+}
+
+/// What the helper says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// The program starts now, under these.
+    Facts(Box<Program>),
+    /// This machine does not allow this way of building walls, now or later; another may be tried.
+    NoWalls(String),
+    /// It does not start.
+    Refused(String),
+    Ended(Ended),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    Exited(i32),
+    Signalled(i32),
+    /// Killed by the supervisor: all processes together were over a limit.
+    OverMemory(u64),
+    OverProcesses(u64),
+}
+
+/// Writes one line to the daemon. Nobody is left to tell where this fails.
+pub fn say(line: &Line) {
+    let Ok(mut text) = serde_json::to_vec(line) else { return };
+    text.push(b'\n');
+    write_input(&text);
+}
+
+/// The standard input of a helper is a socket: it is written to as well.
+fn write_input(mut text: &[u8]) {
+    while !text.is_empty() {
+        match rustix::io::write(std::io::stdin().as_fd(), text) {
+            Ok(count) if count > 0 => text = &text[count..],
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Reads one line, byte by byte: what follows belongs to the next stage.
+pub fn hear<T: DeserializeOwned>(from: impl Read) -> Option<T> {
+    let mut line = Vec::new();
+    let mut bytes = BufReader::with_capacity(1, from.take(LONGEST_LINE));
+    bytes.read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}
+
+/// Hands a plan on to the next stage, through the pipe that is its standard error at first.
+pub fn pass(plan: &Plan, mut to: impl Write) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(plan)?;
+    text.push(b'\n');
+    to.write_all(&text)
+}

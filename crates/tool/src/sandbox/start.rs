@@ -1,0 +1,325 @@
+//! The daemon's side: asks for a program, learns under which facts it runs, and how it ended.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use polyclaw_domain::agent::{Sandbox, SandboxMode};
+use polyclaw_domain::sandbox as domain;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use super::facts;
+use super::plan::{self, Ended, Inherited, Line, Plan, Profile, SUPERVISE, Way};
+use crate::error::{Error, Result};
+
+/// From asking to the program's first breath. Longer only on a machine that does nothing any more.
+const BEGIN: Duration = Duration::from_secs(20);
+/// How long the supervisor gets to kill what is left before it is killed itself.
+const CLEAR: Duration = Duration::from_secs(10);
+const PASSED_ON: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TERM", "TZ", "USER"];
+
+/// What is the same for every program of an instance.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// How to start the helper; empty where there is none, and then nothing runs.
+    pub helper: Vec<String>,
+    /// Folders of single runs are made in here.
+    pub temporary: PathBuf,
+    pub readable: Vec<PathBuf>,
+    /// Paths that no confined program may ever open.
+    pub hidden: Vec<PathBuf>,
+    /// Ways to build walls; the first that works is used.
+    pub ways: Vec<Way>,
+    /// Set inside a worker: the walls it is in already.
+    pub inherited: Option<Inherited>,
+}
+
+/// Starts programs, each in a sandbox of its own.
+#[derive(Debug, Default)]
+pub struct Sandboxes {
+    settings: Settings,
+    found: OnceCell<Way>,
+}
+
+/// What to run.
+pub struct Program<'a> {
+    pub sandbox: &'a Sandbox,
+    pub profile: Profile,
+    pub workspace: &'a Path,
+    pub folder: &'a Path,
+    pub command: Vec<String>,
+    pub readable: Vec<PathBuf>,
+}
+
+pub struct Started {
+    pub facts: domain::Program,
+    /// Lines of the helper and, in a worker, of the worker.
+    pub lines: BufReader<OwnedReadHalf>,
+    /// When this closes, the program and all it has started end.
+    pub input: Option<OwnedWriteHalf>,
+    child: Option<Supervisor>,
+    temporary: Option<Temporary>,
+}
+
+/// Ends by itself once the socket is closed and all it looks after has ended.
+struct Supervisor {
+    child: Child,
+    /// Whether the kernel ends all others with it. Where it does not, it must never be killed: who it looks after would
+    /// be left to nobody.
+    has_walls: bool,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Exited(i32),
+    Signalled(i32),
+    OverMemory(u64),
+    OverProcesses(u64),
+    /// The supervisor went without a word.
+    Unknown,
+}
+
+impl From<Ended> for End {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Exited(code) => Self::Exited(code),
+            Ended::Signalled(signal) => Self::Signalled(signal),
+            Ended::OverMemory(limit) => Self::OverMemory(limit),
+            Ended::OverProcesses(limit) => Self::OverProcesses(limit),
+        }
+    }
+}
+
+impl Sandboxes {
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, found: OnceCell::new() }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Starts a program under what its sandbox says, or refuses. `output` is where it writes.
+    pub async fn start(&self, program: Program<'_>, output: Stdio) -> Result<Started> {
+        let way = match program.sandbox.mode {
+            SandboxMode::Off => Way::Bare,
+            // Looked for once: only what works is remembered.
+            _ => self.found.get_or_try_init(|| self.find()).await?.clone(),
+        };
+        self.start_by(way, program, output).await
+    }
+
+    /// The first way that works on this machine.
+    async fn find(&self) -> Result<Way> {
+        let mut last = Error::Sandbox("no way to confine a program is configured".to_owned());
+        for way in &self.settings.ways {
+            match self.probe(way).await {
+                Ok(()) => return Ok(way.clone()),
+                // Only a machine that says no for good makes room for another way. A failure of the moment is one:
+                // nothing runs, and nothing weaker is remembered.
+                Err(Error::NoWalls(why)) => last = Error::NoWalls(why),
+                Err(error) => return Err(error),
+            }
+            tracing::warn!(?way, error = %last, "this machine does not allow this way to confine programs");
+        }
+        Err(last)
+    }
+
+    async fn probe(&self, way: &Way) -> Result<()> {
+        let room = Temporary::new(&self.settings.temporary)?;
+        let sandbox = Sandbox { mode: SandboxMode::Strict, ..Sandbox::default() };
+        let program = Program {
+            sandbox: &sandbox,
+            profile: Profile::Command,
+            workspace: &room.0,
+            folder: &room.0,
+            command: vec!["/bin/true".to_owned()],
+            readable: Vec::new(),
+        };
+        let mut started = self.start_by(way.clone(), program, Stdio::null()).await?;
+        match started.ended().await {
+            End::Exited(0) => Ok(()),
+            end => Err(Error::Sandbox(format!("a trial run ended with {end:?}"))),
+        }
+    }
+
+    async fn start_by(&self, way: Way, program: Program<'_>, output: Stdio) -> Result<Started> {
+        let temporary = Temporary::new(&self.settings.temporary)?;
+        let plan = self.plan(way, &program, &temporary);
+        let (child, socket) = self.spawn(output).map_err(Error::Command)?;
+        let (lines, mut input) = socket.into_split();
+        let mut text = serde_json::to_vec(&plan).map_err(|error| Error::Command(error.into()))?;
+        text.push(b'\n');
+        let mut lines = BufReader::new(lines);
+        let begun = timeout(BEGIN, async {
+            input.write_all(&text).await.map_err(Error::Command)?;
+            begin(&mut lines).await
+        });
+        let facts =
+            begun.await.unwrap_or_else(|_| Err(Error::Sandbox("the helper does not answer".to_owned())));
+        let child = Supervisor { child, has_walls: plan.way != Way::Bare };
+        let (child, temporary) = (Some(child), Some(temporary));
+        match facts {
+            Ok(facts) => Ok(Started { facts, lines, input: Some(input), child, temporary }),
+            Err(error) => {
+                clear(child, temporary);
+                Err(error)
+            }
+        }
+    }
+
+    fn plan(&self, way: Way, program: &Program<'_>, temporary: &Temporary) -> Plan {
+        let mut environment: Vec<_> = PASSED_ON.iter().filter_map(|name| passed_on(name)).collect();
+        if program.sandbox.mode == SandboxMode::Off {
+            environment.extend(["HOME", "TMPDIR"].iter().filter_map(|name| passed_on(name)));
+        }
+        if !environment.iter().any(|(name, _)| name == "PATH") {
+            environment.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
+        }
+        let inherited = self.settings.inherited.as_ref();
+        Plan {
+            mode: program.sandbox.mode,
+            profile: program.profile,
+            workspace: program.workspace.to_owned(),
+            folder: program.folder.to_owned(),
+            temporary: temporary.0.clone(),
+            readable: self.settings.readable.iter().chain(&program.readable).cloned().collect(),
+            hidden: self.settings.hidden.clone(),
+            limits: program.sandbox.limits(),
+            way,
+            helper: self.settings.helper.clone(),
+            program: program.command.clone(),
+            environment,
+            namespaces: inherited.map_or_else(facts::namespaces, |walls| walls.namespaces.clone()),
+            own_proc: inherited.is_some_and(|walls| walls.own_proc),
+            own_temporary: inherited.is_some_and(|walls| walls.own_temporary),
+            sealed: inherited.is_some_and(|walls| walls.sealed),
+            walled: inherited.is_some(),
+        }
+    }
+
+    fn spawn(&self, output: Stdio) -> io::Result<(Child, UnixStream)> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (program, arguments) = self.settings.helper.split_first().ok_or(io::ErrorKind::NotFound)?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg(SUPERVISE).env_clear().envs(super::supervise::memory_settings());
+        command.stdin(OwnedFd::from(theirs)).stdout(output).stderr(Stdio::null()).process_group(0);
+        Ok((command.spawn()?, UnixStream::from_std(ours)?))
+    }
+}
+
+fn passed_on(name: &str) -> Option<(String, String)> {
+    Some((name.to_owned(), std::env::var(name).ok()?))
+}
+
+async fn begin(lines: &mut BufReader<OwnedReadHalf>) -> Result<domain::Program> {
+    match hear(lines).await {
+        Some(Line::Facts(facts)) => Ok(*facts),
+        Some(Line::NoWalls(why)) => Err(Error::NoWalls(why)),
+        Some(Line::Refused(why)) => Err(Error::Sandbox(why)),
+        Some(Line::Ended(ended)) => Err(Error::Sandbox(format!("it ended before it began: {ended:?}"))),
+        None => Err(Error::Sandbox("the helper ended without a word".to_owned())),
+    }
+}
+
+async fn hear(lines: &mut BufReader<OwnedReadHalf>) -> Option<Line> {
+    let mut line = Vec::new();
+    lines.take(plan::LONGEST_LINE).read_until(b'\n', &mut line).await.ok()?;
+    serde_json::from_slice(&line).ok()
+}
+
+impl Started {
+    /// How the program ended. All it has started is gone when this returns.
+    pub async fn ended(&mut self) -> End {
+        let end = loop {
+            match hear(&mut self.lines).await {
+                Some(Line::Ended(ended)) => break ended.into(),
+                Some(Line::Refused(_) | Line::NoWalls(_)) => {}
+                _ => break End::Unknown,
+            }
+        };
+        self.stop().await;
+        end
+    }
+
+    /// Ends it now, if it has not ended yet.
+    pub async fn stop(&mut self) {
+        drop(self.input.take());
+        if let Some(mut child) = self.child.take() {
+            child.reap().await;
+        }
+    }
+
+    pub fn supervisor(&self) -> Option<u32> {
+        self.child.as_ref().and_then(|supervisor| supervisor.child.id())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        clear(self.child.take(), self.temporary.take());
+    }
+}
+
+/// Waits in the background for a supervisor to go, then removes the run's folder.
+fn clear(child: Option<Supervisor>, temporary: Option<Temporary>) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async move {
+        if let Some(mut child) = child {
+            child.reap().await;
+        }
+        tokio::task::spawn_blocking(move || drop(temporary)).await.ok();
+    });
+}
+
+impl Supervisor {
+    async fn reap(&mut self) {
+        if timeout(CLEAR, self.child.wait()).await.is_ok() {
+            return;
+        }
+        tracing::error!(pid = self.child.id(), "a program's processes have not ended yet");
+        if self.has_walls {
+            self.child.kill().await.ok();
+        }
+    }
+}
+
+/// A folder of one run, removed with it.
+pub struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(parent: &Path) -> Result<Self> {
+        let failed = |error: io::Error| Error::Sandbox(format!("no temporary folder can be made: {error}"));
+        let mut private = fs::DirBuilder::new();
+        private.mode(0o700);
+        private.recursive(true).create(parent).map_err(failed)?;
+        private.recursive(false);
+        for number in 0..10_000 {
+            let path = parent.join(format!("run-{}-{number}", std::process::id()));
+            match private.create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(Error::Sandbox("too many temporary folders were left behind".to_owned()))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}

@@ -1,0 +1,180 @@
+//! Namespaces: other processes, mounts and networks are not forbidden inside, they are not there.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::sched::{CloneFlags, unshare};
+use polyclaw_domain::agent::SandboxMode;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change, mount_remount,
+};
+
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::plan::Plan;
+
+const TEMPORARY: &str = "/tmp";
+const SHARED_MEMORY: &str = "/dev/shm";
+const NO_DEVICES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// Leaves the daemon's namespaces. Whoever is started next is the first process of the new one.
+pub fn leave(plan: &Plan) -> io::Result<()> {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let mut new = CloneFlags::CLONE_NEWUSER
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS;
+    if plan.mode == SandboxMode::Strict {
+        new |= CloneFlags::CLONE_NEWNET;
+    }
+    unshare(new)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
+    keep_capabilities()
+}
+
+/// Over what is inside the namespace, for the next stage: an ordinary user's would be gone with the first exec. The
+/// last stage gives up all.
+fn keep_capabilities() -> io::Result<()> {
+    let now = rustix::thread::capabilities(None)?;
+    let sets = CapabilitySets { inheritable: now.permitted, ..now };
+    rustix::thread::set_capabilities(None, sets)?;
+    for needed in [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP, CapabilitySet::DAC_OVERRIDE] {
+        rustix::thread::configure_capability_in_ambient_set(needed, true)?;
+    }
+    Ok(())
+}
+
+/// The command that starts what follows in bubblewrap's namespaces.
+pub fn bubblewrap(plan: &Plan, path: &Path) -> io::Result<Vec<String>> {
+    // Not /proc/self/exe: that would be bubblewrap.
+    let own = fs::read_link("/proc/self/exe")?.to_string_lossy().into_owned();
+    let wrap = bubblewrap_arguments(plan, path);
+    Ok(wrap.into_iter().chain([own]).chain(plan.helper[1..].iter().cloned()).collect())
+}
+
+fn bubblewrap_arguments(plan: &Plan, path: &Path) -> Vec<String> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut words = vec![text(path)];
+    let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
+    add(&[
+        "--die-with-parent",
+        "--as-pid-1",
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+    ]);
+    if plan.mode == SandboxMode::Strict {
+        add(&["--unshare-net"]);
+    }
+    add(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", SHARED_MEMORY]);
+    add(&["--bind", &text(&plan.temporary), TEMPORARY]);
+    for kept in below_temporary(plan) {
+        add(&["--ro-bind", &text(&kept), &text(&kept)]);
+    }
+    add(&["--bind", &text(&plan.workspace), &text(&plan.workspace)]);
+    add(&["--"]);
+    words
+}
+
+/// Whether this machine says no, and not only this moment.
+pub fn is_for_good(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, NotFound, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(error.kind(), InvalidInput | NotFound | PermissionDenied | ReadOnlyFilesystem | Unsupported)
+}
+
+/// Arranges the mounts of the new namespace. All of it or nothing: half a wall is none, and a `/proc` of another
+/// namespace names other processes than ours.
+pub fn furnish(plan: &mut Plan) -> io::Result<()> {
+    if !plan.way.is_bubblewrap() {
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        mount("proc", "/proc", "proc", NO_DEVICES | MountFlags::NOEXEC, None)?;
+        replace_temporary(plan)?;
+        mount("shm", SHARED_MEMORY, "tmpfs", NO_DEVICES, Some(c"size=64m,mode=1777"))?;
+        seal(plan)?;
+    }
+    (plan.own_proc, plan.own_temporary, plan.sealed) = (true, true, true);
+    if has_own_process_ids() {
+        // The kernel takes no less than 301.
+        let most = plan.limits.processes.unwrap_or(32_768).max(301);
+        fs::write("/proc/sys/kernel/pid_max", most.to_string()).ok();
+    }
+    Ok(())
+}
+
+/// Since Linux 6.14 a process namespace has its own number of ids. Before, there is one for the whole machine, and root
+/// would change that.
+fn has_own_process_ids() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|word| word.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(14))
+}
+
+/// Makes all that is mounted read-only but for what may be written: landlock does not guard modes and owners.
+fn seal(plan: &Plan) -> io::Result<()> {
+    mount_bind_recursive(&plan.workspace, &plan.workspace)?;
+    let table = fs::read_to_string("/proc/self/mountinfo")?;
+    for line in table.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, _, _, _, point, options, ..] = words[..] else { continue };
+        let point = unescaped(point);
+        let is_open = point.starts_with(&plan.workspace)
+            || [TEMPORARY, SHARED_MEMORY].iter().any(|open| point == Path::new(open))
+            || point.starts_with("/proc");
+        if is_open {
+            continue;
+        }
+        match mount_remount(&point, MountFlags::BIND | MountFlags::RDONLY | kept(options), c"") {
+            Ok(()) => {}
+            // Another mount lies over it: nothing there can be reached by this name.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A mount point as the kernel writes it: blanks and the like in octal.
+fn unescaped(point: &str) -> PathBuf {
+    let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    PathBuf::from(octal.iter().fold(point.to_owned(), |text, (code, letter)| text.replace(code, letter)))
+}
+
+/// Options that a mount has and must keep: a namespace may add some, never take one away.
+fn kept(options: &str) -> MountFlags {
+    let known = [
+        ("nosuid", MountFlags::NOSUID),
+        ("nodev", MountFlags::NODEV),
+        ("noexec", MountFlags::NOEXEC),
+        ("noatime", MountFlags::NOATIME),
+        ("nodiratime", MountFlags::NODIRATIME),
+        ("relatime", MountFlags::RELATIME),
+    ];
+    let has = |name: &str| options.split(',').any(|option| option == name);
+    known.iter().filter(|(name, _)| has(name)).fold(MountFlags::empty(), |flags, (_, flag)| flags | *flag)
+}
+
+/// Puts the run's own folder over `/tmp`, with what it must still reach below that name.
+fn replace_temporary(plan: &Plan) -> io::Result<()> {
+    for kept in below_temporary(plan) {
+        let inside = kept.strip_prefix(TEMPORARY).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let place = plan.temporary.join(inside);
+        if kept.is_dir() {
+            fs::create_dir_all(&place)?;
+        } else {
+            fs::create_dir_all(place.parent().unwrap_or(&place))?;
+            fs::write(&place, "")?;
+        }
+        mount_bind_recursive(&kept, &place)?;
+    }
+    Ok(mount_bind_recursive(&plan.temporary, TEMPORARY)?)
+}
+
+fn below_temporary(plan: &Plan) -> Vec<PathBuf> {
+    let wanted = [&plan.workspace].into_iter().chain(&plan.readable);
+    wanted.filter(|path| path.starts_with(TEMPORARY) && path.exists()).cloned().collect()
+}

@@ -1,0 +1,141 @@
+//! The pool: how many workers there are, who gets which, and when one goes.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::agent::Sandbox;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::host::Host;
+use crate::error::{Error, Result};
+use crate::sandbox::Sandboxes;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What a worker is, run inside its sandbox.
+    pub command: Vec<String>,
+    pub min: usize,
+    pub max: usize,
+    pub idle: Duration,
+    pub wait: Duration,
+    /// A worker is replaced after this many calls.
+    pub calls: u64,
+}
+
+pub struct Pool {
+    settings: Settings,
+    sandboxes: Arc<Sandboxes>,
+    /// One for each call under way.
+    busy: Arc<Semaphore>,
+    idle: Arc<Mutex<Idle>>,
+}
+
+#[derive(Default)]
+struct Idle {
+    workers: Vec<Waiting>,
+    /// Somebody looks after those that wait too long.
+    is_tended: bool,
+}
+
+struct Waiting {
+    kind: Kind,
+    host: Host,
+    since: Instant,
+}
+
+/// Who can do whose work: a worker is confined to one workspace in one way.
+#[derive(Clone, PartialEq)]
+struct Kind {
+    workspace: PathBuf,
+    sandbox: Sandbox,
+}
+
+/// A worker for one call. It goes back to the pool only if it is given back.
+pub struct Lease {
+    pub host: Host,
+    kind: Kind,
+    _busy: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    pub fn new(settings: Settings, sandboxes: Arc<Sandboxes>) -> Self {
+        let busy = Arc::new(Semaphore::new(settings.max.max(1)));
+        Self { settings, sandboxes, busy, idle: Arc::default() }
+    }
+
+    /// A worker that waits, or a new one. Refused when none is free for too long.
+    pub async fn lease(&self, sandbox: &Sandbox, workspace: &Path) -> Result<Lease> {
+        let permit = tokio::time::timeout(self.settings.wait, Arc::clone(&self.busy).acquire_owned());
+        let Ok(Ok(busy)) = permit.await else {
+            return Err(Error::PoolExhausted(self.settings.wait.as_secs()));
+        };
+        let kind = Kind { workspace: workspace.to_owned(), sandbox: sandbox.clone() };
+        let waiting = self.take(&kind);
+        let host = match waiting {
+            Some(host) => host,
+            None => Host::start(&self.sandboxes, &self.settings.command, sandbox, workspace).await?,
+        };
+        Ok(Lease { host, kind, _busy: busy })
+    }
+
+    /// Back to the others, unless it has done enough.
+    pub fn give_back(&self, lease: Lease) {
+        if lease.host.calls() >= self.settings.calls {
+            return;
+        }
+        let mut idle = lock(&self.idle);
+        idle.workers.push(Waiting { kind: lease.kind, host: lease.host, since: Instant::now() });
+        if !std::mem::replace(&mut idle.is_tended, true) {
+            tokio::spawn(tend(Arc::downgrade(&self.idle), self.settings.clone()));
+        }
+    }
+
+    /// Takes one of the kind. Where there is none, makes room for a new one.
+    fn take(&self, kind: &Kind) -> Option<Host> {
+        let mut idle = lock(&self.idle);
+        if let Some(at) = idle.workers.iter().rposition(|waiting| waiting.kind == *kind) {
+            return Some(idle.workers.swap_remove(at).host);
+        }
+        let busy = self.settings.max - self.busy.available_permits();
+        if idle.workers.len() + busy > self.settings.max {
+            let oldest = (0..idle.workers.len()).min_by_key(|at| idle.workers[*at].since);
+            oldest.map(|at| idle.workers.swap_remove(at));
+        }
+        None
+    }
+}
+
+fn lock(idle: &Mutex<Idle>) -> MutexGuard<'_, Idle> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets go of workers that wait too long, until none is left to look after.
+async fn tend(idle: std::sync::Weak<Mutex<Idle>>, settings: Settings) {
+    let pause = (settings.idle / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(idle) = idle.upgrade() else { return };
+        let mut idle = lock(&idle);
+        idle.prune(&settings);
+        if idle.workers.is_empty() {
+            idle.is_tended = false;
+            return;
+        }
+    }
+}
+
+impl Idle {
+    fn prune(&mut self, settings: &Settings) {
+        let mut at = 0;
+        while at < self.workers.len() {
+            let kind = &self.workers[at].kind;
+            let same = self.workers.iter().filter(|waiting| waiting.kind == *kind).count();
+            if self.workers[at].since.elapsed() >= settings.idle && same > settings.min {
+                self.workers.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A toolbox that sends what is to be isolated to a worker, and leaves the rest to another.
+
+use std::sync::Arc;
+
+use polyclaw_domain::agent::Isolation;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::port::Pending;
+use polyclaw_domain::sandbox::Facts;
+use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+
+use super::pool::{Pool, Settings};
+use super::wire::Run;
+use crate::builtin::Builtin;
+use crate::error::{Error, Result};
+
+/// How often a call that may be repeated is, when workers end under it.
+const ATTEMPTS: u32 = 3;
+
+pub struct Isolated {
+    inner: Builtin,
+    pool: Pool,
+}
+
+impl Isolated {
+    pub fn new(inner: Builtin, settings: Settings) -> Self {
+        let pool = Pool::new(settings, inner.sandboxes());
+        Self { inner, pool }
+    }
+
+    async fn run_isolated(
+        &self,
+        scope: &ToolScope,
+        turn: &TurnId,
+        call: &ToolCall,
+        progress: Progress<'_>,
+    ) -> ToolOutcome {
+        let listed = self.inner.list(scope);
+        let Some(spec) = listed.iter().find(|spec| spec.name == call.name) else {
+            return self.inner.run(scope, turn, call, progress).await;
+        };
+        let run = Run {
+            scope: scope.clone(),
+            turn: turn.clone(),
+            call: call.clone(),
+            tools: listed.iter().map(|spec| spec.name.clone()).collect(),
+            allow_private: self.inner.allows_private(),
+        };
+        let mut crashes = 0;
+        loop {
+            let (outcome, worker) = match self.attempt(&run, progress).await {
+                Ok((Some(outcome), worker)) => (outcome, worker),
+                Ok((None, worker)) => {
+                    crashes += 1;
+                    tracing::warn!(turn.id = %turn, tool = call.name, crashes, "a worker ended in the middle of a call");
+                    if spec.effect.may_run_again() && crashes < ATTEMPTS {
+                        continue;
+                    }
+                    (Error::WorkerCrash.into(), worker)
+                }
+                Err(error) => (error.into(), None),
+            };
+            return told(outcome, scope, worker, crashes);
+        }
+    }
+
+    /// `None` in place of an outcome if the worker ended.
+    async fn attempt(&self, run: &Run, progress: Progress<'_>) -> Result<(Option<ToolOutcome>, Option<u32>)> {
+        let workspace = run.scope.workspace.canonicalize().map_err(Error::Workspace)?;
+        let mut lease = self.pool.lease(&run.scope.sandbox, &workspace).await?;
+        let worker = lease.host.pid();
+        let outcome = lease.host.run(run, &self.inner, progress).await.ok();
+        if outcome.is_some() {
+            self.pool.give_back(lease);
+        }
+        Ok((outcome, worker))
+    }
+}
+
+fn told(outcome: ToolOutcome, scope: &ToolScope, worker: Option<u32>, crashes: u32) -> ToolOutcome {
+    let (mode, isolation) = (scope.sandbox.mode, Isolation::Process);
+    let none = Facts { mode, isolation, worker, crashes, files: None, program: None };
+    let facts = Facts { worker, crashes, isolation, ..outcome.facts.unwrap_or(none) };
+    ToolOutcome { facts: Some(facts), ..outcome }
+}
+
+impl Toolbox for Isolated {
+    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        self.inner.list(scope)
+    }
+
+    fn run<'a>(
+        &'a self,
+        scope: &'a ToolScope,
+        turn: &'a TurnId,
+        call: &'a ToolCall,
+        progress: Progress<'a>,
+    ) -> Pending<'a, ToolOutcome> {
+        match scope.isolation {
+            Isolation::Process if super::TOOLS.contains(&call.name.as_str()) => {
+                Box::pin(self.run_isolated(scope, turn, call, progress))
+            }
+            _ => self.inner.run(scope, turn, call, progress),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! JSON-RPC 2.0, one object a line.
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::tool::{ToolCall, ToolScope};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+
+/// The longest line of a worker: a page of text, every character escaped. More is not an answer but an attack.
+pub const LONGEST_ANSWER: u64 = 8 * 1024 * 1024;
+/// The longest line to a worker: the largest file that can be written, escaped.
+pub const LONGEST_REQUEST: u64 = 64 * 1024 * 1024;
+
+pub const RUN: &str = "tool/run";
+/// Output while a tool runs; no answer.
+pub const PROGRESS: &str = "host/progress";
+/// A page the worker may not or can not fetch itself.
+pub const FETCH: &str = "host/fetch";
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Message {
+    pub jsonrpc: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub params: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
+}
+
+/// What a worker needs for one call, the decision of the engine with it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub scope: ToolScope,
+    pub turn: TurnId,
+    pub call: ToolCall,
+    /// Every tool that may run in this scope.
+    pub tools: Vec<String>,
+    /// Whether web tools may reach private addresses.
+    pub allow_private: bool,
+}
+
+impl Message {
+    pub fn request(id: u64, method: &str, params: Value) -> Self {
+        Self {
+            jsonrpc: "2.0".to_owned(),
+            id: Some(id),
+            method: Some(method.to_owned()),
+            params,
+            ..Self::default()
+        }
+    }
+
+    pub fn notification(method: &str, params: Value) -> Self {
+        Self { jsonrpc: "2.0".to_owned(), method: Some(method.to_owned()), params, ..Self::default() }
+    }
+
+    pub fn result(id: u64, result: Value) -> Self {
+        Self { jsonrpc: "2.0".to_owned(), id: Some(id), result: Some(result), ..Self::default() }
+    }
+
+    pub fn error(id: Option<u64>, code: i32, message: &str) -> Self {
+        let error = Some(json!({ "code": code, "message": message }));
+        Self { jsonrpc: "2.0".to_owned(), id, error, ..Self::default() }
+    }
+
+    pub fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+}
+
+/// The next message; `None` at the end, or where a line is too long, cut short, or not JSON-RPC.
+pub async fn next(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<Message> {
+    let mut line = Vec::new();
+    from.take(longest).read_until(b'\n', &mut line).await.ok()?;
+    if line.last() != Some(&b'\n') {
+        return None;
+    }
+    serde_json::from_slice::<Message>(&line).ok().filter(|message| message.jsonrpc == "2.0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(text: &str, longest: u64) -> Option<Message> {
+        next(&mut text.as_bytes(), longest).await
+    }
+
+    #[tokio::test]
+    async fn only_whole_lines_of_json_rpc_are_messages() {
+        let line = String::from_utf8(Message::request(7, RUN, json!({ "a": 1 })).line()).unwrap();
+        assert_eq!(read(&line, 1000).await.unwrap().id, Some(7));
+        assert!(read(&line, 10).await.is_none(), "too long");
+        for bad in
+            ["", "\n", "garbage\n", "{}\n", "{\"jsonrpc\":\"1.0\"}\n", line.trim_end(), "[1]\n", "\u{0}\n"]
+        {
+            assert!(read(bad, 1000).await.is_none(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The sandbox: what it says is in force, each way it can be built, and that it refuses where it can not be.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use polyclaw_domain::agent::{Sandbox, SandboxMode};
+use polyclaw_domain::sandbox::Program;
+use polyclaw_tool::sandbox::Way;
+use polyclaw_tool::{Builtin, Settings};
+use serde_json::json;
+
+use crate::{Bench, confining};
+
+/// A bench whose programs are confined in one way only.
+fn by(way: Way, mode: SandboxMode) -> Bench {
+    let mut bench = Bench::new();
+    let sandbox = polyclaw_tool::sandbox::Settings { ways: vec![way], ..confining(bench.home.path()) };
+    bench.tools = Builtin::new(Settings { sandbox, ..Settings::default() });
+    bench.scope.sandbox.mode = mode;
+    bench
+}
+
+/// The ways this user has: root is confined by namespaces or not at all.
+fn ways() -> Vec<Way> {
+    let bubblewrap = Path::new("/usr/bin/bwrap");
+    assert!(bubblewrap.exists(), "scripts/need.sh test installs bubblewrap");
+    let walls = [Way::Own, Way::Bubblewrap(bubblewrap.to_owned())];
+    walls.into_iter().chain((!is_root()).then_some(Way::Bare)).collect()
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// Runs a test of this file again as somebody without rights, which is how Polyclaw should run.
+fn as_ordinary_user(test: &str) {
+    if !is_root() {
+        return;
+    }
+    let room = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(room.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let ran = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("TMPDIR", room.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn an_ordinary_user_is_confined_in_every_way() {
+    as_ordinary_user("confinement::what_is_said_to_be_in_force_is");
+    as_ordinary_user("confinement::everyday_work_goes_on_inside");
+    as_ordinary_user("shell::children_in_the_background_end_with_the_command");
+}
+
+#[tokio::test]
+async fn root_is_not_confined_without_walls() {
+    let bench = by(Way::Bare, SandboxMode::Workspace);
+    let outcome = bench.call("shell", json!({ "command": "echo ran > ran" })).await;
+    assert_eq!(bench.path("ran").exists(), !is_root(), "{}", outcome.content);
+    assert_eq!(outcome.content.contains("ordinary user"), is_root(), "{}", outcome.content);
+}
+
+async fn facts(bench: &Bench, command: &str) -> (String, Program) {
+    let outcome = bench.call("shell", json!({ "command": command })).await;
+    let facts = outcome.facts.unwrap();
+    assert_eq!(facts.mode, bench.scope.sandbox.mode);
+    (outcome.content.clone(), *facts.program.unwrap_or_else(|| panic!("{}", outcome.content)))
+}
+
+#[tokio::test]
+async fn what_is_said_to_be_in_force_is() {
+    for way in ways() {
+        for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
+            let bench = by(way.clone(), mode);
+            let (text, facts) = facts(&bench, "echo hello > made; cat made; ls / ; ulimit -c -n").await;
+            assert!(text.starts_with("hello\n") && text.contains("Permission denied"), "{way:?}: {text}");
+            assert!(facts.no_new_privs && facts.seccomp == 2 && facts.seccomp_filters >= 2, "{facts:?}");
+            leaves_attributes_alone(&bench).await;
+            assert!(!facts.tried.attributes);
+            if way != Way::Bare {
+                bench.ok("shell", json!({ "command": "chmod 700 made && touch -d @1 made" })).await;
+            }
+            assert_eq!(facts.capabilities.trim_start_matches('0'), "");
+            assert_eq!(facts.landlock.as_ref().unwrap().enforced, "fully");
+            assert_eq!(facts.tried.network, mode == SandboxMode::Workspace);
+            assert!(!facts.tried.outside && !facts.tried.unix_sockets);
+            assert_eq!(facts.limits.core_bytes, Some(0));
+            assert_eq!(facts.bubblewrap, matches!(way, Way::Bubblewrap(_)));
+            let own: Vec<&str> = facts.namespaces.iter().filter_map(|name| name.split(':').next()).collect();
+            assert_eq!(own.is_empty(), way == Way::Bare, "{own:?}");
+            assert_eq!(own.contains(&"net"), way != Way::Bare && mode == SandboxMode::Strict, "{own:?}");
+        }
+    }
+}
+
+/// Landlock does not look at modes, owners and times; something else has to. Not below /tmp, which is another inside.
+async fn leaves_attributes_alone(bench: &Bench) {
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = outside.path().join("file");
+    std::fs::write(&path, "x").unwrap();
+    let state = || {
+        let meta = std::fs::metadata(&path).unwrap();
+        (meta.mode(), meta.uid(), meta.mtime())
+    };
+    let before = state();
+    for change in ["chmod 600", "chmod u+s", "touch -d @1", "chown 1", "chgrp 1"] {
+        let command = format!("{change} {}", path.display());
+        bench.refused("shell", json!({ "command": command })).await;
+        assert_eq!(state(), before, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn everyday_work_goes_on_inside() {
+    for way in ways() {
+        let bench = by(way.clone(), SandboxMode::Workspace);
+        for (command, wanted) in [
+            ("mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && cat a/d && rm -r a", "x\n"),
+            ("echo t > $TMPDIR/t && cat $TMPDIR/t", "t\n"),
+            ("cat ~/f 2>/dev/null || echo y > ~/f && cat f", "y\n"),
+            ("echo a | tr a b | (read v; echo $v)", "b\n"),
+            ("perl -e 'print 6*7, \"\\n\"'", "42\n"),
+            (
+                "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m m && git log --format=%s",
+                "m\n",
+            ),
+            ("mkfifo p && (echo z > p &) && cat p", "z\n"),
+            (
+                "python3 -c 'import subprocess; print(subprocess.run([\"echo\",\"s\"], capture_output=True, text=True).stdout)'",
+                "s\n",
+            ),
+            ("ln -s f l && cat l", "y\n"),
+            ("getent hosts localhost >/dev/null; echo $?", "0\n"),
+        ] {
+            // Without walls nobody may change modes, and git does.
+            if way == Way::Bare && command.starts_with("git") {
+                continue;
+            }
+            let text = bench.call("shell", json!({ "command": command })).await.content;
+            assert!(text.starts_with(wanted), "{way:?}: {command}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn limits_are_read_back_and_hold() {
+    let mut bench = by(Way::Own, SandboxMode::Strict);
+    bench.scope.sandbox = Sandbox {
+        mode: SandboxMode::Strict,
+        memory_mb: Some(64),
+        cpu_seconds: Some(2),
+        processes: Some(20),
+        file_mb: Some(1),
+    };
+    let (_, facts) = facts(&bench, "true").await;
+    let limits = facts.limits;
+    assert_eq!((limits.memory_mb, limits.cpu_seconds, limits.file_mb), (Some(64), Some(2), Some(1)));
+    let text = bench.ok("shell", json!({ "command": "head -c 5000000 /dev/zero > big; ls -l big" })).await;
+    assert_eq!(bench.path("big").metadata().unwrap().len(), 1024 * 1024, "{text}");
+    let eat = "perl -e '$x = \"x\" x 200_000_000; print \"ate\"'";
+    assert!(!bench.refused("shell", json!({ "command": eat })).await.contains("ate"));
+    let together = "for i in 1 2 3 4 5 6; do perl -e '$x = \"x\" x 14_000_000; $x .= \"y\"; sleep 9' & done; wait; echo ate";
+    let text = bench.refused("shell", json!({ "command": together })).await;
+    assert!(text.contains("more than 64 MiB") || text.contains("exit status"), "{text}");
+    assert!(!text.contains("ate"), "{text}");
+    // Has an end of its own: where the limit fails, the machine must not.
+    let many = "for i in $(seq 100); do sleep 3 & done; sleep 1; echo survived";
+    let text = bench.refused("shell", json!({ "command": many })).await;
+    assert!(!text.contains("survived"), "{text}");
+    let spin =
+        bench.refused("shell", json!({ "command": "while :; do :; done", "timeout_seconds": 30 })).await;
+    assert!(spin.contains("signal"), "{spin}");
+}
+
+#[tokio::test]
+async fn a_program_that_can_not_be_confined_does_not_run() {
+    let mut bench = Bench::new();
+    let settings = confining(bench.home.path());
+    // Something that is to stay hidden lies in the workspace: no confinement can hold there.
+    std::fs::write(bench.path("token"), "t").unwrap();
+    let exposed = polyclaw_tool::sandbox::Settings { hidden: vec![bench.path("token")], ..settings.clone() };
+    let gone =
+        polyclaw_tool::sandbox::Settings { helper: vec!["/no/such/helper".to_owned()], ..settings.clone() };
+    let wayless = polyclaw_tool::sandbox::Settings { ways: Vec::new(), ..settings };
+    for sandbox in [exposed, gone, wayless] {
+        bench.tools = Builtin::new(Settings { sandbox, ..Settings::default() });
+        let text = bench.refused("shell", json!({ "command": "echo ran > ran; echo ran" })).await;
+        assert!(!text.contains("ran\n") && !bench.path("ran").exists(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_behind() {
+    let bench = Bench::new();
+    for _ in 0..5 {
+        bench.ok("shell", json!({ "command": "echo x > /tmp/left; echo y > left" })).await;
+    }
+    assert!(!Path::new("/tmp/left").exists());
+    for _ in 0..200 {
+        if std::fs::read_dir(bench.home.path().join("tmp")).unwrap().count() == 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("temporary folders are left");
+}
+
+#[tokio::test]
+async fn file_tools_say_how_paths_were_opened() {
+    let bench = Bench::new();
+    for path in ["f", "../secret"] {
+        let outcome = bench.call("read_file", json!({ "path": path })).await;
+        let files = outcome.facts.unwrap().files.unwrap();
+        assert!(files.resolved.contains("beneath"), "{files:?}");
+    }
+}
