@@ -30,12 +30,15 @@ pub struct Reader<'a> {
     /// The folder of its files.
     pub workspace: &'a Path,
     pub skills: &'a SkillPolicy,
+    /// Whether `agents/<id>` below the instance's workspace is looked at first.
+    pub overlay: bool,
     pub is_sub_agent: bool,
 }
 
 impl<'a> Reader<'a> {
     pub fn of(spec: &'a AgentSpec, workspace: &'a Path) -> Self {
-        Self { agent: &spec.agent_id, workspace, skills: &spec.policy.skills, is_sub_agent: false }
+        let (skills, overlay) = (&spec.policy.skills, spec.workspace.overlay);
+        Self { agent: &spec.agent_id, workspace, skills, overlay, is_sub_agent: false }
     }
 
     pub fn is_told(&self, file: &str) -> bool {
@@ -193,8 +196,13 @@ mod tests {
     fn a_sub_agent_is_told_its_work_only() {
         let agent = AgentId::main();
         let policy = SkillPolicy::default();
-        let reader =
-            |is_sub_agent| Reader { agent: &agent, workspace: Path::new(""), skills: &policy, is_sub_agent };
+        let reader = |is_sub_agent| Reader {
+            agent: &agent,
+            workspace: Path::new(""),
+            skills: &policy,
+            overlay: true,
+            is_sub_agent,
+        };
         let told = |reader: Reader<'_>| FILES.into_iter().filter(|file| reader.is_told(file)).count();
         assert_eq!((told(reader(false)), told(reader(true))), (8, 2));
         assert!(reader(true).is_told("TOOLS.md") && !reader(true).is_told(BOOTSTRAP));

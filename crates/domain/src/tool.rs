@@ -92,6 +92,8 @@ pub struct ToolScope {
     pub memory: ContextPolicy,
     /// Which skills its agent may read.
     pub skills: SkillPolicy,
+    /// Whether it has files and skills of its own beside its workspace's.
+    pub overlay: bool,
     /// MCP servers whose tools its agent may be given, by name.
     pub mcp: Vec<String>,
     pub isolation: Isolation,
@@ -108,6 +110,7 @@ impl ToolScope {
             can_ask,
             memory: spec.context_policy.clone(),
             skills: spec.policy.skills.clone(),
+            overlay: spec.workspace.overlay,
             mcp: spec.mcp.clone(),
             isolation: spec.isolation,
             sandbox: spec.sandbox.clone(),

@@ -122,7 +122,8 @@ impl Engine {
     pub async fn opening(&self, id: &AgentId) -> Result<Prompt> {
         let spec = self.agent(id).await?.spec;
         let tools = self.tools_of(Some(id), None).await?.into_iter().filter(|explained| explained.allowed);
-        Ok(prompt::opening(&spec, tools.map(|explained| explained.tool).collect(), &self.nonce()))
+        let files = self.briefing_of(&spec).text;
+        Ok(prompt::opening(&spec, &files, tools.map(|explained| explained.tool).collect(), &self.nonce()))
     }
 }
 

@@ -15,9 +15,8 @@ impl Engine {
         self.ports.briefings.brief(&Reader { is_sub_agent, ..Reader::of(spec, workspace) })
     }
 
-    fn briefing_of(&self, spec: &AgentSpec) -> Briefing {
-        let workspace = self.settings().workspace.join(spec.workspace.as_deref().unwrap_or_default());
-        self.brief(spec, &workspace, false)
+    pub(crate) fn briefing_of(&self, spec: &AgentSpec) -> Briefing {
+        self.brief(spec, &spec.workspace.folder(&self.settings().workspace), false)
     }
 
     /// How an agent shows itself to people.

@@ -60,6 +60,8 @@ pub(crate) struct Context {
     pub system: String,
     /// What was remembered for this turn; in no message and no row.
     pub recalled: Option<Recall>,
+    /// A `BOOTSTRAP.md` that this turn tells.
+    bootstrap: Option<Bootstrap>,
     in_config: bool,
     /// Everyone this turn answers, as `channel:account:peer`.
     senders: Vec<String>,
@@ -470,8 +472,8 @@ pub(crate) fn can_ask(engine: &Engine, address: &Address) -> bool {
 }
 
 /// What every conversation with an agent begins with, for a model that can take it in before it is asked.
-pub fn opening(spec: &AgentSpec, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
-    Prompt { system: system_prompt(spec, None, nonce), tools, ..Prompt::default() }
+pub fn opening(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
+    Prompt { system: system_prompt(spec, files, None, nonce), tools, ..Prompt::default() }
 }
 
 /// What the caller of an OpenAI-shaped endpoint wrote as its system message. It comes after the agent's own

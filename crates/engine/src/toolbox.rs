@@ -44,7 +44,11 @@ impl Toolbox for Toolboxes {
 
     fn gather<'a>(&'a self, scope: &'a ToolScope) -> Option<Pending<'a, ()>> {
         let waits: Vec<_> = self.0.iter().filter_map(|toolbox| toolbox.gather(scope)).collect();
-        (!waits.is_empty()).then(|| Box::pin(async move { join_all(waits).await; }) as Pending<'a, ()>)
+        (!waits.is_empty()).then(|| {
+            Box::pin(async move {
+                join_all(waits).await;
+            }) as Pending<'a, ()>
+        })
     }
 
     fn question<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {

@@ -4,7 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, guard, mcp, memory,
-    model, models, outbox, sandbox_exec, secrets, selftest, sessions, skills, status, tools, up, usage, worker,
+    model, models, outbox, sandbox_exec, secrets, selftest, sessions, skills, status, tools, up, usage,
+    worker,
 };
 use crate::home::Home;
 use crate::output::Output;

@@ -34,7 +34,7 @@ pub struct FileBriefings {
     known: Mutex<HashMap<Key, Known>>,
 }
 
-type Key = (AgentId, PathBuf, bool);
+type Key = (AgentId, PathBuf, bool, bool);
 
 struct Known {
     policy: SkillPolicy,
@@ -59,7 +59,8 @@ impl FileBriefings {
 
     /// Where an agent's files are looked for, nearest first.
     fn folders(&self, reader: &Reader<'_>) -> Vec<PathBuf> {
-        let mut folders = vec![self.root.join("agents").join(reader.agent.as_str())];
+        let overlay = reader.overlay.then(|| self.root.join("agents").join(reader.agent.as_str()));
+        let mut folders: Vec<PathBuf> = overlay.into_iter().collect();
         if reader.workspace != self.root {
             folders.push(reader.workspace.to_owned());
         }
@@ -70,8 +71,9 @@ impl FileBriefings {
     fn skill_sources(&self, reader: &Reader<'_>) -> Vec<Source> {
         let overlay = self.root.join("agents").join(reader.agent.as_str()).join("skills");
         let own = reader.workspace.join("skills");
-        vec![
-            Source { place: Place::Agent, base: self.root.clone(), folder: overlay, only: None },
+        let of_agent = Source { place: Place::Agent, base: self.root.clone(), folder: overlay, only: None };
+        let all = [
+            of_agent,
             Source { place: Place::Workspace, base: reader.workspace.to_owned(), folder: own, only: None },
             Source {
                 place: Place::Shared,
@@ -79,7 +81,8 @@ impl FileBriefings {
                 folder: self.shared.clone(),
                 only: None,
             },
-        ]
+        ];
+        all.into_iter().skip(usize::from(!reader.overlay)).collect()
     }
 
     fn make(&self, reader: &Reader<'_>) -> Known {
@@ -194,7 +197,7 @@ impl Known {
 
 impl Briefings for FileBriefings {
     fn brief(&self, reader: &Reader<'_>) -> Briefing {
-        let key = (reader.agent.clone(), reader.workspace.to_owned(), reader.is_sub_agent);
+        let key = (reader.agent.clone(), reader.workspace.to_owned(), reader.overlay, reader.is_sub_agent);
         if let Some(briefing) = self.known().get_mut(&key).and_then(|known| known.still(reader.skills)) {
             return briefing;
         }

@@ -51,7 +51,8 @@ pub async fn run(
 }
 
 fn reader(scope: &ToolScope) -> Reader<'_> {
-    Reader { agent: &scope.agent, workspace: &scope.workspace, skills: &scope.skills, is_sub_agent: false }
+    let ToolScope { agent, workspace, skills, overlay, .. } = scope;
+    Reader { agent, workspace, skills, overlay: *overlay, is_sub_agent: false }
 }
 
 /// Its folder is where it was found, not behind a link that came since.

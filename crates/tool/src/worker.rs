@@ -15,5 +15,13 @@ pub use serve::serve;
 pub use toolbox::Isolated;
 
 /// The tools a worker has; all others are the engine's.
-pub const TOOLS: [&str; 7] =
-    ["read_file", "write_file", "edit_file", "list_dir", "search_files", "shell", "http_fetch"];
+pub const TOOLS: [&str; 8] = [
+    "read_file",
+    "write_file",
+    "edit_file",
+    "apply_patch",
+    "list_dir",
+    "search_files",
+    "shell",
+    "http_fetch",
+];

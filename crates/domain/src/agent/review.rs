@@ -64,7 +64,11 @@ fn strange(path: String, model: &ModelRef, providers: &[String]) -> Option<Probl
 
 fn servers(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
     let names: Vec<&str> = known.mcp_servers.iter().map(String::as_str).collect();
-    let unknown = spec.mcp.iter().enumerate().filter(|(_, server)| *server != "*" && !known.mcp_servers.contains(server));
+    let unknown = spec
+        .mcp
+        .iter()
+        .enumerate()
+        .filter(|(_, server)| *server != "*" && !known.mcp_servers.contains(server));
     let problem = |(at, server): (usize, &String)| Problem {
         path: format!("mcp[{at}]"),
         message: format!("there is no MCP server {server:?}"),

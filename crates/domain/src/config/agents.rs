@@ -176,11 +176,6 @@ impl Agents {
         Defaults { model, fallbacks, temperature, max_tokens, system_prompt }
     }
 
-    /// MCP servers that agents name: only they know the names of their tools.
-    pub(super) fn servers(&self) -> Vec<String> {
-        self.list.iter().flat_map(|agent| agent.mcp.iter().cloned()).collect()
-    }
-
     /// A rule elsewhere names an agent: it must be one of ours.
     pub(super) fn check_named(&self, id: &AgentId, path: &str, report: &mut Report) {
         let main = AgentId::main();

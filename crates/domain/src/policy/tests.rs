@@ -11,6 +11,7 @@ fn tool(name: &str, risk: Risk, consent: Consent) -> ToolSpec {
         effect: Effect::Pure,
         risk,
         consent,
+        confined: true,
     }
 }
 

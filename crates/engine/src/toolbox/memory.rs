@@ -150,6 +150,7 @@ fn spec(name: &str, description: &str, effect: Effect, parameters: Value) -> Too
         effect,
         risk: Risk::Low,
         consent: Consent::NotNeeded,
+        confined: true,
     }
 }
 

@@ -115,7 +115,7 @@ fn opening() -> Prompt {
     let spec = AgentSpec::named(AgentId::main());
     let scope = ToolScope::of(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
     let tools = Builtin::new(polyclaw_tool::Settings::default()).list(&scope);
-    polyclaw_engine::opening(&spec, tools, "")
+    polyclaw_engine::opening(&spec, "", tools, "")
 }
 
 fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {

@@ -59,6 +59,8 @@ fn offer(server: &str, settings: &Settings, tool: Tool, name: String) -> Offer {
         effect,
         risk: if settings.trusted && effect == Effect::Pure { Risk::Low } else { Risk::High },
         consent: if ask { Consent::AskPerson } else { Consent::NotNeeded },
+        // It runs elsewhere, with the rights it has there.
+        confined: false,
     };
     Offer { spec: Arc::new(spec), tool: tool.name.into_owned() }
 }

@@ -14,7 +14,6 @@ use super::group::Group;
 use super::settings::{Reach, Settings, handed_on};
 use crate::error::{Error, Result};
 
-
 /// After its input has ended, before it is killed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// For what it said as it ended to be read.

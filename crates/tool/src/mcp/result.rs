@@ -23,7 +23,8 @@ pub fn outcome(settings: &Settings, result: CallToolResult) -> ToolOutcome {
         true => format!("{shown}\n[cut here: only the first {LONGEST} characters are shown]"),
         false => shown,
     };
-    ToolOutcome { content, is_error: result.is_error == Some(true) }
+    let told = if result.is_error == Some(true) { ToolOutcome::error } else { ToolOutcome::ok };
+    told(content)
 }
 
 fn block(content: &ContentBlock) -> String {

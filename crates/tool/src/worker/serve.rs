@@ -100,7 +100,8 @@ impl Worker {
     async fn perform(&self, id: u64, run: &Run) -> ToolOutcome {
         let tools = Builtin::new(Settings {
             allow_private: run.allow_private,
-            disabled: Vec::new(),
+            briefings: None,
+            web_search: None,
             sandbox: self.confining(),
         });
         let progress =

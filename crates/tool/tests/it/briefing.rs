@@ -53,7 +53,13 @@ impl Shelf {
         let workspace = &self.bench.scope.workspace;
         // Past the moment in which a turn's questions are one look.
         std::thread::sleep(Duration::from_millis(12));
-        self.briefings.brief(&Reader { agent: &self.agent, workspace, skills: &self.policy, is_sub_agent })
+        self.briefings.brief(&Reader {
+            agent: &self.agent,
+            workspace,
+            skills: &self.policy,
+            overlay: true,
+            is_sub_agent,
+        })
     }
 
     fn allow(&mut self, allow: &[&str], deny: &[&str]) {
@@ -291,7 +297,8 @@ fn a_turn_without_files_costs_microseconds() {
     let shelf = Shelf::new();
     shelf.brief();
     let workspace = &shelf.bench.scope.workspace;
-    let reader = Reader { agent: &shelf.agent, workspace, skills: &shelf.policy, is_sub_agent: false };
+    let reader =
+        Reader { agent: &shelf.agent, workspace, skills: &shelf.policy, overlay: true, is_sub_agent: false };
     let began = std::time::Instant::now();
     for _ in 0..10_000 {
         shelf.briefings.brief(&reader);

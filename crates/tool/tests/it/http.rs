@@ -9,7 +9,7 @@ use crate::Bench;
 use crate::site::{Site, answer, redirect, text};
 
 fn private() -> Bench {
-    Bench::with(Settings { allow_private: true })
+    Bench::with(Settings { allow_private: true, ..Settings::default() })
 }
 
 #[tokio::test]
