@@ -51,9 +51,9 @@ fn a_database_of_a_newer_build_is_refused() {
     drop(shared.open().unwrap());
     connect(&shared.url).execute("INSERT INTO schema_version (version) VALUES (99)", &[]).unwrap();
     let refused = shared.open().map(drop).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "the database has schema 99, this build knows up to 2: use a newer polyclaw"
+    assert!(
+        refused.to_string().starts_with("the database has schema 99, this build knows up to "),
+        "{refused}"
     );
 }
 

@@ -244,9 +244,9 @@ fn a_database_of_a_newer_build_is_refused() {
     Connection::open(file.path()).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let refused = file.open().map(drop).unwrap_err();
     assert_eq!(refused.code(), "newer_schema");
-    assert_eq!(
-        refused.to_string(),
-        "the database has schema 99, this build knows up to 2: use a newer polyclaw"
+    assert!(
+        refused.to_string().starts_with("the database has schema 99, this build knows up to "),
+        "{refused}"
     );
 }
 
