@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 use serde_json::Value;
 
 pub use stream::Stream;
@@ -37,7 +37,8 @@ pub struct Redactor {
 struct Values {
     /// Sorted.
     forms: Vec<Vec<u8>>,
-    finder: AhoCorasick,
+    /// Finds where one may begin: it knows the first bytes only, and is small and fast for it.
+    beginnings: AhoCorasick,
     longest: usize,
     /// Which bytes a form begins with.
     first: [bool; 256],
@@ -50,12 +51,30 @@ impl Values {
         let longest = forms.iter().map(Vec::len).max()?;
         let mut first = [false; 256];
         forms.iter().filter_map(|form| form.first()).for_each(|byte| first[usize::from(*byte)] = true);
-        let finder = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(&forms);
+        let mut starts: Vec<&[u8]> = forms.iter().filter_map(|form| form.get(..SHORTEST)).collect();
+        starts.dedup();
+        let beginnings = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(starts);
         // It fails only where patterns are gigabytes.
-        finder.ok().map(|finder| Self { forms, finder, longest, first })
+        beginnings.ok().map(|beginnings| Self { forms, beginnings, longest, first })
+    }
+
+    /// The first form in a text from some place on, the longest where several begin together.
+    fn find(&self, text: &[u8], mut from: usize) -> Option<Range<usize>> {
+        while let Some(begun) = self.beginnings.find(Input::new(text).span(from..text.len())) {
+            let at = begun.start();
+            if let Some(len) = self.longest_at(&text[at..]) {
+                return Some(at..at + len);
+            }
+            from = at + 1;
+        }
+        None
+    }
+
+    fn longest_at(&self, text: &[u8]) -> Option<usize> {
+        let start = text.get(..SHORTEST)?;
+        let at = self.forms.partition_point(|form| form.as_slice() < start);
+        let near = self.forms[at..].iter().take_while(|form| form.starts_with(start));
+        near.filter(|form| text.starts_with(form)).map(Vec::len).max()
     }
 }
 
@@ -90,7 +109,7 @@ impl Redactor {
     }
 
     pub fn has_value(&self, text: &str) -> bool {
-        self.values.as_ref().is_some_and(|values| values.finder.is_match(text))
+        self.values.as_ref().is_some_and(|values| values.find(text.as_bytes(), 0).is_some())
     }
 
     pub fn string(&self, text: &mut String) {
@@ -148,14 +167,14 @@ impl Redactor {
 
     /// Where known values are, the overlapping ones as one.
     fn known(&self, text: &str) -> Vec<Range<usize>> {
-        let Some(Values { finder, .. }) = &self.values else { return Vec::new() };
+        let Some(values) = &self.values else { return Vec::new() };
         let mut spans: Vec<Range<usize>> = Vec::new();
         let mut from = 0;
-        while let Some(found) = finder.find(Input::new(text).span(from..text.len())) {
-            from = found.start() + 1;
+        while let Some(found) = values.find(text.as_bytes(), from) {
+            from = found.start + 1;
             match spans.last_mut() {
-                Some(last) if found.start() <= last.end => last.end = last.end.max(found.end()),
-                _ => spans.push(found.range()),
+                Some(last) if found.start <= last.end => last.end = last.end.max(found.end),
+                _ => spans.push(found),
             }
         }
         spans

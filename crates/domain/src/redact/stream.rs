@@ -10,7 +10,7 @@ use super::{MARK, Redactor, whole};
 /// with; up to three letters of a key that have gone out are not the key.
 const TELLING: usize = 4;
 /// What went out is kept so far back, to recognise what began there.
-const BEHIND: usize = 256;
+const BEHIND: usize = 128;
 /// The longest thing that is waited for: a private key.
 const LONGEST: usize = 16 * 1024;
 

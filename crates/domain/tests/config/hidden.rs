@@ -1,5 +1,7 @@
 //! Secrets stay out of everything that is shown.
 
+use polyclaw_domain::config;
+
 use super::toml;
 
 const WITH_SECRETS: &str = r#"
@@ -30,8 +32,8 @@ fn a_secret_is_in_no_rendering_of_the_config() {
 
 #[test]
 fn every_secret_the_file_names_is_known_wherever_it_comes_from() {
-    let config = toml(&format!("{WITH_SECRETS}[providers.a]\nkind = \"openai\"\napi_key = \"keyring:bot\"\n[providers.b]\nkind = \"openai\"\napi_key = \"secret:bot\"\n")).unwrap();
-    let mut known: Vec<&str> = config.secrets.iter().map(|secret| secret.expose()).collect();
+    let loaded = toml(&format!("{WITH_SECRETS}[providers.a]\nkind = \"openai\"\napi_key = \"keyring:bot\"\n[providers.b]\nkind = \"openai\"\napi_key = \"secret:bot\"\n")).unwrap();
+    let mut known: Vec<&str> = loaded.secrets.iter().map(config::Secret::expose).collect();
     known.sort_unstable();
     assert_eq!(
         known,
