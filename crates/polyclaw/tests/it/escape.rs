@@ -65,13 +65,14 @@ fn assert_has_walls(model: &ModelServer, ground: &Ground) {
     model.push(Script::new().call("look", "shell", json!({ "command": "true" })));
     model.push(Script::reply("I looked"));
     assert_eq!(ground.home.run(&["agent", "-m", "look"]).code, 0);
-    let facts = &records(ground)["look"]["meta"]["sandbox"]["facts"]["program"];
+    let look = &records(ground)["look"];
+    let facts = &look["meta"]["sandbox"]["facts"]["program"];
     let own: Vec<&str> =
         facts["namespaces"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for kind in ["user:", "pid:", "mnt:"] {
         assert!(
             own.iter().any(|name| name.starts_with(kind)),
-            "no {kind} of its own, nothing is tried: {facts}"
+            "no {kind} of its own, nothing is tried: {look}"
         );
     }
 }
