@@ -55,7 +55,7 @@ fn tried(isolation: &str, mode: &str) {
         assert!(is_open || !text.contains("ESCAPED"), "{name:?} got out: {text}");
         assert!(!text.contains(CANARY) && !text.contains(&token), "{name:?} read a secret");
         assert!(text.len() < 300_000, "{name:?} flooded");
-        check_facts(name, tool, &record["meta"]["sandbox"]["facts"], (isolation, mode));
+        check_facts(name, (tool, text), &record["meta"]["sandbox"]["facts"], (isolation, mode));
     }
     ground.assert_untouched(mode == "workspace");
 }
@@ -99,13 +99,13 @@ fn records(ground: &Ground) -> HashMap<String, Value> {
     messages.filter_map(result).collect()
 }
 
-fn check_facts(name: &str, tool: &str, facts: &Value, (isolation, mode): (&str, &str)) {
+fn check_facts(name: &str, (tool, text): (&str, &str), facts: &Value, (isolation, mode): (&str, &str)) {
     assert_eq!((&facts["mode"], &facts["isolation"]), (&json!(mode), &json!(isolation)), "{name:?}: {facts}");
     assert_eq!(facts["worker"].is_u64(), isolation == "process", "{name:?}: {facts}");
     let program = &facts["program"];
     match tool {
         "shell" if !name.starts_with("start ") => {
-            assert!(program["landlock"]["abi"].as_u64() >= Some(3), "{name:?}: {facts}");
+            assert!(program["landlock"]["abi"].as_u64() >= Some(3), "{name:?} was not run: {text}: {facts}");
             assert_eq!(
                 (&program["no_new_privs"], &program["seccomp"]),
                 (&json!(true), &json!(2)),
