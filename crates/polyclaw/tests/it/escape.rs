@@ -55,7 +55,7 @@ fn tried(isolation: &str, mode: &str) {
         assert!(is_open || !text.contains("ESCAPED"), "{name:?} got out: {text}");
         assert!(!text.contains(CANARY) && !text.contains(&token), "{name:?} read a secret");
         assert!(text.len() < 300_000, "{name:?} flooded");
-        check_facts(name, tool, &record["meta"]["sandbox"]["facts"], (isolation, mode));
+        check_facts(name, (tool, text), &record["meta"]["sandbox"]["facts"], (isolation, mode));
     }
     ground.assert_untouched(mode == "workspace");
 }
@@ -65,13 +65,14 @@ fn assert_has_walls(model: &ModelServer, ground: &Ground) {
     model.push(Script::new().call("look", "shell", json!({ "command": "true" })));
     model.push(Script::reply("I looked"));
     assert_eq!(ground.home.run(&["agent", "-m", "look"]).code, 0);
-    let facts = &records(ground)["look"]["meta"]["sandbox"]["facts"]["program"];
+    let look = &records(ground)["look"];
+    let facts = &look["meta"]["sandbox"]["facts"]["program"];
     let own: Vec<&str> =
         facts["namespaces"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for kind in ["user:", "pid:", "mnt:"] {
         assert!(
             own.iter().any(|name| name.starts_with(kind)),
-            "no {kind} of its own, nothing is tried: {facts}"
+            "no {kind} of its own, nothing is tried: {look}"
         );
     }
 }
@@ -98,13 +99,13 @@ fn records(ground: &Ground) -> HashMap<String, Value> {
     messages.filter_map(result).collect()
 }
 
-fn check_facts(name: &str, tool: &str, facts: &Value, (isolation, mode): (&str, &str)) {
+fn check_facts(name: &str, (tool, text): (&str, &str), facts: &Value, (isolation, mode): (&str, &str)) {
     assert_eq!((&facts["mode"], &facts["isolation"]), (&json!(mode), &json!(isolation)), "{name:?}: {facts}");
     assert_eq!(facts["worker"].is_u64(), isolation == "process", "{name:?}: {facts}");
     let program = &facts["program"];
     match tool {
         "shell" if !name.starts_with("start ") => {
-            assert!(program["landlock"]["abi"].as_u64() >= Some(3), "{name:?}: {facts}");
+            assert!(program["landlock"]["abi"].as_u64() >= Some(3), "{name:?} was not run: {text}: {facts}");
             assert_eq!(
                 (&program["no_new_privs"], &program["seccomp"]),
                 (&json!(true), &json!(2)),

@@ -42,8 +42,12 @@ impl Ran {
 
 impl Home {
     pub fn new() -> Self {
+        Self::in_folder(&std::env::temp_dir())
+    }
+
+    pub fn in_folder(folder: &Path) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { dir: tempfile::tempdir().unwrap(), port }
+        Self { dir: tempfile::tempdir_in(folder).unwrap(), port }
     }
 
     /// A home whose model is the scripted one.
@@ -53,7 +57,11 @@ impl Home {
 
     /// The same with more in its config.
     pub fn with_model_and(model: &ModelServer, rest: &str) -> Self {
-        let home = Self::new();
+        Self::new().served_by(model, rest)
+    }
+
+    pub fn served_by(self, model: &ModelServer, rest: &str) -> Self {
+        let home = self;
         home.write_config(&format!(
             "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n{rest}",
             model.url()

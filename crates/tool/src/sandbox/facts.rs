@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
 
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::sandbox::{Landlock, Program, Tried};
 
 use super::limits;
-use super::plan::Plan;
+use super::plan::{Hidden, Plan};
 
 const NAMESPACES: [&str; 6] = ["user", "pid", "mnt", "net", "ipc", "uts"];
 
@@ -62,18 +61,22 @@ impl Before {
 }
 
 fn attempt(plan: &Plan) -> Tried {
-    let is_open = |path: &std::path::PathBuf| File::open(path).is_ok() || std::fs::read_dir(path).is_ok();
+    let is_open = |hidden: &Hidden| {
+        let opened = File::open(&hidden.path).and_then(|file| file.metadata());
+        opened.is_ok_and(|meta| hidden.is(&meta))
+    };
     Tried {
         outside: std::fs::read_dir("/").is_ok() || plan.hidden.iter().any(is_open),
-        attributes: plan.hidden.iter().any(|path| can_change(path)),
+        attributes: plan.hidden.iter().any(can_change),
         network: is_there(UdpSocket::bind(("127.0.0.1", 0))),
         unix_sockets: is_there(UnixDatagram::unbound()),
     }
 }
 
 /// Sets a mode to what it is: harmless where it is possible, which it must not be.
-fn can_change(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| std::fs::set_permissions(path, meta.permissions()).is_ok())
+fn can_change(hidden: &Hidden) -> bool {
+    let set = |meta: std::fs::Metadata| std::fs::set_permissions(&hidden.path, meta.permissions()).is_ok();
+    std::fs::metadata(&hidden.path).is_ok_and(|meta| hidden.is(&meta) && set(meta))
 }
 
 /// Only a refusal counts as one: a socket that fails for another reason might not the next time.

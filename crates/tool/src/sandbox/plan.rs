@@ -3,7 +3,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::sandbox::{Limits, Program};
@@ -35,7 +36,7 @@ pub struct Plan {
     /// Read and executed, beside the system's folders.
     pub readable: Vec<PathBuf>,
     /// Tried after confinement: none may open.
-    pub hidden: Vec<PathBuf>,
+    pub hidden: Vec<Hidden>,
     pub limits: Limits,
     /// How walls are built.
     pub way: Way,
@@ -53,6 +54,26 @@ pub struct Plan {
     pub sealed: bool,
     /// Whether this is started inside a worker, whose own walls stand already.
     pub walled: bool,
+}
+
+/// Something no confined program may open. Known by what it is: inside, its name may be another thing's.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hidden {
+    pub path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Hidden {
+    /// What is not there needs no hiding.
+    pub fn find(path: &Path) -> Option<Self> {
+        let meta = std::fs::metadata(path).ok()?;
+        Some(Self { path: path.to_owned(), device: meta.dev(), inode: meta.ino() })
+    }
+
+    pub fn is(&self, meta: &std::fs::Metadata) -> bool {
+        (meta.dev(), meta.ino()) == (self.device, self.inode)
+    }
 }
 
 /// What a worker is told of the walls it is in, so that those of its programs are described from outside.

@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::facts;
-use super::plan::{self, Ended, Inherited, Line, Plan, Profile, SUPERVISE, Way};
+use super::plan::{self, Ended, Hidden, Inherited, Line, Plan, Profile, SUPERVISE, Way};
 use crate::error::{Error, Result};
 
 /// From asking to the program's first breath. Longer only on a machine that does nothing any more.
@@ -194,7 +194,7 @@ impl Sandboxes {
             folder: program.folder.to_owned(),
             temporary: temporary.0.clone(),
             readable: self.settings.readable.iter().chain(&program.readable).cloned().collect(),
-            hidden: self.settings.hidden.clone(),
+            hidden: self.settings.hidden.iter().filter_map(|path| Hidden::find(path)).collect(),
             limits: program.sandbox.limits(),
             way,
             helper: self.settings.helper.clone(),

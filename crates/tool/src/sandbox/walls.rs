@@ -99,8 +99,8 @@ pub fn furnish(plan: &mut Plan) -> io::Result<()> {
     }
     (plan.own_proc, plan.own_temporary, plan.sealed) = (true, true, true);
     if has_own_process_ids() {
-        // The kernel takes no less than 301.
-        let most = plan.limits.processes.unwrap_or(32_768).max(301);
+        // Numbers below 300 are given once and never again: the room for those at work is above.
+        let most = 300 + 2 * plan.limits.processes.unwrap_or(16_384).max(16);
         fs::write("/proc/sys/kernel/pid_max", most.to_string()).ok();
     }
     Ok(())

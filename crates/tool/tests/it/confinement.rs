@@ -136,6 +136,7 @@ async fn everyday_work_goes_on_inside() {
                 "s\n",
             ),
             ("ln -s f l && cat l", "y\n"),
+            ("i=0; while [ $i -lt 1500 ]; do /bin/true || exit 1; i=$((i+1)); done; echo $i", "1500\n"),
             ("getent hosts localhost >/dev/null; echo $?", "0\n"),
         ] {
             // Without walls nobody may change modes, and git does.

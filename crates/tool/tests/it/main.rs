@@ -38,7 +38,7 @@ fn confining(home: &Path) -> sandbox::Settings {
     sandbox::Settings {
         helper: vec![env!("CARGO_BIN_EXE_polyclaw-sandbox").to_owned()],
         temporary: home.join("tmp"),
-        hidden: vec![home.join("secret")],
+        hidden: vec![home.to_owned(), home.join("secret")],
         ways: vec![Way::Own, Way::Bare],
         ..sandbox::Settings::default()
     }

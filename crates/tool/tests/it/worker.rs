@@ -190,3 +190,17 @@ async fn a_thousand_calls_leave_nothing_behind() {
     drop(shop);
     until("no process is left", || children_of(std::process::id()).is_empty()).await;
 }
+
+#[tokio::test]
+async fn a_command_that_kills_all_it_can_kills_only_itself() {
+    for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
+        let shop = shop(usual(), mode);
+        let worker = shop.call("list_dir", json!({})).await.facts.unwrap().worker;
+        for command in ["sh -c 'kill -9 -1'; echo still", "kill -9 -1", "kill -KILL $PPID; echo still"] {
+            let outcome = shop.call("shell", json!({ "command": command })).await;
+            let facts = outcome.facts.unwrap();
+            assert!(facts.program.is_some(), "{command}: {}", outcome.content);
+            assert_eq!((facts.worker, facts.crashes), (worker, 0), "{command}: {}", outcome.content);
+        }
+    }
+}
