@@ -421,3 +421,39 @@ fn rules_about_tools_name_what_there_is() {
         ],
     );
 }
+
+#[test]
+fn servers_and_services_that_could_not_work_are_named() {
+    assert_table(
+        said,
+        &[
+            (
+                "[mcp.servers.a_b]\ncommand = \"x\"",
+                "config.toml:1: mcp.servers.a_b: \"a_b\" is not a name for an MCP server; \
+                 use up to 32 lower-case letters, digits and -, beginning with a letter",
+            ),
+            (
+                "[mcp.servers.a]\nenabled = true",
+                "config.toml:1: mcp.servers.a: it has neither a command nor a url; add the one that it is reached by",
+            ),
+            (
+                "[mcp.servers.a]\nurl = \"https://x.example\"\nargs = [\"x\"]",
+                "config.toml:1: mcp.servers.a: args, env and cwd are for a server with a command; take them out",
+            ),
+            (
+                "[mcp.servers.git]\ncommand = \"x\"\n[[agents.list]]\nid = \"a\"\nmcp = [\"*\", \"got\"]",
+                "config.toml:5: agents.list[0].mcp[1]: there is no MCP server \"got\"; did you mean \"git\"?",
+            ),
+            (
+                "[tools.web_search]\nkind = \"searxng\"",
+                "config.toml:1: tools.web_search: url is missing, and SearXNG has no usual address; \
+                 add it, like url = \"http://127.0.0.1:8888\"",
+            ),
+            (
+                "[tools.web_search]\nkind = \"brave\"",
+                "config.toml:1: tools.web_search: api_key is missing, and this service asks for one; \
+                 add it, like api_key = \"env:SEARCH_API_KEY\"",
+            ),
+        ],
+    );
+}

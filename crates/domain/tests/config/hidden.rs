@@ -12,6 +12,15 @@ api_key = "canary-literal-4711"
 secret = "env:OPENAI_API_KEY"
 reply_url = "https://x.example"
 reply_secret = "file:/run/secrets/hook"
+[tools.web_search]
+kind = "brave"
+api_key = "canary-search-4711"
+[mcp.servers.a]
+command = "x"
+env = { KEY = "canary-env-4712", OTHER = "env:OPENAI_API_KEY" }
+[mcp.servers.b]
+url = "https://x.example"
+headers = { Authorization = "Bearer canary-header-4711" }
 "#;
 
 #[test]

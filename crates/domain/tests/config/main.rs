@@ -12,6 +12,7 @@ fn world(source: Source<'_>) -> Result<String, String> {
     match source {
         Source::Env("OPENAI_API_KEY") => Ok("canary-env-4711".to_owned()),
         Source::Env("CI_HOOK_SECRET") => Ok("canary-hook-4711".to_owned()),
+        Source::Env("BRAVE_API_KEY" | "WIKI_AUTH") => Ok("canary-tool-4711".to_owned()),
         Source::Env("REGION") => Ok("eu-central".to_owned()),
         Source::Env("DATABASE_URL") => Ok("postgres://me:canary-db-4711@localhost/claw".to_owned()),
         Source::File("/run/secrets/hook") => Ok("canary-file-4711\n".to_owned()),

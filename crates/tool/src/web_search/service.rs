@@ -11,8 +11,12 @@ pub fn request(client: &Client, settings: &WebSearch, query: &str, count: usize)
     let base = settings.url.as_deref().unwrap_or(usual(settings.kind)).trim_end_matches('/');
     let key = settings.api_key.as_ref().map(Secret::expose).unwrap_or_default();
     let address = |path: &str, words: &[(&str, &str)]| {
-        let url = Url::parse_with_params(&format!("{base}{path}"), words);
-        url.map_err(|_| Error::Search("its url in the config can not be read".to_owned()))
+        let mut url = Url::parse(&format!("{base}{path}"))
+            .map_err(|_| Error::Search("its url in the config can not be read".to_owned()))?;
+        if !words.is_empty() {
+            url.query_pairs_mut().extend_pairs(words);
+        }
+        Ok(url)
     };
     Ok(match settings.kind {
         SearchKind::Searxng => {

@@ -78,7 +78,7 @@ async fn what_is_found_is_bounded_and_cleaned() {
     let site = site(odd).await;
     let bench = bench(SearchKind::Searxng, &site, None);
     let said = bench.ok("web_search", json!({ "query": "x", "count": 20 })).await;
-    assert!(said.starts_with("1. a b[2J\n   https://a.example/\n   xxx"), "{said}");
+    assert!(said.starts_with("1. a b [2J\n   https://a.example/\n   xxx"), "{said}");
     assert!(said.ends_with("…\n2. \n   http://b.example/") && said.len() < 900, "{said}");
     assert!(!site.requests.lock().unwrap()[0].contains("authorization"));
 }

@@ -132,7 +132,7 @@ impl Instance {
     /// The newest messages. Pages go forward, so only the last of them is kept.
     async fn history(&self, arguments: ReadHistory) -> Result<String, Failure> {
         let limit = arguments.limit.unwrap_or(50).clamp(1, MOST_MESSAGES);
-        let path = format!("/sessions/{}/messages", segment(&arguments.session));
+        let path = format!("/sessions/{}/transcript", segment(&arguments.session));
         let mut kept: Vec<Value> = Vec::new();
         let mut after = 0;
         loop {
