@@ -44,13 +44,17 @@ fn every_secret_the_file_names_is_known_wherever_it_comes_from() {
     let loaded = toml(&format!("{WITH_SECRETS}[providers.a]\nkind = \"openai\"\napi_key = \"keyring:bot\"\n[providers.b]\nkind = \"openai\"\napi_key = \"secret:bot\"\n")).unwrap();
     let mut known: Vec<&str> = loaded.secrets.iter().map(config::Secret::expose).collect();
     known.sort_unstable();
+    known.dedup();
     assert_eq!(
         known,
         [
+            "Bearer canary-header-4711",
             "canary-env-4711",
+            "canary-env-4712",
             "canary-file-4711",
             "canary-keyring-4711",
             "canary-literal-4711",
+            "canary-search-4711",
             "canary-stored-4711",
             "postgres://me:canary-url-4711@localhost/claw"
         ]

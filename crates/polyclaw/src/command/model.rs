@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use polyclaw_domain::agent::AgentSpec;
-use polyclaw_domain::config::Config;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Prompt;
@@ -114,7 +113,7 @@ fn list(shelf: &Shelf, context: &Context) -> std::io::Result<()> {
 fn opening() -> Prompt {
     let spec = AgentSpec::named(AgentId::main());
     let scope = ToolScope::of(&spec, SessionKey::main(&spec.agent_id), Path::new(""), false);
-    let tools = Builtin::new(polyclaw_tool::Settings::default()).list(&scope);
+    let tools = polyclaw_tool::Builtin::new(polyclaw_tool::Settings::default()).list(&scope);
     polyclaw_engine::opening(&spec, "", tools, "")
 }
 
