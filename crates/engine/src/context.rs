@@ -90,7 +90,7 @@ impl Engine {
         let account = self.account(key).await?;
         let model = account.model.as_ref().map_or("no model".to_owned(), ToString::to_string);
         let (total, window) = (account.total(), account.window);
-        let share = if window == 0 { 0 } else { total * 100 / window };
+        let share = (total * 100).checked_div(window).unwrap_or_default();
         Ok(format!(
             "{model}: about {total} of {window} tokens ({share} %)\n\
              system    {}\ntools     {}\nsummary   {}\nhistory   {} in {} message(s)\nrecalled  {} in {} memories\n\

@@ -130,7 +130,7 @@ fn memory(n: u64) -> Memory {
     let agents = ["main", "ops", "research"];
     let (agent, scope) = match n % 6 {
         0..=2 => ("main", MemoryScope::Agent),
-        3 | 4 => (agents[usize::from(n % 2 == 0) + 1], MemoryScope::Shared),
+        3 | 4 => (agents[usize::from(n.is_multiple_of(2)) + 1], MemoryScope::Shared),
         _ => ("main", MemoryScope::Session),
     };
     let agent = AgentId::parse(agent).unwrap_or_else(|_| AgentId::main());
@@ -204,7 +204,7 @@ fn direction(text: &str) -> Vec<f32> {
     for word in text.split(' ') {
         let seed = word.bytes().fold(7_u64, |hash, byte| mix(hash ^ u64::from(byte)));
         for (at, value) in (0_u64..).zip(vector.iter_mut()) {
-            *value += if mix(seed ^ at) % 2 == 0 { 1.0 } else { -1.0 };
+            *value += if mix(seed ^ at).is_multiple_of(2) { 1.0 } else { -1.0 };
         }
     }
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt().max(1.0);
