@@ -175,7 +175,7 @@ fn protected(home: &Home, user: &Path) -> BTreeMap<PathBuf, String> {
     let names = |folder: &Path| {
         let mut names: Vec<_> =
             fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        names.retain(|name| name != "tmp" && name != "daemon.log");
+        names.retain(|name| name != "tmp" && name != "daemon.log" && name != "daemon.url");
         names.sort();
         format!("{names:?}")
     };
