@@ -7,8 +7,9 @@ mod ground;
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 
+use crate::fixture::until;
 use attempts::{Kind, SHELL, others};
-use ground::{CANARY, Ground};
+use ground::{CANARY, Ground, marked_processes};
 use polyclaw_testkit::model_server::{ModelServer, Script};
 use serde_json::{Value, json};
 
@@ -151,4 +152,50 @@ fn succeeds(ground: &Ground, command: &str) -> bool {
         .output()
         .unwrap();
     String::from_utf8_lossy(&run.stdout).contains("ESCAPED")
+}
+
+/// A ground on which a command sleeps in the middle of a turn.
+fn asleep(model: &ModelServer, isolation: &str) -> (Ground, std::process::Child) {
+    let ground = Ground::new(model, isolation, "workspace");
+    let command = ground.fill("setsid sleep 500.{mark} & sleep 501.{mark}");
+    model.push(Script::new().call("nap", "shell", json!({ "command": command })));
+    let asked =
+        ground.home.command(&["agent", "-m", "sleep"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    until("both sleep", || marked_processes(&ground.mark).len() == 2);
+    (ground, asked.unwrap())
+}
+
+#[test]
+fn a_killed_daemon_takes_its_programs_and_workers_with_it() {
+    for isolation in ["in_process", "process"] {
+        let model = ModelServer::start();
+        let (mut ground, mut asked) = asleep(&model, isolation);
+        ground.daemon.kill();
+        until("nothing is left", || marked_processes(&ground.mark).is_empty());
+        asked.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_killed_worker_costs_one_call_and_nobody_else_notices() {
+    let model = ModelServer::start();
+    let (ground, mut asked) = asleep(&model, "process");
+    model.push(Script::reply("it was cut off"));
+    model.push(Script::reply("I am well"));
+    let threads = std::fs::read_dir(format!("/proc/{}/task", ground.daemon.pid())).unwrap().flatten();
+    let children: String = threads
+        .map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default())
+        .collect();
+    let workers: Vec<&str> = children.split_whitespace().collect();
+    assert_eq!(workers.len(), 1, "the daemon has one child, the worker's supervisor: {children}");
+    assert!(Command::new("kill").args(["-9", workers[0]]).status().unwrap().success());
+    assert!(asked.wait().unwrap().success(), "the turn goes on");
+    until("nothing of it is left", || marked_processes(&ground.mark).is_empty());
+    let record = &records(&ground)["nap"];
+    assert!(record["text"].as_str().unwrap().contains("Whether it took effect is unknown"), "{record}");
+    assert_eq!(record["meta"]["sandbox"]["facts"]["crashes"], 1, "{record}");
+    let events = ground.home.run(&["events", "--json"]).stdout;
+    assert!(events.contains("worker.crashed") && events.contains("worker_crash"), "{events}");
+    let other = ground.home.run(&["agent", "--agent", "other", "-m", "how are you?"]);
+    assert_eq!(other.stdout, "I am well\n", "{}", other.stderr);
 }

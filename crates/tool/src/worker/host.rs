@@ -13,9 +13,10 @@ use crate::error::{Error, Result};
 use crate::http_fetch;
 use crate::sandbox::{Profile, Program, Sandboxes, Started};
 
-/// A worker beside its programs needs memory and processes of its own.
+/// A worker beside its programs needs memory of its own, and its limits are to be met after theirs: a program that
+/// goes too far is ended, not the worker that looks after it.
 const OWN_MEMORY_MB: u32 = 512;
-const OWN_PROCESSES: u32 = 16;
+const MORE_PROCESSES: u32 = 4;
 
 pub struct Host {
     started: Started,
@@ -33,12 +34,10 @@ impl Host {
         workspace: &Path,
     ) -> Result<Self> {
         let limits = sandbox.limits();
-        let more = |limit: Option<u64>, own: u32| {
-            limit.and_then(|limit| u32::try_from(limit).ok()).map(|limit| limit.saturating_add(own))
-        };
+        let short = |limit: Option<u64>| limit.and_then(|limit| u32::try_from(limit).ok());
         let roomier = Sandbox {
-            memory_mb: more(limits.memory_mb, OWN_MEMORY_MB),
-            processes: more(limits.processes, OWN_PROCESSES),
+            memory_mb: short(limits.memory_mb).map(|limit| limit.saturating_add(OWN_MEMORY_MB)),
+            processes: short(limits.processes).map(|limit| limit.saturating_mul(MORE_PROCESSES)),
             ..sandbox.clone()
         };
         let program = Program {
