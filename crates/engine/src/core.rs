@@ -83,6 +83,7 @@ impl Engine {
         let (starts, started) = mpsc::unbounded_channel();
         let node = NodeId::new(format!("{family}/{}", ports.ids.next()));
         let others = Arc::clone(&ports.tools);
+        ports.brain.set_redactor(Arc::clone(&settings.redactor));
         Self(Arc::new_cyclic(|engine| Inner {
             tools: Toolboxes::new(vec![others, Arc::new(EngineTools::new(engine.clone()))]),
             ports,
@@ -132,6 +133,7 @@ impl Inner {
 
     /// Takes effect at the next turn.
     pub fn reload(&self, settings: Settings) {
+        self.ports.brain.set_redactor(Arc::clone(&settings.redactor));
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 

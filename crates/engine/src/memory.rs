@@ -12,6 +12,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::memory::{Memory, Viewer};
 use polyclaw_domain::port::{Clock, Ids};
 use polyclaw_domain::recall::Seq;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_store::brain::{self, Counts, Filter};
 use polyclaw_store::{Db, Tx};
 use tokio::sync::{Notify, OnceCell};
@@ -46,6 +47,7 @@ pub struct Brain {
     ids: Arc<dyn Ids>,
     count: AtomicI64,
     embedder: RwLock<Option<Arc<dyn Embedder>>>,
+    redactor: RwLock<Arc<Redactor>>,
     vectors: Arc<Vectors>,
     /// A memory waits for its vector, or another model makes them.
     wake: Notify,
@@ -76,6 +78,7 @@ impl Brain {
             ids,
             count: count.into(),
             embedder: RwLock::default(),
+            redactor: RwLock::default(),
             vectors: Arc::new(Vectors::new(cache_bytes)),
             wake: Notify::new(),
         }
@@ -85,6 +88,19 @@ impl Brain {
     pub fn set_embedder(&self, embedder: Option<Arc<dyn Embedder>>) {
         *self.embedder.write().unwrap_or_else(PoisonError::into_inner) = embedder;
         self.wake.notify_one();
+    }
+
+    /// What must not be remembered from now on.
+    pub(crate) fn set_redactor(&self, redactor: Arc<Redactor>) {
+        *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = redactor;
+    }
+
+    fn redacted(&self, mut memory: Memory) -> Memory {
+        let redactor = Arc::clone(&self.redactor.read().unwrap_or_else(PoisonError::into_inner));
+        redactor.string(&mut memory.content);
+        redactor.string(&mut memory.key);
+        memory.metadata.values_mut().for_each(|value| redactor.json(value));
+        memory
     }
 
     pub fn has_embedder(&self) -> bool {
@@ -131,7 +147,8 @@ impl Brain {
 
     /// Stores memories in one transaction and returns them as they were stored.
     pub async fn put(&self, memories: Vec<Memory>) -> Result<Vec<Memory>> {
-        let memories: Vec<Memory> = memories.into_iter().map(admit).collect::<Result<_>>()?;
+        let clean = memories.into_iter().map(|memory| self.redacted(memory));
+        let memories: Vec<Memory> = clean.map(admit).collect::<Result<_>>()?;
         let write = move |tx: &mut Tx<'_>| memories.iter().map(|memory| put_one(tx, memory)).collect();
         let stored: Vec<(brain::Put, Memory)> = self.db().await?.write(write).await?;
         let new = stored.iter().filter(|(put, _)| !put.replaced).count();

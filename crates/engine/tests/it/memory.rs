@@ -29,11 +29,11 @@ async fn remember(world: &World, session: &str, scope: MemoryScope, content: &st
 }
 
 fn texts(prompt: &Prompt) -> Vec<&str> {
-    let user = |message| match message {
+    let user = prompt.messages.iter().filter_map(|message| match message {
         PromptMessage::User(text) => Some(text.as_str()),
         _ => None,
-    };
-    prompt.messages.iter().filter_map(user).collect()
+    });
+    user.collect()
 }
 
 async fn with_policy(world: &World, policy: ContextPolicy) {

@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use polyclaw_domain::agent::{ContextPolicy, MemoryScope};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::memory::Viewer;
 use polyclaw_domain::message::{Attachment, Part, calls};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::redact::{MARK, Redactor};
@@ -208,4 +211,15 @@ async fn a_secret_that_becomes_known_later_is_hidden_from_the_model_from_then_on
     world.says("what was it?").await;
     let prompts = model.prompts();
     assert!(format!("{:?}", prompts[0]).contains(CANARY) && !format!("{:?}", prompts[1]).contains(CANARY));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_is_not_remembered() {
+    let world = World::with(Scripted::echo()).await;
+    knowing(&world);
+    let brain = world.engine.brain();
+    let viewer = Viewer::of(&AgentId::main(), &World::key("me"), &ContextPolicy::default());
+    let told = format!("the key is {CANARY}");
+    let stored = brain.put(vec![brain.draft(&viewer, MemoryScope::Agent, told)]).await.unwrap();
+    assert_eq!(stored[0].content, format!("the key is {MARK}"));
 }
