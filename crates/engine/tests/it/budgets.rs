@@ -185,7 +185,7 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
     let reserved = balance(&world, &Purse::Instance).await.standing.reserved.tokens;
-    let one = 9_000;
+    let one = 10_000;
     assert!((20_000..20_000 + one).contains(&reserved), "{reserved} reserved at once");
     let (mut done, mut refused) = (0, 0);
     for accepted in &sent {

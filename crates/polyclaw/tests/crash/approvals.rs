@@ -31,7 +31,7 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
             "[providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
-             [agents.defaults]\nmodel = \"scripted/m\"\n\
+             [agents.defaults]\nmodel = \"scripted/m\"\n[tools]\napprovals = {{ shell = \"always\" }}\n\
              [channels.webhook.chat]\nsecret = \"s\"\nreply_url = \"{}\"\n",
             model.url(),
             platform.reply_url()

@@ -161,6 +161,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     };
     let mut settings = Settings::defaults(home.to_path_buf());
     settings.default_model = Some(ModelRef::parse(MODEL).unwrap());
+    settings.mcp_servers = vec!["up".to_owned(), "down".to_owned()];
     let engine = Engine::new(ports, settings, "test");
     let now = engine.now();
     let main = AgentSpec::named(AgentId::main());

@@ -233,8 +233,8 @@ async fn a_skill_is_read_by_name_and_only_below_its_folder() {
     let folder = shelf.bench.home.path().join("skills/weather");
     fs::rename(&folder, shelf.bench.home.path().join("skills/away")).unwrap();
     symlink(shelf.bench.home.path(), &folder).unwrap();
-    let said = shelf.bench.refused("read_skill", json!({ "name": "weather", "path": "secret" })).await;
-    assert!(said.contains("no skill 'weather'"), "a folder put behind a link since: {said}");
+    // Refused whether or not the change of the folder has been seen already.
+    shelf.bench.refused("read_skill", json!({ "name": "weather", "path": "secret" })).await;
 }
 
 #[test]
