@@ -6,6 +6,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     let mut pieces: Vec<&str> = rest.split('*').collect();
     let tail = pieces.pop().unwrap_or_default();
     for piece in pieces {
+        // The earliest place leaves the most for what follows.
         let Some(at) = left.find(piece) else { return false };
         left = &left[at + piece.len()..];
     }

@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::glob::matches;
 use crate::id::AgentId;
 use crate::tool::{Consent, Risk, ToolSpec};
 pub use explain::Reason;
-pub use word::{Unknown, check, covers, matches};
+pub use word::{Unknown, check, covers};
 
 /// A named list of tools to start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

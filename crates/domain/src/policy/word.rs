@@ -2,6 +2,7 @@
 
 use super::{Profile, ToolPolicy};
 use crate::config::suggest;
+use crate::glob::matches;
 
 /// Groups, and the tools in them. Every built-in tool is in one; the rest is there before its tools are.
 const GROUPS: [(&str, &[&str]); 8] = [
@@ -94,20 +95,6 @@ fn members(group: &str) -> Option<&'static [&'static str]> {
 
 pub(super) fn first<'a>(list: &'a [String], tool: &str) -> Option<&'a str> {
     list.iter().map(String::as_str).find(|entry| covers(entry, tool))
-}
-
-/// A pattern in which `*` stands for any text, also none.
-pub fn matches(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut text) = text.strip_prefix(head) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let last = parts.pop().unwrap_or_default();
-    for part in parts {
-        // The earliest place leaves the most for what follows.
-        let Some(at) = text.find(part) else { return false };
-        text = &text[at + part.len()..];
-    }
-    text.len() >= last.len() && text.ends_with(last)
 }
 
 /// A word of a policy that means nothing here.

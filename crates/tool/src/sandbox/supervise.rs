@@ -149,11 +149,15 @@ fn kill_all() {
         for pid in watch::descendants() {
             rustix::process::kill_process(pid, Signal::KILL).ok();
         }
-        match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) => {}
-            Ok(None) => std::thread::sleep(std::time::Duration::from_millis(2)),
-            Err(_) => return,
+        // All that have ended by now, before the next look: one at a time would never be done with many.
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return,
+            }
         }
+        std::thread::sleep(std::time::Duration::from_millis(2));
     }
 }
 
