@@ -25,6 +25,8 @@ port = ${daemon.port}
 kind = "openai_compatible"
 base_url = "${modelUrl}"
 models = ["steady"]
+[tools]
+approvals = { shell = "always" }
 [agents.defaults]
 model = "${model}"
 `, { mode: 0o600 });
