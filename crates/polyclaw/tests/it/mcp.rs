@@ -161,7 +161,7 @@ fn nothing_of_it_outlives_the_daemon() {
 }
 
 #[test]
-fn a_stopped_turn_stops_its_call_and_progress_keeps_it_alive() {
+fn progress_keeps_a_call_alive_and_silence_ends_it() {
     let model = ModelServer::start();
     let home = by_stdio(&model, "mark-stop", "timeout_seconds = 2");
     let _daemon = home.daemon();
@@ -283,4 +283,47 @@ fn an_instance_serves_mcp_to_a_client_nobody_here_wrote() {
     assert!(text(4).contains("echo: hello") && !text(4).contains("again"), "{}", text(4));
     assert!(text(5).contains("[unknown_session]") && text(6).contains("mesage"), "{told}");
     assert!(text(7).contains("there is no tool"), "{told}");
+}
+
+#[test]
+fn tools_that_change_are_seen_hostile_words_do_no_harm_and_a_stop_is_passed_on() {
+    let model = ModelServer::start();
+    let script =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/growing.mjs").canonicalize().unwrap();
+    everything();
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("note");
+    let server = format!(
+        "command = {:?}\nargs = [{script:?}, {note:?}]\nenv = {{ LAB_KEY = \"canary-4711\" }}",
+        node()
+    );
+    let home = home(&model, &server);
+    let log = std::fs::File::create(home.path().join("log")).unwrap();
+    let mut command = home.command(&["daemon", "--port", &home.port.to_string()]);
+    let mut daemon = command.stderr(log.try_clone().unwrap()).stdout(log).spawn().unwrap();
+    until("the daemon answers", || home.run(&["status", "--json"]).code == 0);
+    let shown = tools_shown(&home, &model, "main");
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    let body = model.last_request().body().to_string();
+    assert!(body.contains("evil[2J xxx") && body.len() < 20_000, "{} bytes", body.len());
+    assert!(!body.contains('\u{202e}') && !body.contains("\\u001b"));
+    assert!(shown.iter().all(|name| name.len() <= 64), "{shown:?}");
+    let odd = shown.iter().find(|name| name.contains("odd_name__nnn")).unwrap();
+    assert_eq!(call(&home, &model, "main", odd, json!({})), "odd");
+    assert_eq!(call(&home, &model, "main", "mcp_lab_grow", json!({})), "grown");
+    until("the new tool is seen", || {
+        tools_shown(&home, &model, "main").contains(&"mcp_lab_fresh".to_owned())
+    });
+    assert_eq!(call(&home, &model, "main", "mcp_lab_fresh", json!({})), "fresh text");
+    model.push(Script::new().call("c1", "mcp_lab_wait", json!({})));
+    let mut asked = home.command(&["agent", "-m", "wait"]).stderr(Stdio::null()).spawn().unwrap();
+    let noted = |word: &str| std::fs::read_to_string(&note).is_ok_and(|text| text == word);
+    until("the call runs", || noted("waiting"));
+    home.run(&["sessions", "stop", "agent:main:main", "--json"]).ok();
+    until("the server was told", || noted("stopped"));
+    asked.wait().unwrap();
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let log = std::fs::read_to_string(home.path().join("log")).unwrap();
+    assert!(log.contains("my key is ***") && !log.contains("canary"), "{log}");
 }
