@@ -34,6 +34,7 @@ pub fn run<F>(home: &Home, overrides: Overrides, ready: F) -> anyhow::Result<()>
 where
     F: FnOnce(&Instance) -> io::Result<()> + Send + 'static,
 {
+    keep_pages_small();
     let began = Instant::now();
     home.create()?;
     let config = overrides.apply(home.read_config()?)?;
@@ -49,6 +50,11 @@ where
     let outcome = runtime.block_on(serve(&instance, listener, began, ready));
     runtime.shutdown_timeout(Duration::from_millis(500));
     outcome
+}
+
+/// With pages of 2 MB a daemon at rest holds twice the memory it uses.
+fn keep_pages_small() {
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// The usual limit of 1,024 descriptors is less than a busy gateway has connections, and is there for programs of
