@@ -1,5 +1,8 @@
 //! What a turn knows: its session, its agent, its transcript, and the prompt made of them. Loaded in one read.
 
+mod rows;
+mod tools;
+
 use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
@@ -10,18 +13,16 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
-use polyclaw_domain::policy::{self, Layers, Owner, Reason};
 use polyclaw_domain::prompt::{self, Line};
 use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
 use polyclaw_domain::session::Session;
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec};
+use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, ToolSpec};
 use polyclaw_domain::turn::Step;
-use polyclaw_store::agents::Source;
 use polyclaw_store::backlog::Waiting;
-use polyclaw_store::jobs::{Claim, Queued};
+use polyclaw_store::jobs::Claim;
 use polyclaw_store::messages::Message;
-use polyclaw_store::sessions::{Compaction, Standing};
-use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions, usage};
+use polyclaw_store::sessions::Compaction;
+use polyclaw_store::{Tx, sessions, usage};
 
 use crate::budget::Spent;
 use crate::core::Engine;
@@ -29,6 +30,11 @@ use crate::history::History;
 use crate::memory::Recall;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt};
+use rows::read;
+use tools::{asked_by, client_tools, scope};
+
+pub(crate) use rows::{Rows, read_first, read_short};
+pub(crate) use tools::{Offered, can_ask, sender};
 
 pub(crate) struct Context {
     pub agent_is_gone: bool,
@@ -67,73 +73,8 @@ pub(crate) struct Context {
     senders: Vec<String>,
 }
 
-/// A tool of this turn.
-pub(crate) struct Offered {
-    pub spec: Arc<ToolSpec>,
-    /// A person must agree before each call.
-    pub asks: bool,
-}
-
-/// What a turn reads before it starts. Short histories come along with the claim.
-#[derive(Clone)]
-pub(crate) struct Rows {
-    session: Session,
-    session_id: SessionId,
-    spec: Option<AgentSpec>,
-    /// The config file has the spec.
-    in_config: bool,
-    compaction: Compaction,
-    lines: Vec<Line>,
-    /// Only the lines after those that were known.
-    goes_on: bool,
-    stored: Vec<Message>,
-    taken: Vec<Waiting>,
-    begun: Vec<Message>,
-    steered: bool,
-}
-
-/// A history that is known already: its conversation, the ticket it was folded through, and its last.
-type Known = (SessionId, i64, i64);
-
-/// Longest history, in tickets, that is read by the thread that writes: a longer one would hold others up.
-const SHORT: i64 = 64;
-
 /// Lines from which on a history is kept between turns: about where it is too long for the above.
 const KEPT: usize = 48;
-
-/// Reads a claimed turn's rows in the transaction that claims it, if they are few.
-pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
-    match sessions::standing(tx, &claim.session)? {
-        Some(standing) if standing.uncompacted() <= SHORT => readable(read(tx, claim, standing, None)),
-        _ => Ok(None),
-    }
-}
-
-/// What can not be read keeps nobody from being accepted or claimed: its own turn says so.
-fn readable(rows: polyclaw_store::Result<Rows>) -> polyclaw_store::Result<Option<Rows>> {
-    match rows {
-        Err(polyclaw_store::Error::Unreadable(_)) => Ok(None),
-        rows => rows.map(Some),
-    }
-}
-
-/// The same for a turn that starts with the message that asks for it: nothing else waits in its session, and
-/// what it has stored is at hand.
-pub(crate) fn read_first(
-    tx: &mut Tx<'_>,
-    claim: &Claim,
-    standing: Standing,
-    stored: Vec<Message>,
-) -> polyclaw_store::Result<Option<Rows>> {
-    if standing.uncompacted() > SHORT {
-        return Ok(None);
-    }
-    // Only a turn without a person's message takes up interrupted tasks as it opens.
-    match claim.has_person {
-        true => readable(read_with(tx, claim, standing, (Own { stored, ..Own::default() }, None))),
-        false => readable(read(tx, claim, standing, None)),
-    }
-}
 
 impl Context {
     /// Reads a long history only from where the last turn of its session left it.
@@ -207,47 +148,6 @@ impl Context {
         };
         context.tools = context.offer(engine, &settings);
         Ok(context)
-    }
-
-    /// Asks the one filter about every tool there is.
-    fn offer(&self, engine: &Engine, settings: &Settings) -> Vec<Offered> {
-        let layers = self.layers(settings);
-        let listed = engine.tools().list(&self.scope).into_iter();
-        let allowed = listed.filter(|tool| policy::allows(tool, &layers));
-        allowed.map(|spec| Offered { asks: policy::asks(&spec, &layers), spec }).collect()
-    }
-
-    fn layers<'a>(&'a self, settings: &'a Settings) -> Layers<'a> {
-        Layers {
-            rules: &settings.tools,
-            agent: Owner {
-                id: &self.spec.agent_id,
-                policy: &self.spec.policy.tools,
-                is_default: self.spec.agent_id == settings.default_agent,
-                in_config: self.in_config,
-            },
-            spawn_depth: self.session.spawn_depth,
-            senders: &self.senders,
-            can_ask: self.scope.can_ask,
-        }
-    }
-
-    /// What a model is told that calls a tool it was not shown.
-    pub fn refusal(&self, engine: &Engine, name: &str) -> String {
-        let settings = engine.settings();
-        let layers = self.layers(&settings);
-        let tools = engine.tools().list(&self.scope);
-        let tool = tools.iter().find(|tool| tool.name == name);
-        let step = tool.and_then(|tool| policy::steps(tool, &layers).find(|step| !step.rule.allows()));
-        match step {
-            Some(step) => Reason::of(name, &step, &layers).refusal(name),
-            None => format!("There is no tool '{}' here.", name.chars().take(80).collect::<String>()),
-        }
-    }
-
-    /// Lists the tools again: some were still being gathered.
-    pub fn look_for_tools(&mut self, engine: &Engine) {
-        self.tools = self.offer(engine, &engine.settings());
     }
 
     /// The stored steps, as the machine takes them.
@@ -365,62 +265,6 @@ impl Context {
     }
 }
 
-/// What belongs to one turn: its rows, the tasks it takes up, and what waits behind it.
-#[derive(Default)]
-struct Own {
-    stored: Vec<Message>,
-    taken: Vec<Waiting>,
-    begun: Vec<Message>,
-    queued: Option<Queued>,
-}
-
-fn read(
-    tx: &mut Tx<'_>,
-    claim: &Claim,
-    standing: Standing,
-    known: Option<&Known>,
-) -> polyclaw_store::Result<Rows> {
-    let stored = messages::of_turn(tx, &claim.turn)?;
-    let taken = backlog::taken_by(tx, &claim.turn)?;
-    let mut begun = Vec::new();
-    for row in &taken {
-        begun.extend(messages::get(tx, &row.task.token.message_id)?);
-    }
-    let queued = jobs::queued(tx, &claim.session)?;
-    read_with(tx, claim, standing, (Own { stored, taken, begun, queued }, known))
-}
-
-fn read_with(
-    tx: &mut Tx<'_>,
-    claim: &Claim,
-    standing: Standing,
-    (Own { stored, taken, begun, queued }, known): (Own, Option<&Known>),
-) -> polyclaw_store::Result<Rows> {
-    let Standing { session, compaction, .. } = standing;
-    let found = agents::get(tx, &claim.agent)?;
-    let in_config = found.as_ref().is_some_and(|stored| stored.source == Source::Config);
-    let spec = found.map(|stored| stored.spec);
-    let session_id = stored.first().map_or_else(|| session.id.clone(), |own| own.session_id.clone());
-    let conversation = (&claim.session, &session_id);
-    let known = known.filter(|(id, through, _)| (id, *through) == (&session_id, compaction.through));
-    let after = known.map_or(compaction.through, |(_, _, last)| *last);
-    let lines = messages::history(tx, conversation, after, queued.as_ref().map(|queued| &queued.turn))?;
-    let steered = queued.is_some_and(|queued| queued.steers);
-    Ok(Rows {
-        session,
-        session_id,
-        spec,
-        in_config,
-        compaction,
-        lines,
-        goes_on: known.is_some(),
-        stored,
-        taken,
-        begun,
-        steered,
-    })
-}
-
 fn step(message: &Message) -> Option<Step> {
     match message.role {
         Role::User => None,
@@ -447,30 +291,6 @@ fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<M
     first.into_iter().chain(spec.defaults.fallbacks.iter().cloned()).collect()
 }
 
-fn scope(engine: &Engine, claim: &Claim, spec: &AgentSpec, asked_by: &[&Address]) -> ToolScope {
-    let can_ask = asked_by.iter().any(|address| can_ask(engine, address));
-    ToolScope::of(spec, claim.session.clone(), &engine.settings().workspace, can_ask)
-}
-
-/// The conversations that wait for this turn.
-fn asked_by<'a>(stored: &'a [Message], begun: &'a [Message]) -> impl Iterator<Item = &'a Address> {
-    stored.iter().chain(begun).filter_map(|message| message.address.as_ref())
-}
-
-/// Who speaks there, as the rules about senders name them.
-pub(crate) fn sender(address: &Address) -> String {
-    format!("{}:{}:{}", address.channel, address.account, address.peer)
-}
-
-/// Whether a person reads along there and can answer: in the terminal and on the page, and in every channel
-/// messages can be sent to. Behind the API there is a program.
-pub(crate) fn can_ask(engine: &Engine, address: &Address) -> bool {
-    match address.channel.as_str() {
-        "cli" | "web" => true,
-        channel => engine.ports.channels.contains_key(channel),
-    }
-}
-
 /// What every conversation with an agent begins with, for a model that can take it in before it is asked.
 pub fn opening(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
     Prompt { system: system_prompt(spec, files, None, nonce), tools, ..Prompt::default() }
@@ -495,26 +315,4 @@ fn system_prompt(spec: &AgentSpec, files: &str, caller: Option<&str>, nonce: &st
     let parts = [Some(own.as_str()), Some(files), Some(rule.as_str()), caller.as_deref()];
     let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n")
-}
-
-fn client_tools(stored: &[Message]) -> Vec<Arc<ToolSpec>> {
-    let listed = stored
-        .iter()
-        .rev()
-        .find_map(|message| message.meta.as_ref()?.get("client_tools")?.as_array().cloned());
-    let spec = |tool: serde_json::Value| {
-        Some(Arc::new(ToolSpec {
-            name: tool.get("name")?.as_str()?.to_owned(),
-            description: tool.get("description").and_then(|d| d.as_str()).unwrap_or_default().to_owned(),
-            parameters: tool
-                .get("parameters")
-                .cloned()
-                .unwrap_or_else(|| serde_json::json!({ "type": "object" })),
-            effect: Effect::Effect,
-            risk: Risk::Low,
-            consent: Consent::NotNeeded,
-            confined: false,
-        }))
-    };
-    listed.unwrap_or_default().into_iter().filter_map(spec).collect()
 }

@@ -32,7 +32,7 @@ use crate::home::{Home, Lock};
 use crate::ids::SortableIds;
 use crate::redaction;
 use crate::settings;
-use crate::tools::Tools;
+use crate::tools;
 use crate::weights::{CHAT, Shelf};
 
 /// Connections to PostgreSQL, for one node.
@@ -60,7 +60,7 @@ pub struct Instance {
     models: Arc<Current<Models>>,
     /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
     chat: Arc<Chat>,
-    tools: Arc<Current<Tools>>,
+    tools: Arc<Current<Toolboxes>>,
     briefings: Arc<FileBriefings>,
     pub mcp: Arc<Mcp>,
     clock: Arc<dyn Clock>,
@@ -94,7 +94,7 @@ impl Instance {
         let memories = Arc::new(Memories::new(Arc::clone(&brain)));
         let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
         let mcp = Arc::new(Mcp::default());
-        let tools = Arc::new(Current::new(Tools::new(&config, &home, &briefings, &mcp)));
+        let tools = Arc::new(Current::new(tools::join(&config, &home, &briefings, &mcp)));
         let ports = Ports {
             db: db?,
             provider: Arc::clone(&models) as _,
@@ -198,7 +198,7 @@ impl Instance {
         self.store_agents(&config).await?;
         let embedder = embedder::choose(&config, &choice, &Shelf::of(&self.home))?;
         self.engine.brain().set_embedder(embedder);
-        self.tools.replace(Tools::new(&config, &self.home, &self.briefings, &self.mcp));
+        self.tools.replace(tools::join(&config, &self.home, &self.briefings, &self.mcp));
         self.start_servers().await?;
         self.take_up(&config, choice)
     }

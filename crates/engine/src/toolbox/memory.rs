@@ -7,7 +7,7 @@ use polyclaw_domain::id::TurnId;
 use polyclaw_domain::memory::{Memory, Viewer, usual_scope};
 use polyclaw_domain::port::Pending;
 use polyclaw_domain::tool::{
-    Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox,
+    Consent, Effect, Progress, Risk, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox, arguments,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -138,8 +138,8 @@ fn viewer(scope: &ToolScope) -> Viewer {
     Viewer::of(&scope.agent, &scope.session, &scope.memory)
 }
 
-fn read<A: DeserializeOwned>(arguments: &Value) -> std::result::Result<A, String> {
-    A::deserialize(arguments).map_err(|error| format!("The arguments do not fit: {error}."))
+fn read<A: DeserializeOwned>(given: &Value) -> std::result::Result<A, String> {
+    arguments::read(given).map_err(|error| format!("The arguments do not fit: {error}."))
 }
 
 fn spec(name: &str, description: &str, effect: Effect, parameters: Value) -> ToolSpec {

@@ -1,0 +1,126 @@
+//! The rows of a turn, read in one transaction.
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::id::SessionId;
+use polyclaw_domain::prompt::Line;
+use polyclaw_domain::session::Session;
+use polyclaw_store::agents::Source;
+use polyclaw_store::backlog::Waiting;
+use polyclaw_store::jobs::{Claim, Queued};
+use polyclaw_store::messages::Message;
+use polyclaw_store::sessions::{Compaction, Standing};
+use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
+
+/// What a turn reads before it starts. Short histories come along with the claim.
+#[derive(Clone)]
+pub(crate) struct Rows {
+    pub(super) session: Session,
+    pub(super) session_id: SessionId,
+    pub(super) spec: Option<AgentSpec>,
+    /// The config file has the spec.
+    pub(super) in_config: bool,
+    pub(super) compaction: Compaction,
+    pub(super) lines: Vec<Line>,
+    /// Only the lines after those that were known.
+    pub(super) goes_on: bool,
+    pub(super) stored: Vec<Message>,
+    pub(super) taken: Vec<Waiting>,
+    pub(super) begun: Vec<Message>,
+    pub(super) steered: bool,
+}
+
+/// A history that is known already: its conversation, the ticket it was folded through, and its last.
+pub(super) type Known = (SessionId, i64, i64);
+
+/// Longest history, in tickets, that is read by the thread that writes: a longer one would hold others up.
+const SHORT: i64 = 64;
+
+/// Reads a claimed turn's rows in the transaction that claims it, if they are few.
+pub(crate) fn read_short(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Option<Rows>> {
+    match sessions::standing(tx, &claim.session)? {
+        Some(standing) if standing.uncompacted() <= SHORT => readable(read(tx, claim, standing, None)),
+        _ => Ok(None),
+    }
+}
+
+/// What can not be read keeps nobody from being accepted or claimed: its own turn says so.
+fn readable(rows: polyclaw_store::Result<Rows>) -> polyclaw_store::Result<Option<Rows>> {
+    match rows {
+        Err(polyclaw_store::Error::Unreadable(_)) => Ok(None),
+        rows => rows.map(Some),
+    }
+}
+
+/// The same for a turn that starts with the message that asks for it: nothing else waits in its session, and
+/// what it has stored is at hand.
+pub(crate) fn read_first(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    standing: Standing,
+    stored: Vec<Message>,
+) -> polyclaw_store::Result<Option<Rows>> {
+    if standing.uncompacted() > SHORT {
+        return Ok(None);
+    }
+    // Only a turn without a person's message takes up interrupted tasks as it opens.
+    match claim.has_person {
+        true => readable(read_with(tx, claim, standing, (Own { stored, ..Own::default() }, None))),
+        false => readable(read(tx, claim, standing, None)),
+    }
+}
+
+/// What belongs to one turn: its rows, the tasks it takes up, and what waits behind it.
+#[derive(Default)]
+struct Own {
+    stored: Vec<Message>,
+    taken: Vec<Waiting>,
+    begun: Vec<Message>,
+    queued: Option<Queued>,
+}
+
+pub(super) fn read(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    standing: Standing,
+    known: Option<&Known>,
+) -> polyclaw_store::Result<Rows> {
+    let stored = messages::of_turn(tx, &claim.turn)?;
+    let taken = backlog::taken_by(tx, &claim.turn)?;
+    let mut begun = Vec::new();
+    for row in &taken {
+        begun.extend(messages::get(tx, &row.task.token.message_id)?);
+    }
+    let queued = jobs::queued(tx, &claim.session)?;
+    read_with(tx, claim, standing, (Own { stored, taken, begun, queued }, known))
+}
+
+fn read_with(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    standing: Standing,
+    (Own { stored, taken, begun, queued }, known): (Own, Option<&Known>),
+) -> polyclaw_store::Result<Rows> {
+    let Standing { session, compaction, .. } = standing;
+    let found = agents::get(tx, &claim.agent)?;
+    let in_config = found.as_ref().is_some_and(|stored| stored.source == Source::Config);
+    let spec = found.map(|stored| stored.spec);
+    let session_id = stored.first().map_or_else(|| session.id.clone(), |own| own.session_id.clone());
+    let conversation = (&claim.session, &session_id);
+    let known = known.filter(|(id, through, _)| (id, *through) == (&session_id, compaction.through));
+    let after = known.map_or(compaction.through, |(_, _, last)| *last);
+    let lines = messages::history(tx, conversation, after, queued.as_ref().map(|queued| &queued.turn))?;
+    let steered = queued.is_some_and(|queued| queued.steers);
+    Ok(Rows {
+        session,
+        session_id,
+        spec,
+        in_config,
+        compaction,
+        lines,
+        goes_on: known.is_some(),
+        stored,
+        taken,
+        begun,
+        steered,
+    })
+}

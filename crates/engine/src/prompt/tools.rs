@@ -1,0 +1,110 @@
+//! The tools of a turn: what the one filter lets through, for whom, and what is said of the rest.
+
+use std::sync::Arc;
+
+use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::policy::{self, Layers, Owner, Reason};
+use polyclaw_domain::tool::{Consent, Effect, Risk, ToolScope, ToolSpec};
+use polyclaw_store::jobs::Claim;
+use polyclaw_store::messages::Message;
+
+use super::Context;
+use crate::core::Engine;
+use crate::settings::Settings;
+
+/// A tool of this turn.
+pub(crate) struct Offered {
+    pub spec: Arc<ToolSpec>,
+    /// A person must agree before each call.
+    pub asks: bool,
+}
+
+impl Context {
+    /// Asks the one filter about every tool there is.
+    pub(super) fn offer(&self, engine: &Engine, settings: &Settings) -> Vec<Offered> {
+        let layers = self.layers(settings);
+        let listed = engine.tools().list(&self.scope).into_iter();
+        let allowed = listed.filter(|tool| policy::allows(tool, &layers));
+        allowed.map(|spec| Offered { asks: policy::asks(&spec, &layers), spec }).collect()
+    }
+
+    fn layers<'a>(&'a self, settings: &'a Settings) -> Layers<'a> {
+        Layers {
+            rules: &settings.tools,
+            agent: Owner {
+                id: &self.spec.agent_id,
+                policy: &self.spec.policy.tools,
+                is_default: self.spec.agent_id == settings.default_agent,
+                in_config: self.in_config,
+            },
+            spawn_depth: self.session.spawn_depth,
+            senders: &self.senders,
+            can_ask: self.scope.can_ask,
+        }
+    }
+
+    /// What a model is told that calls a tool it was not shown.
+    pub fn refusal(&self, engine: &Engine, name: &str) -> String {
+        let settings = engine.settings();
+        let layers = self.layers(&settings);
+        let tools = engine.tools().list(&self.scope);
+        let tool = tools.iter().find(|tool| tool.name == name);
+        let step = tool.and_then(|tool| policy::steps(tool, &layers).find(|step| !step.rule.allows()));
+        match step {
+            Some(step) => Reason::of(name, &step, &layers).refusal(name),
+            None => format!("There is no tool '{}' here.", name.chars().take(80).collect::<String>()),
+        }
+    }
+
+    /// Lists the tools again: some were still being gathered.
+    pub fn look_for_tools(&mut self, engine: &Engine) {
+        self.tools = self.offer(engine, &engine.settings());
+    }
+}
+
+pub(super) fn scope(engine: &Engine, claim: &Claim, spec: &AgentSpec, asked_by: &[&Address]) -> ToolScope {
+    let can_ask = asked_by.iter().any(|address| can_ask(engine, address));
+    ToolScope::of(spec, claim.session.clone(), &engine.settings().workspace, can_ask)
+}
+
+/// The conversations that wait for this turn.
+pub(super) fn asked_by<'a>(stored: &'a [Message], begun: &'a [Message]) -> impl Iterator<Item = &'a Address> {
+    stored.iter().chain(begun).filter_map(|message| message.address.as_ref())
+}
+
+/// Who speaks there, as the rules about senders name them.
+pub(crate) fn sender(address: &Address) -> String {
+    format!("{}:{}:{}", address.channel, address.account, address.peer)
+}
+
+/// Whether a person reads along there and can answer: in the terminal and on the page, and in every channel
+/// messages can be sent to. Behind the API there is a program.
+pub(crate) fn can_ask(engine: &Engine, address: &Address) -> bool {
+    match address.channel.as_str() {
+        "cli" | "web" => true,
+        channel => engine.ports.channels.contains_key(channel),
+    }
+}
+
+pub(super) fn client_tools(stored: &[Message]) -> Vec<Arc<ToolSpec>> {
+    let listed = stored
+        .iter()
+        .rev()
+        .find_map(|message| message.meta.as_ref()?.get("client_tools")?.as_array().cloned());
+    let spec = |tool: serde_json::Value| {
+        Some(Arc::new(ToolSpec {
+            name: tool.get("name")?.as_str()?.to_owned(),
+            description: tool.get("description").and_then(|d| d.as_str()).unwrap_or_default().to_owned(),
+            parameters: tool
+                .get("parameters")
+                .cloned()
+                .unwrap_or_else(|| serde_json::json!({ "type": "object" })),
+            effect: Effect::Effect,
+            risk: Risk::Low,
+            consent: Consent::NotNeeded,
+            confined: false,
+        }))
+    };
+    listed.unwrap_or_default().into_iter().filter_map(spec).collect()
+}
