@@ -84,7 +84,7 @@ def openai_client(daemon):
 
     ask = {"model": "polyclaw/main", "messages": [{"role": "user", "content": "Name three fruits."}]}
     whole = client.chat.completions.create(**ask)
-    assert whole.choices[0].message.content and whole.choices[0].finish_reason == "stop", whole
+    assert whole.choices[0].message.content and whole.choices[0].finish_reason in ("stop", "length"), whole
     assert whole.usage.prompt_tokens > 0 and whole.usage.completion_tokens > 0, whole.usage
 
     pieces = list(client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
@@ -99,9 +99,12 @@ def openai_client(daemon):
     assert [m["role"] for m in transcript["messages"]] == ["user", "assistant"] * 2, transcript
 
     answer = client.responses.create(model="polyclaw/main", input="Say hello.")
-    assert answer.output_text and answer.status == "completed", answer
+    # A small model may run into its token limit: then the answer has to say so.
+    assert answer.output_text and answer.status in ("completed", "incomplete"), answer
+    assert (answer.status == "incomplete") == (answer.incomplete_details is not None), answer
     events = list(client.responses.create(model="polyclaw/main", input="Say hello.", stream=True))
-    assert events[0].type == "response.created" and events[-1].type == "response.completed", events
+    assert events[0].type == "response.created", events
+    assert events[-1].type == f"response.{events[-1].response.status}", events
     assert any(event.type == "response.output_text.delta" for event in events)
 
     try:
