@@ -1,8 +1,10 @@
 //! Words and rules of Polyclaw. Nothing here reads a file, a clock or a socket: a rule takes values and
 //! returns values, so that every one of them can be tested in a table and replayed by a seed.
 
+pub mod admission;
 pub mod agent;
 pub mod approval;
+pub mod arrival;
 pub mod backlog;
 pub mod channel;
 pub mod config;
@@ -18,6 +20,8 @@ pub mod port;
 pub mod prompt;
 pub mod provider;
 pub mod relay;
+pub mod route;
+pub mod scope;
 pub mod session;
 pub mod time;
 pub mod tool;

@@ -1,0 +1,211 @@
+//! Who may speak to an agent at all. Decided before anything is routed or stored.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arrival::{Arrival, PeerKind};
+
+/// Who may write to an account in a conversation of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DmPolicy {
+    /// Whoever was let in by a code that an owner approved.
+    #[default]
+    Pairing,
+    /// Whoever is in `allow_from`.
+    Allowlist,
+    /// Everybody.
+    Open,
+    /// Nobody.
+    Disabled,
+}
+
+/// In which groups an account answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupPolicy {
+    /// Those in `groups`.
+    #[default]
+    Allowlist,
+    /// All of them.
+    Open,
+    /// None.
+    Disabled,
+}
+
+/// The rules of one account of a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Access {
+    /// Whether the account is used at all.
+    pub enabled: bool,
+    /// Who may write to it in a conversation of their own.
+    pub dm_policy: DmPolicy,
+    /// Senders that may write to it, by the platform's ids; `*` is everybody.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_from: Vec<String>,
+    /// In which groups it answers.
+    pub group_policy: GroupPolicy,
+    /// Groups in which it answers, by the platform's ids; `*` is every one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// In groups it answers only where it is spoken to: named, or replied to.
+    pub require_mention: bool,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            dm_policy: DmPolicy::default(),
+            allow_from: Vec::new(),
+            group_policy: GroupPolicy::default(),
+            groups: Vec::new(),
+            require_mention: true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Admitted,
+    /// An unknown sender is told a code and nothing else.
+    Pair,
+    /// Nothing is answered and nothing stored but the fact.
+    Ignored(Reason),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    AccountDisabled,
+    DmsDisabled,
+    SenderNotListed,
+    GroupsDisabled,
+    GroupNotListed,
+    NotSpokenTo,
+}
+
+impl Reason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AccountDisabled => "account_disabled",
+            Self::DmsDisabled => "dms_disabled",
+            Self::SenderNotListed => "sender_not_listed",
+            Self::GroupsDisabled => "groups_disabled",
+            Self::GroupNotListed => "group_not_listed",
+            Self::NotSpokenTo => "not_spoken_to",
+        }
+    }
+}
+
+/// What an adapter and the store know beside the message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    /// An owner approved the sender's code.
+    pub paired: bool,
+    /// The account is named in the text, or it replies to the account.
+    pub mentioned: bool,
+}
+
+impl Access {
+    pub fn admit(&self, arrival: &Arrival, known: Known) -> Admission {
+        let ignored = |reason| Admission::Ignored(reason);
+        if !self.enabled {
+            return ignored(Reason::AccountDisabled);
+        }
+        if arrival.peer.kind != PeerKind::Dm {
+            return self.admit_group(arrival, known);
+        }
+        let listed = lists(&self.allow_from, &arrival.sender);
+        match self.dm_policy {
+            DmPolicy::Disabled => ignored(Reason::DmsDisabled),
+            DmPolicy::Open => Admission::Admitted,
+            _ if listed => Admission::Admitted,
+            DmPolicy::Allowlist => ignored(Reason::SenderNotListed),
+            DmPolicy::Pairing if known.paired => Admission::Admitted,
+            DmPolicy::Pairing => Admission::Pair,
+        }
+    }
+
+    /// A thread is let in where its parent is.
+    fn admit_group(&self, arrival: &Arrival, known: Known) -> Admission {
+        let places = [Some(&arrival.peer), arrival.parent.as_ref()];
+        let listed = places.into_iter().flatten().any(|place| lists(&self.groups, &place.id));
+        match self.group_policy {
+            GroupPolicy::Disabled => Admission::Ignored(Reason::GroupsDisabled),
+            GroupPolicy::Allowlist if !listed => Admission::Ignored(Reason::GroupNotListed),
+            _ if self.require_mention && !known.mentioned => Admission::Ignored(Reason::NotSpokenTo),
+            _ => Admission::Admitted,
+        }
+    }
+
+    /// More than one person may get in: one conversation for all of them would show each what the others wrote.
+    pub fn admits_several(&self) -> bool {
+        let several = self.allow_from.len() > 1 || self.allow_from.iter().any(|id| id == "*");
+        self.enabled
+            && match self.dm_policy {
+                DmPolicy::Open | DmPolicy::Pairing => true,
+                DmPolicy::Allowlist => several,
+                DmPolicy::Disabled => false,
+            }
+    }
+}
+
+fn lists(list: &[String], id: &str) -> bool {
+    list.iter().any(|listed| listed == "*" || listed == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrival::Peer;
+
+    fn from(kind: PeerKind, id: &str) -> Arrival {
+        Arrival {
+            channel: "telegram".into(),
+            account: "default".into(),
+            peer: Peer { kind, id: id.into() },
+            parent: None,
+            thread: None,
+            guild: None,
+            team: None,
+            roles: vec![],
+            sender: "u1".into(),
+        }
+    }
+
+    #[test]
+    fn a_stranger_gets_a_code_unless_the_policy_says_otherwise() {
+        let dm = from(PeerKind::Dm, "u1");
+        let by = |dm_policy, allow: &[&str], paired| {
+            let allow_from = allow.iter().map(|id| (*id).to_owned()).collect();
+            let access = Access { dm_policy, allow_from, ..Access::default() };
+            access.admit(&dm, Known { paired, mentioned: false })
+        };
+        assert_eq!(by(DmPolicy::Pairing, &[], false), Admission::Pair);
+        assert_eq!(by(DmPolicy::Pairing, &[], true), Admission::Admitted);
+        assert_eq!(by(DmPolicy::Pairing, &["u1"], false), Admission::Admitted);
+        assert_eq!(by(DmPolicy::Allowlist, &["u2"], true), Admission::Ignored(Reason::SenderNotListed));
+        assert_eq!(by(DmPolicy::Allowlist, &["*"], false), Admission::Admitted);
+        assert_eq!(by(DmPolicy::Open, &[], false), Admission::Admitted);
+        assert_eq!(by(DmPolicy::Disabled, &["u1"], true), Admission::Ignored(Reason::DmsDisabled));
+    }
+
+    #[test]
+    fn a_group_must_be_listed_and_must_speak_to_it() {
+        let group = from(PeerKind::Group, "g1");
+        let spoken = Known { mentioned: true, paired: false };
+        let closed = Access::default();
+        assert_eq!(closed.admit(&group, spoken), Admission::Ignored(Reason::GroupNotListed));
+        let listed = Access { groups: vec!["g1".into()], ..Access::default() };
+        assert_eq!(listed.admit(&group, spoken), Admission::Admitted);
+        assert_eq!(listed.admit(&group, Known::default()), Admission::Ignored(Reason::NotSpokenTo));
+        let talkative = Access { require_mention: false, ..listed.clone() };
+        assert_eq!(talkative.admit(&group, Known::default()), Admission::Admitted);
+        let thread = Arrival { parent: Some(group.peer.clone()), ..from(PeerKind::Channel, "t9") };
+        assert_eq!(listed.admit(&thread, spoken), Admission::Admitted);
+        let off = Access { enabled: false, ..listed };
+        assert_eq!(off.admit(&group, spoken), Admission::Ignored(Reason::AccountDisabled));
+    }
+}
