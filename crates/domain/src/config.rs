@@ -18,6 +18,7 @@ mod name;
 mod observability;
 mod providers;
 mod report;
+mod routing;
 mod secret;
 mod session;
 mod shape;
@@ -40,6 +41,7 @@ pub use models::Model;
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
 pub use report::{ConfigError, ConfigErrors};
+pub use routing::{Broadcast, Classifier, Routing, Strategy};
 pub use secret::Secret;
 pub use session::Session;
 pub use store::Store;
@@ -51,6 +53,7 @@ use report::Report;
 use shape::Shape;
 
 use crate::provider::ModelRef;
+use crate::route::Binding;
 
 /// The version of the file format that this program reads and writes.
 const SCHEMA: u32 = 1;
@@ -71,6 +74,11 @@ pub struct Config {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Model>,
     pub agents: Agents,
+    /// Which agent answers what, by where it was written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bindings: Vec<Binding>,
+    pub broadcast: Broadcast,
+    pub routing: Routing,
     pub session: Session,
     pub tools: Tools,
     pub lanes: Lanes,
@@ -89,6 +97,9 @@ impl Default for Config {
             providers: BTreeMap::new(),
             models: BTreeMap::new(),
             agents: Agents::default(),
+            bindings: Vec::new(),
+            broadcast: Broadcast::default(),
+            routing: Routing::default(),
             session: Session::default(),
             tools: Tools::default(),
             lanes: Lanes::default(),
@@ -117,6 +128,11 @@ impl Config {
         providers::check(&self.providers, report);
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
+        routing::check_bindings(&self.bindings, &self.agents, report);
+        self.broadcast.check(&self.agents, report);
+        if let Some(model) = &self.routing.intent_classifier.model {
+            providers::check_model(model, "routing.intent_classifier.model", &self.providers, report);
+        }
         self.session.check(report);
         self.channels.check(&self.agents, report);
     }
