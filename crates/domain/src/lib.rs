@@ -21,6 +21,7 @@ pub mod prompt;
 pub mod provider;
 pub mod relay;
 pub mod route;
+pub mod schedule;
 pub mod scope;
 pub mod session;
 pub mod time;
