@@ -21,6 +21,7 @@ mod name;
 mod observability;
 mod providers;
 mod report;
+mod routing;
 mod sandbox;
 mod secret;
 mod session;
@@ -48,6 +49,7 @@ pub(crate) use name::suggest;
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
 pub use report::{ConfigError, ConfigErrors};
+pub use routing::{Broadcast, Classifier, Routing, Strategy};
 pub use sandbox::{SandboxConfig, Workers};
 pub use secret::Secret;
 pub use session::Session;
@@ -60,6 +62,7 @@ use report::Report;
 use shape::Shape;
 
 use crate::provider::ModelRef;
+use crate::route::Binding;
 
 /// The version of the file format that this program reads and writes.
 const SCHEMA: u32 = 1;
@@ -81,6 +84,11 @@ pub struct Config {
     pub models: BTreeMap<String, Model>,
     pub agents: Agents,
     pub budget: Budget,
+    /// Which agent answers what, by where it was written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bindings: Vec<Binding>,
+    pub broadcast: Broadcast,
+    pub routing: Routing,
     pub session: Session,
     pub memory: Memory,
     pub tools: Tools,
@@ -107,6 +115,9 @@ impl Default for Config {
             models: BTreeMap::new(),
             agents: Agents::default(),
             budget: Budget::default(),
+            bindings: Vec::new(),
+            broadcast: Broadcast::default(),
+            routing: Routing::default(),
             session: Session::default(),
             memory: Memory::default(),
             tools: Tools::default(),
@@ -140,6 +151,11 @@ impl Config {
         providers::check(&self.providers, report);
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
+        routing::check_bindings(&self.bindings, &self.agents, report);
+        self.broadcast.check(&self.agents, report);
+        if let Some(model) = &self.routing.intent_classifier.model {
+            providers::check_model(model, "routing.intent_classifier.model", &self.providers, report);
+        }
         self.session.check(report);
         self.tools.check(&self.mcp.names(), report);
         self.memory.check(&self.providers, report);

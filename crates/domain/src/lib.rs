@@ -31,6 +31,7 @@ pub mod redact;
 pub mod relay;
 pub mod route;
 pub mod sandbox;
+pub mod schedule;
 pub mod scope;
 pub mod session;
 pub mod skill;

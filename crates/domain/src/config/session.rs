@@ -1,9 +1,13 @@
 //! `[session]`: how conversations are kept apart.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::name;
 use super::report::Report;
+use crate::scope::DmScope;
 
 /// How conversations are kept apart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -11,11 +15,24 @@ use super::report::Report;
 pub struct Session {
     /// The last part of the key of an agent's main conversation: `agent:<id>:<main_key>`.
     pub main_key: String,
+    /// How conversations with single persons are kept apart.
+    pub dm_scope: DmScope,
+    /// Who is the same person on several channels: `alice = ["telegram:123", "discord:456"]`. Their direct messages
+    /// are one conversation where each person has one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub identity_links: BTreeMap<String, Vec<String>>,
+    /// Lets several people share an agent's main conversation: each sees what the others write.
+    pub allow_shared_dm: bool,
 }
 
 impl Default for Session {
     fn default() -> Self {
-        Self { main_key: "main".to_owned() }
+        Self {
+            main_key: "main".to_owned(),
+            dm_scope: DmScope::default(),
+            identity_links: BTreeMap::new(),
+            allow_shared_dm: false,
+        }
     }
 }
 
@@ -25,6 +42,29 @@ impl Session {
         if self.main_key.is_empty() || self.main_key.len() > 64 || !self.main_key.chars().all(word) {
             let message = format!("{:?} cannot be part of a session key", self.main_key);
             report.error("session.main_key", message, "use up to 64 of a-z, 0-9, '_' and '-'");
+        }
+        self.check_links(report);
+    }
+
+    fn check_links(&self, report: &mut Report) {
+        let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+        for (person, ids) in &self.identity_links {
+            let path = name::join("session.identity_links", person);
+            if person.is_empty() || person.contains(':') {
+                let message = format!("{person:?} cannot be a person's name");
+                report.error(&path, message, "use a word without ':'");
+            }
+            for (at, id) in ids.iter().enumerate() {
+                let place = format!("{path}[{at}]");
+                if !id.split_once(':').is_some_and(|(channel, id)| !channel.is_empty() && !id.is_empty()) {
+                    let message = format!("{id:?} names no sender");
+                    report.error(&place, message, "write channel:id, such as telegram:123");
+                }
+                if let Some(other) = known.insert(id, person).filter(|other| other != person) {
+                    let message = format!("{id:?} is both {other:?} and {person:?}");
+                    report.error(&place, message, "keep one of them");
+                }
+            }
         }
     }
 }

@@ -457,3 +457,28 @@ fn servers_and_services_that_could_not_work_are_named() {
         ],
     );
 }
+
+#[test]
+fn rules_of_routing_must_make_sense() {
+    let two = "[[agents.list]]\nid = \"a\"\ndefault = true\n[[agents.list]]\nid = \"b\"\n";
+    for (text, expected) in [
+        (
+            "[[bindings]]\nagent_id = \"c\"\nmatch = { channel = \"x\" }",
+            "config.toml:7: bindings[0].agent_id: there is no agent \"c\"; did you mean \"a\"?",
+        ),
+        (
+            "[[bindings]]\nagent_id = \"a\"\nmatch = { channel = \"x\", roles = [\"r\"] }",
+            "config.toml:8: bindings[0].match.roles: roles are those of a server, and none is named; add guild_id",
+        ),
+        (
+            "[broadcast]\n\"g1\" = [\"a\", \"a\"]",
+            "config.toml:7: broadcast.g1[1]: \"a\" is listed twice; keep one of them",
+        ),
+        (
+            "[session]\nidentity_links = { al = [\"x\"] }",
+            "config.toml:7: session.identity_links.al[0]: \"x\" names no sender; write channel:id, such as telegram:123",
+        ),
+    ] {
+        assert_eq!(said(&format!("{two}{text}")), expected);
+    }
+}

@@ -297,3 +297,28 @@ fn the_rules_about_tools_come_as_they_are_written() {
     assert_eq!(rules.subagents.allow, ["group:fs"]);
     assert_eq!(rules.senders["webhook:ci:*"].deny, ["*"]);
 }
+
+#[test]
+fn rules_of_routing_are_read() {
+    let text = r#"
+        [[agents.list]]
+        id = "main"
+        default = true
+        [[agents.list]]
+        id = "ops"
+        [[bindings]]
+        agent_id = "ops"
+        match = { channel = "discord", account_id = "biz", guild_id = "g1", roles = ["r1"], peer = { kind = "channel", id = "c1" } }
+        dm_scope = "per-channel-peer"
+        [broadcast]
+        strategy = "sequential"
+        "120363@g.us" = ["main", "ops"]
+        [session]
+        dm_scope = "per-peer"
+        identity_links = { alice = ["telegram:1", "discord:2"] }
+    "#;
+    let config = toml(text).unwrap();
+    assert_eq!(config.bindings[0].wanted.roles, ["r1"]);
+    assert_eq!(config.broadcast.peers["120363@g.us"].len(), 2);
+    assert_eq!(config.session.identity_links["alice"].len(), 2);
+}

@@ -1,0 +1,103 @@
+//! `[[bindings]]`, `[broadcast]` and `[routing]`: which agent answers what.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::agents::Agents;
+use super::name;
+use super::report::Report;
+use crate::id::AgentId;
+use crate::provider::ModelRef;
+use crate::route::Binding;
+
+/// Several agents that answer the same conversation: `"<peer id>" = ["agent", …]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Broadcast {
+    /// All at once, or one after the other.
+    pub strategy: Strategy,
+    /// One after the other, each is shown what those before it answered.
+    pub see_previous: bool,
+    /// The agents that answer a conversation, by the platform's id of it.
+    #[serde(flatten)]
+    pub peers: BTreeMap<String, Vec<AgentId>>,
+}
+
+impl Default for Broadcast {
+    fn default() -> Self {
+        Self { strategy: Strategy::default(), see_previous: true, peers: BTreeMap::new() }
+    }
+}
+
+/// In which order the agents of a broadcast group answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// All at once, none knowing of the others.
+    #[default]
+    Parallel,
+    /// One after the other.
+    Sequential,
+}
+
+/// What decides where bindings do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Routing {
+    /// A model that chooses an agent by what is written. Off unless a model is named.
+    pub intent_classifier: Classifier,
+}
+
+/// A model that chooses an agent by what is written, where only the default agent would answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Classifier {
+    /// The model that chooses, as `provider/model`. Without it there is no classifier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// How long it may take, in milliseconds; after that the default agent answers.
+    #[schemars(range(min = 50, max = 10_000))]
+    pub timeout_ms: u32,
+}
+
+impl Default for Classifier {
+    fn default() -> Self {
+        Self { model: None, timeout_ms: 500 }
+    }
+}
+
+pub(super) fn check_bindings(bindings: &[Binding], agents: &Agents, report: &mut Report) {
+    for (at, binding) in bindings.iter().enumerate() {
+        let path = format!("bindings[{at}]");
+        agents.check_named(&binding.agent_id, &format!("{path}.agent_id"), report);
+        let wanted = &binding.wanted;
+        if wanted.channel.is_empty() || wanted.channel.contains(|c: char| !c.is_ascii_alphanumeric()) {
+            let message = format!("{:?} is no channel", wanted.channel);
+            report.error(&format!("{path}.match.channel"), message, "a channel is a word, such as telegram");
+        }
+        if !wanted.roles.is_empty() && wanted.guild_id.is_none() {
+            let message = "roles are those of a server, and none is named";
+            report.error(&format!("{path}.match.roles"), message, "add guild_id");
+        }
+    }
+}
+
+impl Broadcast {
+    pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
+        for (peer, listed) in &self.peers {
+            let path = name::join("broadcast", peer);
+            if listed.is_empty() {
+                report.error(&path, "nobody is listed", "name the agents that answer here, or take it out");
+            }
+            for (at, agent) in listed.iter().enumerate() {
+                agents.check_named(agent, &format!("{path}[{at}]"), report);
+                if listed[..at].contains(agent) {
+                    let message = format!("\"{agent}\" is listed twice");
+                    report.error(&format!("{path}[{at}]"), message, "keep one of them");
+                }
+            }
+        }
+    }
+}

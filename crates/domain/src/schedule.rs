@@ -1,0 +1,231 @@
+//! When something is due: a cron expression, an interval or a moment. Due times follow from the schedule alone, so
+//! that every node and every restart counts the same ones.
+
+use std::str::FromStr;
+
+use croner::Cron;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+use crate::time::Millis;
+
+const MINUTE_MS: i64 = 60_000;
+
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    rule: Rule,
+    zone: TimeZone,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    Cron(Box<Cron>),
+    /// Counted from the epoch, not from a start: a restart changes nothing.
+    Every(i64),
+    At(Millis),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSchedule {
+    #[error("{0:?} is no time zone")]
+    Zone(String),
+    #[error("{0:?} is no schedule: {1}")]
+    Rule(String, String),
+}
+
+impl Schedule {
+    /// `*/5 * * * *`, `every 10m` or `at 2026-12-01 09:00`; a zone like `Europe/Berlin`, UTC where none is named.
+    pub fn parse(text: &str, zone: Option<&str>) -> Result<Self, InvalidSchedule> {
+        let zone = match zone {
+            Some(name) => TimeZone::get(name).map_err(|_| InvalidSchedule::Zone(name.to_owned()))?,
+            None => TimeZone::UTC,
+        };
+        let refused = |why: String| InvalidSchedule::Rule(text.to_owned(), why);
+        let rule = match text.trim().split_once(char::is_whitespace) {
+            Some(("every", length)) => Rule::Every(interval(length.trim()).map_err(refused)?),
+            Some(("at", moment)) => Rule::At(instant(moment.trim(), &zone).map_err(refused)?),
+            _ => Rule::Cron(Box::new(Cron::from_str(text).map_err(|error| refused(error.to_string()))?)),
+        };
+        Ok(Self { rule, zone })
+    }
+
+    /// The first due time after a moment.
+    pub fn next(&self, after: Millis) -> Option<Millis> {
+        match &self.rule {
+            Rule::Every(length) => Some(Millis((after.0.div_euclid(*length) + 1) * length)),
+            Rule::At(moment) => (*moment > after).then_some(*moment),
+            Rule::Cron(cron) => {
+                let from = Zoned::new(Timestamp::from_millisecond(after.0).ok()?, self.zone.clone());
+                let next = cron.find_next_occurrence(&from, false).ok()?;
+                Some(Millis(next.timestamp().as_millisecond()))
+            }
+        }
+    }
+
+    /// The last due time at or before a moment, and how many there were after `since`, up to a bound.
+    pub fn missed(&self, since: Millis, now: Millis) -> Option<Missed> {
+        let mut due = self.next(since).filter(|due| *due <= now)?;
+        let mut count = 1;
+        while count < Missed::COUNTED
+            && let Some(next) = self.next(due).filter(|next| *next <= now)
+        {
+            (due, count) = (next, count + 1);
+        }
+        if count == Missed::COUNTED {
+            due = self.last(now).unwrap_or(due);
+        }
+        Some(Missed { last: due, count })
+    }
+
+    fn last(&self, now: Millis) -> Option<Millis> {
+        match &self.rule {
+            Rule::Every(length) => Some(Millis(now.0.div_euclid(*length) * length)),
+            Rule::At(moment) => (*moment <= now).then_some(*moment),
+            Rule::Cron(cron) => {
+                let until = Zoned::new(Timestamp::from_millisecond(now.0).ok()?, self.zone.clone());
+                let last = cron.find_previous_occurrence(&until, true).ok()?;
+                Some(Millis(last.timestamp().as_millisecond()))
+            }
+        }
+    }
+}
+
+/// Due times that passed while nobody looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    pub last: Millis,
+    /// At most [`Missed::COUNTED`]: that many or more.
+    pub count: usize,
+}
+
+impl Missed {
+    pub const COUNTED: usize = 1_000;
+}
+
+/// `90s`, `10m`, `1h30m`, `2d`; at least a second.
+fn interval(text: &str) -> Result<i64, String> {
+    let mut total: i64 = 0;
+    let mut digits = String::new();
+    for c in text.chars() {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        let unit = match c {
+            's' => 1_000,
+            'm' => MINUTE_MS,
+            'h' => 60 * MINUTE_MS,
+            'd' => 24 * 60 * MINUTE_MS,
+            _ => return Err(format!("{c:?} is no unit; there are s, m, h and d")),
+        };
+        let number: i64 =
+            std::mem::take(&mut digits).parse().map_err(|_| "a unit needs a number".to_owned())?;
+        total = number.checked_mul(unit).and_then(|more| total.checked_add(more)).ok_or("it is too long")?;
+    }
+    match total {
+        _ if !digits.is_empty() => Err("a number needs a unit: s, m, h or d".to_owned()),
+        1_000.. => Ok(total),
+        _ => Err("it is shorter than a second".to_owned()),
+    }
+}
+
+/// A moment with an offset of its own, or one on the clocks of the zone.
+fn instant(text: &str, zone: &TimeZone) -> Result<Millis, String> {
+    let moment = match text.parse::<Timestamp>() {
+        Ok(moment) => moment,
+        Err(_) => {
+            let clock: DateTime = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+            clock.to_zoned(zone.clone()).map_err(|error| error.to_string())?.timestamp()
+        }
+    };
+    Ok(Millis(moment.as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Millis {
+        Millis(text.parse::<Timestamp>().unwrap().as_millisecond())
+    }
+
+    fn due(schedule: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
+        let schedule = Schedule::parse(schedule, Some(zone)).unwrap();
+        let next = |after: &Millis| schedule.next(*after);
+        let times = std::iter::successors(next(&at(after)), next).take(count);
+        times.map(|time| Timestamp::from_millisecond(time.0).unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn cron_follows_the_clocks_of_its_zone() {
+        let days = due("0 9 * * *", "Europe/Berlin", "2026-10-24T00:00:00Z", 3);
+        assert_eq!(days, ["2026-10-24T07:00:00Z", "2026-10-25T08:00:00Z", "2026-10-26T08:00:00Z"]);
+        assert_eq!(
+            due("*/20 * * * *", "UTC", "2026-01-01T00:00:00Z", 2),
+            ["2026-01-01T00:20:00Z", "2026-01-01T00:40:00Z"]
+        );
+    }
+
+    #[test]
+    fn an_hour_that_comes_twice_is_due_once_and_one_that_is_left_out_still_is() {
+        let autumn = due("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
+        assert_eq!(autumn, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
+        let spring = due("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2);
+        assert_eq!(spring.len(), 2);
+        assert!(spring[0].starts_with("2026-03-29T01:"), "{spring:?}");
+        assert_eq!(spring[1], "2026-03-30T00:30:00Z");
+    }
+
+    #[test]
+    fn intervals_are_counted_from_the_epoch() {
+        assert_eq!(
+            due("every 10m", "UTC", "2026-01-01T00:03:00Z", 2),
+            ["2026-01-01T00:10:00Z", "2026-01-01T00:20:00Z"]
+        );
+        assert_eq!(due("every 1h30m", "UTC", "1970-01-01T00:00:00Z", 1), ["1970-01-01T01:30:00Z"]);
+    }
+
+    #[test]
+    fn a_moment_comes_once() {
+        assert_eq!(
+            due("at 2026-12-01 09:00", "Europe/Berlin", "2026-01-01T00:00:00Z", 5),
+            ["2026-12-01T08:00:00Z"]
+        );
+        assert_eq!(due("at 2026-12-01T09:00:00Z", "Asia/Tokyo", "2026-12-01T09:00:00Z", 5), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn what_was_missed_is_counted_and_only_the_last_matters() {
+        let hourly = Schedule::parse("0 * * * *", None).unwrap();
+        let missed = |since, now| hourly.missed(at(since), at(now));
+        assert_eq!(missed("2026-01-01T00:00:00Z", "2026-01-01T00:59:00Z"), None);
+        let five = missed("2026-01-01T00:00:00Z", "2026-01-01T05:30:00Z");
+        assert_eq!(five, Some(Missed { last: at("2026-01-01T05:00:00Z"), count: 5 }));
+        let year = missed("2025-01-01T00:00:00Z", "2026-01-01T00:30:00Z");
+        assert_eq!(year, Some(Missed { last: at("2026-01-01T00:00:00Z"), count: Missed::COUNTED }));
+    }
+
+    #[test]
+    fn rubbish_is_refused_with_a_reason() {
+        for text in [
+            "",
+            "daily",
+            "every",
+            "every 5",
+            "every m",
+            "every 5w",
+            "every 0s",
+            "at noon",
+            "61 * * * *",
+            "* * *",
+        ] {
+            assert!(Schedule::parse(text, None).is_err(), "{text:?}");
+        }
+        assert!(Schedule::parse("every 99999999999999999999d", None).is_err());
+        assert_eq!(
+            Schedule::parse("* * * * *", Some("Mars/One")).unwrap_err(),
+            InvalidSchedule::Zone("Mars/One".into())
+        );
+    }
+}
