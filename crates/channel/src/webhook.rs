@@ -114,6 +114,7 @@ impl Channel for Webhook {
         Capabilities {
             idempotent_send: line.is_some_and(|line| line.account.idempotent),
             max_chars: line.map_or(Account::MAX_CHARS, |line| line.account.max_chars),
+            edits: false,
         }
     }
 

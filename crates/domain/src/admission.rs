@@ -35,7 +35,7 @@ pub enum GroupPolicy {
 
 /// The rules of one account of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Access {
     /// Whether the account is used at all.
     pub enabled: bool,
@@ -51,6 +51,10 @@ pub struct Access {
     pub groups: Vec<String>,
     /// In groups it answers only where it is spoken to: named, or replied to.
     pub require_mention: bool,
+    /// Senders that run this instance, by the platform's ids: they may write to it, and give the commands that only
+    /// an owner may.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<String>,
 }
 
 impl Default for Access {
@@ -62,6 +66,7 @@ impl Default for Access {
             group_policy: GroupPolicy::default(),
             groups: Vec::new(),
             require_mention: true,
+            owners: Vec::new(),
         }
     }
 }
@@ -117,7 +122,7 @@ impl Access {
         if arrival.peer.kind != PeerKind::Dm {
             return self.admit_group(arrival, known);
         }
-        let listed = lists(&self.allow_from, &arrival.sender);
+        let listed = lists(&self.allow_from, &arrival.sender) || self.owners.contains(&arrival.sender);
         match self.dm_policy {
             DmPolicy::Disabled => ignored(Reason::DmsDisabled),
             DmPolicy::Open => Admission::Admitted,
@@ -142,7 +147,10 @@ impl Access {
 
     /// More than one person may get in: one conversation for all of them would show each what the others wrote.
     pub fn admits_several(&self) -> bool {
-        let several = self.allow_from.len() > 1 || self.allow_from.iter().any(|id| id == "*");
+        let mut people: Vec<&String> = self.allow_from.iter().chain(&self.owners).collect();
+        people.sort();
+        people.dedup();
+        let several = people.len() > 1 || people.iter().any(|id| *id == "*");
         self.enabled
             && match self.dm_policy {
                 DmPolicy::Open | DmPolicy::Pairing => true,

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::arrival::Arrival;
 use crate::delivery::Outgoing;
+use crate::message::Part;
 use crate::port::Pending;
 
 /// Messages between sessions. It has no adapter, so nothing on it can leave.
@@ -33,6 +35,8 @@ pub struct Capabilities {
     pub idempotent_send: bool,
     /// Longest text of one message, in characters.
     pub max_chars: usize,
+    /// A message can be changed after it was sent, so an answer can be shown while it grows.
+    pub edits: bool,
 }
 
 /// What became of one send.
@@ -48,9 +52,99 @@ pub enum Sent {
     Unknown { reason: String },
 }
 
+/// A message as its platform delivered it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Letter {
+    pub arrival: Arrival,
+    /// Where the reply goes, whole.
+    pub address: Address,
+    /// The platform's own id: the same letter comes twice, and is taken once.
+    pub platform_id: String,
+    pub text: String,
+    /// What is attached.
+    pub parts: Vec<Part>,
+    /// The account is named in the text, or it replies to the account.
+    pub mentioned: bool,
+    /// What the platform calls its sender, for people to read.
+    pub sender_name: Option<String>,
+}
+
+/// Whether the platform may forget a letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is durable, or was refused for good.
+    Done,
+    /// It could not be kept now: it has to be delivered again.
+    Later { reason: String },
+}
+
+/// Where an adapter puts what people write. It acknowledges to its platform what was taken, after it was taken.
+pub trait Inbox: Send + Sync {
+    fn take(&self, letter: Letter) -> Pending<'_, Taken>;
+}
+
+/// A line of the command menu that platforms show beside the text field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MenuItem {
+    /// Lower case, `[a-z0-9_]`, at most 32 characters.
+    pub command: String,
+    pub description: String,
+}
+
+/// A request of a platform to this instance, for platforms that call instead of being called.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub method: String,
+    pub query: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallAnswer {
+    pub status: u16,
+    pub media_type: &'static str,
+    pub body: String,
+}
+
+/// A platform, with all of its accounts. What one cannot do it leaves as it is here.
 pub trait Channel: Send + Sync {
     fn capabilities(&self, account: &str) -> Capabilities;
 
     /// Sends one part. `key` names this part for ever; a platform that knows keys will not show it twice.
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent>;
+
+    /// Puts other text into a message that was sent.
+    fn edit<'a>(&'a self, _platform_id: &'a str, _outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(async { Sent::Rejected { reason: "messages cannot be changed here".to_owned() } })
+    }
+
+    /// Shows that an answer is being written, for the few seconds a platform shows that.
+    fn typing<'a>(&'a self, _address: &'a Address) -> Pending<'a, ()> {
+        Box::pin(async {})
+    }
+
+    /// Makes these the commands that an account offers.
+    fn menu<'a>(&'a self, _account: &'a str, _items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Receives for all accounts until it is dropped. Connections that break are made again, with growing pauses; an
+    /// account that cannot work is said in the log and holds up no other.
+    fn receive<'a>(&'a self, _inbox: &'a dyn Inbox) -> Pending<'a, ()> {
+        Box::pin(async {})
+    }
+
+    /// Answers `/channels/<channel>/<account>`. It checks by itself that the platform is who calls.
+    fn called<'a>(
+        &'a self,
+        _account: &'a str,
+        _call: Call,
+        _inbox: &'a dyn Inbox,
+    ) -> Pending<'a, CallAnswer> {
+        Box::pin(async {
+            CallAnswer { status: 404, media_type: "text/plain", body: "nobody is called here".to_owned() }
+        })
+    }
 }

@@ -207,7 +207,7 @@ impl Outlet {
 
 impl Channel for Outlet {
     fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities { idempotent_send: self.idempotent, max_chars: 4_000 }
+        Capabilities { idempotent_send: self.idempotent, max_chars: 4_000, edits: false }
     }
 
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {

@@ -1,5 +1,7 @@
 //! `[channels]`: where messages come from and answers go.
 
+mod platforms;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -9,7 +11,13 @@ use super::agents::Agents;
 use super::name;
 use super::report::Report;
 use super::secret::Secret;
+use crate::admission::Access;
 use crate::id::AgentId;
+
+pub use platforms::{Discord, Matrix, Slack, SlackMode, Telegram, Whatsapp};
+
+/// The account of a channel that is meant where none is named, if it has one of this name.
+const DEFAULT_ACCOUNT: &str = "default";
 
 /// Where messages come from and answers go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +26,21 @@ pub struct Channels {
     /// Programs that post messages to `/hooks/<name>`: `[channels.webhook.<name>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub webhook: BTreeMap<String, Webhook>,
+    /// Telegram bots: `[channels.telegram.<account>]`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub telegram: BTreeMap<String, Telegram>,
+    /// Discord bots: `[channels.discord.<account>]`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub discord: BTreeMap<String, Discord>,
+    /// Slack apps: `[channels.slack.<account>]`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub slack: BTreeMap<String, Slack>,
+    /// WhatsApp numbers of the Cloud API: `[channels.whatsapp.<account>]`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub whatsapp: BTreeMap<String, Whatsapp>,
+    /// Matrix users: `[channels.matrix.<account>]`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub matrix: BTreeMap<String, Matrix>,
 }
 
 /// A program that posts messages to `/hooks/<name>`.
@@ -43,7 +66,36 @@ pub struct Webhook {
 }
 
 impl Channels {
+    /// Who may write to each account of each platform: channel, account, rules.
+    pub fn access(&self) -> impl Iterator<Item = (&'static str, &str, &Access)> {
+        fn each<'a, T>(
+            channel: &'static str,
+            accounts: &'a BTreeMap<String, T>,
+            access: fn(&T) -> &Access,
+        ) -> impl Iterator<Item = (&'static str, &'a str, &'a Access)> {
+            accounts.iter().map(move |(name, account)| (channel, name.as_str(), access(account)))
+        }
+        each("telegram", &self.telegram, |account| &account.access)
+            .chain(each("discord", &self.discord, |account| &account.access))
+            .chain(each("slack", &self.slack, |account| &account.access))
+            .chain(each("whatsapp", &self.whatsapp, |account| &account.access))
+            .chain(each("matrix", &self.matrix, |account| &account.access))
+    }
+
+    /// The account of each platform that is meant where none is named: `default`, or else the first by name.
+    pub fn default_accounts(&self) -> BTreeMap<&'static str, &str> {
+        let mut accounts = BTreeMap::new();
+        for (channel, account, _) in self.access() {
+            let first = accounts.entry(channel).or_insert(account);
+            if account == DEFAULT_ACCOUNT {
+                *first = account;
+            }
+        }
+        accounts
+    }
+
     pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
+        self.check_accounts(report);
         for (hook, webhook) in &self.webhook {
             let path = name::join("channels.webhook", hook);
             if hook.is_empty() || !hook.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
@@ -57,6 +109,23 @@ impl Channels {
                 let message = "there is a secret to sign answers with, but no reply_url to post them to";
                 report.error(&format!("{path}.reply_secret"), message, "add reply_url, or take this out");
             }
+        }
+    }
+
+    fn check_accounts(&self, report: &mut Report) {
+        for (channel, account, _) in self.access() {
+            let path = name::join(&format!("channels.{channel}"), account);
+            let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+            if account.is_empty() || account.len() > 64 || !account.chars().all(word) {
+                let message = format!("{account:?} cannot be an account's name");
+                report.error(&path, message, "use up to 64 of a-z, 0-9, '_' and '-'");
+            }
+        }
+        for (account, slack) in &self.slack {
+            slack.check(&name::join("channels.slack", account), report);
+        }
+        for (account, matrix) in &self.matrix {
+            matrix.check(&name::join("channels.matrix", account), report);
         }
     }
 }

@@ -322,3 +322,29 @@ fn rules_of_routing_are_read() {
     assert_eq!(config.broadcast.peers["120363@g.us"].len(), 2);
     assert_eq!(config.session.identity_links["alice"].len(), 2);
 }
+
+#[test]
+fn an_account_of_a_platform_is_one_flat_table() {
+    let config = toml(
+        r#"
+        [channels.telegram.home]
+        bot_token = "t"
+        dm_policy = "allowlist"
+        allow_from = ["1"]
+        [channels.telegram.default]
+        bot_token = "u"
+        [channels.matrix.m]
+        homeserver = "https://matrix.example.org"
+        user_id = "@p:example.org"
+        password = "p"
+        "#,
+    )
+    .expect("a good config");
+    let home = &config.channels.telegram["home"];
+    assert_eq!(home.access.allow_from, ["1"]);
+    assert!(home.access.require_mention, "what is not said is as by default");
+    assert_eq!(config.channels.default_accounts()["telegram"], "default");
+    assert_eq!(config.channels.default_accounts()["matrix"], "m");
+    let accounts: Vec<_> = config.channels.access().map(|(channel, account, _)| (channel, account)).collect();
+    assert_eq!(accounts, [("telegram", "default"), ("telegram", "home"), ("matrix", "m")]);
+}

@@ -203,7 +203,7 @@ pub struct Forgetful;
 
 impl Channel for Forgetful {
     fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities { idempotent_send: false, max_chars: 4_000 }
+        Capabilities { idempotent_send: false, max_chars: 4_000, edits: false }
     }
 
     fn send<'a>(&'a self, _: &'a str, _: &'a Outgoing) -> Pending<'a, Sent> {
