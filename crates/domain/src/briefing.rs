@@ -11,8 +11,9 @@ use crate::skill::Skill;
 
 /// The files, in the order in which they are told.
 pub const FILES: [&str; 8] =
-    ["AGENTS.md", "SOUL.md", IDENTITY, "USER.md", "TOOLS.md", "MEMORY.md", "HEARTBEAT.md", BOOTSTRAP];
+    ["AGENTS.md", "SOUL.md", IDENTITY, "USER.md", "TOOLS.md", "MEMORY.md", HEARTBEAT, BOOTSTRAP];
 pub const IDENTITY: &str = "IDENTITY.md";
+pub const HEARTBEAT: &str = "HEARTBEAT.md";
 /// Told once: it goes when the turn that told it has ended well.
 pub const BOOTSTRAP: &str = "BOOTSTRAP.md";
 /// A sub-agent works for another agent: who its owner is and what was talked about is not its business.
@@ -55,6 +56,8 @@ pub struct Briefing {
     pub bootstrap: Option<Bootstrap>,
     /// Who the agent says it is, in `IDENTITY.md`.
     pub identity: Identity,
+    /// There is a `HEARTBEAT.md` that asks for something.
+    pub has_heartbeat: bool,
     /// Every skill that was found, the nearest of each name; the policy decides which of them are told.
     pub skills: Arc<[Skill]>,
 }
@@ -131,6 +134,17 @@ pub fn read_identity(text: &str) -> Identity {
     Identity { name: field("name"), emoji: field("emoji"), avatar: field("avatar") }
 }
 
+/// Whether there is more in a `HEARTBEAT.md` than headings, blank boxes and comments.
+pub fn asks_for_something(text: &str) -> bool {
+    let mut text = text.to_owned();
+    while let Some(start) = text.find("<!--") {
+        let end = text[start..].find("-->").map_or(text.len(), |end| start + end + 3);
+        text.replace_range(start..end, "");
+    }
+    let bare = |line: &str| line.trim().trim_start_matches(['-', '*', '+', ' ']).trim().to_owned();
+    text.lines().map(bare).any(|line| !line.is_empty() && !line.starts_with('#') && line != "[ ]")
+}
+
 /// How an agent shows itself: what its spec says wins field by field, then its file, then its name.
 pub fn identity(spec: &AgentSpec, file: &Identity) -> Identity {
     let pick = |own: &Option<String>, file: &Option<String>, most| {
@@ -147,6 +161,14 @@ pub fn identity(spec: &AgentSpec, file: &Identity) -> Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heartbeat_file_without_a_task_asks_for_nothing() {
+        for empty in ["", "# Heartbeat\n\n- [ ]\n", "<!-- add tasks\nhere -->\n#\n-\n", "<!-- open"] {
+            assert!(!asks_for_something(empty), "{empty:?}");
+        }
+        assert!(asks_for_something("# Heartbeat\n- [ ] look at the mail\n"));
+    }
 
     fn text(content: &str) -> Page {
         Page::Text(content.to_owned())

@@ -9,6 +9,7 @@
 mod agents;
 mod budget;
 mod channels;
+mod cron;
 mod delivery;
 mod document;
 mod expand;
@@ -38,6 +39,7 @@ use serde::{Deserialize, Serialize};
 pub use agents::{Agent, AgentDefaults, Agents};
 pub use budget::Budget;
 pub use channels::{Channels, Discord, Matrix, Slack, SlackMode, Telegram, Webhook, Whatsapp};
+pub use cron::{CatchUp, Cron, DeliverTo, Heartbeat};
 pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};
@@ -89,6 +91,12 @@ pub struct Config {
     pub bindings: Vec<Binding>,
     pub broadcast: Broadcast,
     pub routing: Routing,
+    /// Messages that agents get at set times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cron: Vec<Cron>,
+    /// Agents that look at their `HEARTBEAT.md` now and then: `[heartbeat.<agent>]`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub heartbeat: BTreeMap<String, Heartbeat>,
     pub session: Session,
     pub memory: Memory,
     pub tools: Tools,
@@ -118,6 +126,8 @@ impl Default for Config {
             bindings: Vec::new(),
             broadcast: Broadcast::default(),
             routing: Routing::default(),
+            cron: Vec::new(),
+            heartbeat: BTreeMap::new(),
             session: Session::default(),
             memory: Memory::default(),
             tools: Tools::default(),
@@ -163,6 +173,8 @@ impl Config {
         self.sandbox.check(report);
         self.workers.check(report);
         self.channels.check(&self.agents, report);
+        cron::check(&self.cron, &self.agents, &self.channels, report);
+        cron::check_heartbeats(&self.heartbeat, &self.agents, &self.channels, report);
     }
 }
 

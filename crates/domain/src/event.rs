@@ -46,6 +46,10 @@ pub enum EventKind {
     RecallPartial,
     #[serde(rename = "memory.flushed")]
     MemoryFlushed,
+    #[serde(rename = "schedule.missed")]
+    ScheduleMissed,
+    #[serde(rename = "schedule.failed")]
+    ScheduleFailed,
 }
 
 impl EventKind {
@@ -70,6 +74,8 @@ impl EventKind {
             Self::SessionRenewed => "session.renewed",
             Self::RecallPartial => "recall.partial",
             Self::MemoryFlushed => "memory.flushed",
+            Self::ScheduleMissed => "schedule.missed",
+            Self::ScheduleFailed => "schedule.failed",
         }
     }
 }

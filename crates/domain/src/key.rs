@@ -38,6 +38,10 @@ impl SessionKey {
         Self(key)
     }
 
+    pub fn cron(job: &str) -> Self {
+        Self(format!("cron:{}", escape(job)))
+    }
+
     pub fn hook(id: &str) -> Self {
         Self(format!("hook:{}", escape(id)))
     }

@@ -12,6 +12,7 @@ pub mod channel;
 pub mod config;
 pub mod delivery;
 pub mod embedding;
+pub mod errand;
 pub mod event;
 pub mod fault;
 pub mod glob;

@@ -58,6 +58,8 @@ pub struct Inner {
     pub(crate) starts: mpsc::UnboundedSender<Start>,
     pub(crate) started: tokio::sync::Mutex<mpsc::UnboundedReceiver<Start>>,
     pub(crate) outbox_wake: Notify,
+    /// Errands changed, or the engine drains.
+    pub(crate) time_wake: Notify,
     pub(crate) running: Mutex<HashMap<TurnId, Arc<Running>>>,
     draining: AtomicBool,
     pub(crate) tasks: TaskBoard,
@@ -96,6 +98,7 @@ impl Engine {
             starts,
             started: tokio::sync::Mutex::new(started),
             outbox_wake: Notify::new(),
+            time_wake: Notify::new(),
             running: Mutex::default(),
             draining: AtomicBool::new(false),
             tasks: TaskBoard::default(),
@@ -135,6 +138,7 @@ impl Inner {
     pub fn reload(&self, settings: Settings) {
         self.ports.brain.set_redactor(Arc::clone(&settings.redactor));
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        self.time_wake.notify_one();
     }
 
     pub fn provider(&self) -> &dyn Provider {
@@ -170,6 +174,7 @@ impl Inner {
         self.draining.store(true, Ordering::Relaxed);
         self.lanes.wake_all();
         self.outbox_wake.notify_one();
+        self.time_wake.notify_one();
     }
 
     pub fn is_draining(&self) -> bool {

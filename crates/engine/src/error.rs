@@ -8,6 +8,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error("no agent '{0}'")]
     UnknownAgent(String),
+    #[error("there is no scheduled errand '{0}'")]
+    UnknownErrand(String),
     #[error("no session '{0}'")]
     UnknownSession(String),
     #[error("no turn '{0}'")]
@@ -70,6 +72,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownAgent(_) => "unknown_agent",
+            Self::UnknownErrand(_) => "unknown_errand",
             Self::UnknownSession(_) => "unknown_session",
             Self::UnknownTurn(_) => "unknown_turn",
             Self::UnknownApproval(_) => "unknown_approval",
@@ -100,7 +103,10 @@ impl Error {
 
     pub fn action(&self) -> Action {
         match self {
-            Self::UnknownAgent(_) | Self::UnknownSession(_) | Self::UnknownTurn(_) => Action::NotFound,
+            Self::UnknownAgent(_)
+            | Self::UnknownErrand(_)
+            | Self::UnknownSession(_)
+            | Self::UnknownTurn(_) => Action::NotFound,
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
             Self::UnknownTool(_) | Self::UnknownMemory(_) => Action::NotFound,
             Self::UnfitMemory(_) => Action::Reject,
@@ -119,6 +125,7 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
+            Self::UnknownErrand(_) => Some("`polyclaw cron list` shows what is scheduled"),
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
             Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),

@@ -371,7 +371,11 @@ fn lines(inbound: &Inbound) -> usize {
 }
 
 fn lane(inbound: &Inbound, session: &Session) -> Lane {
-    if inbound.relayed.is_some() { Lane::InternalAnnounce } else { session.lane }
+    match inbound.origin {
+        _ if inbound.relayed.is_some() => Lane::InternalAnnounce,
+        Origin::Cron => Lane::Cron,
+        _ => session.lane,
+    }
 }
 
 fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewJob {

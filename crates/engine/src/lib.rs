@@ -20,6 +20,7 @@ mod live;
 pub mod memory;
 mod prompt;
 mod redact;
+pub mod schedule;
 pub mod session;
 mod settings;
 mod tasks;

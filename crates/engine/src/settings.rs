@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::Budget;
 use polyclaw_domain::budget::{Calendar, Price};
+use polyclaw_domain::errand::Errand;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::policy::Rules;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub session_budget: Budget,
     /// When a day of a budget begins.
     pub calendar: Calendar,
+    /// What agents do at set times.
+    pub errands: Vec<Errand>,
     /// What must not be seen: everything passes through it before it is stored, logged or shown.
     pub redactor: Arc<Redactor>,
 }
@@ -80,6 +83,7 @@ impl Settings {
             budget: Budget::default(),
             session_budget: Budget::default(),
             calendar: Calendar::default(),
+            errands: Vec::new(),
             redactor: Arc::default(),
         }
     }

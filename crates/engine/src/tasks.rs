@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::{delivery, memory, worker};
+use crate::{delivery, memory, schedule, worker};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -24,6 +24,8 @@ pub enum Task {
     Sweep,
     /// Makes vectors of memories.
     Embed,
+    /// Begins errands when they are due.
+    Schedule,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -46,8 +48,8 @@ impl TaskBoard {
 }
 
 impl Task {
-    pub const ALL: [Self; 6] =
-        [Self::Work, Self::Deliver, Self::Keep, Self::Listen, Self::Sweep, Self::Embed];
+    pub const ALL: [Self; 7] =
+        [Self::Work, Self::Deliver, Self::Keep, Self::Listen, Self::Sweep, Self::Embed, Self::Schedule];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -57,6 +59,7 @@ impl Task {
             Self::Listen => "listen",
             Self::Sweep => "sweep",
             Self::Embed => "embed",
+            Self::Schedule => "schedule",
         }
     }
 }
@@ -82,6 +85,7 @@ impl Engine {
             Task::Listen => worker::listen(self).await,
             Task::Sweep => worker::sweep(self).await,
             Task::Embed => memory::embed(self).await,
+            Task::Schedule => schedule::keep_time(self).await,
         }
     }
 

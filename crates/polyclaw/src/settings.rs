@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclaw_domain::budget::{Calendar, Price};
-use polyclaw_domain::config::Config;
+use polyclaw_domain::config::{CatchUp, Config, DeliverTo};
+use polyclaw_domain::errand::{Errand, ErrandKind};
+use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
@@ -49,9 +52,44 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         budget: config.budget.instance(),
         session_budget: config.budget.session.clone(),
         calendar: Calendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
+        errands: errands(config),
         redactor,
         ..defaults
     }
+}
+
+/// What agents do at set times. The config was checked: what has no schedule is none.
+fn errands(config: &Config) -> Vec<Errand> {
+    let rule =
+        |schedule: &str, zone: &Option<String>| format!("{schedule} {}", zone.as_deref().unwrap_or("UTC"));
+    let address = |to: &Option<DeliverTo>| to.as_ref().map(|to| to.address(&config.channels));
+    let jobs = config.cron.iter().filter(|job| job.enabled).filter_map(|job| {
+        Some(Errand {
+            id: job.id.clone(),
+            rule: rule(&job.schedule, &job.timezone),
+            schedule: job.schedule().ok()?,
+            agent: job.agent.clone().unwrap_or_else(|| config.agents.default_id()),
+            session: SessionKey::cron(&job.id),
+            kind: ErrandKind::Tell(job.message.clone()),
+            address: address(&job.deliver_to),
+            catch_up: job.catch_up,
+        })
+    });
+    let beats = config.heartbeat.iter().filter_map(|(agent, beat)| {
+        let agent = AgentId::parse(agent).ok()?;
+        Some(Errand {
+            id: format!("heartbeat:{agent}"),
+            rule: rule(&beat.every, &beat.timezone),
+            schedule: beat.schedule().ok()?,
+            session: SessionKey::of(&agent, &[&config.session.main_key]),
+            agent,
+            kind: ErrandKind::Heartbeat,
+            address: address(&beat.deliver_to),
+            // A check-in that was missed is made good by the next.
+            catch_up: CatchUp::Skip,
+        })
+    });
+    jobs.chain(beats).collect()
 }
 
 /// Those a model can be of; none where they are still looked for.

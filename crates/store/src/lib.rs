@@ -18,6 +18,7 @@ pub mod messages;
 mod migrate;
 pub mod outbox;
 mod pg;
+pub mod schedules;
 pub mod sessions;
 mod sqlite;
 pub mod todos;

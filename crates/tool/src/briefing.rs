@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use polyclaw_domain::agent::SkillPolicy;
 use polyclaw_domain::briefing::{
-    self, BOOTSTRAP, Bootstrap, Briefing, Briefings, FILES, IDENTITY, Page, Reader,
+    self, BOOTSTRAP, Bootstrap, Briefing, Briefings, FILES, HEARTBEAT, IDENTITY, Page, Reader,
 };
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::skill::{self, FILE, Place, Skill};
@@ -162,11 +162,15 @@ fn compose(
         (name, Page::Text(text)) if *name == IDENTITY => Some(briefing::read_identity(text)),
         _ => None,
     });
+    let has_heartbeat = pages.iter().any(|page| match page {
+        (name, Page::Text(text)) => *name == HEARTBEAT && briefing::asks_for_something(text),
+        _ => false,
+    });
     let listed = skill::render(skills.iter().filter(|skill| reader.skills.allows(&skill.name)));
     let parts = [briefing::render(pages), listed];
     let text =
         parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n\n");
-    Briefing { text: text.into(), bootstrap, identity: identity.unwrap_or_default(), skills }
+    Briefing { text: text.into(), bootstrap, identity: identity.unwrap_or_default(), has_heartbeat, skills }
 }
 
 impl Known {

@@ -82,6 +82,11 @@ impl Channels {
             .chain(each("matrix", &self.matrix, |account| &account.access))
     }
 
+    pub fn has(&self, channel: &str, account: &str) -> bool {
+        (channel == "webhook" && self.webhook.contains_key(account))
+            || self.access().any(|(known, name, _)| (known, name) == (channel, account))
+    }
+
     /// The account of each platform that is meant where none is named: `default`, or else the first by name.
     pub fn default_accounts(&self) -> BTreeMap<&'static str, &str> {
         let mut accounts = BTreeMap::new();

@@ -482,3 +482,30 @@ fn rules_of_routing_must_make_sense() {
         assert_eq!(said(&format!("{two}{text}")), expected);
     }
 }
+
+#[test]
+fn jobs_that_could_never_run_are_named() {
+    assert_table(
+        said,
+        &[
+            (
+                "[[cron]]\nid = \"a\"\nschedule = \"every 10 minutes\"\nmessage = \"x\"",
+                "config.toml:3: cron[0].schedule: \"every 10 minutes\" is no schedule: ' ' is no unit; there are s, m, h \
+                 and d; write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`",
+            ),
+            (
+                "[[cron]]\nid = \"a\"\nschedule = \"every 1m\"\nmessage = \"x\"\ntimezone = \"Mars/Base\"",
+                "config.toml:5: cron[0].timezone: \"Mars/Base\" is no time zone; write a name like Europe/Berlin",
+            ),
+            (
+                "[[cron]]\nid = \"a\"\nschedule = \"every 1m\"\nmessage = \"x\"\ndeliver_to = { channel = \"telegram\", peer = \"1\" }",
+                "config.toml:5: cron[0].deliver_to: there is no account \"\" of channel \"telegram\"; \
+                 add it under [channels], or name one that is there",
+            ),
+            (
+                "[heartbeat.nobody]",
+                "config.toml:1: heartbeat.nobody: there is no agent \"nobody\"; there is only \"main\"",
+            ),
+        ],
+    );
+}

@@ -4,6 +4,7 @@ use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::config::{self, Auth, Config, ProviderKind};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::time::Millis;
 use proptest::prelude::*;
 
 use super::{json, toml, world};
@@ -347,4 +348,30 @@ fn an_account_of_a_platform_is_one_flat_table() {
     assert_eq!(config.channels.default_accounts()["matrix"], "m");
     let accounts: Vec<_> = config.channels.access().map(|(channel, account, _)| (channel, account)).collect();
     assert_eq!(accounts, [("telegram", "default"), ("telegram", "home"), ("matrix", "m")]);
+}
+
+#[test]
+fn jobs_and_heartbeats_know_when_and_where() {
+    let config = toml(
+        r#"
+        [channels.telegram.home]
+        bot_token = "t"
+        [[cron]]
+        id = "morning"
+        schedule = "30 8 * * 1-5"
+        timezone = "Europe/Berlin"
+        message = "What is on today?"
+        deliver_to = { channel = "telegram", peer = "7" }
+        catch_up = "once"
+        [heartbeat.main]
+        every = "45m"
+        "#,
+    )
+    .expect("a good config");
+    let job = &config.cron[0];
+    assert!(job.enabled && job.schedule().is_ok());
+    let to = job.deliver_to.as_ref().map(|to| to.address(&config.channels));
+    assert_eq!(to.map(|address| address.account), Some("home".to_owned()), "the only account is meant");
+    let beat = config.heartbeat.values().next().expect("a heartbeat");
+    assert_eq!(beat.schedule().expect("a schedule").next(Millis(0)), Some(Millis(45 * 60_000)));
 }

@@ -1,0 +1,185 @@
+//! `[[cron]]` and `[heartbeat.<agent>]`: what agents do without being asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::agents::Agents;
+use super::channels::Channels;
+use super::name;
+use super::report::Report;
+use crate::channel::Address;
+use crate::id::AgentId;
+use crate::schedule::{InvalidSchedule, Schedule};
+
+/// A message that an agent gets at set times, in the conversation `cron:<id>`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cron {
+    /// Its name, of `a-z`, `0-9`, `_` and `-`.
+    pub id: String,
+    /// When: a cron expression (`30 8 * * 1-5`), `every 10m`, or `at 2026-12-01 09:00`.
+    pub schedule: String,
+    /// The agent that gets it. The default agent if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// What it is told.
+    pub message: String,
+    /// Where the answer goes. Without it the answer is kept in the conversation only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliver_to: Option<DeliverTo>,
+    /// The zone of its times, such as `Europe/Berlin`. UTC if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    /// What becomes of runs that were missed while Polyclaw was not running.
+    #[serde(default)]
+    pub catch_up: CatchUp,
+    /// Whether it runs at all.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+}
+
+/// What becomes of runs that were missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CatchUp {
+    /// They are left out, and an event says so.
+    #[default]
+    Skip,
+    /// One run makes up for all of them, and is told how late it is.
+    Once,
+}
+
+/// A conversation on a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeliverTo {
+    /// The channel, such as `telegram`.
+    pub channel: String,
+    /// The account that sends it. The channel's default account if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The conversation, by the platform's id.
+    pub peer: String,
+    /// A thread or topic in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+}
+
+/// An agent's periodic look at its `HEARTBEAT.md`, in its main conversation. An agent that has nothing to say sends
+/// nothing, and without such a file no model is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Heartbeat {
+    /// How often, such as `30m`; or a cron expression.
+    #[serde(default = "half_an_hour")]
+    pub every: String,
+    /// The zone of a cron expression. UTC if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    /// Where what it says goes. Without it that is kept in the conversation only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliver_to: Option<DeliverTo>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn half_an_hour() -> String {
+    "30m".to_owned()
+}
+
+impl Cron {
+    pub fn schedule(&self) -> Result<Schedule, InvalidSchedule> {
+        Schedule::parse(&self.schedule, self.timezone.as_deref())
+    }
+}
+
+impl Heartbeat {
+    pub fn schedule(&self) -> Result<Schedule, InvalidSchedule> {
+        let is_cron = self.every.contains(char::is_whitespace);
+        let rule = if is_cron { self.every.clone() } else { format!("every {}", self.every) };
+        Schedule::parse(&rule, self.timezone.as_deref())
+    }
+}
+
+impl DeliverTo {
+    pub fn address(&self, channels: &Channels) -> Address {
+        let usual =
+            channels.default_accounts().get(self.channel.as_str()).map(|account| (*account).to_owned());
+        Address {
+            channel: self.channel.clone(),
+            account: self.account.clone().or(usual).unwrap_or_default(),
+            peer: self.peer.clone(),
+            thread: self.thread.clone(),
+        }
+    }
+
+    fn check(&self, path: &str, channels: &Channels, report: &mut Report) {
+        let address = self.address(channels);
+        if !channels.has(&address.channel, &address.account) {
+            let message =
+                format!("there is no account {:?} of channel {:?}", address.account, address.channel);
+            report.error(path, message, "add it under [channels], or name one that is there");
+        }
+    }
+}
+
+pub(super) fn check(jobs: &[Cron], agents: &Agents, channels: &Channels, report: &mut Report) {
+    let mut seen = BTreeSet::new();
+    for (at, job) in jobs.iter().enumerate() {
+        let path = format!("cron[{at}]");
+        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if job.id.is_empty() || job.id.len() > 64 || !job.id.chars().all(word) {
+            let message = format!("{:?} cannot be the name of a job", job.id);
+            report.error(&format!("{path}.id"), message, "use up to 64 of a-z, 0-9, '_' and '-'");
+        }
+        if !seen.insert(&job.id) {
+            report.error(&format!("{path}.id"), format!("there are two jobs {:?}", job.id), "rename one");
+        }
+        if job.message.trim().is_empty() {
+            report.error(&format!("{path}.message"), "there is nothing to tell the agent", "write a message");
+        }
+        check_schedule(job.schedule(), &path, "schedule", report);
+        if let Some(agent) = &job.agent {
+            agents.check_named(agent, &format!("{path}.agent"), report);
+        }
+        if let Some(to) = &job.deliver_to {
+            to.check(&format!("{path}.deliver_to"), channels, report);
+        }
+    }
+}
+
+pub(super) fn check_heartbeats(
+    beats: &BTreeMap<String, Heartbeat>,
+    agents: &Agents,
+    channels: &Channels,
+    report: &mut Report,
+) {
+    for (agent, beat) in beats {
+        let path = name::join("heartbeat", agent);
+        match AgentId::parse(agent) {
+            Ok(agent) => agents.check_named(&agent, &path, report),
+            Err(error) => report.error(&path, error.to_string(), "name one of the agents"),
+        }
+        check_schedule(beat.schedule(), &path, "every", report);
+        if let Some(to) = &beat.deliver_to {
+            to.check(&format!("{path}.deliver_to"), channels, report);
+        }
+    }
+}
+
+fn check_schedule(parsed: Result<Schedule, InvalidSchedule>, path: &str, key: &str, report: &mut Report) {
+    let hint = "write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`";
+    match parsed {
+        Ok(_) => {}
+        Err(error @ InvalidSchedule::Zone(_)) => {
+            report.error(&format!("{path}.timezone"), error.to_string(), "write a name like Europe/Berlin");
+        }
+        Err(error @ InvalidSchedule::Rule(..)) => {
+            report.error(&format!("{path}.{key}"), error.to_string(), hint);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The clock's side of ingress: begins errands when they are due. Each due time is run or left out once, whatever dies
+//! in between: the message has a key made of it, and how far a schedule was looked after is stored.
+
+use std::time::Duration;
+
+use polyclaw_domain::briefing::Reader;
+use polyclaw_domain::channel::{Address, INTERNAL};
+use polyclaw_domain::errand::{Due, Errand, ErrandKind};
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::job::Priority;
+use polyclaw_domain::message::Origin;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{jobs, schedules};
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::{Accepted, Inbound};
+
+/// Looks again at least this often: the clock on the wall may have been set.
+const LONGEST_MS: i64 = 60_000;
+
+const CHECK_IN: &str = "This is your periodic check-in. Do what HEARTBEAT.md asks for, if anything is due. \
+    If there is nothing that somebody should hear, answer NO_REPLY and nothing else.";
+
+/// An errand, and where its schedule stands.
+pub struct Standing {
+    pub errand: Errand,
+    /// The last due time that was run or left out; none where it was never looked after.
+    pub last: Option<Millis>,
+    pub next: Option<Millis>,
+}
+
+pub(crate) async fn keep_time(engine: &Engine) -> Result<()> {
+    while !engine.is_draining() {
+        let next = begin_due(engine).await?;
+        let wait = next.map_or(LONGEST_MS, |at| at.since(engine.now())).clamp(1, LONGEST_MS);
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
+            () = engine.time_wake.notified() => {}
+        }
+    }
+    Ok(())
+}
+
+/// Begins what is due, and says when something is again.
+async fn begin_due(engine: &Engine) -> Result<Option<Millis>> {
+    let mut next: Option<Millis> = None;
+    for errand in &engine.settings().errands {
+        let now = engine.now();
+        let (id, rule) = (errand.id.clone(), errand.rule.clone());
+        let last = engine.db().write(move |tx| schedules::last_due(tx, &id, &rule, now)).await?;
+        if let Some(due) = errand.due(last, now) {
+            look_after(engine, errand, due).await?;
+            let (id, at) = (errand.id.clone(), due.at);
+            engine.db().write(move |tx| schedules::advance(tx, &id, at, now)).await?;
+        }
+        next = next.into_iter().chain(errand.schedule.next(now)).min();
+    }
+    Ok(next)
+}
+
+async fn look_after(engine: &Engine, errand: &Errand, due: Due) -> Result<()> {
+    if !due.runs {
+        tell(engine, errand, EventKind::ScheduleMissed, due, None).await;
+        return Ok(());
+    }
+    let remark = due.remark().map(|remark| format!("\n\n{remark}")).unwrap_or_default();
+    let begun = begin(engine, errand, errand.key(due.at), &remark).await;
+    match begun {
+        Ok(_) => Ok(()),
+        // Tried again when the database is back, or by the next start.
+        Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
+        Err(error) => {
+            tell(engine, errand, EventKind::ScheduleFailed, due, Some(error.code())).await;
+            Ok(())
+        }
+    }
+}
+
+async fn tell(engine: &Engine, errand: &Errand, kind: EventKind, due: Due, code: Option<&str>) {
+    let data = json!({
+        "schedule": errand.id, "due_at": due.at.to_string(), "late_ms": due.late_ms,
+        "missed": due.missed + usize::from(!due.runs), "code": code,
+    });
+    tracing::warn!(schedule = errand.id, due.late_ms, due.missed, code, "{}", kind.as_str());
+    let (session, agent) = (Some(errand.session.clone()), Some(errand.agent.clone()));
+    engine.record(Event { kind, session, turn: None, agent, trace: None, data }).await;
+}
+
+/// `None`: there is nothing to do.
+async fn begin(engine: &Engine, errand: &Errand, key: String, remark: &str) -> Result<Option<Accepted>> {
+    let text = match &errand.kind {
+        ErrandKind::Tell(text) => format!("{text}{remark}"),
+        ErrandKind::Heartbeat if can_check_in(engine, errand).await? => CHECK_IN.to_owned(),
+        ErrandKind::Heartbeat => return Ok(None),
+    };
+    let inside = || Address {
+        channel: INTERNAL.to_owned(),
+        account: String::new(),
+        peer: String::new(),
+        thread: None,
+    };
+    let (deliver, address) = (errand.address.is_some(), errand.address.clone().unwrap_or_else(inside));
+    let inbound = Inbound {
+        origin: Origin::Cron,
+        priority: Priority::Background,
+        deliver,
+        idempotency_key: Some(key),
+        meta: Some(json!({ "schedule": errand.id })),
+        ..Inbound::from_person(errand.session.clone(), errand.agent.clone(), address, text)
+    };
+    engine.accept(inbound).await.map(Some)
+}
+
+/// An agent without a task in its file is not asked, and one that is busy is not disturbed.
+async fn can_check_in(engine: &Engine, errand: &Errand) -> Result<bool> {
+    let spec = engine.agent(&errand.agent).await?.spec;
+    let workspace = spec.workspace.folder(&engine.settings().workspace);
+    if !engine.ports.briefings.brief(&Reader::of(&spec, &workspace)).has_heartbeat {
+        return Ok(false);
+    }
+    let session = errand.session.clone();
+    let load = engine.db().read(move |tx| jobs::load(tx, &session)).await?;
+    Ok(load.running.is_none() && load.waiting == 0)
+}
+
+impl Engine {
+    /// Every errand, in the order of the config.
+    pub async fn errands(&self) -> Result<Vec<Standing>> {
+        let (errands, now) = (self.settings().errands.clone(), self.now());
+        let ids: Vec<String> = errands.iter().map(|errand| errand.id.clone()).collect();
+        let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+            ids.iter().map(|id| schedules::find(tx, id)).collect::<polyclaw_store::Result<Vec<_>>>()
+        };
+        let last = self.db().read(read).await?;
+        let standing = |(errand, last): (Errand, Option<Millis>)| {
+            let next = errand.schedule.next(now);
+            Standing { errand, last, next }
+        };
+        Ok(errands.into_iter().zip(last).map(standing).collect())
+    }
+
+    /// Begins an errand now, beside its schedule. `None`: there is nothing to do.
+    pub async fn run_errand(&self, id: &str) -> Result<Option<Accepted>> {
+        let settings = self.settings();
+        let errand = settings.errands.iter().find(|errand| errand.id == id);
+        let errand = errand.ok_or_else(|| Error::UnknownErrand(id.chars().take(80).collect()))?;
+        begin(self, errand, format!("schedule:{id}:by-hand:{}", self.next_id()), "").await
+    }
+}
