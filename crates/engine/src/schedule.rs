@@ -95,6 +95,7 @@ async fn begin(engine: &Engine, errand: &Errand, key: String, remark: &str) -> R
         ErrandKind::Heartbeat if can_check_in(engine, errand).await? => CHECK_IN.to_owned(),
         ErrandKind::Heartbeat => return Ok(None),
     };
+    follow(engine, errand).await?;
     let inside = || Address {
         channel: INTERNAL.to_owned(),
         account: String::new(),
@@ -111,6 +112,17 @@ async fn begin(engine: &Engine, errand: &Errand, key: String, remark: &str) -> R
         ..Inbound::from_person(errand.session.clone(), errand.agent.clone(), address, text)
     };
     engine.accept(inbound).await.map(Some)
+}
+
+/// A job that another agent does now takes its conversation along.
+async fn follow(engine: &Engine, errand: &Errand) -> Result<()> {
+    match engine.session(&errand.session).await {
+        Ok(session) if session.active_agent != errand.agent && matches!(errand.kind, ErrandKind::Tell(_)) => {
+            engine.set_agent(&errand.session, &errand.agent).await
+        }
+        Ok(_) | Err(Error::UnknownSession(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// An agent without a task in its file is not asked, and one that is busy is not disturbed.

@@ -13,6 +13,7 @@ mod ingress;
 mod lanes;
 mod limits;
 mod memory;
+mod schedule;
 mod secrets;
 mod sessions;
 mod steering;
