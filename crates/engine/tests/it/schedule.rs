@@ -1,0 +1,162 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use polyclaw_domain::briefing::Briefing;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::config::CatchUp;
+use polyclaw_domain::errand::{Errand, ErrandKind};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Origin;
+use polyclaw_domain::port::Clock as _;
+use polyclaw_domain::schedule::Schedule;
+use polyclaw_engine::Error;
+use polyclaw_store::messages::Message;
+use polyclaw_store::{Db, events, messages, sessions};
+use polyclaw_testkit::world::Ground;
+use polyclaw_testkit::{Faulty, Line, Scripted};
+
+fn errand(rule: &str, catch_up: CatchUp) -> Errand {
+    Errand {
+        id: "tick".into(),
+        rule: rule.into(),
+        schedule: Schedule::parse(rule, None).unwrap(),
+        agent: AgentId::main(),
+        session: SessionKey::cron("tick"),
+        kind: ErrandKind::Tell("look at the mail".into()),
+        address: Some(Address {
+            channel: "chat".into(),
+            account: "test".into(),
+            peer: "owner".into(),
+            thread: None,
+        }),
+        catch_up,
+    }
+}
+
+async fn ground(errand: Errand) -> Ground {
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::echo()).await;
+    ground.settings.errands = vec![errand];
+    ground
+}
+
+async fn told(db: &Db, key: SessionKey) -> Vec<Message> {
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let Some(session) = sessions::get(tx, &key)? else { return Ok(Vec::new()) };
+        messages::page(tx, &key, &session.id, 0, 10_000)
+    };
+    let all = db.read(read).await.unwrap();
+    all.into_iter().filter(|message| message.origin == Origin::Cron).collect()
+}
+
+async fn kinds(db: &Db) -> Vec<String> {
+    let rows = db.read(|tx| events::list(tx, 0, None, None, 100)).await.unwrap();
+    rows.into_iter().map(|row| row.kind).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_is_done_and_its_answer_delivered() {
+    let world = ground(errand("every 10m", CatchUp::Skip)).await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(35 * 60)).await;
+    world.settled().await;
+    let told = told(world.engine.db(), SessionKey::cron("tick")).await;
+    assert_eq!(told.len(), 3);
+    assert!(told.iter().all(|message| message.text == "look at the mail"), "nothing is said of lateness");
+    assert_eq!(world.ground.outlet.visible().len(), 3);
+    let standing = &world.engine.errands().await.unwrap()[0];
+    assert!(standing.last.is_some() && standing.next > standing.last);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_is_left_out_or_made_good_once() {
+    for (policy, runs) in [(CatchUp::Skip, 0), (CatchUp::Once, 1)] {
+        let ground = ground(errand("every 10m", policy)).await;
+        let world = ground.wake(Faulty::never());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let ground = world.killed().await;
+        ground.clock.set(45 * 60_000);
+        let world = ground.wake(Faulty::never());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.settled().await;
+        let told = told(world.engine.db(), SessionKey::cron("tick")).await;
+        assert_eq!(told.len(), runs, "{policy:?}");
+        assert!(told.iter().all(|message| message.text.contains("runs before it were missed")));
+        let missed = kinds(world.engine.db()).await.iter().any(|kind| kind == "schedule.missed");
+        assert_eq!(missed, runs == 0, "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_begun_once_whenever_the_engine_dies() {
+    for point in [KillPoint::IngressBefore, KillPoint::IngressCommitted, KillPoint::TurnClaimed] {
+        let mut ground = ground(errand("every 10m", CatchUp::Once)).await;
+        let began = ground.clock.now();
+        for _ in 0..4 {
+            let faults = Faulty::at(point, 1);
+            let world = ground.wake(Arc::clone(&faults));
+            let _ = tokio::time::timeout(Duration::from_secs(11 * 60), faults.death()).await;
+            ground = world.killed().await;
+        }
+        let world = ground.wake(Faulty::never());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        world.settled().await;
+        let told = told(world.engine.db(), SessionKey::cron("tick")).await;
+        let mut keys: Vec<_> = told.iter().filter_map(|message| message.idempotency_key.clone()).collect();
+        let all = keys.len();
+        keys.dedup();
+        let passed = usize::try_from(world.ground.clock.now().since(began) / 600_000).unwrap();
+        assert!(passed > 0 && all == passed && keys.len() == all, "{point:?}: {passed} due, {keys:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_moment_comes_once_and_a_new_rule_begins_anew() {
+    let at = "at 2027-01-15 08:10";
+    let world = ground(errand(at, CatchUp::Once)).await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
+    let db = world.engine.db().clone();
+    assert_eq!(told(&db, SessionKey::cron("tick")).await.len(), 1);
+    let mut settings = (*world.engine.settings()).clone();
+    settings.errands = vec![errand("every 1h", CatchUp::Once)];
+    world.engine.reload(settings);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(told(&db, SessionKey::cron("tick")).await.len(), 1, "nothing of before its time is made good");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(told(&db, SessionKey::cron("tick")).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_with_nothing_to_say_says_nothing() {
+    let session = SessionKey::main(&AgentId::main());
+    let beat = Errand {
+        id: "heartbeat:main".into(),
+        kind: ErrandKind::Heartbeat,
+        session: session.clone(),
+        ..errand("every 30m", CatchUp::Skip)
+    };
+    let mut ground = ground(beat).await;
+    let asked = AtomicUsize::new(0);
+    ground.provider = Scripted::new(move |_| {
+        let quiet = asked.fetch_add(1, Ordering::Relaxed) == 0;
+        vec![Line::Say(if quiet { "NO_REPLY" } else { "The mail server is down." }.to_owned())]
+    });
+    let world = ground.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(told(world.engine.db(), session.clone()).await.len(), 0, "without a file nobody is asked");
+    ground.papers.tell(Briefing { has_heartbeat: true, ..Briefing::default() });
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    world.settled().await;
+    assert_eq!(told(world.engine.db(), session).await.len(), 2);
+    let said: Vec<_> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(said, ["The mail server is down."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_errand_can_be_run_by_hand() {
+    let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
+    let accepted = world.engine.run_errand("tick").await.unwrap().expect("something to do");
+    assert!(world.answer(&accepted).await.text.contains("look at the mail"));
+    assert!(matches!(world.engine.run_errand("tock").await, Err(Error::UnknownErrand(_))));
+}
