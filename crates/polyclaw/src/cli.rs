@@ -3,9 +3,9 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, bench, chat, completions, config, daemon, doctor, events, guard, mcp, memory,
-    model, models, outbox, sandbox_exec, secrets, selftest, sessions, skills, status, tools, up, usage,
-    worker,
+    agent, agents, approvals, bench, chat, completions, config, cron, daemon, doctor, events, guard, mcp,
+    memory, model, models, outbox, sandbox_exec, secrets, selftest, sessions, skills, status, tools, up,
+    usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -68,6 +68,7 @@ pub enum Command {
     Model(model::Args),
     Approvals(approvals::Args),
     Outbox(outbox::Args),
+    Cron(cron::Args),
     Usage(usage::Args),
     Events(events::Args),
     Status(status::Args),
@@ -136,6 +137,7 @@ impl Command {
             Self::Models(args) => models::run(&args, context).await,
             Self::Model(args) => model::run(&args, context).await,
             Self::Approvals(args) => approvals::run(&args, context).await,
+            Self::Cron(args) => cron::run(&args, context).await,
             Self::Outbox(args) => outbox::run(&args, context).await,
             Self::Usage(args) => usage::run(&args, context).await,
             Self::Events(args) => events::run(&args, context).await,

@@ -7,6 +7,7 @@ pub mod bench;
 pub mod chat;
 pub mod completions;
 pub mod config;
+pub mod cron;
 pub mod daemon;
 pub mod doctor;
 pub mod events;

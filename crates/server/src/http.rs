@@ -5,6 +5,7 @@ pub mod approvals;
 pub mod attachments;
 pub mod commands;
 pub mod context;
+pub mod cron;
 pub mod document;
 pub mod events;
 pub mod health;

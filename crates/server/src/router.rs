@@ -12,8 +12,8 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, commands, context, document, events, health, hooks, logins, mcp, memory, messages,
-    models, monitor, outbox, sessions, skills, status, stream, tools, transcript, turns, usage,
+    agents, approvals, commands, context, cron, document, events, health, hooks, logins, mcp, memory,
+    messages, models, monitor, outbox, sessions, skills, status, stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -49,6 +49,8 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(tools::list))
         .routes(routes!(tools::explain))
         .routes(routes!(usage::totals))
+        .routes(routes!(cron::list))
+        .routes(routes!(cron::run))
         .routes(routes!(events::list))
         .routes(routes!(outbox::list))
         .routes(routes!(outbox::resend))

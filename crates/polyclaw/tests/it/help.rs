@@ -15,6 +15,7 @@ const COMMANDS: [&str; 21] = [
     "models",
     "approvals",
     "outbox",
+    "cron",
     "usage",
     "events",
     "status",

@@ -37,6 +37,7 @@ mod outbox;
 mod plans;
 mod postgres;
 mod rows;
+mod schedules;
 mod sessions;
 mod sqlite;
 mod transactions;
