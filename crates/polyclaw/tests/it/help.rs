@@ -2,7 +2,7 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "",
     "up",
     "daemon",
