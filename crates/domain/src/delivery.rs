@@ -95,6 +95,11 @@ pub fn is_silence(text: &str) -> bool {
     text.is_empty() || text == SILENCE
 }
 
+/// Whether a text that still grows may turn out to be silence.
+pub fn may_be_silence(text: &str) -> bool {
+    SILENCE.starts_with(text.trim())
+}
+
 fn split_text(text: &str, max_chars: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -173,6 +178,8 @@ mod tests {
             assert_eq!(gate(Some(address("telegram")), Policy::OPEN, quiet.into()), Err(Kept::Silence));
         }
         assert!(gate(Some(address("telegram")), Policy::OPEN, "NO_REPLY is a word".into()).is_ok());
+        assert!(["", " NO", "NO_REPLY"].into_iter().all(may_be_silence));
+        assert!(!may_be_silence("NO_REPLY is a word") && !may_be_silence("Now"));
     }
 
     #[test]

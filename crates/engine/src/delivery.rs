@@ -145,9 +145,9 @@ async fn until_due(engine: &Engine) -> Result<Duration> {
     Ok(Duration::from_millis(millis.unsigned_abs()))
 }
 
-async fn send(engine: &Engine, parcel: Parcel) {
+async fn send(engine: &Engine, mut parcel: Parcel) {
     engine.reach(KillPoint::OutboxSending).await;
-    let sent = redact::sent(&engine.redactor(), attempt(engine, &parcel).await);
+    let sent = redact::sent(&engine.redactor(), attempt(engine, &mut parcel).await);
     engine.reach(KillPoint::OutboxAccepted).await;
     let (outcome, event) = settle(engine, &parcel, sent);
     let (id, now) = (parcel.id.clone(), engine.now());
@@ -162,7 +162,7 @@ async fn send(engine: &Engine, parcel: Parcel) {
     engine.outbox_wake.notify_one();
 }
 
-async fn attempt(engine: &Engine, parcel: &Parcel) -> Sent {
+async fn attempt(engine: &Engine, parcel: &mut Parcel) -> Sent {
     let Some(channel) = channel(engine, parcel) else {
         return Sent::Rejected { reason: format!("channel '{}' is not configured", parcel.address.channel) };
     };
@@ -170,10 +170,30 @@ async fn attempt(engine: &Engine, parcel: &Parcel) -> Sent {
         Ok(outgoing) => outgoing,
         Err(kept) => return Sent::Rejected { reason: format!("the gate keeps it: {}", kept.as_str()) },
     };
-    let sending = channel.send(&parcel.part_key, &outgoing);
+    let sending = async {
+        match parcel.platform_id.clone() {
+            Some(draft) => write_over(&*channel, draft, parcel, &outgoing).await,
+            None => channel.send(&parcel.part_key, &outgoing).await,
+        }
+    };
     match tokio::time::timeout(Duration::from_millis(SEND_MS), sending).await {
         Ok(sent) => sent,
         Err(_) => Sent::Unknown { reason: "no answer from the platform".to_owned() },
+    }
+}
+
+/// Puts an answer where its draft is. A draft that is gone, taken away by a person for example, keeps none back: the
+/// answer is sent instead, after that is stored.
+async fn write_over(channel: &dyn Channel, draft: String, parcel: &mut Parcel, outgoing: &Outgoing) -> Sent {
+    match channel.edit(&draft, outgoing).await {
+        Sent::Accepted { .. } => Sent::Accepted { platform_id: Some(draft) },
+        Sent::Rejected { reason } => {
+            parcel.platform_id = None;
+            Sent::Retry { reason, after_ms: None }
+        }
+        // Writing the same text again changes nothing.
+        Sent::Unknown { reason } => Sent::Retry { reason, after_ms: None },
+        later => later,
     }
 }
 
@@ -182,13 +202,17 @@ fn channel(engine: &Engine, parcel: &Parcel) -> Option<Arc<dyn Channel>> {
 }
 
 fn can_repeat(engine: &Engine, parcel: &Parcel) -> bool {
-    channel(engine, parcel).is_some_and(|c| c.capabilities(&parcel.address.account).idempotent_send)
+    let writes_over = parcel.platform_id.is_some();
+    writes_over
+        || channel(engine, parcel).is_some_and(|c| c.capabilities(&parcel.address.account).idempotent_send)
 }
 
 /// What a send means for its row.
 fn settle(engine: &Engine, parcel: &Parcel, sent: Sent) -> (Outcome, Option<Event>) {
     let now = engine.now();
-    let outcome = |state, error: Option<String>| Outcome { state, platform_id: None, error, next_at: now };
+    let draft = parcel.platform_id.clone();
+    let outcome =
+        |state, error: Option<String>| Outcome { state, platform_id: draft.clone(), error, next_at: now };
     match sent {
         Sent::Accepted { platform_id } => (Outcome { platform_id, ..outcome(OutboxState::Sent, None) }, None),
         Sent::Rejected { reason } => failed(parcel, outcome(OutboxState::Failed, Some(reason))),

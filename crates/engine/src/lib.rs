@@ -10,6 +10,7 @@ mod compact;
 pub mod context;
 mod core;
 pub mod delivery;
+mod draft;
 mod error;
 mod history;
 pub mod hub;

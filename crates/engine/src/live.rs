@@ -7,12 +7,14 @@ use polyclaw_domain::redact::{Redactor, Stream};
 use polyclaw_store::jobs::Claim;
 
 use crate::core::Engine;
+use crate::draft::Drafting;
 use crate::hub::FrameKind;
 
 pub(crate) struct Live<'a> {
     engine: &'a Engine,
     claim: &'a Claim,
     streams: Mutex<Streams>,
+    drafting: Option<&'a Drafting>,
 }
 
 struct Streams {
@@ -21,10 +23,15 @@ struct Streams {
 }
 
 impl<'a> Live<'a> {
-    pub fn new(engine: &'a Engine, claim: &'a Claim, redactor: Arc<Redactor>) -> Self {
+    pub fn new(
+        engine: &'a Engine,
+        claim: &'a Claim,
+        redactor: Arc<Redactor>,
+        drafting: Option<&'a Drafting>,
+    ) -> Self {
         let text = Stream::new(Arc::clone(&redactor));
         let streams = Mutex::new(Streams { text, reasoning: Stream::new(redactor) });
-        Self { engine, claim, streams }
+        Self { engine, claim, streams, drafting }
     }
 
     pub fn show(&self, delta: Delta) {
@@ -38,6 +45,7 @@ impl<'a> Live<'a> {
             Delta::Reasoning(text) => self.reasoning(streams.reasoning.push(&text)),
             Delta::Restart => {
                 let (_, _) = (streams.text.finish(), streams.reasoning.finish());
+                self.drafting.inspect(|drafting| drafting.restart());
                 self.publish(FrameKind::Restarted { turn_id: self.claim.turn.clone() });
             }
         }
@@ -52,6 +60,7 @@ impl<'a> Live<'a> {
 
     fn text(&self, text: String) {
         if !text.is_empty() {
+            self.drafting.inspect(|drafting| drafting.add(&text));
             self.publish(FrameKind::Delta { turn_id: self.claim.turn.clone(), text });
         }
     }

@@ -208,6 +208,9 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     if gathered(engine, &context).await {
         context.look_for_tools(engine);
     }
+    if claim.attempt > 1 {
+        running.drafts.recall(engine, &claim.turn).await?;
+    }
     if context.agent_is_gone {
         let sentence = format!("The agent '{}' no longer exists.", claim.agent);
         return Err(Halt::Failed { code: "unknown_agent", sentence });

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::budget::Spent;
 use crate::core::Engine;
+use crate::draft::Drafts;
 use crate::error::Result;
 use crate::hub::FrameKind;
 use crate::lanes::{Lanes, Slot};
@@ -47,6 +48,8 @@ pub(crate) struct Running {
     /// The slot it runs in. It has none while it waits for a person.
     slot: Mutex<Option<Slot>>,
     waits: Mutex<Waits>,
+    /// What platforms show of its answer already.
+    pub drafts: Arc<Drafts>,
 }
 
 /// Time spent waiting for a person, which is not the turn's own.
@@ -73,6 +76,7 @@ impl Running {
             next: Mutex::default(),
             slot: Mutex::default(),
             waits: Mutex::default(),
+            drafts: Arc::default(),
         })
     }
 

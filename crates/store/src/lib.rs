@@ -8,6 +8,7 @@ pub mod brain;
 pub mod budgets;
 pub mod check;
 mod db;
+pub mod drafts;
 mod error;
 pub mod events;
 pub mod ingress;

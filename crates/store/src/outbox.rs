@@ -25,6 +25,7 @@ pub struct Parcel {
     pub state: OutboxState,
     pub attempts: u32,
     pub expires_at: Millis,
+    /// The platform's id of the message: once it is sent, or before, where a draft is written over.
     pub platform_id: Option<String>,
     pub error: Option<String>,
     pub created_at: Millis,
@@ -34,8 +35,8 @@ pub struct Parcel {
 pub fn push(tx: &mut Tx<'_>, parcel: &Parcel) -> Result<()> {
     const SQL: &str =
         "INSERT INTO outbox (id, part_key, session_key, turn_id, part, channel, address_json, text,
-          state, next_at, expires_at, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $9, $9)";
+          state, next_at, expires_at, created_at, updated_at, platform_id)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $9, $9, $11)";
     tx.execute(
         SQL,
         params![
@@ -49,6 +50,7 @@ pub fn push(tx: &mut Tx<'_>, parcel: &Parcel) -> Result<()> {
             &parcel.text,
             parcel.created_at,
             parcel.expires_at,
+            parcel.platform_id.as_ref(),
         ],
     )
     .map(drop)

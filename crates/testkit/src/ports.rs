@@ -1,7 +1,7 @@
 //! The engine's ports, scripted: time, ids, tools, a channel and kill points that a seed decides.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
@@ -174,6 +174,7 @@ impl Briefings for Papers {
 /// A chat platform inside the process. It keeps what it accepted over the engine's lives.
 pub struct Outlet {
     idempotent: bool,
+    edits: AtomicBool,
     seen: Mutex<Vec<(String, Outgoing)>>,
     /// Answers to give before it goes back to accepting.
     planned: Mutex<Vec<Sent>>,
@@ -184,6 +185,7 @@ impl Outlet {
     pub fn new(idempotent: bool) -> Arc<Self> {
         Arc::new(Self {
             idempotent,
+            edits: AtomicBool::new(false),
             seen: Mutex::default(),
             planned: Mutex::default(),
             takes_ms: AtomicU64::new(3),
@@ -193,6 +195,11 @@ impl Outlet {
     /// What a person on the platform sees, with the key it was sent under.
     pub fn visible(&self) -> Vec<(String, String)> {
         lock(&self.seen).iter().map(|(key, sent)| (key.clone(), sent.text().to_owned())).collect()
+    }
+
+    /// From now on messages can be changed here.
+    pub fn allow_edits(&self) {
+        self.edits.store(true, Ordering::Relaxed);
     }
 
     /// How long it thinks about each message.
@@ -207,7 +214,11 @@ impl Outlet {
 
 impl Channel for Outlet {
     fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities { idempotent_send: self.idempotent, max_chars: 4_000, edits: false }
+        Capabilities {
+            idempotent_send: self.idempotent,
+            max_chars: 4_000,
+            edits: self.edits.load(Ordering::Relaxed),
+        }
     }
 
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
@@ -223,6 +234,22 @@ impl Channel for Outlet {
                 seen.push((key.to_owned(), outgoing.clone()));
             }
             planned.unwrap_or(Sent::Accepted { platform_id: Some(key.to_owned()) })
+        })
+    }
+
+    /// Messages are known by the key they were sent under.
+    fn edit<'a>(&'a self, id: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(async move {
+            if let Some(answer) = lock(&self.planned).pop() {
+                return answer;
+            }
+            match lock(&self.seen).iter_mut().find(|(key, _)| key == id) {
+                Some((_, shown)) => {
+                    *shown = outgoing.clone();
+                    Sent::Accepted { platform_id: Some(id.to_owned()) }
+                }
+                None => Sent::Rejected { reason: "there is no such message".to_owned() },
+            }
         })
     }
 }

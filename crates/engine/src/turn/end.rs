@@ -16,12 +16,13 @@ use polyclaw_domain::turn::Stop;
 use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
 use polyclaw_store::messages::Message;
 use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, approvals, backlog, events, intents, jobs, messages, sessions};
+use polyclaw_store::{Tx, approvals, backlog, drafts, events, intents, jobs, messages, sessions};
 use serde_json::json;
 
 use crate::budget::{self, Spent};
 use crate::core::Engine;
 use crate::delivery::{self, Label};
+use crate::draft::{self, Drafts};
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::prompt::Context;
@@ -48,6 +49,7 @@ struct Last {
     /// A model call that no step has recorded.
     final_call: Option<Spent>,
     next_turn: TurnId,
+    drafts: Arc<Drafts>,
     now: Millis,
 }
 
@@ -90,6 +92,7 @@ pub(super) async fn give_way(
     last.tokens = context.tokens(&running.claim.turn);
     let data = json!({ "skipped_calls": skipped.len(), "tasks": last.tokens.len() });
     last.events.push(event(&running.claim, EventKind::TurnSteered, data));
+    leave_drafts(engine, &mut last, draft::INTERRUPTED);
     lost(commit(engine, running, last).await)?;
     engine.reach(KillPoint::Steered).await;
     Ok(())
@@ -127,6 +130,7 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
         Halt::Cancelled => (JobState::Cancelled, "stopped", "Stopped.".to_owned()),
         Halt::Failed { code, sentence } => (JobState::Failed, code, sentence),
     };
+    running.drafts.settled().await;
     let (context, final_call) = match as_stored(engine, running).await {
         Ok(found) => found,
         Err(Halt::Lost(Error::Store(polyclaw_store::Error::Unreadable(_)))) => {
@@ -181,6 +185,7 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         tokens: Vec::new(),
         final_call: None,
         next_turn: TurnId::new(engine.next_id()),
+        drafts: Arc::clone(&running.drafts),
         now: engine.now(),
     }
 }
@@ -215,20 +220,30 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
             session_delivers: context.session.delivers,
             session_sends: context.session.sends,
         };
-        pass_gate(engine, last, address, policy, &text);
+        let draft = last.drafts.message(&address);
+        pass_gate(engine, last, (address, draft), policy, &text);
+    }
+    if silent {
+        leave_drafts(engine, last, "");
     }
     step.text = if silent { String::new() } else { text };
     last.steps.push(step);
 }
 
-fn pass_gate(engine: &Engine, last: &mut Last, address: Address, policy: Policy, text: &str) {
+fn pass_gate(
+    engine: &Engine,
+    last: &mut Last,
+    (address, draft): (Address, Option<String>),
+    policy: Policy,
+    text: &str,
+) {
     let pulled = address.is_pulled();
     match gate(Some(address.clone()), policy, text.to_owned()) {
         Ok(_) if pulled => {}
         Ok(outgoing) => {
             let data = json!({ "channel": address.channel });
             last.events.push(event(&last.claim, EventKind::DeliveryQueued, data));
-            pack(engine, last, outgoing);
+            pack(engine, last, outgoing, draft);
         }
         Err(kept) => {
             let data = json!({ "kept": kept.as_str(), "channel": address.channel });
@@ -237,10 +252,24 @@ fn pass_gate(engine: &Engine, last: &mut Last, address: Address, policy: Policy,
     }
 }
 
-fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing) {
+/// What platforms show of an answer that does not come now says so, or at least stops promising more.
+fn leave_drafts(engine: &Engine, last: &mut Last, remark: &str) {
+    for draft in last.drafts.left() {
+        let text = format!("{}{remark}", draft.text);
+        if let Ok(outgoing) = gate(Some(draft.address), Policy::OPEN, text) {
+            pack(engine, last, outgoing, draft.platform_id);
+        }
+    }
+}
+
+/// The first part is written over a draft, if there is one.
+fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing, draft: Option<String>) {
     let Claim { session, turn, .. } = &last.claim;
     let label = Label { session, turn, key: turn.as_str(), first: last.parcels.len(), now: last.now };
-    let parcels = delivery::parcels(engine, outgoing, &label);
+    let mut parcels = delivery::parcels(engine, outgoing, &label);
+    if let Some(first) = parcels.first_mut() {
+        first.platform_id = draft;
+    }
     last.parcels.extend(parcels);
 }
 
@@ -307,6 +336,7 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Vec<Strin
     for parcel in &last.parcels {
         outbox::push(tx, parcel)?;
     }
+    drafts::forget(tx, &last.claim.turn)?;
     for event in &last.events {
         events::record(tx, event, last.now)?;
     }

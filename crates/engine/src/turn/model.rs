@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use crate::budget::{self, Spent};
 use crate::core::Engine;
+use crate::draft::Drafting;
 use crate::live::Live;
 use crate::prompt::Context;
 use crate::redact;
@@ -92,7 +93,8 @@ async fn stream(
 ) -> Result<Reply, ProviderError> {
     engine.reach(KillPoint::PromptBuilt).await;
     let begun = Notify::new();
-    let live = Live::new(engine, &running.claim, engine.redactor());
+    let drafting = Drafting::start(engine, running, context);
+    let live = Live::new(engine, &running.claim, engine.redactor(), drafting.as_ref());
     let sink = |delta: Delta| {
         running.pulse();
         begun.notify_one();
@@ -104,10 +106,15 @@ async fn stream(
         reply = &mut asked => reply,
         () = begun.notified() => {
             engine.reach(KillPoint::MidStream).await;
-            asked.await
+            (&mut asked).await
         }
     };
+    drop(asked);
     live.end();
+    drop(live);
+    if let Some(drafting) = drafting {
+        drafting.end().await;
+    }
     let reply = reply.map_err(|error| redact::provider_error(&engine.redactor(), error));
     if let Err(error) = &reply {
         tracing::warn!(class = error.class.as_str(), model = %error.model, "no model answered: {}", error.message);

@@ -8,6 +8,7 @@ mod briefing;
 mod budgets;
 mod clock;
 mod delivery;
+mod drafts;
 mod ends;
 mod ingress;
 mod lanes;

@@ -5,3 +5,12 @@ CREATE TABLE schedules (
   last_due BIGINT NOT NULL,
   updated_at BIGINT NOT NULL
 );
+
+-- Answers that a platform shows while they grow. Without a platform's id nobody knows whether one is there.
+CREATE TABLE drafts (
+  turn_id TEXT COLLATE "C" NOT NULL,
+  address_json TEXT COLLATE "C" NOT NULL,
+  platform_id TEXT,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (turn_id, address_json)
+);

@@ -5,3 +5,12 @@ CREATE TABLE schedules (
   last_due INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Answers that a platform shows while they grow. Without a platform's id nobody knows whether one is there.
+CREATE TABLE drafts (
+  turn_id TEXT NOT NULL,
+  address_json TEXT NOT NULL,
+  platform_id TEXT,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (turn_id, address_json)
+) STRICT, WITHOUT ROWID;

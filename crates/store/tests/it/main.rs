@@ -27,6 +27,7 @@ mod backlog;
 mod brain;
 mod budgets;
 mod claims;
+mod drafts;
 mod engines;
 mod events;
 mod ingress;

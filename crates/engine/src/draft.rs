@@ -1,0 +1,246 @@
+//! Drafts: on a platform where messages can be changed, an answer is shown while it grows, and the outbox writes its
+//! end over it. A draft that nobody knows the fate of is left alone, and the answer is sent beside it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::channel::{Address, Channel, Sent};
+use polyclaw_domain::delivery::{Outgoing, Policy, gate, may_be_silence};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::TurnId;
+use polyclaw_store::drafts;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::core::Engine;
+use crate::error::Result;
+use crate::prompt::Context;
+use crate::worker::Running;
+
+/// Between two changes of a message: platforms allow about one a second.
+const PACE: Duration = Duration::from_millis(1_200);
+/// How long one call may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A platform that says no this often is left alone until the end.
+const MOST_FAILURES: u32 = 3;
+/// Stands at the end of what is not the end yet.
+const MORE: &str = " …";
+/// Stands below what gave way to a newer message.
+pub(crate) const INTERRUPTED: &str = "\n\n(Interrupted; I will come back to this.)";
+
+/// The drafts of a turn.
+#[derive(Default)]
+pub(crate) struct Drafts {
+    known: Mutex<Vec<Draft>>,
+    /// Held while a platform is asked for something.
+    pen: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Draft {
+    pub address: Address,
+    /// Without one nobody knows whether it is there.
+    pub platform_id: Option<String>,
+    /// What it showed last, as far as this process knows.
+    pub text: String,
+}
+
+impl Drafts {
+    /// What an earlier life of the turn has shown.
+    pub async fn recall(&self, engine: &Engine, turn: &TurnId) -> Result<()> {
+        let turn = turn.clone();
+        let stored = engine.db().read(move |tx| drafts::of_turn(tx, &turn)).await?;
+        let draft = |(address, platform_id)| Draft { address, platform_id, text: String::new() };
+        *self.lock() = stored.into_iter().map(draft).collect();
+        Ok(())
+    }
+
+    /// Waits for what is on its way: until then nobody knows what an answer is written over.
+    pub async fn settled(&self) {
+        drop(self.pen.lock().await);
+    }
+
+    /// The message that an answer to this address is written over.
+    pub fn message(&self, address: &Address) -> Option<String> {
+        self.find(address)?.platform_id
+    }
+
+    /// Those that show something that no answer is written over.
+    pub fn left(&self) -> Vec<Draft> {
+        let shown = |draft: &&Draft| draft.platform_id.is_some() && !draft.text.is_empty();
+        self.lock().iter().filter(shown).cloned().collect()
+    }
+
+    fn find(&self, address: &Address) -> Option<Draft> {
+        self.lock().iter().find(|known| known.address == *address).cloned()
+    }
+
+    fn set(&self, draft: Draft) {
+        self.remove(&draft.address);
+        self.lock().push(draft);
+    }
+
+    fn remove(&self, address: &Address) {
+        self.lock().retain(|known| known.address != *address);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Draft>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A model call that people watch on their platforms.
+pub(crate) struct Drafting {
+    text: watch::Sender<String>,
+    over: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Drafting {
+    /// `None` where nobody waits on a platform.
+    pub fn start(engine: &Engine, running: &Running, context: &Context) -> Option<Self> {
+        let turn = &running.claim.turn;
+        let sends = context.session.delivers && context.session.sends;
+        let waiting =
+            context.addresses().into_iter().filter(|(address, wanted)| *wanted && !address.is_pulled());
+        let mut desks: Vec<Desk> = Vec::new();
+        for (address, _) in waiting.filter(|_| sends) {
+            let Some(channel) = engine.ports.channels.get(&address.channel) else { continue };
+            let key = format!("{turn}-draft-{}", desks.len());
+            desks.push(Desk { channel: Arc::clone(channel), address, key, failures: 0 });
+        }
+        if desks.is_empty() {
+            return None;
+        }
+        let (text, growing) = watch::channel(String::new());
+        let (over, ended) = oneshot::channel();
+        let office =
+            Office { engine: engine.clone(), turn: turn.clone(), drafts: Arc::clone(&running.drafts) };
+        let task = tokio::spawn(office.work(desks, growing, ended));
+        Some(Self { text, over, task })
+    }
+
+    pub fn add(&self, text: &str) {
+        self.text.send_modify(|all| all.push_str(text));
+    }
+
+    pub fn restart(&self) {
+        self.text.send_modify(String::clear);
+    }
+
+    /// Waits for what is on its way: until then nobody knows what the end is written over.
+    pub async fn end(self) {
+        let _ = self.over.send(());
+        let _ = self.task.await;
+    }
+}
+
+/// One conversation that watches.
+struct Desk {
+    channel: Arc<dyn Channel>,
+    address: Address,
+    key: String,
+    failures: u32,
+}
+
+struct Office {
+    engine: Engine,
+    turn: TurnId,
+    drafts: Arc<Drafts>,
+}
+
+impl Office {
+    async fn work(
+        self,
+        mut desks: Vec<Desk>,
+        mut growing: watch::Receiver<String>,
+        mut over: oneshot::Receiver<()>,
+    ) {
+        loop {
+            for desk in &desks {
+                let _ = timeout(PATIENCE, desk.channel.typing(&desk.address)).await;
+            }
+            tokio::select! {
+                biased;
+                _ = &mut over => return,
+                () = sleep(PACE) => {}
+            }
+            let text = growing.borrow_and_update().clone();
+            for desk in &mut desks {
+                self.show(desk, &text).await;
+            }
+        }
+    }
+
+    async fn show(&self, desk: &mut Desk, text: &str) {
+        let can = desk.channel.capabilities(&desk.address.account);
+        let fits = text.chars().count() + MORE.chars().count() <= can.max_chars;
+        if !can.edits || !fits || desk.failures >= MOST_FAILURES || may_be_silence(text) {
+            return;
+        }
+        let text = text.trim_end();
+        let growing = format!("{text}{MORE}");
+        let Ok(outgoing) = gate(Some(desk.address.clone()), Policy::OPEN, growing) else { return };
+        let pen = self.drafts.pen.lock().await;
+        let sent = match self.drafts.find(&desk.address) {
+            Some(known) if known.text == text => return,
+            Some(Draft { platform_id: Some(id), .. }) => self.change(desk, id, text, &outgoing).await,
+            // It was begun, and nobody knows what became of it.
+            Some(_) => return,
+            None => self.begin(desk, text, &outgoing).await,
+        };
+        drop(pen);
+        desk.note(sent.as_ref()).await;
+    }
+
+    async fn change(&self, desk: &Desk, id: String, text: &str, outgoing: &Outgoing) -> Option<Sent> {
+        let sent = timeout(PATIENCE, desk.channel.edit(&id, outgoing)).await.ok();
+        if matches!(sent, Some(Sent::Accepted { .. })) {
+            let (address, text) = (desk.address.clone(), text.to_owned());
+            self.drafts.set(Draft { address, platform_id: Some(id), text });
+        }
+        sent
+    }
+
+    /// Before it is sent it is stored that there may be one; after, under which id.
+    async fn begin(&self, desk: &Desk, text: &str, outgoing: &Outgoing) -> Option<Sent> {
+        let (turn, address, now) = (self.turn.clone(), desk.address.clone(), self.engine.now());
+        self.engine.db().write(move |tx| drafts::begin(tx, &turn, &address, now)).await.ok()?;
+        let draft = Draft { address: desk.address.clone(), platform_id: None, text: text.to_owned() };
+        self.drafts.set(draft.clone());
+        self.engine.reach(KillPoint::OutboxSending).await;
+        let sent = timeout(PATIENCE, desk.channel.send(&desk.key, outgoing)).await.ok();
+        self.engine.reach(KillPoint::OutboxAccepted).await;
+        let (turn, address) = (self.turn.clone(), desk.address.clone());
+        let stored = match &sent {
+            Some(Sent::Accepted { platform_id: Some(id) }) => {
+                let id = id.clone();
+                self.drafts.set(Draft { platform_id: Some(id.clone()), ..draft });
+                self.engine.persist(move |tx| drafts::shown(tx, &turn, &address, &id)).await
+            }
+            Some(Sent::Rejected { .. } | Sent::Retry { .. }) => {
+                self.drafts.remove(&desk.address);
+                self.engine.persist(move |tx| drafts::refused(tx, &turn, &address)).await
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = stored {
+            tracing::warn!(%error, "what became of a draft could not be stored");
+        }
+        sent
+    }
+}
+
+impl Desk {
+    async fn note(&mut self, sent: Option<&Sent>) {
+        match sent {
+            Some(Sent::Accepted { .. }) => self.failures = 0,
+            Some(Sent::Retry { after_ms, .. }) => {
+                self.failures += 1;
+                sleep(Duration::from_millis(after_ms.unwrap_or(0)).min(PATIENCE)).await;
+            }
+            _ => self.failures += 1,
+        }
+    }
+}

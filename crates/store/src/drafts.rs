@@ -1,0 +1,40 @@
+//! Drafts: answers that a platform shows while they grow, and that their end is written over.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::Tx;
+
+/// A draft is about to be sent.
+pub fn begin(tx: &mut Tx<'_>, turn: &TurnId, address: &Address, now: Millis) -> Result<()> {
+    const SQL: &str = "INSERT INTO drafts (turn_id, address_json, created_at) VALUES ($1, $2, $3)
+        ON CONFLICT (turn_id, address_json) DO NOTHING";
+    tx.execute(SQL, params![turn, &to_json(address)?, now]).map(drop)
+}
+
+/// The platform shows it under this id.
+pub fn shown(tx: &mut Tx<'_>, turn: &TurnId, address: &Address, platform_id: &str) -> Result<()> {
+    const SQL: &str = "UPDATE drafts SET platform_id = $3 WHERE turn_id = $1 AND address_json = $2";
+    tx.execute(SQL, params![turn, &to_json(address)?, platform_id]).map(drop)
+}
+
+/// The platform did not take it.
+pub fn refused(tx: &mut Tx<'_>, turn: &TurnId, address: &Address) -> Result<()> {
+    const SQL: &str = "DELETE FROM drafts WHERE turn_id = $1 AND address_json = $2";
+    tx.execute(SQL, params![turn, &to_json(address)?]).map(drop)
+}
+
+/// Where a turn has drafts, and the platform's ids of those that are known to be there.
+pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<(Address, Option<String>)>> {
+    const SQL: &str = "SELECT address_json, platform_id FROM drafts WHERE turn_id = $1 ORDER BY address_json";
+    tx.query(SQL, params![turn], |row| Ok((from_json(&row.text(0)?)?, row.opt_text(1)?)))
+}
+
+/// A turn has ended: its answer stands where its drafts stood.
+pub fn forget(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
+    tx.execute("DELETE FROM drafts WHERE turn_id = $1", params![turn]).map(drop)
+}

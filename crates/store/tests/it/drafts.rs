@@ -1,0 +1,23 @@
+use polyclaw_domain::channel::Address;
+use polyclaw_store::{Db, Result, drafts};
+
+use crate::rows::{NOW, turn};
+
+on_every_engine!(a_draft_is_known_until_its_turn_ends);
+
+fn address(peer: &str) -> Address {
+    Address { channel: "chat".into(), account: "a".into(), peer: peer.into(), thread: None }
+}
+
+async fn a_draft_is_known_until_its_turn_ends(db: Db) -> Result<()> {
+    for peer in ["x", "x", "y", "z"] {
+        db.write(move |tx| drafts::begin(tx, &turn("t"), &address(peer), NOW)).await?;
+    }
+    db.write(|tx| drafts::shown(tx, &turn("t"), &address("x"), "m1")).await?;
+    db.write(|tx| drafts::refused(tx, &turn("t"), &address("z"))).await?;
+    let known = db.read(|tx| drafts::of_turn(tx, &turn("t"))).await?;
+    assert_eq!(known, [(address("x"), Some("m1".to_owned())), (address("y"), None)]);
+    db.write(|tx| drafts::forget(tx, &turn("t"))).await?;
+    assert!(db.read(|tx| drafts::of_turn(tx, &turn("t"))).await?.is_empty());
+    Ok(())
+}
