@@ -5,6 +5,8 @@ pub enum Error {
     Url { channel: &'static str, account: String, setting: &'static str },
     #[error("the reply_url of webhook '{account}' is not an http or https address")]
     ReplyUrl { account: String },
+    #[error("the url of a hook is not an http or https address")]
+    HookUrl,
     #[error("no HTTP client could be made: {0}")]
     Client(String),
 }
@@ -15,6 +17,7 @@ impl Error {
         match self {
             Self::Url { .. } => "channel_url",
             Self::ReplyUrl { .. } => "channel_reply_url",
+            Self::HookUrl => "hook_url",
             Self::Client(_) => "channel_client",
         }
     }
@@ -22,7 +25,7 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Url { .. } => "write it whole, like https://api.example.com, or leave it out",
-            Self::ReplyUrl { .. } => "write it whole, like https://chat.example.com/replies",
+            Self::ReplyUrl { .. } | Self::HookUrl => "write it whole, like https://chat.example.com/replies",
             Self::Client(_) => "look at the proxy and certificate settings of this machine",
         }
     }

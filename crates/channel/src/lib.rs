@@ -6,6 +6,7 @@ mod attachment;
 mod backoff;
 mod client;
 mod error;
+pub mod hook;
 mod socket;
 pub mod webhook;
 

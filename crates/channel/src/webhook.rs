@@ -4,7 +4,7 @@
 //! `X-Polyclaw-Signature: sha256=<hex>` is the HMAC-SHA256 of the body under the account's secret.
 
 mod account;
-mod signature;
+pub(crate) mod signature;
 
 use std::collections::BTreeMap;
 use std::fmt;

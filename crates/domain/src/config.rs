@@ -14,6 +14,7 @@ mod delivery;
 mod document;
 mod expand;
 mod gateway;
+mod hooks;
 mod lanes;
 mod mcp;
 mod memory;
@@ -43,6 +44,7 @@ pub use cron::{CatchUp, Cron, DeliverTo, Heartbeat};
 pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};
+pub use hooks::{Hook, HookEvent};
 pub use lanes::Lanes;
 pub use mcp::{Mcp, McpApproval, McpServer, McpTools};
 pub use memory::Memory;
@@ -97,6 +99,9 @@ pub struct Config {
     /// Agents that look at their `HEARTBEAT.md` now and then: `[heartbeat.<agent>]`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub heartbeat: BTreeMap<String, Heartbeat>,
+    /// Programs and addresses that are told what happens.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
     pub session: Session,
     pub memory: Memory,
     pub tools: Tools,
@@ -128,6 +133,7 @@ impl Default for Config {
             routing: Routing::default(),
             cron: Vec::new(),
             heartbeat: BTreeMap::new(),
+            hooks: Vec::new(),
             session: Session::default(),
             memory: Memory::default(),
             tools: Tools::default(),
@@ -173,6 +179,7 @@ impl Config {
         self.sandbox.check(report);
         self.workers.check(report);
         self.channels.check(&self.agents, report);
+        hooks::check(&self.hooks, report);
         cron::check(&self.cron, &self.agents, &self.channels, report);
         cron::check_heartbeats(&self.heartbeat, &self.agents, &self.channels, report);
     }

@@ -132,6 +132,8 @@ struct State {
     kept: VecDeque<Arc<Frame>>,
     kept_bytes: usize,
     watchers: HashMap<SessionKey, Vec<Watcher>>,
+    /// Those that watch every session.
+    everywhere: Vec<Watcher>,
 }
 
 /// The hub's end of a watch.
@@ -215,12 +217,20 @@ impl Hub {
         state.counters.count(&kind);
         let frame = Arc::new(Frame { seq: state.seq, session_key: session.clone(), kind });
         state.keep(Arc::clone(&frame));
+        state.everywhere.retain(|watcher| watcher.send(&frame));
         if let Some(watchers) = state.watchers.get_mut(session) {
             watchers.retain(|watcher| watcher.send(&frame));
             if watchers.is_empty() {
                 state.watchers.remove(session);
             }
         }
+    }
+
+    /// Frames of all sessions from now on.
+    pub fn watch_all(&self) -> Watch {
+        let (watcher, watch) = Watcher::pair();
+        self.lock().everywhere.push(watcher);
+        watch
     }
 
     /// Frames of one session from now on.

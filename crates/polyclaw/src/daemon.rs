@@ -137,6 +137,7 @@ where
         .export_agents()
         .await
         .map_err(|error| Failure::failed(error.code(), error.to_string()))?;
+    instance.start_hooks(&instance.config)?;
     let mut tasks = Tasks::start(&instance.engine);
     let mut server = http::Server::start(instance, listener)?;
     let url = address(&instance.config);

@@ -29,6 +29,7 @@ use crate::embedder;
 use crate::failure::Failure;
 use crate::faults::{self, Armed, Calm};
 use crate::home::{Home, Lock};
+use crate::hooks::{Hooks, Listening};
 use crate::ids::SortableIds;
 use crate::redaction;
 use crate::settings;
@@ -64,6 +65,7 @@ pub struct Instance {
     briefings: Arc<FileBriefings>,
     pub mcp: Arc<Mcp>,
     clock: Arc<dyn Clock>,
+    hooks: Mutex<Option<Listening>>,
     overrides: Overrides,
     _lock: Lock,
 }
@@ -124,6 +126,7 @@ impl Instance {
             briefings,
             mcp,
             clock,
+            hooks: Mutex::default(),
             overrides,
             _lock: lock,
         })
@@ -156,6 +159,13 @@ impl Instance {
     pub async fn start_servers(&self) -> Result<(), Failure> {
         let stored = self.engine.db().read(agents::list).await?;
         self.mcp.start(stored.iter().map(|one| one.spec.mcp.as_slice()));
+        Ok(())
+    }
+
+    /// From now on these are told what happens.
+    pub fn start_hooks(&self, config: &Config) -> Result<(), Failure> {
+        let listening = Hooks::from_config(&config.hooks)?.start(&self.engine);
+        *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = listening;
         Ok(())
     }
 
@@ -200,6 +210,7 @@ impl Instance {
         self.engine.brain().set_embedder(embedder);
         self.tools.replace(tools::join(&config, &self.home, &self.briefings, &self.mcp));
         self.start_servers().await?;
+        self.start_hooks(&config)?;
         self.take_up(&config, choice)
     }
 

@@ -16,6 +16,7 @@ mod failure;
 mod faults;
 mod health;
 mod home;
+mod hooks;
 mod http;
 mod ids;
 mod instance;

@@ -6,10 +6,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use polyclaw_domain::config::Secret;
 use sha2::Sha256;
 
-pub(super) const HEADER: &str = "X-Polyclaw-Signature";
+pub(crate) const HEADER: &str = "X-Polyclaw-Signature";
 
 /// `sha256=` and the HMAC-SHA256 of the body in hex.
-pub(super) fn sign(secret: &Secret, body: &[u8]) -> String {
+pub(crate) fn sign(secret: &Secret, body: &[u8]) -> String {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).expect("HMAC takes a key of any length");
     mac.update(body);

@@ -509,3 +509,24 @@ fn jobs_that_could_never_run_are_named() {
         ],
     );
 }
+
+#[test]
+fn a_hook_has_one_place_and_something_to_tell() {
+    assert_table(
+        said,
+        &[
+            (
+                "[[hooks]]\non = []\ncommand = [\"x\"]",
+                "config.toml:1: hooks[0]: it is told of nothing; add on = [\"turn.done\"]",
+            ),
+            (
+                "[[hooks]]\non = [\"turn.done\"]",
+                "config.toml:1: hooks[0]: a hook has a command or a url, one of them; add the one, or take the other out",
+            ),
+            (
+                "[[hooks]]\non = [\"turn.dome\"]\ncommand = [\"x\"]",
+                "config.toml:2: hooks[0].on[0]: \"turn.dome\" is not one of the choices; did you mean \"turn.done\"?",
+            ),
+        ],
+    );
+}

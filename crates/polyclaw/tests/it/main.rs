@@ -11,6 +11,7 @@ mod escape;
 mod first_run;
 mod fixture;
 mod help;
+mod hooks;
 mod mcp;
 mod model;
 mod nouns;

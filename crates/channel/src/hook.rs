@@ -1,0 +1,46 @@
+//! An address that is told what happens. The body is signed like a webhook's answers.
+
+use std::fmt;
+use std::time::Duration;
+
+use polyclaw_domain::config::Secret;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Url};
+
+use crate::Error;
+use crate::client::{Clients, base};
+use crate::webhook::signature;
+
+pub struct Hook {
+    url: Url,
+    secret: Option<Secret>,
+    client: Client,
+}
+
+impl Hook {
+    pub fn new(url: &str, secret: Option<Secret>, patience: Duration) -> Result<Self, Error> {
+        let url = base(url).ok_or(Error::HookUrl)?;
+        let client = Clients::new(patience)?.reaching(&url);
+        Ok(Self { url, secret, client })
+    }
+
+    /// `Err` says why it was not heard.
+    pub async fn post(&self, body: Vec<u8>) -> Result<(), String> {
+        let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
+        if let Some(secret) = &self.secret {
+            request = request.header(signature::HEADER, signature::sign(secret, &body));
+        }
+        // The address may hold a secret.
+        let answer = request.body(body).send().await.map_err(|error| error.without_url().to_string())?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("it answered {status}")),
+        }
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hook({})", self.url.host_str().unwrap_or_default())
+    }
+}

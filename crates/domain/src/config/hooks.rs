@@ -1,0 +1,84 @@
+//! `[[hooks]]`: programs and addresses that are told what happens.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::report::Report;
+use super::secret::Secret;
+
+/// A program or an address that is told what happens, after it has happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hook {
+    /// What it is told of.
+    pub on: Vec<HookEvent>,
+    /// The program and its arguments. It gets the event as JSON on its standard input.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Or the address that the event is posted to as JSON.
+    #[schemars(url)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Posts are signed with this secret (HMAC-SHA256).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<Secret>,
+    /// Only of sessions whose key this pattern fits, such as `agent:main:*`.
+    #[serde(default = "every")]
+    pub sessions: String,
+    /// How long it may take, in seconds; then it is ended.
+    #[schemars(range(min = 1, max = 600))]
+    #[serde(default = "ten")]
+    pub timeout_seconds: u32,
+}
+
+/// Something that hooks can be told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HookEvent {
+    /// A message was accepted: it is stored and will be answered.
+    #[serde(rename = "message.accepted")]
+    MessageAccepted,
+    /// A turn ended with an answer.
+    #[serde(rename = "turn.done")]
+    TurnDone,
+    /// A turn ended without one.
+    #[serde(rename = "turn.failed")]
+    TurnFailed,
+}
+
+impl HookEvent {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MessageAccepted => "message.accepted",
+            Self::TurnDone => "turn.done",
+            Self::TurnFailed => "turn.failed",
+        }
+    }
+}
+
+fn every() -> String {
+    "*".to_owned()
+}
+
+fn ten() -> u32 {
+    10
+}
+
+pub(super) fn check(hooks: &[Hook], report: &mut Report) {
+    for (at, hook) in hooks.iter().enumerate() {
+        let path = format!("hooks[{at}]");
+        if hook.on.is_empty() {
+            report.error(&path, "it is told of nothing", "add on = [\"turn.done\"]");
+        }
+        if hook.command.is_empty() == hook.url.is_none() {
+            report.error(
+                &path,
+                "a hook has a command or a url, one of them",
+                "add the one, or take the other out",
+            );
+        }
+        if hook.secret.is_some() && hook.url.is_none() {
+            let message = "there is a secret to sign posts with, but no url to post to";
+            report.error(&format!("{path}.secret"), message, "add url, or take this out");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Tells hooks what happens, after it has happened. Nothing waits for them: a slow one is ended, and what comes while
+//! too many are at work is left out and said.
+
+mod command;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_channel::hook::Hook;
+use polyclaw_domain::config::{self, HookEvent};
+use polyclaw_domain::glob;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::port::Clock;
+use polyclaw_engine::Engine;
+use polyclaw_engine::hub::{Frame, FrameKind};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use crate::clock::SystemClock;
+use crate::failure::Failure;
+
+/// Hooks at work at once.
+const MOST: usize = 16;
+
+pub struct Hooks {
+    hooks: Vec<Arc<Listener>>,
+    room: Arc<Semaphore>,
+}
+
+/// Ends when it is dropped; hooks at work go on.
+pub struct Listening(JoinHandle<()>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+struct Listener {
+    settings: config::Hook,
+    reach: Reach,
+}
+
+enum Reach {
+    Program,
+    Address(Hook),
+}
+
+impl Hooks {
+    pub fn from_config(hooks: &[config::Hook]) -> Result<Self, Failure> {
+        let listener = |settings: &config::Hook| {
+            let reach = match &settings.url {
+                Some(url) => Hook::new(url, settings.secret.clone(), patience(settings)).map(Reach::Address),
+                None => Ok(Reach::Program),
+            };
+            reach.map(|reach| Arc::new(Listener { settings: settings.clone(), reach }))
+        };
+        let hooks = hooks.iter().map(listener).collect::<Result<_, _>>();
+        let hooks =
+            hooks.map_err(|error| Failure::failed(error.code(), error.to_string()).hint(error.hint()))?;
+        Ok(Self { hooks, room: Arc::new(Semaphore::new(MOST)) })
+    }
+
+    /// Listens from now on. `None` where there is nobody to tell.
+    pub fn start(self, engine: &Engine) -> Option<Listening> {
+        let engine = engine.clone();
+        (!self.hooks.is_empty()).then(|| Listening(tokio::spawn(async move { self.run(&engine).await })))
+    }
+
+    async fn run(&self, engine: &Engine) {
+        loop {
+            let mut watch = engine.hub.watch_all();
+            while let Some(frame) = watch.recv().await {
+                if let Some((event, body)) = told(&frame) {
+                    self.tell(event, &frame, &body);
+                }
+            }
+            tracing::warn!("hooks fell behind and missed something");
+        }
+    }
+
+    fn tell(&self, event: HookEvent, frame: &Frame, body: &Value) {
+        for hook in &self.hooks {
+            let wanted = hook.settings.on.contains(&event)
+                && glob::matches(&hook.settings.sessions, frame.session_key.as_str());
+            if !wanted {
+                continue;
+            }
+            let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+                tracing::warn!(hook.event = event.as_str(), "too many hooks are at work: one was not told");
+                continue;
+            };
+            let (hook, body) = (Arc::clone(hook), body.to_string().into_bytes());
+            tokio::spawn(async move {
+                if let Err(error) = hook.reach(event, body).await {
+                    tracing::warn!(hook.event = event.as_str(), %error, "a hook failed");
+                }
+                drop(place);
+            });
+        }
+    }
+}
+
+impl Listener {
+    async fn reach(&self, event: HookEvent, body: Vec<u8>) -> Result<(), String> {
+        match &self.reach {
+            Reach::Address(hook) => hook.post(body).await,
+            Reach::Program => {
+                command::run(&self.settings.command, event, body, patience(&self.settings)).await
+            }
+        }
+    }
+}
+
+fn patience(settings: &config::Hook) -> Duration {
+    Duration::from_secs(settings.timeout_seconds.into())
+}
+
+/// What a frame means to hooks. Frames are clean: nothing in them must not be seen.
+fn told(frame: &Frame) -> Option<(HookEvent, Value)> {
+    let (event, mut body) = match &frame.kind {
+        FrameKind::Accepted { message_id, turn_id, text, .. } => {
+            let body = json!({ "message_id": message_id, "turn_id": turn_id, "text": text });
+            (HookEvent::MessageAccepted, body)
+        }
+        FrameKind::Ended { turn_id, state, message_id, text, model, error_code, .. } => {
+            let event = match state {
+                JobState::Done => HookEvent::TurnDone,
+                JobState::Failed | JobState::Cancelled => HookEvent::TurnFailed,
+                _ => return None,
+            };
+            let body = json!({
+                "message_id": message_id, "turn_id": turn_id, "text": text, "model": model,
+                "error_code": error_code,
+            });
+            (event, body)
+        }
+        _ => return None,
+    };
+    body["event"] = event.as_str().into();
+    body["session_key"] = frame.session_key.as_str().into();
+    body["at"] = SystemClock.now().to_string().into();
+    Some((event, body))
+}

@@ -1,0 +1,80 @@
+//! A hook that is a program: the event on its standard input, an environment of its own, and an end in time.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use polyclaw_domain::config::HookEvent;
+use polyclaw_domain::plain;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+const PASSED_ON: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER"];
+/// What it says is worth this many bytes of the log.
+const SAID: u64 = 4 * 1024;
+
+pub async fn run(
+    command: &[String],
+    event: HookEvent,
+    body: Vec<u8>,
+    patience: Duration,
+) -> Result<(), String> {
+    let (program, arguments) = command.split_first().ok_or("there is no program")?;
+    let passed_on = PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(passed_on)
+        .env("POLYCLAW_EVENT", event.as_str())
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{program}: {error}"))?;
+    let _group = Group::led_by(&child);
+    match tokio::time::timeout(patience, talk(&mut child, &body)).await {
+        Ok(ended) => ended,
+        Err(_) => Err(format!("{program}: ended, because it took longer than {} s", patience.as_secs())),
+    }
+}
+
+async fn talk(child: &mut Child, body: &[u8]) -> Result<(), String> {
+    let mut said = Vec::new();
+    let stdin = child.stdin.take();
+    let stderr = child.stderr.take();
+    let write = async {
+        if let Some(mut stdin) = stdin {
+            // One that does not read is one that does not care.
+            let _ = stdin.write_all(body).await;
+        }
+    };
+    let read = async {
+        if let Some(stderr) = stderr {
+            let _ = stderr.take(SAID).read_to_end(&mut said).await;
+        }
+    };
+    let ((), (), status) = tokio::join!(write, read, child.wait());
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{status}: {}", plain::line(&String::from_utf8_lossy(&said), 500))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Kills the program and all that it started when it is dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn led_by(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}

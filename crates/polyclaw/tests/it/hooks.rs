@@ -1,0 +1,77 @@
+//! Hooks on the real binary: a program, an address, and one that never ends.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::thread;
+
+use polyclaw_testkit::model_server::ModelServer;
+use serde_json::Value;
+
+use crate::fixture::{Home, PATIENCE, until};
+
+/// Takes one post, answers it, and hands on what it was.
+fn listener() -> (String, mpsc::Receiver<String>) {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/told", socket.local_addr().unwrap());
+    let (heard, post) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut stream, _) = socket.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (mut text, mut piece) = (String::new(), [0; 4096]);
+        while !text.ends_with('}') {
+            let count = stream.read(&mut piece).unwrap();
+            text.push_str(&String::from_utf8_lossy(&piece[..count]));
+        }
+        stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        heard.send(text).unwrap();
+    });
+    (url, post)
+}
+
+#[test]
+fn programs_and_addresses_are_told_what_happened_and_a_stuck_one_is_ended() {
+    let model = ModelServer::start();
+    let (url, post) = listener();
+    let notes = tempfile::tempdir().unwrap();
+    let (told, stuck) = (notes.path().join("told"), notes.path().join("stuck"));
+    let rest = format!(
+        r#"
+[[hooks]]
+on = ["message.accepted", "turn.done"]
+sessions = "agent:main:*"
+command = ["/bin/sh", "-c", "cat >> {told}; echo >> {told}; echo $POLYCLAW_EVENT >> {told}.event"]
+[[hooks]]
+on = ["turn.done"]
+url = "{url}"
+secret = "a secret of the hook"
+[[hooks]]
+on = ["message.accepted"]
+timeout_seconds = 1
+command = ["/bin/sh", "-c", "sleep 30 & echo $! > {stuck}; wait"]
+"#,
+        told = told.display(),
+        stuck = stuck.display(),
+    );
+    let home = Home::with_model_and(&model, &rest);
+    let _daemon = home.daemon();
+    assert_eq!(home.run(&["agent", "--message", "hello hooks"]).code, 0);
+    let post = post.recv_timeout(PATIENCE).expect("a post");
+    assert!(
+        post.contains("x-polyclaw-signature: sha256=") || post.contains("X-Polyclaw-Signature: sha256="),
+        "{post}"
+    );
+    let body: Value = serde_json::from_str(post.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(
+        (body["event"].as_str(), body["text"].as_str()),
+        (Some("turn.done"), Some("echo: hello hooks"))
+    );
+    until("the program was told twice", || {
+        fs::read_to_string(&told)
+            .is_ok_and(|text| text.contains("message.accepted") && text.contains("turn.done"))
+    });
+    until("the stuck one began", || fs::read_to_string(&stuck).is_ok_and(|text| !text.trim().is_empty()));
+    let child = fs::read_to_string(&stuck).unwrap().trim().to_owned();
+    until("what the stuck one started is gone", || !fs::exists(format!("/proc/{child}")).unwrap());
+}
