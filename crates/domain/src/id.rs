@@ -67,6 +67,10 @@ id!(
     /// One question to a person.
     ApprovalId
 );
+id!(
+    /// One run of a session that another began.
+    RunId
+);
 
 /// The id of an agent: `^[a-z][a-z0-9_-]{0,63}$`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

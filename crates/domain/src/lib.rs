@@ -31,6 +31,7 @@ pub mod recall;
 pub mod redact;
 pub mod relay;
 pub mod route;
+pub mod run;
 pub mod sandbox;
 pub mod schedule;
 pub mod scope;

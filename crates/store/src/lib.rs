@@ -19,6 +19,7 @@ pub mod messages;
 mod migrate;
 pub mod outbox;
 mod pg;
+pub mod runs;
 pub mod schedules;
 pub mod sessions;
 mod sqlite;

@@ -38,6 +38,7 @@ mod outbox;
 mod plans;
 mod postgres;
 mod rows;
+mod runs;
 mod schedules;
 mod sessions;
 mod sqlite;

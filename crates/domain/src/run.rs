@@ -1,0 +1,289 @@
+//! Runs: what one session asks of another that it began, from the first message to the announce of its end.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::channel::Address;
+use crate::id::{AgentId, RunId, TraceId, TurnId};
+use crate::key::SessionKey;
+use crate::plain;
+use crate::time::Millis;
+
+/// Longest summary in an announce, in characters. The whole text stays in the child's session.
+pub const SUMMARY_CHARS: usize = 800;
+
+/// What a child is to its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    Subagent,
+    Delegate,
+}
+
+impl RunKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Subagent => "subagent",
+            Self::Delegate => "delegate",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Subagent, Self::Delegate].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// How a run stands. The runtime says so, never the child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    Running,
+    Ok,
+    Error,
+    Timeout,
+    Cancelled,
+}
+
+impl RunStatus {
+    pub const ALL: [Self; 5] = [Self::Running, Self::Ok, Self::Error, Self::Timeout, Self::Cancelled];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub label: String,
+    pub prompt: String,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// JSON Schema that the answer has to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    pub id: RunId,
+    pub kind: RunKind,
+    pub child: SessionKey,
+    pub agent: AgentId,
+    pub owner: SessionKey,
+    /// The turn that began it.
+    pub owner_turn: TurnId,
+    pub trace: TraceId,
+    /// Hops behind the child's message.
+    pub hop: u32,
+    pub task: Task,
+    /// Where the owner's answer to its announce goes.
+    pub reply_to: Vec<Address>,
+    /// A turn of the owner that waits for it.
+    pub awaited_by: Option<TurnId>,
+    pub deadline: Option<Millis>,
+    /// The child's session goes with its end.
+    pub is_deleted_after: bool,
+    pub status: RunStatus,
+    pub result: Option<Outcome>,
+    pub created_at: Millis,
+    pub ended_at: Option<Millis>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The child's last reply; where that is empty, its last tool result, which says that it is one.
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
+    /// Null where a provider did not say.
+    pub tokens: Option<u64>,
+    /// Null where no price is known.
+    pub cost_usd: Option<f64>,
+}
+
+/// Something a child leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    pub kind: String,
+    pub path: String,
+}
+
+impl Outcome {
+    pub fn summary(&self) -> String {
+        plain::block(&self.text, SUMMARY_CHARS - 1)
+    }
+}
+
+impl Run {
+    /// The line that stays in the owner's transcript.
+    pub fn line(&self, name: &str) -> String {
+        format!("[@agent:{}#{}] finish", plain::line(name, 64), self.agent)
+    }
+
+    pub fn announce_key(&self) -> String {
+        format!("announce:{}", self.id)
+    }
+
+    /// What goes with the line, for the turn that takes it up.
+    pub fn payload(&self, name: &str, hop: u32, now: Millis) -> Value {
+        let outcome = self.result.clone().unwrap_or_default();
+        json!({
+            "internal": true,
+            "kind": ANNOUNCE,
+            "trace_id": self.trace,
+            "hop": hop,
+            "idempotency_key": self.announce_key(),
+            "source_agent_id": self.agent,
+            "source_agent_name": name,
+            "source_session_key": self.child,
+            "source_run_id": self.id,
+            "task": { "label": self.task.label, "prompt": plain::block(&self.task.prompt, SUMMARY_CHARS - 1), "tags": self.task.tags },
+            "result": {
+                "status": self.status,
+                "summary": outcome.summary(),
+                "artifacts": outcome.artifacts,
+                "error_code": outcome.error_code,
+            },
+            "stats": {
+                "duration_ms": now.since(self.created_at),
+                "tokens": outcome.tokens,
+                "cost_usd": outcome.cost_usd,
+            },
+            "reply_to": self.reply_to,
+        })
+    }
+}
+
+/// The kind of an announce's payload, and of the block that shows it.
+pub const ANNOUNCE: &str = "subagent_announce";
+
+/// The block that shows an announce to the turn that takes it up. It is stored nowhere. `None`: it is none.
+pub fn block(meta: &Value) -> Option<String> {
+    if meta["kind"] != ANNOUNCE {
+        return None;
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (task, result) = (&meta["task"], &meta["result"]);
+    let artifacts: Vec<String> = result["artifacts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| format!("- {}: {}", text(&one["kind"]), text(&one["path"])))
+        .collect();
+    let artifacts = if artifacts.is_empty() { "none".to_owned() } else { artifacts.join("\n") };
+    Some(format!(
+        "[Context: {ANNOUNCE}]\nFrom: {} ({}), run {}\nTask: {} — {}\nResult: {}\n{}\nArtifacts: {artifacts}\n[/Context]",
+        text(&meta["source_agent_name"]),
+        text(&meta["source_session_key"]),
+        text(&meta["source_run_id"]),
+        text(&task["label"]),
+        text(&task["prompt"]),
+        text(&result["status"]),
+        text(&result["summary"]),
+    ))
+}
+
+/// Where the answer of a turn that takes up this announce goes.
+pub fn reply_to(meta: &Value) -> Vec<Address> {
+    let is_announce = meta["kind"] == ANNOUNCE;
+    let addresses = meta["reply_to"].as_array().filter(|_| is_announce).into_iter().flatten();
+    addresses.filter_map(|address| serde_json::from_value(address.clone()).ok()).collect()
+}
+
+/// How deep, how many and how long: what a family may grow to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub depth: u32,
+    pub children: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooMany {
+    #[error("this would be depth {0}, and max_spawn_depth is {1}")]
+    Depth(u32, u32),
+    #[error("{0} children are at work already, and max_children_per_agent is {1}")]
+    Children(u32, u32),
+}
+
+impl Limits {
+    /// `depth`: of the child to be. `children`: of the same owner, still at work.
+    pub fn check(&self, depth: u32, children: u32) -> Result<(), TooMany> {
+        if depth > self.depth {
+            return Err(TooMany::Depth(depth, self.depth));
+        }
+        if children >= self.children {
+            return Err(TooMany::Children(children, self.children));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        Run {
+            id: RunId::new("r1"),
+            kind: RunKind::Subagent,
+            child: SessionKey::of(&AgentId::main(), &["subagent", "u"]),
+            agent: AgentId::main(),
+            owner: SessionKey::main(&AgentId::main()),
+            owner_turn: TurnId::new("t"),
+            trace: TraceId::new("x"),
+            hop: 1,
+            task: Task { label: "look".into(), prompt: "look it up".into(), tags: vec![], schema: None },
+            reply_to: vec![Address {
+                channel: "chat".into(),
+                account: "a".into(),
+                peer: "p".into(),
+                thread: Some("t".into()),
+            }],
+            awaited_by: None,
+            deadline: None,
+            is_deleted_after: false,
+            status: RunStatus::Ok,
+            result: Some(Outcome { text: "x".repeat(2_000), tokens: Some(7), ..Outcome::default() }),
+            created_at: Millis(1_000),
+            ended_at: None,
+        }
+    }
+
+    #[test]
+    fn an_announce_is_a_line_a_payload_and_a_block() {
+        let run = run();
+        assert_eq!(run.line("Ada\nLovelace"), "[@agent:Ada Lovelace#main] finish");
+        let payload = run.payload("Ada", 2, Millis(2_234));
+        assert_eq!(payload["stats"], json!({ "duration_ms": 1234, "tokens": 7, "cost_usd": null }));
+        assert_eq!(payload["idempotency_key"], "announce:r1");
+        let summary = payload["result"]["summary"].as_str().unwrap();
+        assert!(summary.chars().count() <= SUMMARY_CHARS, "{}", summary.chars().count());
+        let block = block(&payload).unwrap();
+        assert!(block.starts_with("[Context: subagent_announce]\nFrom: Ada (agent:main:subagent:u), run r1"));
+        assert!(block.ends_with("Artifacts: none\n[/Context]"));
+        assert_eq!(reply_to(&payload), run.reply_to);
+        assert_eq!((super::block(&json!({})), reply_to(&json!({})).len()), (None, 0));
+    }
+
+    #[test]
+    fn a_family_grows_to_its_limits() {
+        let limits = Limits { depth: 2, children: 5 };
+        assert_eq!(limits.check(2, 4), Ok(()));
+        assert_eq!(limits.check(3, 0), Err(TooMany::Depth(3, 2)));
+        assert_eq!(limits.check(1, 5), Err(TooMany::Children(5, 5)));
+    }
+}

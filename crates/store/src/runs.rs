@@ -1,0 +1,106 @@
+//! Runs: what sessions ask of sessions they began.
+
+use polyclaw_domain::id::{RunId, TraceId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::run::{Outcome, Run, RunKind, RunStatus};
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO runs (run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop,
+          task_json, reply_to_json, awaited_by, deadline, is_deleted_after, status, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running', $14)";
+    let (task, reply_to) = (to_json(&run.task)?, to_json(&run.reply_to)?);
+    let params = params![
+        &run.id,
+        run.kind.as_str(),
+        &run.child,
+        &run.agent,
+        &run.owner,
+        &run.owner_turn,
+        &run.trace,
+        run.hop,
+        &task,
+        &reply_to,
+        run.awaited_by.as_ref(),
+        run.deadline,
+        run.is_deleted_after,
+        run.created_at,
+    ];
+    tx.execute(SQL, params).map(drop)
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop, task_json, reply_to_json,
+             awaited_by, deadline, is_deleted_after, status, result_json, created_at, ended_at FROM runs ",
+            $rest
+        )
+    };
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<Run>> {
+    tx.query_one(select!("WHERE run_id = $1"), params![id], read)
+}
+
+/// What a session is working on for its owner.
+pub fn of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<Run>> {
+    tx.query_one(select!("WHERE child_key = $1 AND status = 'running'"), params![child], read)
+}
+
+/// Everything a session asked for, the newest first.
+pub fn of_owner(tx: &mut Tx<'_>, owner: &SessionKey, limit: usize) -> Result<Vec<Run>> {
+    tx.query(select!("WHERE owner_key = $1 ORDER BY run_id DESC LIMIT $2"), params![owner, limit], read)
+}
+
+/// What is still being worked on for a session.
+pub fn at_work(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<Run>> {
+    tx.query(select!("WHERE owner_key = $1 AND status = 'running' ORDER BY run_id"), params![owner], read)
+}
+
+/// Runs whose time is over.
+pub fn overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Run>> {
+    const SQL: &str = select!("WHERE status = 'running' AND deadline < $1 ORDER BY deadline LIMIT $2");
+    tx.query(SQL, params![now, limit], read)
+}
+
+/// Ends a run; `false` if it has ended before.
+pub fn end(tx: &mut Tx<'_>, id: &RunId, status: RunStatus, outcome: &Outcome, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE runs SET status = $2, result_json = $3, ended_at = $4
+        WHERE run_id = $1 AND status = 'running'";
+    Ok(tx.execute(SQL, params![id, status.as_str(), &to_json(outcome)?, now])? == 1)
+}
+
+/// Notes which turn of the owner waits for a run, or that none does any more.
+pub fn await_by(tx: &mut Tx<'_>, id: &RunId, turn: Option<&TurnId>) -> Result<()> {
+    const SQL: &str = "UPDATE runs SET awaited_by = $2 WHERE run_id = $1 AND status = 'running'";
+    tx.execute(SQL, params![id, turn]).map(drop)
+}
+
+fn read(row: &Row<'_>) -> Result<Run> {
+    Ok(Run {
+        id: RunId::new(row.text(0)?),
+        kind: row.parsed(1, RunKind::parse)?,
+        child: row.key(2)?,
+        agent: row.agent(3)?,
+        owner: row.key(4)?,
+        owner_turn: TurnId::new(row.text(5)?),
+        trace: TraceId::new(row.text(6)?),
+        hop: row.small(7)?,
+        task: from_json(&row.text(8)?)?,
+        reply_to: from_json(&row.text(9)?)?,
+        awaited_by: row.opt_text(10)?.map(TurnId::new),
+        deadline: row.opt_time(11)?,
+        is_deleted_after: row.int(12)? != 0,
+        status: row.parsed(13, RunStatus::parse)?,
+        result: row.opt_text(14)?.map(|text| from_json(&text)).transpose()?,
+        created_at: row.time(15)?,
+        ended_at: row.opt_time(16)?,
+    })
+}
