@@ -157,6 +157,7 @@ impl Config {
             providers::check_model(model, "routing.intent_classifier.model", &self.providers, report);
         }
         self.session.check(report);
+        self.session.check_shared(&self.channels, &self.bindings, report);
         self.tools.check(&self.mcp.names(), report);
         self.memory.check(&self.providers, report);
         self.mcp.check(&self.agents, report);

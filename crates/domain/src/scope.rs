@@ -46,6 +46,11 @@ impl Links {
         Self(pairs.collect())
     }
 
+    /// The name of a person, or else where their id is from and the id.
+    pub fn person(&self, channel: &str, id: &str) -> String {
+        self.name(channel, id).map_or_else(|| format!("{channel}:{id}"), str::to_owned)
+    }
+
     fn name(&self, channel: &str, id: &str) -> Option<&str> {
         self.0.get(&format!("{channel}:{id}")).map(String::as_str)
     }
@@ -73,7 +78,7 @@ impl Scope<'_> {
     /// One key for a person wherever they write. Ids of two platforms can be equal without being one person's, so
     /// an id goes with its channel; a name holds no `:`, so it is never taken for one.
     fn anywhere(&self, channel: &str, id: &str) -> Vec<String> {
-        let who = self.linked(channel, id).map_or_else(|| format!("{channel}:{id}"), str::to_owned);
+        let who = self.links.map_or_else(|| format!("{channel}:{id}"), |links| links.person(channel, id));
         vec!["dm".to_owned(), who]
     }
 

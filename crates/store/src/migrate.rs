@@ -16,6 +16,7 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0002.sql"),
     include_str!("../migrations/sqlite/0003.sql"),
     include_str!("../migrations/sqlite/0004.sql"),
+    include_str!("../migrations/sqlite/0005.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -25,6 +26,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0002.sql"),
     include_str!("../migrations/postgres/0003.sql"),
     include_str!("../migrations/postgres/0004.sql"),
+    include_str!("../migrations/postgres/0005.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

@@ -1,5 +1,7 @@
 //! `[session]`: how conversations are kept apart.
 
+mod shared;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
