@@ -14,6 +14,27 @@ pub enum Reach {
     Owner,
 }
 
+/// Who gives a command, as the runtime knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// Holds the instance's token, or is one of an account's owners.
+    Owner,
+    /// In a conversation of their own.
+    Alone,
+    /// Where several people talk.
+    AmongOthers,
+}
+
+impl Speaker {
+    pub fn may(self, reach: Reach) -> bool {
+        match reach {
+            Reach::Anyone => true,
+            Reach::Conversation => self != Self::AmongOthers,
+            Reach::Owner => self == Self::Owner,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     pub name: &'static str,
@@ -22,6 +43,13 @@ pub struct Command {
     pub reach: Reach,
     /// It is about the instance, so it is the same whichever session it is given in.
     pub is_general: bool,
+}
+
+impl Command {
+    /// Whom it concerns with what is said behind it: to be told the model is not to change it.
+    pub fn reach_with(&self, rest: &str) -> Reach {
+        if self.name == "model" && rest.is_empty() { Reach::Anyone } else { self.reach }
+    }
 }
 
 const fn command(name: &'static str, arguments: &'static str, does: &'static str, reach: Reach) -> Command {

@@ -17,6 +17,7 @@ pub mod event;
 pub mod fault;
 pub mod glob;
 pub mod id;
+pub mod intent;
 pub mod job;
 pub mod key;
 pub mod mcp;

@@ -22,6 +22,7 @@ use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::memory::Brain;
+use crate::reception::{Judgements, Refused};
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
 use crate::toolbox::{EngineTools, Toolboxes};
@@ -60,6 +61,13 @@ pub struct Inner {
     pub(crate) outbox_wake: Notify,
     pub(crate) running: Mutex<HashMap<TurnId, Arc<Running>>>,
     draining: AtomicBool,
+    drain_began: Notify,
+    /// A turn has ended, so that a round may go on.
+    pub(crate) turn_ended: Notify,
+    /// The agents are others, so that menus are too.
+    pub(crate) agents_changed: Notify,
+    pub(crate) judgements: Judgements,
+    pub(crate) refused: Refused,
     pub(crate) tasks: TaskBoard,
 }
 
@@ -98,6 +106,11 @@ impl Engine {
             outbox_wake: Notify::new(),
             running: Mutex::default(),
             draining: AtomicBool::new(false),
+            drain_began: Notify::new(),
+            turn_ended: Notify::new(),
+            agents_changed: Notify::new(),
+            judgements: Judgements::default(),
+            refused: Refused::default(),
             tasks: TaskBoard::default(),
         }))
     }
@@ -135,6 +148,13 @@ impl Inner {
     pub fn reload(&self, settings: Settings) {
         self.ports.brain.set_redactor(Arc::clone(&settings.redactor));
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        self.forget_agents();
+    }
+
+    /// What was made of the agents there were is made again.
+    pub(crate) fn forget_agents(&self) {
+        self.judgements.clear();
+        self.agents_changed.notify_one();
     }
 
     pub fn provider(&self) -> &dyn Provider {
@@ -170,6 +190,17 @@ impl Inner {
         self.draining.store(true, Ordering::Relaxed);
         self.lanes.wake_all();
         self.outbox_wake.notify_one();
+        self.drain_began.notify_waiters();
+    }
+
+    /// Returns when draining has begun.
+    pub(crate) async fn drained(&self) {
+        let began = self.drain_began.notified();
+        tokio::pin!(began);
+        began.as_mut().enable();
+        if !self.is_draining() {
+            began.await;
+        }
     }
 
     pub fn is_draining(&self) -> bool {

@@ -20,6 +20,8 @@ pub enum Error {
     UnknownTool(String),
     #[error("no memory '{0}'")]
     UnknownMemory(String),
+    #[error("nobody waits with the code or name '{0}'")]
+    UnknownPairing(String),
     #[error("{0}")]
     UnfitMemory(#[from] Unfit),
     #[error("there is an agent '{0}' already")]
@@ -76,6 +78,7 @@ impl Error {
             Self::UnknownOutbox(_) => "unknown_outbox",
             Self::UnknownTool(_) => "unknown_tool",
             Self::UnknownMemory(_) => "unknown_memory",
+            Self::UnknownPairing(_) => "unknown_pairing",
             Self::UnfitMemory(_) => "unfit_memory",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentInConfig(_) => "agent_in_config",
@@ -102,7 +105,7 @@ impl Error {
         match self {
             Self::UnknownAgent(_) | Self::UnknownSession(_) | Self::UnknownTurn(_) => Action::NotFound,
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
-            Self::UnknownTool(_) | Self::UnknownMemory(_) => Action::NotFound,
+            Self::UnknownTool(_) | Self::UnknownMemory(_) | Self::UnknownPairing(_) => Action::NotFound,
             Self::UnfitMemory(_) => Action::Reject,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
@@ -122,6 +125,9 @@ impl Error {
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
             Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),
+            Self::UnknownPairing(_) => {
+                Some("codes end after an hour; `polyclaw pairing list` shows who waits")
+            }
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),

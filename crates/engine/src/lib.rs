@@ -19,6 +19,8 @@ mod lanes;
 mod live;
 pub mod memory;
 mod prompt;
+mod receipt;
+pub mod reception;
 mod redact;
 pub mod session;
 mod settings;

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::Budget;
 use polyclaw_domain::budget::{Calendar, Price};
+use polyclaw_domain::config::Config;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::policy::Rules;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
+
+use crate::reception;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -46,6 +49,8 @@ pub struct Settings {
     pub session_budget: Budget,
     /// When a day of a budget begins.
     pub calendar: Calendar,
+    /// Who may write, who answers, and in which session.
+    pub reception: Arc<reception::Rules>,
     /// What must not be seen: everything passes through it before it is stored, logged or shown.
     pub redactor: Arc<Redactor>,
 }
@@ -80,6 +85,7 @@ impl Settings {
             budget: Budget::default(),
             session_budget: Budget::default(),
             calendar: Calendar::default(),
+            reception: Arc::new(reception::Rules::of(&Config::default())),
             redactor: Arc::default(),
         }
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::{delivery, memory, worker};
+use crate::{delivery, memory, reception, worker};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -24,6 +24,10 @@ pub enum Task {
     Sweep,
     /// Makes vectors of memories.
     Embed,
+    /// Receives by every channel.
+    Receive,
+    /// Goes on with messages that several agents answer.
+    Round,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -46,8 +50,16 @@ impl TaskBoard {
 }
 
 impl Task {
-    pub const ALL: [Self; 6] =
-        [Self::Work, Self::Deliver, Self::Keep, Self::Listen, Self::Sweep, Self::Embed];
+    pub const ALL: [Self; 8] = [
+        Self::Work,
+        Self::Deliver,
+        Self::Keep,
+        Self::Listen,
+        Self::Sweep,
+        Self::Embed,
+        Self::Receive,
+        Self::Round,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -57,6 +69,8 @@ impl Task {
             Self::Listen => "listen",
             Self::Sweep => "sweep",
             Self::Embed => "embed",
+            Self::Receive => "receive",
+            Self::Round => "round",
         }
     }
 }
@@ -82,6 +96,8 @@ impl Engine {
             Task::Listen => worker::listen(self).await,
             Task::Sweep => worker::sweep(self).await,
             Task::Embed => memory::embed(self).await,
+            Task::Receive => reception::receive(self).await,
+            Task::Round => reception::advance_all(self).await,
         }
     }
 

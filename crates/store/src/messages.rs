@@ -184,6 +184,12 @@ pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Message>> {
     tx.query(SQL, params![session], read)
 }
 
+/// When something was last said there, in any of its conversations.
+pub fn last_at(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Millis>> {
+    const SQL: &str = "SELECT created_at FROM messages WHERE session_key = $1 ORDER BY ticket DESC LIMIT 1";
+    tx.query_one(SQL, params![session], |row| row.time(0))
+}
+
 /// The ticket of the newest stored message, 0 where there is none.
 pub fn last_ticket(tx: &mut Tx<'_>, session: &SessionKey) -> Result<i64> {
     const SQL: &str = "SELECT COALESCE(MAX(ticket), 0) FROM messages WHERE session_key = $1";

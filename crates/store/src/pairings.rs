@@ -1,7 +1,7 @@
 //! Pairings: strangers who wait to be let in, and people who were. One row for each sender of an account.
 
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::pairing::{Code, EXPIRY_MS, MAX_PENDING, REPEAT_MS};
+use polyclaw_domain::pairing::{Code, MAX_PENDING};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
@@ -31,17 +31,6 @@ pub struct Pairing {
     pub expires_at: Millis,
 }
 
-/// What a stranger's message comes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// The stranger is told this code.
-    Tell(Code),
-    /// They were told their code a moment ago.
-    Told,
-    /// Too many strangers wait already.
-    Full,
-}
-
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -58,38 +47,33 @@ pub fn is_paired(tx: &mut Tx<'_>, sender: &Sender) -> Result<bool> {
     Ok(tx.query_one(SQL, params, |row| row.text(0))?.as_deref() == Some("approved"))
 }
 
-/// A stranger writes: their code that still waits, or else this one, if there is room. Two strangers that take the
-/// last place at once meet at its index, and one of them is run again.
-pub fn ask(tx: &mut Tx<'_>, wanted: &Pairing, now: Millis) -> Result<Asked> {
-    const WAITING: &str = "SELECT code, told_at FROM pairings
+/// The code a stranger was told and when, if it can still be approved.
+pub fn waiting(tx: &mut Tx<'_>, sender: &Sender, now: Millis) -> Result<Option<(Code, Millis)>> {
+    const SQL: &str = "SELECT code, told_at FROM pairings
         WHERE channel = $1 AND account = $2 AND sender = $3 AND state = 'pending' AND expires_at > $4";
-    const TELL: &str = "UPDATE pairings SET told_at = $4 WHERE channel = $1 AND account = $2 AND sender = $3";
-    let Sender { channel, account, id } = &wanted.sender;
-    let found = tx.query_one(WAITING, params![channel, account, id, now], |row| {
-        Ok((row.parsed(0, Code::parse)?, row.time(1)?))
-    })?;
-    let Some((code, told_at)) = found else { return insert(tx, wanted, now) };
-    if now.since(told_at) < REPEAT_MS {
-        return Ok(Asked::Told);
-    }
-    tx.execute(TELL, params![channel, account, id, now])?;
-    Ok(Asked::Tell(code))
+    let params = params![&sender.channel, &sender.account, &sender.id, now];
+    tx.query_one(SQL, params, |row| Ok((row.parsed(0, Code::parse)?, row.time(1)?)))
 }
 
-fn insert(tx: &mut Tx<'_>, wanted: &Pairing, now: Millis) -> Result<Asked> {
+/// Notes that a stranger is told their code again.
+pub fn tell(tx: &mut Tx<'_>, sender: &Sender, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE pairings SET told_at = $4 WHERE channel = $1 AND account = $2 AND sender = $3";
+    tx.execute(SQL, params![&sender.channel, &sender.account, &sender.id, now]).map(drop)
+}
+
+/// A stranger begins to wait. `false`: too many wait already. Two that take the last place at once meet at its
+/// index, and one of them fails.
+pub fn begin(tx: &mut Tx<'_>, pairing: &Pairing, now: Millis) -> Result<bool> {
     const SQL: &str = "INSERT INTO pairings (channel, account, sender, sender_name, code, state, slot,
           address_json, told_at, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $8, $9)";
     forget_expired(tx, now)?;
-    let Sender { channel, account, id } = &wanted.sender;
-    let Some(slot) = free_slot(tx, channel, account)? else { return Ok(Asked::Full) };
-    let (address, expires_at) = (to_json(&wanted.address)?, now.plus(EXPIRY_MS));
-    let code = wanted.code.as_str();
-    tx.execute(
-        SQL,
-        params![channel, account, id, wanted.name.as_ref(), code, slot, &address, now, expires_at],
-    )?;
-    Ok(Asked::Tell(wanted.code.clone()))
+    let Sender { channel, account, id } = &pairing.sender;
+    let Some(slot) = free_slot(tx, channel, account)? else { return Ok(false) };
+    let (name, code) = (pairing.name.as_ref(), pairing.code.as_str());
+    let (address, expires_at) = (to_json(&pairing.address)?, pairing.expires_at);
+    tx.execute(SQL, params![channel, account, id, name, code, slot, &address, now, expires_at])?;
+    Ok(true)
 }
 
 fn free_slot(tx: &mut Tx<'_>, channel: &str, account: &str) -> Result<Option<usize>> {

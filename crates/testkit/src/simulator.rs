@@ -11,8 +11,9 @@ use polyclaw_engine::ingress::Accepted;
 use polyclaw_store::Db;
 use tokio::task::JoinSet;
 
+use crate::ports::Faulty;
+use crate::ports::outlet::Outlet;
 use crate::ports::script::Scripted;
-use crate::ports::{Faulty, Outlet};
 use crate::world::{Ground, World, settled};
 
 mod check;

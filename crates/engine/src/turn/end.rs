@@ -215,7 +215,7 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
             session_delivers: context.session.delivers,
             session_sends: context.session.sends,
         };
-        pass_gate(engine, last, address, policy, &text);
+        pass_gate(engine, last, address, policy, &context.signed(&text));
     }
     step.text = if silent { String::new() } else { text };
     last.steps.push(step);
@@ -417,6 +417,7 @@ fn publish_end(engine: &Engine, last: &Last) {
             truncated: reply.is_some_and(Message::is_truncated),
         },
     );
+    engine.turn_ended.notify_one();
     if !last.parcels.is_empty() {
         engine.outbox_wake.notify_one();
     }

@@ -13,9 +13,12 @@ mod ingress;
 mod lanes;
 mod limits;
 mod memory;
+mod reception;
+mod rounds;
 mod secrets;
 mod sessions;
 mod steering;
+mod strangers;
 
 use std::sync::Arc;
 

@@ -44,3 +44,6 @@ CREATE TABLE seats (
 -- Where a conversation goes on instead of in this session, and after how long it begins anew by itself.
 ALTER TABLE sessions ADD COLUMN focus_session_key TEXT COLLATE "C";
 ALTER TABLE sessions ADD COLUMN ttl_ms BIGINT;
+
+-- What one session has used.
+CREATE INDEX usage_session ON usage (session_key);

@@ -1,12 +1,12 @@
-use polyclaw_domain::pairing::{Code, EXPIRY_MS, MAX_PENDING, REPEAT_MS};
+use polyclaw_domain::pairing::{Code, EXPIRY_MS, MAX_PENDING};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::pairings::{self, Asked, Pairing, Sender};
+use polyclaw_store::pairings::{self, Pairing, Sender};
 use polyclaw_store::{Db, Error, Result};
 
 use crate::rows::{NOW, address};
 
 on_every_engine!(
-    a_stranger_is_told_one_code_and_not_with_every_line,
+    a_stranger_waits_with_one_code,
     three_wait_at_most_for_each_account,
     a_code_lets_in_once_and_in_time,
     who_is_let_in_can_be_put_out,
@@ -30,43 +30,44 @@ fn pairing(sender: Sender) -> Pairing {
     }
 }
 
-async fn ask(db: &Db, id: &str, account: &str, at: Millis) -> Result<Asked> {
-    let wanted = pairing(sender(id, account));
-    db.write(move |tx| pairings::ask(tx, &wanted, at)).await
+async fn begin(db: &Db, id: &str, account: &str, at: Millis) -> Result<bool> {
+    let wanted = Pairing { expires_at: at.plus(EXPIRY_MS), ..pairing(sender(id, account)) };
+    db.write(move |tx| pairings::begin(tx, &wanted, at)).await
 }
 
-async fn a_stranger_is_told_one_code_and_not_with_every_line(db: Db) -> Result<()> {
-    let Asked::Tell(code) = ask(&db, "1", "a", NOW).await? else { panic!("no code") };
-    assert_eq!(ask(&db, "1", "a", NOW.plus(REPEAT_MS - 1)).await?, Asked::Told);
-    assert_eq!(ask(&db, "1", "a", NOW.plus(REPEAT_MS)).await?, Asked::Tell(code.clone()), "the same");
-    assert_eq!(ask(&db, "1", "a", NOW.plus(REPEAT_MS + 1)).await?, Asked::Told);
-    let listed = db.read(|tx| pairings::list(tx, NOW)).await?;
-    assert_eq!(listed, [Pairing { code, ..pairing(sender("1", "a")) }]);
+async fn a_stranger_waits_with_one_code(db: Db) -> Result<()> {
+    let code = pairing(sender("1", "a")).code;
+    let waiting = |at: Millis| db.read(move |tx| pairings::waiting(tx, &sender("1", "a"), at));
+    assert_eq!(waiting(NOW).await?, None);
+    assert!(begin(&db, "1", "a", NOW).await?);
+    let again = begin(&db, "1", "a", NOW).await;
+    assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
+    db.write(|tx| pairings::tell(tx, &sender("1", "a"), NOW.plus(5))).await?;
+    assert_eq!(waiting(NOW.plus(EXPIRY_MS - 1)).await?, Some((code.clone(), NOW.plus(5))));
+    assert_eq!(waiting(NOW.plus(EXPIRY_MS)).await?, None, "expired");
+    assert_eq!(db.read(|tx| pairings::list(tx, NOW)).await?, [pairing(sender("1", "a"))]);
     Ok(())
 }
 
 async fn three_wait_at_most_for_each_account(db: Db) -> Result<()> {
     for n in 0..MAX_PENDING {
-        assert!(matches!(ask(&db, &n.to_string(), "a", NOW).await?, Asked::Tell(_)));
+        assert!(begin(&db, &n.to_string(), "a", NOW).await?);
     }
-    assert_eq!(ask(&db, "late", "a", NOW.plus(EXPIRY_MS - 1)).await?, Asked::Full);
-    assert!(matches!(ask(&db, "late", "b", NOW).await?, Asked::Tell(_)), "another account has its own");
+    assert!(!begin(&db, "late", "a", NOW.plus(EXPIRY_MS - 1)).await?);
+    assert!(begin(&db, "late", "b", NOW).await?, "another account has its own");
     let first = pairing(sender("1", "a")).code;
     db.write(move |tx| pairings::approve(tx, &first, NOW)).await?;
-    assert!(matches!(ask(&db, "late", "a", NOW).await?, Asked::Tell(_)), "one was let in");
-    assert_eq!(ask(&db, "later", "a", NOW).await?, Asked::Full);
-    assert!(
-        matches!(ask(&db, "later", "a", NOW.plus(EXPIRY_MS)).await?, Asked::Tell(_)),
-        "the others expired"
-    );
+    assert!(begin(&db, "late", "a", NOW).await?, "one was let in");
+    assert!(!begin(&db, "later", "a", NOW).await?);
+    assert!(begin(&db, "later", "a", NOW.plus(EXPIRY_MS)).await?, "the others expired");
     Ok(())
 }
 
 async fn a_code_lets_in_once_and_in_time(db: Db) -> Result<()> {
     let (one, two) = (sender("1", "a"), sender("2", "a"));
     let codes = (pairing(one.clone()).code, pairing(two.clone()).code);
-    ask(&db, "1", "a", NOW).await?;
-    ask(&db, "2", "a", NOW).await?;
+    begin(&db, "1", "a", NOW).await?;
+    begin(&db, "2", "a", NOW).await?;
     let paired = |who: Sender| db.read(move |tx| pairings::is_paired(tx, &who));
     let approve = |code: Code, at: Millis| db.write(move |tx| pairings::approve(tx, &code, at));
     assert!(!paired(one.clone()).await?);
@@ -81,7 +82,7 @@ async fn a_code_lets_in_once_and_in_time(db: Db) -> Result<()> {
 }
 
 async fn who_is_let_in_can_be_put_out(db: Db) -> Result<()> {
-    ask(&db, "1", "a", NOW).await?;
+    begin(&db, "1", "a", NOW).await?;
     let code = pairing(sender("1", "a")).code;
     db.write(move |tx| pairings::approve(tx, &code, NOW)).await?;
     assert!(db.write(|tx| pairings::revoke(tx, &sender("1", "a"))).await?);
