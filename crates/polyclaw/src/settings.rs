@@ -10,6 +10,7 @@ use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
 use polyclaw_engine::Settings;
+use polyclaw_engine::reception::Rules;
 use polyclaw_provider::embedded;
 
 use crate::choice::Choice;
@@ -49,6 +50,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         budget: config.budget.instance(),
         session_budget: config.budget.session.clone(),
         calendar: Calendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
+        reception: Arc::new(Rules::of(config)),
         redactor,
         ..defaults
     }

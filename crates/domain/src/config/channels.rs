@@ -82,6 +82,17 @@ impl Channels {
             .chain(each("matrix", &self.matrix, |account| &account.access))
     }
 
+    /// The accounts alone, whoever may write to them.
+    pub fn without_access(&self) -> Self {
+        let mut accounts = self.clone();
+        accounts.telegram.values_mut().for_each(|account| account.access = Access::default());
+        accounts.discord.values_mut().for_each(|account| account.access = Access::default());
+        accounts.slack.values_mut().for_each(|account| account.access = Access::default());
+        accounts.whatsapp.values_mut().for_each(|account| account.access = Access::default());
+        accounts.matrix.values_mut().for_each(|account| account.access = Access::default());
+        accounts
+    }
+
     /// The account of each platform that is meant where none is named: `default`, or else the first by name.
     pub fn default_accounts(&self) -> BTreeMap<&'static str, &str> {
         let mut accounts = BTreeMap::new();

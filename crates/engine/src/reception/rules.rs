@@ -46,6 +46,11 @@ impl Rules {
         }
     }
 
+    /// The account of a channel that is meant where none is named.
+    pub fn default_account(&self, channel: &str) -> Option<String> {
+        self.default_accounts.get(channel).cloned()
+    }
+
     pub(super) fn access_of(&self, arrival: &Arrival) -> Option<&Access> {
         self.access.get(&(arrival.channel.clone(), arrival.account.clone()))
     }
