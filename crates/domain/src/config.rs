@@ -52,7 +52,7 @@ pub use report::{ConfigError, ConfigErrors};
 pub use routing::{Broadcast, Classifier, Routing, Strategy};
 pub use sandbox::{SandboxConfig, Workers};
 pub use secret::Secret;
-pub use session::Session;
+pub use session::{Maintenance, Mode, Session};
 pub use store::Store;
 pub use tools::{SearchKind, Tools, WebSearch};
 pub use turns::Turns;
