@@ -64,6 +64,7 @@ pub struct Inner {
     drain_began: Notify,
     /// A turn has ended, so that a round may go on.
     pub(crate) turn_ended: Notify,
+    pub(crate) round_begun: Notify,
     /// The agents are others, so that menus are too.
     pub(crate) agents_changed: Notify,
     pub(crate) judgements: Judgements,
@@ -108,6 +109,7 @@ impl Engine {
             draining: AtomicBool::new(false),
             drain_began: Notify::new(),
             turn_ended: Notify::new(),
+            round_begun: Notify::new(),
             agents_changed: Notify::new(),
             judgements: Judgements::default(),
             refused: Refused::default(),

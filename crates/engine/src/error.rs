@@ -52,6 +52,8 @@ pub enum Error {
     Relay(#[from] Refusal),
     #[error("{0}")]
     NotNow(String),
+    #[error("a transcript could not be archived: {0}")]
+    Archive(String),
     #[error("shutting down: nothing new is accepted")]
     Draining,
     #[error(transparent)]
@@ -96,6 +98,7 @@ impl Error {
             Self::Deleted => "session_deleted",
             Self::Relay(refusal) => refusal.code(),
             Self::NotNow(_) => "not_now",
+            Self::Archive(_) => "archive_failed",
             Self::Draining => "shutting_down",
             Self::Store(error) => error.code(),
         }
@@ -114,6 +117,7 @@ impl Error {
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
+            Self::Archive(_) => Action::Alarm,
             Self::Store(error) if error.is_transient() => Action::Retry,
             Self::Store(_) => Action::Alarm,
         }
@@ -136,6 +140,7 @@ impl Error {
                 Some("`polyclaw approvals` shows where each was asked")
             }
             Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),
+            Self::Archive(_) => Some("nothing was removed; look at the folder archive/ and the disk"),
             Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
             Self::Store(polyclaw_store::Error::ReadOnly(_)) => {
                 Some("check the owner and mode of the home folder")

@@ -17,6 +17,7 @@ mod import;
 pub mod ingress;
 mod lanes;
 mod live;
+pub mod maintenance;
 pub mod memory;
 mod prompt;
 mod receipt;

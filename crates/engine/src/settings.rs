@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::Budget;
 use polyclaw_domain::budget::{Calendar, Price};
-use polyclaw_domain::config::Config;
+use polyclaw_domain::config::{Config, Maintenance};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::policy::Rules;
@@ -14,6 +14,7 @@ use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
 
+use crate::maintenance::Upkeep;
 use crate::reception;
 
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub struct Settings {
     pub calendar: Calendar,
     /// Who may write, who answers, and in which session.
     pub reception: Arc<reception::Rules>,
+    /// What becomes of sessions that nobody uses any more.
+    pub upkeep: Upkeep,
     /// What must not be seen: everything passes through it before it is stored, logged or shown.
     pub redactor: Arc<Redactor>,
 }
@@ -72,6 +75,7 @@ impl Settings {
             lease_ms: 30_000,
             automatic_budget: 20,
             delivery_ttl_ms: 15 * 60_000,
+            upkeep: Upkeep { rules: Maintenance::default(), folder: workspace.join("archive") },
             workspace,
             default_agent: AgentId::main(),
             default_model: None,

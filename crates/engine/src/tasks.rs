@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::{delivery, memory, reception, worker};
+use crate::{delivery, maintenance, memory, reception, worker};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,6 +28,8 @@ pub enum Task {
     Receive,
     /// Goes on with messages that several agents answer.
     Round,
+    /// Removes sessions nobody uses any more, or says which.
+    Maintain,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -50,7 +52,7 @@ impl TaskBoard {
 }
 
 impl Task {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Work,
         Self::Deliver,
         Self::Keep,
@@ -59,6 +61,7 @@ impl Task {
         Self::Embed,
         Self::Receive,
         Self::Round,
+        Self::Maintain,
     ];
 
     pub fn name(self) -> &'static str {
@@ -71,6 +74,7 @@ impl Task {
             Self::Embed => "embed",
             Self::Receive => "receive",
             Self::Round => "round",
+            Self::Maintain => "maintain",
         }
     }
 }
@@ -98,6 +102,7 @@ impl Engine {
             Task::Embed => memory::embed(self).await,
             Task::Receive => reception::receive(self).await,
             Task::Round => reception::advance_all(self).await,
+            Task::Maintain => maintenance::maintain(self).await,
         }
     }
 

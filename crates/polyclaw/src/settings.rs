@@ -10,6 +10,7 @@ use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
 use polyclaw_engine::Settings;
+use polyclaw_engine::maintenance::Upkeep;
 use polyclaw_engine::reception::Rules;
 use polyclaw_provider::embedded;
 
@@ -50,6 +51,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         budget: config.budget.instance(),
         session_budget: config.budget.session.clone(),
         calendar: Calendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
+        upkeep: Upkeep { rules: config.session.maintenance.clone(), folder: home.archive() },
         reception: Arc::new(Rules::of(config)),
         redactor,
         ..defaults

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod approvals;
 pub mod attachments;
 pub mod channels;
+pub mod cleanup;
 pub mod commands;
 pub mod context;
 pub mod document;

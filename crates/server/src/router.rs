@@ -12,9 +12,9 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, channels, commands, context, document, events, health, hooks, logins, mcp, memory,
-    messages, models, monitor, outbox, pairings, route, sessions, skills, status, stream, tools, transcript,
-    turns, usage,
+    agents, approvals, channels, cleanup, commands, context, document, events, health, hooks, logins, mcp,
+    memory, messages, models, monitor, outbox, pairings, route, sessions, skills, status, stream, tools,
+    transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -25,6 +25,7 @@ fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::delete))
+        .routes(routes!(cleanup::run))
         .routes(routes!(sessions::stop))
         .routes(routes!(sessions::renew))
         .routes(routes!(sessions::compact))

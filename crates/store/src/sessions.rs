@@ -1,6 +1,8 @@
 //! Sessions. Every transaction that changes what goes on in a session takes its row first, so that on
 //! PostgreSQL two of them never interleave.
 
+mod unused;
+
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{AgentId, SessionId};
 use polyclaw_domain::job::Lane;
@@ -12,6 +14,8 @@ use polyclaw_domain::time::Millis;
 use crate::error::{Error, Result};
 use crate::params;
 use crate::tx::{Row, Tx};
+
+pub use unused::{Unused, delete_unused, unused};
 
 macro_rules! columns {
     () => {

@@ -20,8 +20,10 @@ use crate::ingress::Inbound;
 use crate::receipt::Receipt;
 use crate::redact;
 
-/// How often open rounds are looked at when nothing wakes them.
+/// How often open rounds are looked at when nothing wakes them: a turn may end on another node.
 const LOOK: Duration = Duration::from_secs(2);
+/// How often it is looked whether there are any.
+const LOOK_FOR: Duration = Duration::from_secs(15);
 
 impl Engine {
     /// Keeps the message with the list of those who answer it; from then on it is answered whatever dies.
@@ -52,6 +54,7 @@ impl Engine {
         if let Err(error) = self.advance(&id).await {
             tracing::warn!(%error, round = id, "a round waits");
         }
+        self.round_begun.notify_one();
         self.show_typing(receipt.address.clone());
         Ok(())
     }
@@ -185,15 +188,18 @@ pub(crate) fn seat_of(meta: Option<&Value>) -> Option<(&str, usize)> {
 /// Goes on with every open round, when a turn has ended and now and then.
 pub(crate) async fn advance_all(engine: &Engine) -> Result<()> {
     while !engine.is_draining() {
-        for id in engine.db().read(rounds::open).await? {
-            if let Err(error) = engine.advance(&id).await {
+        let open = engine.db().read(rounds::open).await?;
+        for id in &open {
+            if let Err(error) = engine.advance(id).await {
                 tracing::warn!(%error, round = id, "a round waits");
             }
         }
+        let pause = if open.is_empty() { LOOK_FOR } else { LOOK };
         tokio::select! {
-            () = engine.turn_ended.notified() => {}
+            () = engine.turn_ended.notified(), if !open.is_empty() => {}
+            () = engine.round_begun.notified() => {}
             () = engine.drained() => {}
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
     Ok(())

@@ -14,6 +14,7 @@ mod explain;
 mod ingress;
 mod lanes;
 mod limits;
+mod maintenance;
 mod memory;
 mod reception;
 mod rounds;
