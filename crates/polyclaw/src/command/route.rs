@@ -34,16 +34,16 @@ struct Event {
     #[arg(long)]
     account: Option<String>,
     /// The platform's id of the conversation; the sender's if left out.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     peer: Option<String>,
     /// What the conversation is: dm, group or channel; dm if left out.
     #[arg(long)]
     kind: Option<String>,
     /// The platform's id of the conversation it is a thread of.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     parent: Option<String>,
     /// The platform's id of whoever writes; the peer's if left out.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     sender: Option<String>,
     /// The server it is written in.
     #[arg(long)]
@@ -61,7 +61,7 @@ struct Event {
     #[arg(long)]
     topic: Option<String>,
     /// What is written.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     text: Option<String>,
 }
 

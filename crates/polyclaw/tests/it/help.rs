@@ -2,7 +2,7 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "",
     "up",
     "daemon",
@@ -14,6 +14,8 @@ const COMMANDS: [&str; 21] = [
     "mcp",
     "models",
     "approvals",
+    "pairing",
+    "route",
     "outbox",
     "usage",
     "events",
