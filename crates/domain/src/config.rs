@@ -37,7 +37,9 @@ use serde::{Deserialize, Serialize};
 
 pub use agents::{Agent, AgentDefaults, Agents};
 pub use budget::Budget;
-pub use channels::{Channels, Discord, Matrix, Slack, SlackMode, Telegram, Webhook, Whatsapp};
+pub use channels::{
+    Channels, DEFAULT_ACCOUNT, Discord, Matrix, Slack, SlackMode, Telegram, Webhook, Whatsapp,
+};
 pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
 pub use gateway::{Auth, Gateway};

@@ -16,8 +16,8 @@ use crate::id::AgentId;
 
 pub use platforms::{Discord, Matrix, Slack, SlackMode, Telegram, Whatsapp};
 
-/// The account of a channel that is meant where none is named, if it has one of this name.
-const DEFAULT_ACCOUNT: &str = "default";
+/// The account of a channel that is meant where none is named, if it has one of this name, or none at all.
+pub const DEFAULT_ACCOUNT: &str = "default";
 
 /// Where messages come from and answers go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use polyclaw_domain::admission::Access;
 use polyclaw_domain::arrival::{Arrival, PeerKind};
 use polyclaw_domain::command::Speaker;
-use polyclaw_domain::config::{Broadcast, Classifier, Config, Strategy};
+use polyclaw_domain::config::{Broadcast, Classifier, Config, DEFAULT_ACCOUNT, Strategy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::route::{Choice, Router};
@@ -31,7 +31,7 @@ impl Rules {
         let named = config.channels.default_accounts();
         let default_accounts: BTreeMap<String, String> =
             named.into_iter().map(|(channel, account)| (channel.to_owned(), account.to_owned())).collect();
-        let default = |channel: &str| default_accounts.get(channel).cloned().unwrap_or_default();
+        let default = |channel: &str| default_account(&default_accounts, channel).to_owned();
         Self {
             access: access
                 .map(|(channel, account, access)| ((channel.to_owned(), account.to_owned()), access.clone()))
@@ -47,8 +47,8 @@ impl Rules {
     }
 
     /// The account of a channel that is meant where none is named.
-    pub fn default_account(&self, channel: &str) -> Option<String> {
-        self.default_accounts.get(channel).cloned()
+    pub fn default_account(&self, channel: &str) -> &str {
+        default_account(&self.default_accounts, channel)
     }
 
     pub(super) fn access_of(&self, arrival: &Arrival) -> Option<&Access> {
@@ -90,8 +90,12 @@ impl Rules {
             dm: choice.dm_scope.unwrap_or(self.dm_scope),
             main_key: &self.main_key,
             links: Some(&self.links),
-            default_account: self.default_accounts.get(&arrival.channel).map_or("", String::as_str),
+            default_account: self.default_account(&arrival.channel),
         };
         scope.key(agent, arrival)
     }
+}
+
+fn default_account<'a>(named: &'a BTreeMap<String, String>, channel: &str) -> &'a str {
+    named.get(channel).map_or(DEFAULT_ACCOUNT, String::as_str)
 }

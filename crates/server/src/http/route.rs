@@ -137,8 +137,9 @@ pub async fn explain(State(app): State<AppState>, Query(event): Query<Event>) ->
 }
 
 fn letter(app: &AppState, event: Event) -> Result<Letter> {
-    let account = event.account.or_else(|| app.engine.settings().reception.default_account(&event.channel));
-    let account = account.unwrap_or_else(|| "default".to_owned());
+    let settings = app.engine.settings();
+    let default = || settings.reception.default_account(&event.channel).to_owned();
+    let account = event.account.unwrap_or_else(default);
     let known = event.peer.clone().or_else(|| event.sender.clone());
     let peer = known.ok_or_else(|| Error::invalid("peer", "a peer or a sender is needed"))?;
     let kind = event.kind.unwrap_or(PeerKind::Dm);
