@@ -145,18 +145,17 @@ impl Access {
         }
     }
 
-    /// More than one person may get in: one conversation for all of them would show each what the others wrote.
-    pub fn admits_several(&self) -> bool {
-        let mut people: Vec<&String> = self.allow_from.iter().chain(&self.owners).collect();
-        people.sort();
+    /// Everybody who may write in a conversation of their own, by the platform's ids. `None`: nobody can say who.
+    pub fn people(&self) -> Option<Vec<&str>> {
+        let mut people: Vec<&str> = self.allow_from.iter().chain(&self.owners).map(String::as_str).collect();
+        people.sort_unstable();
         people.dedup();
-        let several = people.len() > 1 || people.iter().any(|id| *id == "*");
-        self.enabled
-            && match self.dm_policy {
-                DmPolicy::Open | DmPolicy::Pairing => true,
-                DmPolicy::Allowlist => several,
-                DmPolicy::Disabled => false,
-            }
+        match self.dm_policy {
+            _ if !self.enabled => Some(Vec::new()),
+            DmPolicy::Disabled => Some(Vec::new()),
+            DmPolicy::Allowlist if !people.contains(&"*") => Some(people),
+            DmPolicy::Allowlist | DmPolicy::Open | DmPolicy::Pairing => None,
+        }
     }
 }
 

@@ -16,6 +16,13 @@ pub struct Load {
     pub waiting: usize,
 }
 
+impl Load {
+    /// Nothing runs and nothing waits.
+    pub fn is_idle(&self) -> bool {
+        self.running.is_none() && self.queued.is_none() && self.waiting == 0
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Nothing is going on: a turn of its own, ready at once.

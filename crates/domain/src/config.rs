@@ -39,7 +39,9 @@ use serde::{Deserialize, Serialize};
 
 pub use agents::{Agent, AgentDefaults, Agents};
 pub use budget::Budget;
-pub use channels::{Channels, Discord, Matrix, Slack, SlackMode, Telegram, Webhook, Whatsapp};
+pub use channels::{
+    Channels, DEFAULT_ACCOUNT, Discord, Matrix, Slack, SlackMode, Telegram, Webhook, Whatsapp,
+};
 pub use cron::{CatchUp, Cron, DeliverTo, Heartbeat};
 pub use delivery::Delivery;
 pub use expand::{Lookup, Source};
@@ -56,7 +58,7 @@ pub use report::{ConfigError, ConfigErrors};
 pub use routing::{Broadcast, Classifier, Routing, Strategy};
 pub use sandbox::{SandboxConfig, Workers};
 pub use secret::Secret;
-pub use session::Session;
+pub use session::{Maintenance, Mode, Session};
 pub use store::Store;
 pub use tools::{SearchKind, Tools, WebSearch};
 pub use turns::Turns;
@@ -173,6 +175,7 @@ impl Config {
             providers::check_model(model, "routing.intent_classifier.model", &self.providers, report);
         }
         self.session.check(report);
+        self.session.check_shared(&self.channels, &self.bindings, report);
         self.tools.check(&self.mcp.names(), report);
         self.memory.check(&self.providers, report);
         self.mcp.check(&self.agents, report);

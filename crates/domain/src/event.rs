@@ -12,6 +12,22 @@ pub enum EventKind {
     MessageWaiting,
     #[serde(rename = "message.refused")]
     MessageRefused,
+    #[serde(rename = "message.ignored")]
+    MessageIgnored,
+    #[serde(rename = "message.routed")]
+    MessageRouted,
+    #[serde(rename = "pairing.asked")]
+    PairingAsked,
+    #[serde(rename = "pairing.refused")]
+    PairingRefused,
+    #[serde(rename = "pairing.approved")]
+    PairingApproved,
+    #[serde(rename = "pairing.revoked")]
+    PairingRevoked,
+    #[serde(rename = "round.begun")]
+    RoundBegun,
+    #[serde(rename = "session.cleaned")]
+    SessionCleaned,
     #[serde(rename = "turn.steered")]
     TurnSteered,
     #[serde(rename = "turn.failed")]
@@ -57,6 +73,14 @@ impl EventKind {
         match self {
             Self::MessageWaiting => "message.waiting",
             Self::MessageRefused => "message.refused",
+            Self::MessageIgnored => "message.ignored",
+            Self::MessageRouted => "message.routed",
+            Self::PairingAsked => "pairing.asked",
+            Self::PairingRefused => "pairing.refused",
+            Self::PairingApproved => "pairing.approved",
+            Self::PairingRevoked => "pairing.revoked",
+            Self::RoundBegun => "round.begun",
+            Self::SessionCleaned => "session.cleaned",
             Self::TurnSteered => "turn.steered",
             Self::TurnFailed => "turn.failed",
             Self::TurnCancelled => "turn.cancelled",

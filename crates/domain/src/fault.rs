@@ -27,6 +27,14 @@ kill_points! {
     IngressBefore = "ingress.before",
     /// The message is stored and nobody was told.
     IngressCommitted = "ingress.committed",
+    /// A letter was answered without being a message, and nothing of that is stored.
+    ReceiptBefore = "receipt.before",
+    /// What a letter came to is stored, and its platform was not told.
+    ReceiptCommitted = "receipt.committed",
+    /// A message for several agents is stored, and none of them has it.
+    RoundStored = "round.stored",
+    /// One of several agents has its message, and nothing says so.
+    SeatTaken = "round.seat",
     /// A turn is claimed and has done nothing.
     TurnClaimed = "turn.claimed",
     /// The prompt is ready, the model not yet asked.

@@ -103,8 +103,8 @@ impl Missed {
     pub const COUNTED: usize = 1_000;
 }
 
-/// `90s`, `10m`, `1h30m`, `2d`; at least a second.
-fn interval(text: &str) -> Result<i64, String> {
+/// `90s`, `10m`, `1h30m`, `2d` in milliseconds; at least a second.
+pub fn interval(text: &str) -> Result<i64, String> {
     let mut total: i64 = 0;
     let mut digits = String::new();
     for c in text.chars() {

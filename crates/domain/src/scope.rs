@@ -46,6 +46,11 @@ impl Links {
         Self(pairs.collect())
     }
 
+    /// The name of a person, or else where their id is from and the id.
+    pub fn person(&self, channel: &str, id: &str) -> String {
+        self.name(channel, id).map_or_else(|| format!("{channel}:{id}"), str::to_owned)
+    }
+
     fn name(&self, channel: &str, id: &str) -> Option<&str> {
         self.0.get(&format!("{channel}:{id}")).map(String::as_str)
     }
@@ -73,7 +78,7 @@ impl Scope<'_> {
     /// One key for a person wherever they write. Ids of two platforms can be equal without being one person's, so
     /// an id goes with its channel; a name holds no `:`, so it is never taken for one.
     fn anywhere(&self, channel: &str, id: &str) -> Vec<String> {
-        let who = self.linked(channel, id).map_or_else(|| format!("{channel}:{id}"), str::to_owned);
+        let who = self.links.map_or_else(|| format!("{channel}:{id}"), |links| links.person(channel, id));
         vec!["dm".to_owned(), who]
     }
 
@@ -124,26 +129,31 @@ mod tests {
         scope.key(&AgentId::main(), arrival).to_string()
     }
 
+    /// Direct messages in four scopes, groups and channels of two accounts, each alone, in a thread and in a topic.
     #[test]
     fn every_shape_in_every_scope() {
-        let dm = arrival("telegram", "default", PeerKind::Dm, "123");
-        for (of, expected) in [
-            (DmScope::Main, "agent:main:main"),
-            (DmScope::PerPeer, "agent:main:dm:telegram%3a123"),
-            (DmScope::PerChannelPeer, "agent:main:telegram:dm:123"),
-            (DmScope::PerAccountChannelPeer, "agent:main:telegram:default:dm:123"),
-        ] {
-            assert_eq!(key(&scope(of), &dm), expected);
-            let topic =
-                Arrival { thread: Some(Thread { kind: ThreadKind::Topic, id: "7".into() }), ..dm.clone() };
-            assert_eq!(key(&scope(of), &topic), format!("{expected}:topic:7"));
-            let group = arrival("telegram", "default", PeerKind::Group, "-5");
-            assert_eq!(key(&scope(of), &group), "agent:main:telegram:group:-5");
-            let other = arrival("telegram", "biz", PeerKind::Group, "-5");
-            assert_eq!(key(&scope(of), &other), "agent:main:telegram:biz:group:-5");
-            let thread = Some(Thread { kind: ThreadKind::Thread, id: "1.2".into() });
-            let channel = Arrival { thread, ..arrival("slack", "default", PeerKind::Channel, "c1") };
-            assert_eq!(key(&scope(of), &channel), "agent:main:slack:channel:c1:thread:1.2");
+        let scopes =
+            [DmScope::Main, DmScope::PerPeer, DmScope::PerChannelPeer, DmScope::PerAccountChannelPeer];
+        let places: [(PeerKind, &str, [&str; 4]); 6] = [
+            (PeerKind::Dm, "default", ["main", "dm:telegram%3aX", "telegram:dm:X", "telegram:default:dm:X"]),
+            (PeerKind::Dm, "biz", ["main", "dm:telegram%3aX", "telegram:dm:X", "telegram:biz:dm:X"]),
+            (PeerKind::Group, "default", ["telegram:group:X"; 4]),
+            (PeerKind::Group, "biz", ["telegram:biz:group:X"; 4]),
+            (PeerKind::Channel, "default", ["telegram:channel:X"; 4]),
+            (PeerKind::Channel, "biz", ["telegram:biz:channel:X"; 4]),
+        ];
+        let sides =
+            [(None, ""), (Some(ThreadKind::Thread), ":thread:1.2"), (Some(ThreadKind::Topic), ":topic:1.2")];
+        for (kind, account, expected) in places {
+            for (of, place) in scopes.into_iter().zip(expected) {
+                for (side, suffix) in sides {
+                    let thread = side.map(|kind| Thread { kind, id: "1.2".into() });
+                    let arrival = Arrival { thread, ..arrival("telegram", account, kind, "-5") };
+                    let expected = format!("agent:main:{}{suffix}", place.replace('X', "-5"));
+                    assert_eq!(key(&scope(of), &arrival), expected, "{of:?}");
+                    assert_eq!(SessionKey::parse(&expected).map(|key| key.to_string()), Ok(expected));
+                }
+            }
         }
     }
 
@@ -179,13 +189,49 @@ mod tests {
         })
     }
 
+    /// What makes a conversation one, said without any key.
+    fn conversation(of: DmScope, links: &Links, x: &Arrival) -> Vec<Option<String>> {
+        let some = |text: &str| Some(text.to_owned());
+        let thread = x.thread.as_ref().map(|thread| format!("{:?}", (thread.kind, &thread.id)));
+        let person = links.person(&x.channel, &x.peer.id);
+        let place = match (x.peer.kind, of) {
+            (PeerKind::Dm, DmScope::Main) => vec![some("main")],
+            (PeerKind::Dm, DmScope::PerPeer) => vec![some("person"), Some(person)],
+            (PeerKind::Dm, DmScope::PerChannelPeer) => vec![some("here"), some(&x.channel), Some(person)],
+            (PeerKind::Dm, DmScope::PerAccountChannelPeer) => {
+                vec![some("account"), some(&x.channel), some(&x.account), Some(person)]
+            }
+            (kind, _) => vec![some(kind.as_str()), some(&x.channel), some(&x.account), some(&x.peer.id)],
+        };
+        place.into_iter().chain([thread]).collect()
+    }
+
+    fn any_scope() -> impl Strategy<Value = DmScope> {
+        prop_oneof![
+            Just(DmScope::Main),
+            Just(DmScope::PerPeer),
+            Just(DmScope::PerChannelPeer),
+            Just(DmScope::PerAccountChannelPeer)
+        ]
+    }
+
     proptest! {
-        /// In the closest scope a key says everything: whoever differs has another.
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        /// Two letters share a key exactly if they are of one conversation, even where bindings keep one apart in
+        /// another way than the other, and whatever platforms, accounts and people are called.
         #[test]
-        fn different_conversations_have_different_keys(a in anywhere(), b in anywhere()) {
-            let scope = scope(DmScope::PerAccountChannelPeer);
-            let place = |x: &Arrival| (x.channel.clone(), x.account.clone(), x.peer.clone(), x.thread.clone());
-            prop_assert_eq!(key(&scope, &a) == key(&scope, &b), place(&a) == place(&b));
+        fn no_two_conversations_share_a_key(
+            a in anywhere(), b in anywhere(), of_a in any_scope(), of_b in any_scope(), same in any::<bool>(),
+        ) {
+            let named = BTreeMap::from([("a".to_owned(), vec!["dm:b".to_owned(), "a:c".to_owned()])]);
+            let links = Links::new(&named);
+            let b = if same { Arrival { channel: a.channel.clone(), peer: a.peer.clone(), ..b } } else { b };
+            let key = |of, x: &Arrival| key(&Scope { links: Some(&links), ..scope(of) }, x);
+            prop_assert_eq!(
+                key(of_a, &a) == key(of_b, &b),
+                conversation(of_a, &links, &a) == conversation(of_b, &links, &b)
+            );
         }
     }
 }

@@ -26,6 +26,10 @@ pub struct Session {
     pub delegation_depth: u32,
     /// The conversation it first came from; replies use the address of their own message.
     pub address: Option<Address>,
+    /// Where what is written here goes instead.
+    pub focus: Option<SessionKey>,
+    /// After this long without a message the next one begins a new conversation.
+    pub ttl_ms: Option<i64>,
     pub status: Status,
     pub title: Option<String>,
     pub created_at: Millis,
@@ -48,6 +52,8 @@ impl Session {
             spawn_depth: 0,
             delegation_depth: 0,
             address: None,
+            focus: None,
+            ttl_ms: None,
             status: Status::Active,
             title: None,
             created_at: now,

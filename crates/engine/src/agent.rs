@@ -92,6 +92,7 @@ impl Engine {
         let wanted = id.clone();
         self.db().write(move |tx| agents::delete(tx, &wanted)).await?;
         export::remove(&self.settings().workspace, id).await;
+        self.forget_agents();
         Ok(())
     }
 
@@ -105,6 +106,7 @@ impl Engine {
     }
 
     async fn exported(&self, id: &AgentId) -> Result<Stored> {
+        self.forget_agents();
         let stored = self.agent(id).await?;
         export::write(&self.settings().workspace, &stored.spec).await;
         Ok(stored)

@@ -1,6 +1,8 @@
 //! Budgets: a call reserves before it is made and settles in the transaction that stores it. Where no budget is set
 //! nothing is asked and nothing is stored.
 
+mod aside;
+
 use std::sync::Arc;
 
 use polyclaw_domain::agent::Budget;
@@ -25,6 +27,8 @@ use crate::prompt::Context;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt, check_claim, event, lost};
 use crate::worker::Running;
+
+pub(crate) use aside::{Aside, afford, spend};
 
 /// How far up the sessions that began one another are followed.
 const GENERATIONS: usize = 16;

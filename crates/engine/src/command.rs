@@ -1,8 +1,13 @@
 //! Chat commands: the same on every surface, never stored as messages.
 
+mod place;
+mod usage;
+
 use std::collections::HashSet;
 
 use polyclaw_domain::approval::{Answerer, Decision};
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::command::{COMMANDS, Command, Speaker, parse};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ModelInfo, ModelRef};
@@ -10,37 +15,62 @@ use polyclaw_store::{agents, backlog, jobs};
 
 use crate::agent::find_exactly;
 use crate::core::Engine;
-use crate::error::Result;
-
-/// Name, arguments, what it does.
-pub const COMMANDS: &[(&str, &str, &str)] = &[
-    ("help", "", "what you can type"),
-    ("new", "", "start a new conversation; the old one is kept"),
-    ("status", "", "what this session is doing"),
-    ("stop", "", "stop the running turn"),
-    ("queue", "", "what waits in this session"),
-    ("compact", "", "fold old history into a summary"),
-    ("context", "", "what the model's context is filled with"),
-    ("models", "", "the models there are"),
-    ("model", "<provider>/<model> | default", "use another model from the next turn on"),
-    ("agents", "", "the agents there are"),
-    ("agent", "<id or name>", "talk to another agent from the next turn on"),
-    ("approve", "<id>", "allow what you were asked about, once"),
-    ("deny", "<id> [why]", "do not allow it; the agent is told why"),
-    ("whoami", "", "the session and agent you talk to"),
-];
+use crate::error::{Error, Result};
+use crate::ingress::Inbound;
+use crate::receipt::Receipt;
 
 const MODELS_SHOWN: usize = 60;
 
+/// A command as it was given, and by whom.
+pub(crate) struct Order<'a> {
+    pub command: &'static Command,
+    pub rest: &'a str,
+    pub speaker: Speaker,
+    /// As whom a question is answered.
+    pub by: Answerer,
+}
+
 impl Engine {
-    /// Runs a line of the owner that starts with `/`; `None` if it is no command but a message.
+    /// Runs a line of whoever holds the token, if it starts with `/`; `None` if it is no command but a message.
     pub async fn command(&self, session: &SessionKey, line: &str) -> Option<Result<String>> {
-        let (name, rest) = parse(line)?;
-        Some(self.run_command(session, name, rest).await)
+        let (command, rest) = parse(line)?;
+        let order = Order { command, rest, speaker: Speaker::Owner, by: Answerer::Owner };
+        Some(self.obey(session, &order).await)
     }
 
-    async fn run_command(&self, session: &SessionKey, name: &str, rest: &str) -> Result<String> {
-        match name {
+    /// A command that came as a message of a channel: it is taken once, never stored as a message, and what became of
+    /// it is sent back. `None` if the message is no command.
+    pub async fn command_from(&self, inbound: &Inbound, speaker: Speaker) -> Result<Option<String>> {
+        // What a program or another agent relays is no person's word.
+        let Some((command, rest)) = parse(&inbound.text).filter(|_| inbound.relayed.is_none()) else {
+            return Ok(None);
+        };
+        let receipt = Receipt::of(inbound);
+        if self.is_known(&receipt).await? {
+            return Ok(Some("This was taken before.".to_owned()));
+        }
+        let order = Order { command, rest, speaker, by: answerer(speaker, &inbound.address) };
+        let said = self.answered(&inbound.session, &order).await?;
+        self.settle(&receipt, &said).await?;
+        Ok(Some(said))
+    }
+
+    /// What is said about an order in a chat. Commands may be repeated: a letter that comes again after a crash
+    /// finds done what it asks for. Only what the store or a drain refuses is an error.
+    pub(crate) async fn answered(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+        match self.obey(session, order).await {
+            Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
+            Err(Error::UnknownSession(_)) => Ok("Nothing was said here yet.".to_owned()),
+            obeyed => Ok(obeyed.unwrap_or_else(|error| format!("That does not count: {error}."))),
+        }
+    }
+
+    async fn obey(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+        let (command, rest) = (order.command, order.rest);
+        if !order.speaker.may(command.reach_with(rest)) {
+            return Ok(format!("/{} is for the owner of this assistant.", command.name));
+        }
+        match command.name {
             "help" => Ok(help()),
             "new" => {
                 self.renew(session).await?;
@@ -54,12 +84,16 @@ impl Engine {
                 Ok("Folding old history into a summary.".to_owned())
             }
             "context" => self.context_command(session).await,
+            "usage" => self.usage_command(session).await,
             "models" => Ok(self.models_command().await),
             "model" => self.model_command(session, rest).await,
             "agents" => self.agents_command(session).await,
             "agent" => self.agent_command(session, rest).await,
-            "approve" => self.answer_command(session, Decision::Approve, rest, Answerer::Owner).await,
-            "deny" => self.answer_command(session, Decision::Deny, rest, Answerer::Owner).await,
+            "focus" => self.focus_command(session, rest).await,
+            "unfocus" => self.unfocus_command(session).await,
+            "session" => self.session_command(session, rest).await,
+            "approve" => self.answer_command(session, Decision::Approve, rest, order.by.clone()).await,
+            "deny" => self.answer_command(session, Decision::Deny, rest, order.by.clone()).await,
             _ => self.whoami(session).await,
         }
     }
@@ -175,30 +209,19 @@ fn listed(models: &[ModelInfo]) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn parse(line: &str) -> Option<(&'static str, &str)> {
-    let rest = line.trim().strip_prefix('/')?;
-    let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let known = COMMANDS.iter().find(|(name, _, _)| *name == word)?;
-    Some((known.0, arguments.trim()))
+/// As whom a speaker answers a question: an owner as one, anybody else as who they are there.
+pub(crate) fn answerer(speaker: Speaker, address: &Address) -> Answerer {
+    match speaker {
+        Speaker::Owner => Answerer::Owner,
+        Speaker::Alone | Speaker::AmongOthers => Answerer::Sender(address.clone()),
+    }
 }
 
 fn help() -> String {
-    let line = |(name, arguments, does): &(&str, &str, &str)| {
+    let line = |command: &Command| {
+        let Command { name, arguments, does, .. } = command;
         format!("/{name} {arguments}").trim_end().to_owned() + "  " + does
     };
-    COMMANDS.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_known_words_after_a_slash_are_commands() {
-        assert_eq!(parse("/model openai/x "), Some(("model", "openai/x")));
-        assert_eq!(parse(" /stop"), Some(("stop", "")));
-        assert_eq!(parse("/etc/passwd"), None);
-        assert_eq!(parse("stop"), None);
-        assert_eq!(parse("/steer do this"), None, "an ordinary message");
-    }
+    let agent = "/<agent id> …  ask another agent, this once".to_owned();
+    COMMANDS.iter().map(line).chain([agent]).collect::<Vec<_>>().join("\n")
 }

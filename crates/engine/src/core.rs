@@ -22,6 +22,7 @@ use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::memory::Brain;
+use crate::reception::{Judgements, Refused};
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
 use crate::toolbox::{EngineTools, Toolboxes};
@@ -62,6 +63,14 @@ pub struct Inner {
     pub(crate) time_wake: Notify,
     pub(crate) running: Mutex<HashMap<TurnId, Arc<Running>>>,
     draining: AtomicBool,
+    drain_began: Notify,
+    /// A turn has ended, so that a round may go on.
+    pub(crate) turn_ended: Notify,
+    pub(crate) round_begun: Notify,
+    /// The agents are others, so that menus are too.
+    pub(crate) agents_changed: Notify,
+    pub(crate) judgements: Judgements,
+    pub(crate) refused: Refused,
     pub(crate) tasks: TaskBoard,
 }
 
@@ -101,6 +110,12 @@ impl Engine {
             time_wake: Notify::new(),
             running: Mutex::default(),
             draining: AtomicBool::new(false),
+            drain_began: Notify::new(),
+            turn_ended: Notify::new(),
+            round_begun: Notify::new(),
+            agents_changed: Notify::new(),
+            judgements: Judgements::default(),
+            refused: Refused::default(),
             tasks: TaskBoard::default(),
         }))
     }
@@ -139,6 +154,13 @@ impl Inner {
         self.ports.brain.set_redactor(Arc::clone(&settings.redactor));
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         self.time_wake.notify_one();
+        self.forget_agents();
+    }
+
+    /// What was made of the agents there were is made again.
+    pub(crate) fn forget_agents(&self) {
+        self.judgements.clear();
+        self.agents_changed.notify_one();
     }
 
     pub fn provider(&self) -> &dyn Provider {
@@ -175,6 +197,17 @@ impl Inner {
         self.lanes.wake_all();
         self.outbox_wake.notify_one();
         self.time_wake.notify_one();
+        self.drain_began.notify_waiters();
+    }
+
+    /// Returns when draining has begun.
+    pub(crate) async fn drained(&self) {
+        let began = self.drain_began.notified();
+        tokio::pin!(began);
+        began.as_mut().enable();
+        if !self.is_draining() {
+            began.await;
+        }
     }
 
     pub fn is_draining(&self) -> bool {

@@ -22,6 +22,8 @@ pub enum Error {
     UnknownTool(String),
     #[error("no memory '{0}'")]
     UnknownMemory(String),
+    #[error("nobody waits with the code or name '{0}'")]
+    UnknownPairing(String),
     #[error("{0}")]
     UnfitMemory(#[from] Unfit),
     #[error("there is an agent '{0}' already")]
@@ -52,6 +54,8 @@ pub enum Error {
     Relay(#[from] Refusal),
     #[error("{0}")]
     NotNow(String),
+    #[error("a transcript could not be archived: {0}")]
+    Archive(String),
     #[error("shutting down: nothing new is accepted")]
     Draining,
     #[error(transparent)]
@@ -79,6 +83,7 @@ impl Error {
             Self::UnknownOutbox(_) => "unknown_outbox",
             Self::UnknownTool(_) => "unknown_tool",
             Self::UnknownMemory(_) => "unknown_memory",
+            Self::UnknownPairing(_) => "unknown_pairing",
             Self::UnfitMemory(_) => "unfit_memory",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentInConfig(_) => "agent_in_config",
@@ -96,6 +101,7 @@ impl Error {
             Self::Deleted => "session_deleted",
             Self::Relay(refusal) => refusal.code(),
             Self::NotNow(_) => "not_now",
+            Self::Archive(_) => "archive_failed",
             Self::Draining => "shutting_down",
             Self::Store(error) => error.code(),
         }
@@ -108,7 +114,7 @@ impl Error {
             | Self::UnknownSession(_)
             | Self::UnknownTurn(_) => Action::NotFound,
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
-            Self::UnknownTool(_) | Self::UnknownMemory(_) => Action::NotFound,
+            Self::UnknownTool(_) | Self::UnknownMemory(_) | Self::UnknownPairing(_) => Action::NotFound,
             Self::UnfitMemory(_) => Action::Reject,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
@@ -117,6 +123,7 @@ impl Error {
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
+            Self::Archive(_) => Action::Alarm,
             Self::Store(error) if error.is_transient() => Action::Retry,
             Self::Store(_) => Action::Alarm,
         }
@@ -129,6 +136,9 @@ impl Error {
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
             Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),
+            Self::UnknownPairing(_) => {
+                Some("codes end after an hour; `polyclaw pairing list` shows who waits")
+            }
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
@@ -137,6 +147,7 @@ impl Error {
                 Some("`polyclaw approvals` shows where each was asked")
             }
             Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),
+            Self::Archive(_) => Some("nothing was removed; look at the folder archive/ and the disk"),
             Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
             Self::Store(polyclaw_store::Error::ReadOnly(_)) => {
                 Some("check the owner and mode of the home folder")

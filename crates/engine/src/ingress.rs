@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::backlog::{Admission, MAX_WAITING, admit};
 use polyclaw_domain::channel::Address;
+use polyclaw_domain::command::steered;
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{AgentId, MessageId, SessionId, TraceId, TurnId};
@@ -15,8 +16,8 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, Claimer, Kind, NewJob};
 use polyclaw_store::messages::Message;
-use polyclaw_store::sessions::Standing;
-use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions};
+use polyclaw_store::sessions::{Compaction, Standing};
+use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions, todos};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
@@ -26,6 +27,7 @@ use crate::import::title;
 use crate::lanes::{Lanes, Slot};
 use crate::prompt::{self, Rows};
 use crate::redact;
+use crate::session::renewed_event;
 use crate::settings::Settings;
 use crate::turn;
 use crate::worker::{Running, Start, claimer};
@@ -41,6 +43,8 @@ pub struct Inbound {
     pub session: SessionKey,
     /// Whose session it is, if it is new.
     pub agent: AgentId,
+    /// Who answers this one, whomever the session was switched to.
+    pub by: Option<AgentId>,
     pub text: String,
     pub parts: Vec<Part>,
     pub origin: Origin,
@@ -84,6 +88,7 @@ impl Inbound {
         Self {
             session,
             agent,
+            by: None,
             text: text.into(),
             parts: Vec::new(),
             origin: Origin::User,
@@ -148,6 +153,9 @@ struct Here {
 
 impl Engine {
     pub async fn accept(&self, mut inbound: Inbound) -> Result<Accepted> {
+        if inbound.origin.is_person() {
+            inbound.text = steered(&inbound.text).to_owned();
+        }
         self.check(&inbound)?;
         redact::inbound(&self.redactor(), &mut inbound);
         let engine = self.clone();
@@ -185,7 +193,7 @@ impl Engine {
         }
     }
 
-    fn check(&self, inbound: &Inbound) -> Result<()> {
+    pub(crate) fn check(&self, inbound: &Inbound) -> Result<()> {
         let chars = inbound.text.chars().count();
         if self.is_draining() {
             return Err(Error::Draining);
@@ -275,6 +283,10 @@ fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, here: &Here) -> poly
     let (turn, waiting) = match admit(&load) {
         Admission::Full => return Ok(Err(Refused::Full)),
         Admission::Join(turn) => {
+            if let Some(by) = &inbound.by {
+                // What waits is one turn: whoever was named last answers it.
+                jobs::assign(tx, &session.key, by)?;
+            }
             jobs::join(tx, &turn, inbound.origin.is_person(), session.lane, inbound.priority)?;
             (turn, load.running.is_some())
         }
@@ -353,7 +365,7 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
 /// Takes the session's row and a ticket for each line; a new session is begun. `None`: there is no such agent.
 fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::Result<Option<Standing>> {
     if let Some(standing) = sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)? {
-        return Ok(Some(standing));
+        return begin_anew(tx, standing, inbound, fresh).map(Some);
     }
     if agents::get(tx, &inbound.agent)?.is_none() {
         return Ok(None);
@@ -363,6 +375,31 @@ fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::R
     let session = Session { address: Some(inbound.address.clone()), title: title(&inbound.text), ..begun };
     sessions::ensure(tx, &session)?;
     sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)
+}
+
+/// A conversation that has been silent for longer than it was to last begins anew, unless work is left in it.
+fn begin_anew(
+    tx: &mut Tx<'_>,
+    standing: Standing,
+    inbound: &Inbound,
+    fresh: &Fresh,
+) -> polyclaw_store::Result<Standing> {
+    let Some(ttl_ms) = standing.session.ttl_ms else { return Ok(standing) };
+    let key = &inbound.session;
+    let silent = messages::last_at(tx, key)?.is_some_and(|last| fresh.now.since(last) > ttl_ms);
+    if !silent || !jobs::load(tx, key)?.is_idle() {
+        return Ok(standing);
+    }
+    sessions::renew(tx, key, &fresh.session, fresh.now)?;
+    todos::clear(tx, key)?;
+    // The tickets of this very message are handed out already: the old history ends before them.
+    let through = standing.next_ticket - 1 - i64::try_from(lines(inbound)).unwrap_or_default();
+    let compaction = Compaction { summary: None, through };
+    sessions::set_compaction(tx, key, &fresh.session, &compaction)?;
+    let data = json!({ "session_id": fresh.session.as_str(), "silent_ms": ttl_ms });
+    events::record(tx, &renewed_event(key, data), fresh.now)?;
+    let session = Session { id: fresh.session.clone(), ..standing.session };
+    Ok(Standing { session, compaction, next_ticket: standing.next_ticket })
 }
 
 /// How many messages it becomes.
@@ -382,7 +419,7 @@ fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewJob {
     NewJob {
         turn: fresh.turn.clone(),
         session: session.key.clone(),
-        agent: session.active_agent.clone(),
+        agent: inbound.by.as_ref().unwrap_or(&session.active_agent).clone(),
         kind: Kind::Turn,
         lane: lane(inbound, session),
         priority: inbound.priority,

@@ -10,6 +10,7 @@ use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::briefing::Bootstrap;
 use polyclaw_domain::budget::Nanos;
 use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::is_silence;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
@@ -28,6 +29,7 @@ use crate::budget::Spent;
 use crate::core::Engine;
 use crate::history::History;
 use crate::memory::Recall;
+use crate::reception::seat_of;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt};
 use rows::read;
@@ -66,6 +68,8 @@ pub(crate) struct Context {
     pub system: String,
     /// What was remembered for this turn; in no message and no row.
     pub recalled: Option<Recall>,
+    /// What agents before it have said to the same message; in no message and no row.
+    pub said_before: Option<String>,
     /// A `BOOTSTRAP.md` that this turn tells.
     bootstrap: Option<Bootstrap>,
     in_config: bool,
@@ -143,6 +147,7 @@ impl Context {
             begun: rows.begun,
             nonce,
             recalled: None,
+            said_before: None,
             in_config: rows.in_config,
             senders,
         };
@@ -175,7 +180,7 @@ impl Context {
     }
 
     /// What drives this turn: messages and results of tools the caller ran. The `[Backlog]` line is not one of them.
-    fn inputs(&self) -> impl Iterator<Item = &Message> {
+    fn inputs(&self) -> impl DoubleEndedIterator<Item = &Message> {
         self.stored.iter().filter(|message| message.address.is_some())
     }
 
@@ -198,10 +203,34 @@ impl Context {
         said.map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
+    /// Where several agents answer one message, each reply says whose it is. Silence stays silence.
+    pub fn signed(&self, text: &str) -> String {
+        match self.seat() {
+            Some(_) if !is_silence(text) => format!("{}: {text}", self.spec.name),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// The round this turn answers in, and its place in it.
+    fn seat(&self) -> Option<(&str, usize)> {
+        self.begun.iter().chain(self.inputs()).rev().find_map(|message| seat_of(message.meta.as_ref()))
+    }
+
+    /// Looks up what agents before it have said, for this turn only.
+    pub async fn listen(&mut self, engine: &Engine) -> Driven<()> {
+        let Some((round, seat)) = self.seat().filter(|(_, seat)| *seat > 0) else { return Ok(()) };
+        let said = engine.said_before(round, seat).await;
+        self.said_before = said.map_err(Halt::Lost)?;
+        Ok(())
+    }
+
     pub fn prompt(&self) -> Prompt {
         let mut messages = prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.nonce);
         if let Some(recall) = &self.recalled {
-            prompt::insert_recalled(&mut messages, &recall.text, &self.nonce);
+            prompt::insert_aside(&mut messages, "memory", &recall.text, &self.nonce);
+        }
+        if let Some(said) = &self.said_before {
+            prompt::insert_aside(&mut messages, "agents", said, &self.nonce);
         }
         Prompt {
             system: self.system.clone(),

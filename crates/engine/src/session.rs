@@ -11,7 +11,7 @@ use polyclaw_domain::provider::{ModelRef, Usage};
 use polyclaw_domain::session::Session;
 use polyclaw_store::jobs::{Kind, NewJob};
 use polyclaw_store::{agents, backlog, events, jobs, messages, sessions, todos};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -105,15 +105,7 @@ impl Engine {
             jobs::postpone(tx, &wanted)?;
             let running = jobs::stop(tx, &wanted)?;
             tx.notify(&format!("session {wanted}"))?;
-            let event = Event {
-                kind: EventKind::SessionRenewed,
-                session: Some(wanted.clone()),
-                turn: None,
-                agent: None,
-                trace: None,
-                data: json!({ "session_id": id.as_str() }),
-            };
-            events::record(tx, &event, now)?;
+            events::record(tx, &renewed_event(&wanted, json!({ "session_id": id.as_str() })), now)?;
             Ok(running)
         };
         if let Some(turn) = self.db().write(write).await? {
@@ -206,6 +198,11 @@ impl Engine {
         self.hub.publish(key, FrameKind::Changed);
         Ok(())
     }
+}
+
+pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> Event {
+    let session = Some(key.clone());
+    Event { kind: EventKind::SessionRenewed, session, turn: None, agent: None, trace: None, data }
 }
 
 /// The end of a turn that was stopped before it started.

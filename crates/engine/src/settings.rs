@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::Budget;
 use polyclaw_domain::budget::{Calendar, Price};
+use polyclaw_domain::config::{Config, Maintenance};
 use polyclaw_domain::errand::Errand;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
@@ -13,6 +14,9 @@ use polyclaw_domain::policy::Rules;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
+
+use crate::maintenance::Upkeep;
+use crate::reception;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -49,6 +53,10 @@ pub struct Settings {
     pub calendar: Calendar,
     /// What agents do at set times.
     pub errands: Vec<Errand>,
+    /// Who may write, who answers, and in which session.
+    pub reception: Arc<reception::Rules>,
+    /// What becomes of sessions that nobody uses any more.
+    pub upkeep: Upkeep,
     /// What must not be seen: everything passes through it before it is stored, logged or shown.
     pub redactor: Arc<Redactor>,
 }
@@ -70,6 +78,7 @@ impl Settings {
             lease_ms: 30_000,
             automatic_budget: 20,
             delivery_ttl_ms: 15 * 60_000,
+            upkeep: Upkeep { rules: Maintenance::default(), folder: workspace.join("archive") },
             workspace,
             default_agent: AgentId::main(),
             default_model: None,
@@ -84,6 +93,7 @@ impl Settings {
             session_budget: Budget::default(),
             calendar: Calendar::default(),
             errands: Vec::new(),
+            reception: Arc::new(reception::Rules::of(&Config::default())),
             redactor: Arc::default(),
         }
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::{delivery, memory, schedule, worker};
+use crate::{delivery, maintenance, memory, reception, schedule, worker};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -26,6 +26,12 @@ pub enum Task {
     Embed,
     /// Begins errands when they are due.
     Schedule,
+    /// Receives by every channel.
+    Receive,
+    /// Goes on with messages that several agents answer.
+    Round,
+    /// Removes sessions nobody uses any more, or says which.
+    Maintain,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -48,8 +54,18 @@ impl TaskBoard {
 }
 
 impl Task {
-    pub const ALL: [Self; 7] =
-        [Self::Work, Self::Deliver, Self::Keep, Self::Listen, Self::Sweep, Self::Embed, Self::Schedule];
+    pub const ALL: [Self; 10] = [
+        Self::Work,
+        Self::Deliver,
+        Self::Keep,
+        Self::Listen,
+        Self::Sweep,
+        Self::Embed,
+        Self::Schedule,
+        Self::Receive,
+        Self::Round,
+        Self::Maintain,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -60,6 +76,9 @@ impl Task {
             Self::Sweep => "sweep",
             Self::Embed => "embed",
             Self::Schedule => "schedule",
+            Self::Receive => "receive",
+            Self::Round => "round",
+            Self::Maintain => "maintain",
         }
     }
 }
@@ -86,6 +105,9 @@ impl Engine {
             Task::Sweep => worker::sweep(self).await,
             Task::Embed => memory::embed(self).await,
             Task::Schedule => schedule::keep_time(self).await,
+            Task::Receive => reception::receive(self).await,
+            Task::Round => reception::advance_all(self).await,
+            Task::Maintain => maintenance::maintain(self).await,
         }
     }
 

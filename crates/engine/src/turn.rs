@@ -228,6 +228,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         return end::finish(engine, running, &context, String::new()).await.map(drop);
     }
     context.recall(engine, claim).await;
+    context.listen(engine).await?;
     let steps = context.steps();
     if !steps.is_empty() {
         context.recall_spent(engine, claim).await?;

@@ -13,7 +13,7 @@ use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_store::jobs::{self, Claim, Claimer, Renewal};
-use polyclaw_store::{events, ingress};
+use polyclaw_store::{events, ingress, pairings, rounds};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
@@ -434,13 +434,21 @@ pub(crate) async fn listen(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Forgets old platform ids and the places of readers that have gone.
+/// How long a round can be looked up after it ended: as long as its message can be delivered again.
+const ROUNDS_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// Forgets old platform ids, codes and rounds, and the places of readers that have gone.
 pub(crate) async fn sweep(engine: &Engine) -> Result<()> {
     while !engine.is_draining() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         engine.hub.sweep();
         let now = engine.now();
-        engine.db().write(move |tx| ingress::forget_old(tx, now)).await?;
+        let forget = move |tx: &mut polyclaw_store::Tx<'_>| {
+            pairings::forget_expired(tx, now)?;
+            rounds::forget(tx, now.minus(ROUNDS_KEPT_MS))?;
+            ingress::forget_old(tx, now)
+        };
+        engine.db().write(forget).await?;
     }
     Ok(())
 }

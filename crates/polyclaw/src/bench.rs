@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 pub mod ingress;
 pub mod memory;
+pub mod route;
 pub mod size;
 pub mod soak;
 pub mod start;

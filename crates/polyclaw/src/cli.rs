@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, bench, chat, completions, config, cron, daemon, doctor, events, guard, mcp,
-    memory, model, models, outbox, sandbox_exec, secrets, selftest, sessions, skills, status, tools, up,
-    usage, worker,
+    memory, model, models, outbox, pairing, route, sandbox_exec, secrets, selftest, sessions, skills, status,
+    tools, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -67,6 +67,8 @@ pub enum Command {
     Models(models::Args),
     Model(model::Args),
     Approvals(approvals::Args),
+    Pairing(pairing::Args),
+    Route(route::Args),
     Outbox(outbox::Args),
     Cron(cron::Args),
     Usage(usage::Args),
@@ -138,6 +140,8 @@ impl Command {
             Self::Model(args) => model::run(&args, context).await,
             Self::Approvals(args) => approvals::run(&args, context).await,
             Self::Cron(args) => cron::run(&args, context).await,
+            Self::Pairing(args) => pairing::run(&args, context).await,
+            Self::Route(args) => route::run(&args, context).await,
             Self::Outbox(args) => outbox::run(&args, context).await,
             Self::Usage(args) => usage::run(&args, context).await,
             Self::Events(args) => events::run(&args, context).await,

@@ -17,6 +17,8 @@ pub mod memory;
 pub mod model;
 pub mod models;
 pub mod outbox;
+pub mod pairing;
+pub mod route;
 pub mod sandbox_exec;
 pub mod secrets;
 pub mod selftest;

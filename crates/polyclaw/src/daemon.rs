@@ -219,7 +219,8 @@ impl Stops {
     }
 }
 
-/// The engine's loops. Turns and deliveries end when drained; the others only wait and are let go.
+/// The engine's loops. Channels stop receiving at once when it drains, turns and deliveries when they are done; the
+/// others only wait and are let go.
 struct Tasks {
     working: JoinSet<()>,
     _waiting: JoinSet<()>,
@@ -230,7 +231,11 @@ impl Tasks {
         let (mut working, mut waiting) = (JoinSet::new(), JoinSet::new());
         for task in Task::ALL {
             let engine = engine.clone();
-            let set = if matches!(task, Task::Work | Task::Deliver) { &mut working } else { &mut waiting };
+            let set = if matches!(task, Task::Receive | Task::Work | Task::Deliver) {
+                &mut working
+            } else {
+                &mut waiting
+            };
             set.spawn(async move { engine.run(task).await });
         }
         Self { working, _waiting: waiting }

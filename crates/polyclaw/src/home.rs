@@ -91,6 +91,11 @@ impl Home {
         self.0.join("models")
     }
 
+    /// What was said in sessions that were removed.
+    pub fn archive(&self) -> PathBuf {
+        self.0.join("archive")
+    }
+
     pub fn chat_history(&self) -> PathBuf {
         self.0.join("chat_history")
     }

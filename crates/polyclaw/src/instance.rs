@@ -197,8 +197,10 @@ impl Instance {
         if config.gateway != self.config.gateway || config.store != self.config.store {
             tracing::warn!("[gateway] and [store] take effect at the next start");
         }
-        if config.channels != self.config.channels {
-            tracing::warn!("[channels] takes effect at the next start");
+        if config.channels.without_access() != self.config.channels.without_access() {
+            tracing::warn!(
+                "accounts of [channels] take effect at the next start; who may write to them does now"
+            );
         }
         let mut choice = Choice::known(&config, |name| std::env::var(name).ok());
         self.models.replace(models(&choice, &self.chat, &self.clock)?);
@@ -279,15 +281,25 @@ fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<Sortabl
     Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, cache)
 }
 
+/// Every adapter there is. One that has an account in the config is put in; each is a line here.
 fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
+    let accounts = &config.channels;
     let mut channels: HashMap<String, Arc<dyn Channel>> = HashMap::new();
-    if !config.channels.webhook.is_empty() {
-        let adapter = Webhook::from_config(&config.channels.webhook)
-            .map_err(|error| Failure::failed(error.code(), error.to_string()).hint(error.hint()))?;
-        channels.insert(webhook::NAME.to_owned(), Arc::new(adapter));
-    }
+    let mut add = |name: &str, is_used: bool, make: &dyn Fn() -> Made| {
+        if is_used {
+            let adapter = make()
+                .map_err(|error| Failure::failed(error.code(), error.to_string()).hint(error.hint()))?;
+            channels.insert(name.to_owned(), adapter);
+        }
+        Ok::<(), Failure>(())
+    };
+    add(webhook::NAME, !accounts.webhook.is_empty(), &|| {
+        Ok(Arc::new(Webhook::from_config(&accounts.webhook)?))
+    })?;
     Ok(channels)
 }
+
+type Made = Result<Arc<dyn Channel>, polyclaw_channel::Error>;
 
 fn faults() -> Result<Arc<dyn Faults>, Failure> {
     match std::env::var(faults::VARIABLE) {

@@ -13,6 +13,8 @@ use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::turn::Limits;
 use polyclaw_engine::Settings;
+use polyclaw_engine::maintenance::Upkeep;
+use polyclaw_engine::reception::Rules;
 use polyclaw_provider::embedded;
 
 use crate::choice::Choice;
@@ -53,6 +55,8 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         session_budget: config.budget.session.clone(),
         calendar: Calendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
         errands: errands(config),
+        upkeep: Upkeep { rules: config.session.maintenance.clone(), folder: home.archive() },
+        reception: Arc::new(Rules::of(config)),
         redactor,
         ..defaults
     }

@@ -49,6 +49,8 @@ pub enum Error {
     UnknownMethod(String),
     #[error("there is no hook '{0}'")]
     UnknownHook(String),
+    #[error("there is no channel '{0}'")]
+    UnknownChannel(String),
     #[error("the signature does not fit the body")]
     BadSignature,
     #[error("there is no model '{0}'")]
@@ -106,6 +108,7 @@ impl Error {
             Self::UnknownCommand(_) => "unknown_command",
             Self::UnknownMethod(_) => "unknown_method",
             Self::UnknownHook(_) => "unknown_hook",
+            Self::UnknownChannel(_) => "unknown_channel",
             Self::BadSignature => "bad_signature",
             Self::UnknownModel(_) => "unknown_model",
             Self::UnknownResponse(_) => "unknown_response",
@@ -120,7 +123,7 @@ impl Error {
             Self::Engine(error) => engine_status(error),
             Self::Unauthorized | Self::BadSignature => StatusCode::UNAUTHORIZED,
             Self::HostNotAllowed(_) | Self::OriginNotAllowed(_) => StatusCode::FORBIDDEN,
-            Self::UnknownRoute(_) | Self::UnknownHook(_) => StatusCode::NOT_FOUND,
+            Self::UnknownRoute(_) | Self::UnknownHook(_) | Self::UnknownChannel(_) => StatusCode::NOT_FOUND,
             Self::UnknownModel(_) | Self::UnknownResponse(_) => StatusCode::NOT_FOUND,
             Self::WrongMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLarge(_) | Self::AttachmentTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -149,6 +152,7 @@ impl Error {
             Self::AttachmentNotTaken(_) => Some("models are shown text only: send what it says as text"),
             Self::AttachmentTooLarge(_) => Some("send less, or in several messages"),
             Self::UnknownCommand(_) => Some("/help lists the commands"),
+            Self::UnknownChannel(_) => Some("add an account of it to [channels] in config.toml"),
             Self::UnknownModel(_) => Some("GET /v1/models lists the agents"),
             _ => None,
         }

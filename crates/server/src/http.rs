@@ -3,6 +3,8 @@
 pub mod agents;
 pub mod approvals;
 pub mod attachments;
+pub mod channels;
+pub mod cleanup;
 pub mod commands;
 pub mod context;
 pub mod cron;
@@ -17,6 +19,8 @@ pub mod messages;
 pub mod models;
 pub mod monitor;
 pub mod outbox;
+pub mod pairings;
+pub mod route;
 pub mod sessions;
 pub mod skills;
 pub mod status;

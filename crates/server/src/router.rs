@@ -12,8 +12,9 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, commands, context, cron, document, events, health, hooks, logins, mcp, memory,
-    messages, models, monitor, outbox, sessions, skills, status, stream, tools, transcript, turns, usage,
+    agents, approvals, channels, cleanup, commands, context, cron, document, events, health, hooks, logins,
+    mcp, memory, messages, models, monitor, outbox, pairings, route, sessions, skills, status, stream, tools,
+    transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -24,6 +25,7 @@ fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(sessions::list, sessions::create))
         .routes(routes!(sessions::show, sessions::change, sessions::delete))
+        .routes(routes!(cleanup::run))
         .routes(routes!(sessions::stop))
         .routes(routes!(sessions::renew))
         .routes(routes!(sessions::compact))
@@ -57,6 +59,10 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(outbox::dismiss))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::show, approvals::decide))
+        .routes(routes!(pairings::list))
+        .routes(routes!(pairings::approve))
+        .routes(routes!(pairings::revoke))
+        .routes(routes!(route::explain))
         .routes(routes!(logins::create))
         .routes(routes!(status::counts))
         .routes(routes!(monitor::metrics))
@@ -81,6 +87,7 @@ fn openai_api() -> Router<AppState> {
 fn rest() -> Router<AppState> {
     Router::new()
         .route("/hooks/{name}", post(hooks::receive))
+        .route("/channels/{channel}/{account}", get(channels::called).post(channels::called))
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/", get(page::index))
@@ -88,12 +95,13 @@ fn rest() -> Router<AppState> {
         .route("/chat.css", get(page::style))
 }
 
-const OTHER_ROUTES: [&str; 11] = [
+const OTHER_ROUTES: [&str; 12] = [
     "/v1/chat/completions",
     "/v1/responses",
     "/v1/models",
     "/v1/models/{*id}",
     "/hooks/{name}",
+    "/channels/{channel}/{account}",
     "/health",
     "/ready",
     "/metrics",

@@ -63,6 +63,12 @@ pub fn reassign(tx: &mut Tx<'_>, session: &SessionKey, from: &AgentId, to: &Agen
     tx.execute(SQL, params![session, from, to]).map(drop)
 }
 
+/// Gives what waits in a session to an agent.
+pub fn assign(tx: &mut Tx<'_>, session: &SessionKey, agent: &AgentId) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET agent_id = $2 WHERE session_key = $1 AND state = 'queued'";
+    tx.execute(SQL, params![session, agent]).map(drop)
+}
+
 pub fn insert(tx: &mut Tx<'_>, job: &NewJob) -> Result<()> {
     put(tx, job, None)
 }

@@ -175,6 +175,12 @@ pub fn page(
     tx.query(SQL, params![session, after, id, limit], read)
 }
 
+/// What was said in all conversations of a session, in order, behind a ticket.
+pub fn all(tx: &mut Tx<'_>, session: &SessionKey, after: i64, limit: usize) -> Result<Vec<Message>> {
+    const SQL: &str = select!("WHERE session_key = $1 AND ticket > $2 ORDER BY ticket LIMIT $3");
+    tx.query(SQL, params![session, after, limit], read)
+}
+
 /// Inputs of the turn that has not started yet.
 pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Message>> {
     const SQL: &str = select!(
@@ -182,6 +188,12 @@ pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Message>> {
          ORDER BY ticket"
     );
     tx.query(SQL, params![session], read)
+}
+
+/// When something was last said there, in any of its conversations.
+pub fn last_at(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Millis>> {
+    const SQL: &str = "SELECT created_at FROM messages WHERE session_key = $1 ORDER BY ticket DESC LIMIT 1";
+    tx.query_one(SQL, params![session], |row| row.time(0))
 }
 
 /// The ticket of the newest stored message, 0 where there is none.

@@ -18,6 +18,7 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0004.sql"),
     include_str!("../migrations/sqlite/0005.sql"),
     include_str!("../migrations/sqlite/0006.sql"),
+    include_str!("../migrations/sqlite/0007.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -29,6 +30,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0004.sql"),
     include_str!("../migrations/postgres/0005.sql"),
     include_str!("../migrations/postgres/0006.sql"),
+    include_str!("../migrations/postgres/0007.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

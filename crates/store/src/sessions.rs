@@ -1,6 +1,8 @@
 //! Sessions. Every transaction that changes what goes on in a session takes its row first, so that on
 //! PostgreSQL two of them never interleave.
 
+mod unused;
+
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{AgentId, SessionId};
 use polyclaw_domain::job::Lane;
@@ -13,11 +15,14 @@ use crate::error::{Error, Result};
 use crate::params;
 use crate::tx::{Row, Tx};
 
+pub use unused::{Unused, delete_unused, unused};
+
 macro_rules! columns {
     () => {
         "session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
          deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
-         channel, account, peer, thread, status, title, created_at, updated_at"
+         channel, account, peer, thread, status, title, created_at, updated_at,
+         focus_session_key, ttl_ms"
     };
 }
 
@@ -115,8 +120,8 @@ pub fn enter(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Re
 }
 
 fn read_standing(row: &Row<'_>) -> Result<Standing> {
-    let compaction = Compaction { summary: row.opt_text(20)?, through: row.int(21)? };
-    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(22)? })
+    let compaction = Compaction { summary: row.opt_text(22)?, through: row.int(23)? };
+    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(24)? })
 }
 
 /// Takes the session's row unless another transaction has it. On SQLite there is no other.
@@ -163,6 +168,18 @@ pub fn set_model(tx: &mut Tx<'_>, key: &SessionKey, model: Option<&ModelRef>, no
         WHERE session_key = $1";
     let (provider, name) = (model.map(|m| &m.provider), model.map(|m| &m.model));
     Ok(tx.execute(SQL, params![key, provider, name, now])? > 0)
+}
+
+/// Where what is written here goes instead; `None` is here again.
+pub fn set_focus(tx: &mut Tx<'_>, key: &SessionKey, focus: Option<&SessionKey>, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE sessions SET focus_session_key = $2, updated_at = $3 WHERE session_key = $1";
+    Ok(tx.execute(SQL, params![key, focus, now])? > 0)
+}
+
+/// After how long without a message the next one begins a new conversation; `None` is never.
+pub fn set_ttl(tx: &mut Tx<'_>, key: &SessionKey, ttl_ms: Option<i64>, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE sessions SET ttl_ms = $2, updated_at = $3 WHERE session_key = $1";
+    Ok(tx.execute(SQL, params![key, ttl_ms, now])? > 0)
 }
 
 /// Deletes a session with its messages, jobs, backlog and open questions. Its deliveries and events stay as the record.
@@ -260,6 +277,8 @@ fn read(row: &Row<'_>) -> Result<Session> {
         spawn_depth: row.small(10)?,
         delegation_depth: row.small(11)?,
         address: read_address(row)?,
+        focus: row.opt_parsed(20, |text| SessionKey::parse(text).ok())?,
+        ttl_ms: row.opt_int(21)?,
         status: row.parsed(16, Status::parse)?,
         title: row.opt_text(17)?,
         created_at: row.time(18)?,

@@ -94,39 +94,52 @@ pub enum By {
     Day(i64),
 }
 
+macro_rules! sums {
+    ($group:literal, $which:literal) => {
+        concat!(
+            "SELECT ", $group, ", COUNT(*),
+             COUNT(*) - COUNT(CASE WHEN input_tokens IS NOT NULL AND output_tokens IS NOT NULL THEN 1 END),
+             COUNT(*) - COUNT(cost_nanos),
+             CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT),
+             CAST(SUM(cached_tokens) AS BIGINT), CAST(SUM(cost_nanos) AS BIGINT)
+             FROM usage WHERE ", $which, " GROUP BY 1 ORDER BY 1"
+        )
+    };
+}
+
 pub fn totals(tx: &mut Tx<'_>, since: Millis, by: By) -> Result<Vec<Total>> {
     macro_rules! sql {
         ($group:literal) => {
-            concat!(
-                "SELECT ", $group, ", COUNT(*),
-                 COUNT(*) - COUNT(CASE WHEN input_tokens IS NOT NULL AND output_tokens IS NOT NULL THEN 1 END),
-                 COUNT(*) - COUNT(cost_nanos),
-                 CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT),
-                 CAST(SUM(cached_tokens) AS BIGINT), CAST(SUM(cost_nanos) AS BIGINT)
-                 FROM usage WHERE created_at >= $1 GROUP BY 1 ORDER BY 1"
-            )
+            sums!($group, "created_at >= $1")
         };
     }
-    let read = |group: String, row: &Row<'_>| {
-        Ok(Total {
-            group,
-            calls: row.int(1)?,
-            unknown_calls: row.int(2)?,
-            unpriced_calls: row.int(3)?,
-            input_tokens: row.opt_int(4)?,
-            output_tokens: row.opt_int(5)?,
-            cached_tokens: row.opt_int(6)?,
-            cost_nanos: row.opt_int(7)?,
-        })
-    };
-    let named = |row: &Row<'_>| read(row.text(0)?, row);
+    let named = |row: &Row<'_>| total(row.text(0)?, row);
     match by {
         By::Agent => tx.query(sql!("agent_id"), params![since], named),
         By::Model => tx.query(sql!("model"), params![since], named),
         By::Session => tx.query(sql!("session_key"), params![since], named),
         By::Day(offset) => {
-            let dated = |row: &Row<'_>| read(row.int(0)?.to_string(), row);
+            let dated = |row: &Row<'_>| total(row.int(0)?.to_string(), row);
             tx.query(sql!("(created_at + $2) / 86400000"), params![since, offset], dated)
         }
     }
+}
+
+/// What one session has used in all its time; `None` where no model was asked.
+pub fn of_session(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Total>> {
+    const SQL: &str = sums!("session_key", "session_key = $1");
+    tx.query_one(SQL, params![session], |row| total(row.text(0)?, row))
+}
+
+fn total(group: String, row: &Row<'_>) -> Result<Total> {
+    Ok(Total {
+        group,
+        calls: row.int(1)?,
+        unknown_calls: row.int(2)?,
+        unpriced_calls: row.int(3)?,
+        input_tokens: row.opt_int(4)?,
+        output_tokens: row.opt_int(5)?,
+        cached_tokens: row.opt_int(6)?,
+        cost_nanos: row.opt_int(7)?,
+    })
 }

@@ -10,5 +10,6 @@ pub mod postgres;
 pub mod simulator;
 pub mod world;
 
+pub use ports::outlet::{Outlet, group_letter, letter};
 pub use ports::script::{Line, Script, Scripted, last_user};
-pub use ports::{Faulty, Fired, Outlet, Papers, Seeded, SimClock, Tools};
+pub use ports::{Faulty, Fired, Papers, Seeded, SimClock, Tools};

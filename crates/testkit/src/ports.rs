@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
-use polyclaw_domain::channel::{Capabilities, Channel, Sent};
-use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::port::{Clock, Ids, Pending};
@@ -16,6 +14,7 @@ use polyclaw_domain::tool::{
 };
 use tokio::sync::Notify;
 
+pub mod outlet;
 pub mod script;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -168,89 +167,6 @@ impl Briefings for Papers {
 
     fn shown(&self, bootstrap: &Bootstrap) {
         lock(&self.shown).push(bootstrap.clone());
-    }
-}
-
-/// A chat platform inside the process. It keeps what it accepted over the engine's lives.
-pub struct Outlet {
-    idempotent: bool,
-    edits: AtomicBool,
-    seen: Mutex<Vec<(String, Outgoing)>>,
-    /// Answers to give before it goes back to accepting.
-    planned: Mutex<Vec<Sent>>,
-    takes_ms: AtomicU64,
-}
-
-impl Outlet {
-    pub fn new(idempotent: bool) -> Arc<Self> {
-        Arc::new(Self {
-            idempotent,
-            edits: AtomicBool::new(false),
-            seen: Mutex::default(),
-            planned: Mutex::default(),
-            takes_ms: AtomicU64::new(3),
-        })
-    }
-
-    /// What a person on the platform sees, with the key it was sent under.
-    pub fn visible(&self) -> Vec<(String, String)> {
-        lock(&self.seen).iter().map(|(key, sent)| (key.clone(), sent.text().to_owned())).collect()
-    }
-
-    /// From now on messages can be changed here.
-    pub fn allow_edits(&self) {
-        self.edits.store(true, Ordering::Relaxed);
-    }
-
-    /// How long it thinks about each message.
-    pub fn take_ms(&self, millis: u64) {
-        self.takes_ms.store(millis, Ordering::Relaxed);
-    }
-
-    pub fn plan(&self, answer: Sent) {
-        lock(&self.planned).push(answer);
-    }
-}
-
-impl Channel for Outlet {
-    fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities {
-            idempotent_send: self.idempotent,
-            max_chars: 4_000,
-            edits: self.edits.load(Ordering::Relaxed),
-        }
-    }
-
-    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
-        Box::pin(async move {
-            let takes = self.takes_ms.load(Ordering::Relaxed);
-            tokio::time::sleep(std::time::Duration::from_millis(takes)).await;
-            let planned = lock(&self.planned).pop();
-            if let Some(answer @ (Sent::Rejected { .. } | Sent::Retry { .. })) = planned {
-                return answer;
-            }
-            let mut seen = lock(&self.seen);
-            if !(self.idempotent && seen.iter().any(|(known, _)| known == key)) {
-                seen.push((key.to_owned(), outgoing.clone()));
-            }
-            planned.unwrap_or(Sent::Accepted { platform_id: Some(key.to_owned()) })
-        })
-    }
-
-    /// Messages are known by the key they were sent under.
-    fn edit<'a>(&'a self, id: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
-        Box::pin(async move {
-            if let Some(answer) = lock(&self.planned).pop() {
-                return answer;
-            }
-            match lock(&self.seen).iter_mut().find(|(key, _)| key == id) {
-                Some((_, shown)) => {
-                    *shown = outgoing.clone();
-                    Sent::Accepted { platform_id: Some(id.to_owned()) }
-                }
-                None => Sent::Rejected { reason: "there is no such message".to_owned() },
-            }
-        })
     }
 }
 

@@ -11,14 +11,18 @@ use polyclaw_engine::ingress::Accepted;
 use polyclaw_store::Db;
 use tokio::task::JoinSet;
 
+use crate::ports::Faulty;
+use crate::ports::outlet::Outlet;
 use crate::ports::script::Scripted;
-use crate::ports::{Faulty, Outlet};
 use crate::world::{Ground, World, settled};
 
 mod check;
+mod letters;
 mod model;
 
 pub use check::{Broken, check};
+pub use letters::Post;
+use letters::TakenNames;
 
 /// Kills in one run at the most; with more, a turn may rightly give up.
 const MAX_KILLS: usize = 3;
@@ -40,6 +44,10 @@ pub struct Plan {
     /// The n-th point each life dies at.
     pub kills: Vec<u64>,
     pub idempotent_channel: bool,
+    /// What comes by the reception.
+    pub letters: Vec<Post>,
+    /// The agents of a group answer one after the other.
+    pub in_turn: bool,
 }
 
 impl Plan {
@@ -48,19 +56,26 @@ impl Plan {
         let sessions = rng.usize(1..=3);
         let messages = (0..rng.usize(1..=6)).map(|n| planned(&mut rng, n, sessions)).collect();
         let kills = (0..rng.usize(0..=MAX_KILLS)).map(|_| rng.u64(1..=40)).collect();
-        Self { seed, messages, kills, idempotent_channel: rng.bool() }
+        let idempotent_channel = rng.bool();
+        let (letters, in_turn) = (letters::planned(&mut rng), rng.bool());
+        Self { seed, messages, kills, idempotent_channel, letters, in_turn }
     }
 }
 
 fn planned(rng: &mut Rng, n: usize, sessions: usize) -> Planned {
-    let tools: String = (0..rng.usize(0..=4)).map(|_| ["l", "p", "x"][rng.usize(0..3)]).collect();
+    let text = task(rng, &format!("m{n}"));
     Planned {
         name: format!("m{n}"),
         session: format!("s{}", rng.usize(0..sessions)),
-        // The scripted model reads its orders from the text: which tools, in which batches.
-        text: format!("task m{n} tools={tools} batch={}", rng.usize(1..=3)),
+        text,
         after_ms: rng.u64(0..120),
     }
+}
+
+/// The scripted model reads its orders from the text: which tools, in which batches.
+fn task(rng: &mut Rng, name: &str) -> String {
+    let tools: String = (0..rng.usize(0..=4)).map(|_| ["l", "p", "x"][rng.usize(0..3)]).collect();
+    format!("task {name} tools={tools} batch={}", rng.usize(1..=3))
 }
 
 /// What happened in a run, for the report of a failure and the counts of many.
@@ -86,22 +101,23 @@ async fn play(plan: &Plan) -> Result<Run, Broken> {
     let db = Db::in_memory().map_err(|error| Broken::new(plan.seed, error.to_string()))?;
     let mut ground = Ground::on(db, Scripted::new(model::answer)).await;
     ground.outlet = Outlet::new(plan.idempotent_channel);
-    let acks: Acks = Arc::default();
+    ground.configure(&letters::config(plan.in_turn)).await;
+    let (acks, taken) = (Acks::default(), TakenNames::default());
     let mut run = Run::default();
     for step in &plan.kills {
         let faults = Faulty::at_step(*step);
         let world = ground.wake(Arc::clone(&faults));
-        let senders = send_missing(&world, plan, &acks);
+        let senders = send_missing(&world, plan, &acks, &taken);
         tokio::select! {
             point = faults.death() => run.killed_at.push(point),
-            () = quiet(&world, plan, &acks) => {}
+            () = quiet(&world, plan, &acks, &taken) => {}
         }
         drop(senders);
         world.killed().await;
     }
     let world = ground.wake(Faulty::never());
-    let senders = send_missing(&world, plan, &acks);
-    quiet(&world, plan, &acks).await;
+    let senders = send_missing(&world, plan, &acks, &taken);
+    quiet(&world, plan, &acks, &taken).await;
     drop(senders);
     world.killed().await;
     let acks = acks.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -111,8 +127,9 @@ async fn play(plan: &Plan) -> Result<Run, Broken> {
 }
 
 /// A platform delivers what was never acknowledged again and again, under the same id.
-fn send_missing(world: &World, plan: &Plan, acks: &Acks) -> JoinSet<()> {
+fn send_missing(world: &World, plan: &Plan, acks: &Acks, taken: &TakenNames) -> JoinSet<()> {
     let mut senders = JoinSet::new();
+    letters::post_missing(world, &plan.letters, taken, &mut senders);
     let known = acks.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for message in plan.messages.iter().filter(|m| !known.iter().any(|(name, _)| *name == m.name)) {
         let (engine, message, acks) = (world.engine.clone(), message.clone(), Arc::clone(acks));
@@ -135,7 +152,8 @@ fn send_missing(world: &World, plan: &Plan, acks: &Acks) -> JoinSet<()> {
     senders
 }
 
-async fn quiet(world: &World, plan: &Plan, acks: &Acks) {
+async fn quiet(world: &World, plan: &Plan, acks: &Acks, taken: &TakenNames) {
+    letters::quiet(world, &plan.letters, taken).await;
     while acks.lock().unwrap_or_else(PoisonError::into_inner).len() < plan.messages.len() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -1,13 +1,13 @@
 //! A whole engine in one value: real store, real loops, scripted edges.
 //! `World::new().await.says("hi").await` is a person who types and reads the answer.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::config;
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::JobState;
@@ -17,6 +17,7 @@ use polyclaw_domain::provider::{ModelRef, Provider};
 use polyclaw_engine::Toolboxes;
 use polyclaw_engine::ingress::{Accepted, Inbound};
 use polyclaw_engine::memory::{Brain, Place};
+use polyclaw_engine::reception::Rules;
 use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Answer, Engine, Error, Ports, Settings, Task};
 use polyclaw_store::agents::{self, Source};
@@ -24,8 +25,9 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::{Db, jobs, messages, sessions};
 use tokio::task::JoinSet;
 
+use crate::ports::outlet::Outlet;
 use crate::ports::script::Scripted;
-use crate::ports::{Faulty, Outlet, Papers, Seeded, SimClock, Tools};
+use crate::ports::{Faulty, Papers, Seeded, SimClock, Tools};
 
 /// What survives the death of an engine: the disk and the world outside.
 #[derive(Clone)]
@@ -74,6 +76,18 @@ impl Ground {
         self.db.write(write).await.expect("a database that can be written");
     }
 
+    /// Takes the agents and the rules of letters from a config.
+    pub async fn configure(&mut self, config: &str) {
+        let config = config::load(config, "config.toml", &|_| Err("no lookup".to_owned())).expect("a config");
+        for spec in config.agents.specs() {
+            let now = self.clock.now();
+            let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, now);
+            self.db.write(write).await.expect("a database that can be written");
+        }
+        self.settings.default_agent = config.agents.default_id();
+        self.settings.reception = Arc::new(Rules::of(&config));
+    }
+
     /// Starts an engine on this ground.
     pub fn wake(&self, faults: Arc<Faulty>) -> World {
         let place = Place::Open(self.memories.clone());
@@ -87,7 +101,10 @@ impl Ground {
             tools: Arc::new(Toolboxes::new(vec![Arc::clone(&self.tools) as _, memories])),
             brain,
             briefings: Arc::clone(&self.papers) as _,
-            channels: HashMap::from([("chat".to_owned(), Arc::clone(&self.outlet) as Arc<dyn Channel>)]),
+            // One platform under two names: `chat` for messages that are handed in, `telegram` for letters.
+            channels: ["chat", "telegram"]
+                .map(|name| (name.to_owned(), Arc::clone(&self.outlet) as Arc<dyn Channel>))
+                .into(),
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
             faults,

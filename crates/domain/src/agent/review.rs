@@ -1,6 +1,7 @@
 //! What is wrong with a spec, what it means in plain words, and whether it may do more than another.
 
 use super::{AgentSpec, SandboxMode};
+use crate::command;
 use crate::config::suggest;
 use crate::policy::{self, ApprovalMode, ToolPolicy};
 use crate::provider::ModelRef;
@@ -32,7 +33,13 @@ pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
         message: unknown.message,
         hint: unknown.hint,
     });
-    named(spec).into_iter().chain(words).chain(models(spec, known)).chain(servers(spec, known)).collect()
+    named(spec)
+        .into_iter()
+        .chain(shadowing(spec))
+        .chain(words)
+        .chain(models(spec, known))
+        .chain(servers(spec, known))
+        .collect()
 }
 
 fn named(spec: &AgentSpec) -> Option<Problem> {
@@ -43,6 +50,15 @@ fn named(spec: &AgentSpec) -> Option<Problem> {
         path: "name".to_owned(),
         message: format!("a name is one line of 1 to {LONGEST_NAME} characters"),
         hint: String::new(),
+    })
+}
+
+/// `/<id>` asks an agent, so an id that is a command could never be asked.
+fn shadowing(spec: &AgentSpec) -> Option<Problem> {
+    command::is_taken(&spec.agent_id).then(|| Problem {
+        path: "agent_id".to_owned(),
+        message: format!("/{} is a command", spec.agent_id),
+        hint: "give it another id".to_owned(),
     })
 }
 

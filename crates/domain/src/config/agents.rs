@@ -13,6 +13,7 @@ use crate::agent::{
     AgentSpec, Budget, ContextPolicy, Defaults, Identity, Isolation, ModelChoice, Policy, Sandbox,
     SkillPolicy, ToolPolicy, Workspace,
 };
+use crate::command;
 use crate::id::AgentId;
 use crate::provider::ModelRef;
 
@@ -197,6 +198,10 @@ impl Agents {
         }
         self.check_twice(report);
         for (index, agent) in self.list.iter().enumerate() {
+            if command::is_taken(&agent.id) {
+                let message = format!("/{} is a command, so no agent can have this id", agent.id);
+                report.error(&format!("agents.list[{index}].id"), message, "give it another id");
+            }
             check_policy(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
         }
     }

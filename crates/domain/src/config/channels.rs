@@ -16,8 +16,8 @@ use crate::id::AgentId;
 
 pub use platforms::{Discord, Matrix, Slack, SlackMode, Telegram, Whatsapp};
 
-/// The account of a channel that is meant where none is named, if it has one of this name.
-const DEFAULT_ACCOUNT: &str = "default";
+/// The account of a channel that is meant where none is named, if it has one of this name, or none at all.
+pub const DEFAULT_ACCOUNT: &str = "default";
 
 /// Where messages come from and answers go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,6 +85,17 @@ impl Channels {
     pub fn has(&self, channel: &str, account: &str) -> bool {
         (channel == "webhook" && self.webhook.contains_key(account))
             || self.access().any(|(known, name, _)| (known, name) == (channel, account))
+    }
+
+    /// The accounts alone, whoever may write to them.
+    pub fn without_access(&self) -> Self {
+        let mut accounts = self.clone();
+        accounts.telegram.values_mut().for_each(|account| account.access = Access::default());
+        accounts.discord.values_mut().for_each(|account| account.access = Access::default());
+        accounts.slack.values_mut().for_each(|account| account.access = Access::default());
+        accounts.whatsapp.values_mut().for_each(|account| account.access = Access::default());
+        accounts.matrix.values_mut().for_each(|account| account.access = Access::default());
+        accounts
     }
 
     /// The account of each platform that is meant where none is named: `default`, or else the first by name.

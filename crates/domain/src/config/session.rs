@@ -1,9 +1,14 @@
 //! `[session]`: how conversations are kept apart.
 
+mod maintenance;
+mod shared;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use maintenance::{Maintenance, Mode};
 
 use super::name;
 use super::report::Report;
@@ -23,6 +28,8 @@ pub struct Session {
     pub identity_links: BTreeMap<String, Vec<String>>,
     /// Lets several people share an agent's main conversation: each sees what the others write.
     pub allow_shared_dm: bool,
+    /// What becomes of conversations that nobody uses any more.
+    pub maintenance: Maintenance,
 }
 
 impl Default for Session {
@@ -32,6 +39,7 @@ impl Default for Session {
             dm_scope: DmScope::default(),
             identity_links: BTreeMap::new(),
             allow_shared_dm: false,
+            maintenance: Maintenance::default(),
         }
     }
 }

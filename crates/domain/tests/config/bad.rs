@@ -478,6 +478,14 @@ fn rules_of_routing_must_make_sense() {
             "[session]\nidentity_links = { al = [\"x\"] }",
             "config.toml:7: session.identity_links.al[0]: \"x\" names no sender; write channel:id, such as telegram:123",
         ),
+        (
+            "[[agents.list]]\nid = \"status\"",
+            "config.toml:7: agents.list[2].id: /status is a command, so no agent can have this id; give it another id",
+        ),
+        (
+            "[[agents.list]]\nid = \"team\"",
+            "config.toml:7: agents.list[2].id: /team is a command, so no agent can have this id; give it another id",
+        ),
     ] {
         assert_eq!(said(&format!("{two}{text}")), expected);
     }
@@ -529,4 +537,47 @@ fn a_hook_has_one_place_and_something_to_tell() {
             ),
         ],
     );
+}
+
+#[test]
+/// One conversation for everybody is refused where more than one person can write, however the config says so.
+#[test]
+fn several_people_never_share_a_conversation_by_accident() {
+    let account =
+        |name: &str, rules: &str| format!("[channels.telegram.{name}]\nbot_token = \"t\"\n{rules}\n");
+    let one = "dm_policy = \"allowlist\"\nallow_from = [\"1\"]";
+    let other = "dm_policy = \"allowlist\"\nallow_from = [\"2\"]";
+    let binding = |scope: &str, matching: &str| {
+        format!(
+            "[[bindings]]\nagent_id = \"main\"\ndm_scope = \"{scope}\"\nmatch = {{ channel = \"telegram\"{matching} }}\n"
+        )
+    };
+    let apart = "[session]\ndm_scope = \"per-channel-peer\"\n";
+    let linked = "[session]\nidentity_links = { al = [\"telegram:1\", \"telegram:2\"] }\n";
+    let allowed = "[session]\nallow_shared_dm = true\n";
+    for (text, is_refused) in [
+        (account("a", ""), true),
+        (account("a", "dm_policy = \"open\""), true),
+        (account("a", "dm_policy = \"allowlist\"\nallow_from = [\"*\"]"), true),
+        (account("a", "dm_policy = \"allowlist\"\nallow_from = [\"1\"]\nowners = [\"2\"]"), true),
+        (account("a", one) + &account("b", other), true),
+        (account("a", one), false),
+        (account("a", &format!("{one}\nowners = [\"1\"]")), false),
+        (account("a", "dm_policy = \"disabled\""), false),
+        (account("a", "enabled = false"), false),
+        (account("a", "") + apart, false),
+        (account("a", "") + allowed, false),
+        (account("a", one) + &account("b", other) + linked, false),
+        (account("a", "") + &binding("per-peer", ""), false),
+        (account("a", "") + &binding("per-peer", ", account_id = \"b\""), true),
+        (account("a", "") + &binding("per-peer", ", peer = { kind = \"dm\", id = \"1\" }"), true),
+        (account("a", "") + apart + &binding("main", ""), true),
+        (account("a", "") + apart + &binding("main", ", peer = { kind = \"dm\", id = \"1\" }"), false),
+        (account("a", "") + apart + &binding("main", ", peer = { kind = \"group\", id = \"1\" }"), false),
+    ] {
+        let refused = toml(&text).err().map(|errors| errors.to_string());
+        let says = refused.as_ref().is_some_and(|said| said.contains("would share one conversation"));
+        assert_eq!(says, is_refused, "{text}\n{refused:?}");
+        assert_eq!(refused.is_some(), is_refused, "{text}\n{refused:?}");
+    }
 }

@@ -328,6 +328,8 @@ fn rules_of_routing_are_read() {
 fn an_account_of_a_platform_is_one_flat_table() {
     let config = toml(
         r#"
+        [session]
+        dm_scope = "per-channel-peer"
         [channels.telegram.home]
         bot_token = "t"
         dm_policy = "allowlist"

@@ -4,21 +4,16 @@ use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use polyclaw_domain::approval::{Answerer, ApprovalState, Decision, Invalid, check};
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{Policy, gate};
 use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::id::{ApprovalId, MessageId, TurnId};
+use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_store::approvals::{self, Approval};
-use polyclaw_store::{Tx, events, ingress, outbox};
+use polyclaw_store::{Tx, events};
 use serde_json::json;
 
 use super::announce;
-use crate::command;
 use crate::core::Engine;
-use crate::delivery::{Label, parcels};
 use crate::error::{Error, Result};
-use crate::ingress::Inbound;
 
 /// Who answers, and what.
 #[derive(Clone, Debug)]
@@ -136,56 +131,5 @@ impl Engine {
             Decision::Approve => "Approved: it runs now.".to_owned(),
             Decision::Deny => "Denied: the agent is told.".to_owned(),
         })
-    }
-
-    /// An answer that came as a message of a channel: it is taken once, never stored as a message, and what became
-    /// of it is sent back. `None` if the message is no answer.
-    pub async fn answer_from(&self, inbound: &Inbound) -> Result<Option<String>> {
-        let decision = match command::parse(&inbound.text) {
-            Some(("approve", rest)) => (Decision::Approve, rest),
-            Some(("deny", rest)) => (Decision::Deny, rest),
-            _ => return Ok(None),
-        };
-        // What a program or another agent relays is no person's word.
-        if inbound.relayed.is_some() {
-            return Ok(None);
-        }
-        let (address, platform_id) = (inbound.address.clone(), inbound.platform_id.clone());
-        let known = self.db().read(move |tx| match &platform_id {
-            Some(id) => ingress::find(tx, &address, id),
-            None => Ok(None),
-        });
-        if known.await?.is_some() {
-            return Ok(Some("This answer was taken before.".to_owned()));
-        }
-        let by = Answerer::Sender(inbound.address.clone());
-        let said = match self.answer_command(&inbound.session, decision.0, decision.1, by).await {
-            Err(error @ (Error::Store(_) | Error::Draining)) => return Err(error),
-            answered => answered.unwrap_or_else(|error| format!("That does not count: {error}.")),
-        };
-        self.send_back(inbound, &said).await?;
-        Ok(Some(said))
-    }
-
-    async fn send_back(&self, inbound: &Inbound, text: &str) -> Result<()> {
-        let (id, now) = (self.next_id(), self.now());
-        let turn = TurnId::new(id.clone());
-        let key = format!("answer-{id}");
-        let label = Label { session: &inbound.session, turn: &turn, key: &key, first: 0, now };
-        let policy = Policy { wanted: inbound.deliver, ..Policy::OPEN };
-        let outgoing = gate(Some(inbound.address.clone()), policy, text.to_owned()).ok();
-        let outgoing = outgoing.filter(|outgoing| !outgoing.address().is_pulled());
-        let sent = outgoing.map(|outgoing| parcels(self, outgoing, &label)).unwrap_or_default();
-        let (address, platform_id): (Address, Option<String>) =
-            (inbound.address.clone(), inbound.platform_id.clone());
-        let write = move |tx: &mut Tx<'_>| {
-            if let Some(platform_id) = &platform_id {
-                ingress::remember(tx, &address, platform_id, &MessageId::new(id.clone()), now)?;
-            }
-            sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))
-        };
-        self.db().write(write).await?;
-        self.outbox_wake.notify_one();
-        Ok(())
     }
 }

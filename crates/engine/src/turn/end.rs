@@ -221,7 +221,7 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
             session_sends: context.session.sends,
         };
         let draft = last.drafts.message(&address);
-        pass_gate(engine, last, (address, draft), policy, &text);
+        pass_gate(engine, last, (address, draft), policy, &context.signed(&text));
     }
     if silent {
         leave_drafts(engine, last, "");
@@ -447,6 +447,7 @@ fn publish_end(engine: &Engine, last: &Last) {
             truncated: reply.is_some_and(Message::is_truncated),
         },
     );
+    engine.turn_ended.notify_one();
     if !last.parcels.is_empty() {
         engine.outbox_wake.notify_one();
     }

@@ -1,4 +1,5 @@
 use polyclaw_domain::approval::{Answerer, Decision, Invalid};
+use polyclaw_domain::command::Speaker;
 use polyclaw_domain::id::{ApprovalId, TraceId};
 use polyclaw_domain::policy::ApprovalMode;
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
@@ -166,10 +167,10 @@ fn answer(name: &str, id: &ApprovalId) -> Inbound {
 async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
     let world = ground().await.wake(Faulty::never());
     let (accepted, id) = asked_in_chat(&world).await;
-    let said = world.engine.answer_from(&answer("me", &id)).await.unwrap();
+    let said = world.engine.command_from(&answer("me", &id), Speaker::Alone).await.unwrap();
     assert_eq!(said.as_deref(), Some("Approved: it runs now."));
     assert_eq!(world.answer(&accepted).await.text, "fine");
-    let again = world.engine.answer_from(&answer("me", &id)).await.unwrap().unwrap();
+    let again = world.engine.command_from(&answer("me", &id), Speaker::Alone).await.unwrap().unwrap();
     assert!(again.contains("already approved"), "a second tap: {again}");
     world.settled().await;
     let transcript = glance(&world.transcript("me").await);
@@ -183,7 +184,8 @@ async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
 async fn nobody_else_and_nowhere_else_is_it_answered() {
     let world = ground().await.wake(Faulty::never());
     let (accepted, id) = asked_in_chat(&world).await;
-    let refused = async |inbound: Inbound| world.engine.answer_from(&inbound).await.unwrap().unwrap();
+    let refused =
+        async |inbound: Inbound| world.engine.command_from(&inbound, Speaker::Alone).await.unwrap().unwrap();
     // Somebody else, in a conversation of their own and in this one.
     let other = answer("you", &id);
     assert!(refused(other).await.contains("another conversation"));
@@ -203,7 +205,7 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     // Another agent, relaying the words.
     let mut relayed = answer("me", &id);
     relayed.relayed = Some(Relayed { from: World::key("x"), hop: 1, trace: TraceId::new("t") });
-    assert!(world.engine.answer_from(&relayed).await.unwrap().is_none(), "no answer at all");
+    assert!(world.engine.command_from(&relayed, Speaker::Alone).await.unwrap().is_none(), "no answer at all");
     let now = world.engine.now();
     assert_eq!(
         world.engine.db().read(move |tx| approvals::pending(tx, now)).await.unwrap().len(),
@@ -243,7 +245,7 @@ async fn a_question_survives_more_crashes_than_a_turn_may_have() {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         assert_eq!(question(&world).await, id, "the same question");
     }
-    world.engine.answer_from(&answer("me", &id)).await.unwrap();
+    world.engine.command_from(&answer("me", &id), Speaker::Alone).await.unwrap();
     assert_eq!(world.answer(&accepted).await.text, "fine");
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
     world.settled().await;
@@ -280,7 +282,7 @@ async fn every_way_of_saying_yes_but_one_runs_nothing() {
         let world = ground().await.wake(Faulty::never());
         let (accepted, id) = asked_in_chat(&world).await;
         let inbound = World::inbound("me", &text.replace("{id}", id.as_str()));
-        if world.engine.answer_from(&inbound).await.unwrap().is_none() {
+        if world.engine.command_from(&inbound, Speaker::Alone).await.unwrap().is_none() {
             world.engine.accept(inbound).await.unwrap();
         } else {
             world.engine.stop(&World::key("me")).await.unwrap();

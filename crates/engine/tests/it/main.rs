@@ -6,18 +6,24 @@ mod agents;
 mod approvals;
 mod briefing;
 mod budgets;
+mod classifier;
 mod clock;
 mod delivery;
 mod drafts;
 mod ends;
+mod explain;
 mod ingress;
 mod lanes;
 mod limits;
+mod maintenance;
 mod memory;
+mod reception;
+mod rounds;
 mod schedule;
 mod secrets;
 mod sessions;
 mod steering;
+mod strangers;
 
 use std::sync::Arc;
 

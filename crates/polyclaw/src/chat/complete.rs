@@ -1,9 +1,9 @@
 //! Completion of slash commands: a list that narrows as you type.
 
-use polyclaw_engine::command::COMMANDS;
+use polyclaw_domain::command::{COMMANDS, Command};
 
 /// Commands of this program, beside the instance's.
-const OWN: (&str, &str, &str) = ("quit", "", "leave the chat; the agent goes on");
+const OWN: Offer = Offer { name: "quit", arguments: "", does: "leave the chat; the agent goes on" };
 
 #[derive(Clone, Debug, Default)]
 pub struct Completion {
@@ -27,9 +27,12 @@ impl Completion {
         if self.closed {
             return Vec::new();
         }
-        let fits = |(name, _, _): &&(&str, &str, &str)| name.starts_with(start);
-        let all = COMMANDS.iter().chain(std::iter::once(&OWN));
-        all.filter(fits).map(|(name, arguments, does)| Offer { name, arguments, does }).collect()
+        let offer = |command: &Command| {
+            let Command { name, arguments, does, .. } = *command;
+            Offer { name, arguments, does }
+        };
+        let all = COMMANDS.iter().map(offer).chain(std::iter::once(OWN));
+        all.filter(|offer| offer.name.starts_with(start)).collect()
     }
 
     pub fn selected(&self, text: &str) -> Option<Offer> {
@@ -64,7 +67,7 @@ impl Completion {
     /// Whether a line is a command of the instance; any other line is a message, `/etc/passwd` too.
     pub fn is_command(line: &str) -> bool {
         let word = line.strip_prefix('/').and_then(|rest| rest.split(char::is_whitespace).next());
-        word.is_some_and(|word| COMMANDS.iter().any(|(name, _, _)| *name == word))
+        word.is_some_and(|word| COMMANDS.iter().any(|command| command.name == word))
     }
 }
 

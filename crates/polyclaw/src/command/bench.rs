@@ -16,6 +16,7 @@ use crate::cli::Context;
   polyclaw bench stream     a token's way from the model to its reader
   polyclaw bench size       100,000 sessions against an empty database
   polyclaw bench store      small transactions per second
+  polyclaw bench route      one decision among 10,000 bindings
   polyclaw bench memory     recall from 100,000 memories
   polyclaw bench start      start to ready, memory, size
   polyclaw bench soak --seconds 300
@@ -40,6 +41,8 @@ enum What {
     Size,
     /// Transactions per second.
     Store,
+    /// One decision among 10,000 bindings.
+    Route,
     /// Recall from 100,000 memories.
     Memory,
     /// Start, memory and size.
@@ -62,6 +65,9 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     let seconds = std::time::Duration::from_secs(args.seconds);
     if matches!(args.what, What::Store | What::All) {
         bench::store::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Route | What::All) {
+        bench::route::run(&mut report, seconds);
     }
     if matches!(args.what, What::Memory | What::All) {
         bench::memory::run(&mut report, seconds).await?;

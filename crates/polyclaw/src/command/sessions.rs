@@ -1,5 +1,7 @@
 //! `polyclaw sessions`: conversations, and what people do with them besides talking.
 
+mod cleanup;
+
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -8,7 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Output, Tone, cell, safe};
 use crate::stream::Frames;
 
-/// Conversations: list, show, tail, export, stop, new, delete, tree.
+/// Conversations: list, show, tail, export, stop, new, delete, tree, cleanup.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw sessions
@@ -17,6 +19,7 @@ use crate::stream::Frames;
   polyclaw sessions tail agent:main:main
   polyclaw sessions export agent:main:main > talk.jsonl
   polyclaw sessions stop agent:main:main
+  polyclaw sessions cleanup --dry-run
 
 A session is one conversation. Its key begins with whose it is; agent:main:main is where `polyclaw chat` talks.")]
 pub struct Args {
@@ -62,6 +65,12 @@ enum Verb {
         /// Which conversation: a key as `polyclaw sessions` lists it.
         key: String,
     },
+    /// Remove conversations that nobody uses any more, as [session.maintenance] of the config says.
+    Cleanup {
+        /// Only say what would be removed.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Show a conversation and those that were begun from it.
     Tree {
         /// Which conversation: a key as `polyclaw sessions` lists it.
@@ -96,6 +105,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let gone = client.delete(&path(key, "")).await?;
             Ok(output.say(&gone, |_| format!("{key} is gone."))?)
         }
+        Some(Verb::Cleanup { dry_run }) => cleanup::run(&client, output, *dry_run).await,
         Some(Verb::Tree { key }) => tree(&client, output, key).await,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 24] = [
     "",
     "up",
     "daemon",
@@ -14,6 +14,8 @@ const COMMANDS: [&str; 22] = [
     "mcp",
     "models",
     "approvals",
+    "pairing",
+    "route",
     "outbox",
     "cron",
     "usage",

@@ -218,3 +218,34 @@ fn tools_are_explained_and_agents_changed_from_the_command_line() {
     home.run(&["agents", "delete", "ops", "--json"]).ok();
     assert!(!home.path().join("workspace/agents/ops").exists());
 }
+
+#[test]
+fn routes_are_explained_and_follow_the_config() {
+    let home = Home::new();
+    let config = |agent: &str| {
+        format!(
+            "[agents]\ndefault = \"main\"\n[[agents.list]]\nid = \"main\"\n[[agents.list]]\nid = \"ops\"\n\
+             [[bindings]]\nagent_id = \"{agent}\"\nmatch = {{ channel = \"telegram\", peer = {{ kind = \"group\", id = \"-7\" }} }}\n"
+        )
+    };
+    home.write_config(&config("ops"));
+    let daemon = home.daemon();
+    let explain = ["route", "explain", "--channel", "telegram", "--kind", "group", "--peer", "-7"];
+    let told = home.run(&explain).stdout;
+    assert!(told.contains("decided by binding, best tier peer"), "{told}");
+    assert!(told.contains("session    agent:ops:telegram:group:-7"), "{told}");
+    home.write_config(&config("main"));
+    daemon.signal("HUP");
+    until("the new binding holds", || home.run(&explain).stdout.contains("agent:main:telegram:group:-7"));
+    assert_eq!(
+        home.run(&["route", "explain", "--channel", "telegram", "--json"]).error().1,
+        "invalid_parameter"
+    );
+    assert_eq!(home.run(&["pairing", "list"]).stdout, "Nobody waits, and nobody was let in.\n");
+    assert_eq!(
+        home.run(&["pairing", "approve", "AAAA2222", "--json"]).error(),
+        (3, "unknown_pairing".into())
+    );
+    assert_eq!(home.run(&["pairing", "revoke", "telegram", "--json"]).code, 2);
+    assert_eq!(home.run(&["sessions", "cleanup", "--dry-run"]).stdout, "Nothing is unused.\n");
+}

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
 use polyclaw_domain::channel::Address;
+use polyclaw_domain::command::Speaker;
 use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
@@ -43,7 +44,8 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Re
     check(hook, &headers, &body)?;
     let limit = wait.limit()?;
     let inbound = inbound(&name, hook, parse(&body)?)?;
-    if let Some(text) = app.engine.answer_from(&inbound).await? {
+    // Whoever signs speaks for one conversation; that is no owner's word.
+    if let Some(text) = app.engine.command_from(&inbound, Speaker::Alone).await? {
         return Ok((StatusCode::OK, Json(Said { text })).into_response());
     }
     Ok(deliver(&app, inbound, limit).await?.into_response())

@@ -3,6 +3,7 @@
 
 mod agents;
 mod bad_input;
+mod channels;
 mod chat;
 mod client_tools;
 mod document;

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use polyclaw_domain::agent::Identity;
 use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
-use polyclaw_domain::channel::{Capabilities, Channel, Sent};
+use polyclaw_domain::channel::{Call, CallAnswer, Capabilities, Channel, Inbox, Sent};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::TurnId;
@@ -198,7 +198,7 @@ impl Servers for Rack {
     }
 }
 
-/// Never knows whether what it sent arrived.
+/// Never knows whether what it sent arrived. It says what it was called with.
 pub struct Forgetful;
 
 impl Channel for Forgetful {
@@ -208,6 +208,16 @@ impl Channel for Forgetful {
 
     fn send<'a>(&'a self, _: &'a str, _: &'a Outgoing) -> Pending<'a, Sent> {
         Box::pin(async { Sent::Unknown { reason: "no answer".to_owned() } })
+    }
+
+    fn called<'a>(&'a self, account: &'a str, call: Call, _: &'a dyn Inbox) -> Pending<'a, CallAnswer> {
+        Box::pin(async move {
+            let signature = call.headers.iter().find(|(name, _)| name == "x-signature");
+            let signature = signature.map_or("", |(_, value)| value.as_str());
+            let (method, query, bytes) = (call.method, call.query, call.body.len());
+            let body = format!("{account} {method} {query} {signature} {bytes}");
+            CallAnswer { status: 201, media_type: "text/plain", body }
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::time::Millis;
 use polyclaw_store::sessions::{self, Compaction, Counts, Filter, Place};
 use polyclaw_store::{Db, Result, backlog, events, jobs, messages, outbox};
 
@@ -22,6 +23,8 @@ on_every_engine!(
     a_person_can_switch_agent_and_model_and_back,
     a_new_id_leaves_the_old_history_behind,
     a_deleted_session_takes_what_is_its_own_and_leaves_the_record,
+    only_sessions_at_rest_are_unused,
+    what_is_used_again_is_not_deleted
 );
 
 async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
@@ -221,4 +224,48 @@ async fn a_deleted_session_takes_what_is_its_own_and_leaves_the_record(db: Db) -
         Ok(())
     })
     .await
+}
+
+async fn unused(db: &Db, before: i64, kept: usize) -> Result<Vec<String>> {
+    let found = db.read(move |tx| sessions::unused(tx, Millis(before), kept, 100)).await?;
+    Ok(found.into_iter().map(|one| one.key.parts().pop().unwrap_or_default()).collect())
+}
+
+async fn only_sessions_at_rest_are_unused(db: Db) -> Result<()> {
+    for name in ["old", "queued", "waiting", "sending", "parent", "new"] {
+        let updated_at = Millis(if name == "new" { 2_000 } else { 100 });
+        let made = Session { updated_at, ..session(name) };
+        db.write(move |tx| sessions::ensure(tx, &made)).await?;
+    }
+    let child = Session { owner: Some(key("parent")), updated_at: Millis(2_000), ..session("child") };
+    db.write(move |tx| sessions::ensure(tx, &child)).await?;
+    for (id, name) in [("t1", "queued"), ("t2", "child")] {
+        db.write(move |tx| jobs::insert(tx, &job(id, name))).await?;
+    }
+    db.write(|tx| {
+        let token = ResumeToken { message_id: MessageId::new("m"), turn_id: turn("t"), steers: 1 };
+        backlog::push(tx, &key("waiting"), &token, Millis(1))?;
+        outbox::push(tx, &parcel("o1", "sending"))
+    })
+    .await?;
+    assert_eq!(unused(&db, 1_000, 100).await?, ["old"]);
+    assert_eq!(unused(&db, 0, 100).await?, [] as [&str; 0]);
+    assert_eq!(unused(&db, 0, 1).await?, ["old"], "one is kept");
+    assert_eq!(unused(&db, 0, 0).await?, ["old", "new"], "none is");
+    Ok(())
+}
+
+async fn what_is_used_again_is_not_deleted(db: Db) -> Result<()> {
+    db.write(|tx| sessions::ensure(tx, &session("p"))).await?;
+    let seen = db.read(|tx| sessions::unused(tx, NOW.plus(1), 100, 100)).await?.remove(0);
+    db.write(|tx| sessions::take_tickets(tx, &key("p"), 1, NOW.plus(5))).await?;
+    let again = seen.clone();
+    assert!(!db.write(move |tx| sessions::delete_unused(tx, &again)).await?, "something was said meanwhile");
+    let seen = sessions::Unused { updated_at: NOW.plus(5), ..seen };
+    db.write(|tx| jobs::insert(tx, &job("t", "p"))).await?;
+    let again = seen.clone();
+    assert!(!db.write(move |tx| sessions::delete_unused(tx, &again)).await?, "something waits there");
+    db.write(|tx| tx.execute("DELETE FROM jobs", &[])).await?;
+    assert!(db.write(move |tx| sessions::delete_unused(tx, &seen)).await?);
+    Ok(())
 }

@@ -10,6 +10,7 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::outbox::Parcel;
 use polyclaw_store::{Tx, jobs, messages, outbox, sessions};
 
+use crate::simulator::letters::{self, Answered, Post, each_answers_once};
 use crate::simulator::{Plan, Run};
 use crate::world::{Ground, World};
 
@@ -41,6 +42,7 @@ struct Facts {
     transcripts: Vec<Vec<Message>>,
     parcels: Vec<Parcel>,
     answers: Vec<(String, Option<jobs::Job>, Option<Message>)>,
+    rounds: Vec<Answered>,
 }
 
 pub async fn check(
@@ -62,6 +64,7 @@ pub async fn check(
         inputs_in_order(&facts),
         effects_once(ground),
         outbox_whole(plan, ground, &facts),
+        each_answers_once(&facts.rounds),
     ];
     let kept = rules.into_iter().collect::<Result<Vec<()>, String>>();
     kept.map(drop).map_err(|rule| Broken { story: story(run, &facts), ..Broken::new(plan.seed, rule) })
@@ -94,16 +97,19 @@ fn story(run: &Run, facts: &Facts) -> String {
 
 async fn collect(plan: &Plan, ground: &Ground, acks: &[(String, Accepted)]) -> polyclaw_store::Result<Facts> {
     let names: HashSet<String> = plan.messages.iter().map(|m| m.session.clone()).collect();
-    let acks = acks.to_vec();
-    ground.db.read(move |tx| read(tx, &names, &acks)).await
+    let (acks, posts) = (acks.to_vec(), plan.letters.clone());
+    ground.db.read(move |tx| read(tx, &names, &acks, &posts)).await
 }
 
 fn read(
     tx: &mut Tx<'_>,
     names: &HashSet<String>,
     acks: &[(String, Accepted)],
+    posts: &[Post],
 ) -> polyclaw_store::Result<Facts> {
-    let mut transcripts = Vec::new();
+    let groups = letters::transcripts(tx)?;
+    let rounds = letters::answered(tx, posts, &groups)?;
+    let mut transcripts: Vec<Vec<Message>> = groups.into_iter().map(|(_, lines)| lines).collect();
     for name in names {
         let key = World::key(name);
         if let Some(session) = sessions::get(tx, &key)? {
@@ -124,6 +130,7 @@ fn read(
         transcripts,
         parcels: outbox::list(tx, None, "", 10_000)?,
         answers,
+        rounds,
     })
 }
 
@@ -171,11 +178,11 @@ fn replies_name_their_tasks(facts: &Facts) -> Result<(), String> {
     Ok(())
 }
 
-fn is_final(message: &Message) -> bool {
+pub(super) fn is_final(message: &Message) -> bool {
     message.role == Role::Assistant && calls(&message.parts).next().is_none()
 }
 
-fn names(answer: &str, task: &str) -> bool {
+pub(super) fn names(answer: &str, task: &str) -> bool {
     answer.split(' ').any(|word| word == task)
 }
 
@@ -233,8 +240,9 @@ fn outbox_whole(plan: &Plan, ground: &Ground, facts: &Facts) -> Result<(), Strin
         return Err(format!("{key} was shown {times} times"));
     }
     let replies = facts.transcripts.iter().flatten().filter(|m| is_final(m)).count();
-    if replies != facts.parcels.len() {
-        return Err(format!("{replies} replies, {} parcels", facts.parcels.len()));
+    let receipts = letters::receipts(&plan.letters);
+    if replies + receipts != facts.parcels.len() {
+        return Err(format!("{replies} replies, {receipts} receipts, {} parcels", facts.parcels.len()));
     }
     for parcel in &facts.parcels {
         let shown = seen.contains_key(&parcel.part_key);

@@ -1,0 +1,94 @@
+//! The guard of private conversations: several people never share one by accident.
+
+use std::collections::BTreeSet;
+
+use super::Session;
+use crate::admission::Access;
+use crate::arrival::PeerKind;
+use crate::config::channels::Channels;
+use crate::config::report::Report;
+use crate::route::{ANY, Binding};
+use crate::scope::{DmScope, Links};
+
+/// Whose direct messages end up in an agent's main conversation.
+enum Sharers {
+    /// These, by name or as `channel:id`.
+    Known(BTreeSet<String>),
+    /// Whoever writes to this account.
+    Anybody { channel: &'static str, account: String },
+}
+
+impl Session {
+    /// One conversation for all direct messages shows everybody what the others wrote.
+    pub(in crate::config) fn check_shared(
+        &self,
+        channels: &Channels,
+        bindings: &[Binding],
+        report: &mut Report,
+    ) {
+        if self.allow_shared_dm
+            || ["channels", "bindings", "session"].iter().any(|part| !report.is_sound(part))
+        {
+            return;
+        }
+        let who = match self.sharers(channels, bindings) {
+            Sharers::Known(people) if people.len() < 2 => return,
+            Sharers::Known(people) => {
+                people.iter().map(String::as_str).take(3).collect::<Vec<_>>().join(", ") + " and maybe others"
+            }
+            Sharers::Anybody { channel, account } => {
+                format!("whoever is let in by {channel} account \"{account}\"")
+            }
+        };
+        let message =
+            format!("several people would share one conversation with an agent and read each other: {who}");
+        let hint =
+            "write dm_scope = \"per-channel-peer\" under [session], or allow_shared_dm = true if they may";
+        report.error("session.dm_scope", message, hint);
+    }
+
+    fn sharers(&self, channels: &Channels, bindings: &[Binding]) -> Sharers {
+        let (links, defaults) = (Links::new(&self.identity_links), channels.default_accounts());
+        let mut people = BTreeSet::new();
+        for (channel, account, access) in channels.access() {
+            let is_default = defaults.get(channel) == Some(&account);
+            let reaches = |binding: &&Binding| reaches(binding, channel, account, is_default);
+            let own: Vec<&Binding> = bindings.iter().filter(reaches).collect();
+            let whole = own.iter().find(|binding| is_for_all(binding)).and_then(|binding| binding.dm_scope);
+            let shared = match whole.unwrap_or(self.dm_scope) {
+                DmScope::Main => access.people(),
+                _ => among(access, &own),
+            };
+            let Some(shared) = shared else {
+                return Sharers::Anybody { channel, account: account.to_owned() };
+            };
+            people.extend(shared.into_iter().map(|id| links.person(channel, id)));
+        }
+        Sharers::Known(people)
+    }
+}
+
+/// Those whom single bindings put into the main conversation, where the account as a whole is not.
+fn among<'a>(access: &Access, bindings: &[&'a Binding]) -> Option<Vec<&'a str>> {
+    let sharing = bindings.iter().filter(|binding| binding.dm_scope == Some(DmScope::Main));
+    let is_closed = access.people().is_some_and(|people| people.is_empty());
+    let peer = |binding: &&'a Binding| match &binding.wanted.peer {
+        Some(peer) if peer.kind != PeerKind::Dm => None,
+        Some(peer) if peer.id != ANY => Some(Some(peer.id.as_str())),
+        _ => Some(None),
+    };
+    if is_closed { Some(Vec::new()) } else { sharing.filter_map(|binding| peer(binding)).collect() }
+}
+
+fn reaches(binding: &Binding, channel: &str, account: &str, is_default: bool) -> bool {
+    let wanted = &binding.wanted;
+    let here = wanted.account_id.as_deref().map_or(is_default, |named| named == ANY || named == account);
+    wanted.channel == channel && here
+}
+
+/// It takes every direct message of its account.
+fn is_for_all(binding: &Binding) -> bool {
+    let wanted = &binding.wanted;
+    let every = wanted.peer.as_ref().is_none_or(|peer| peer.kind == PeerKind::Dm && peer.id == ANY);
+    every && wanted.guild_id.is_none() && wanted.team_id.is_none()
+}

@@ -1,0 +1,78 @@
+//! Pairing: a stranger is told a code, and whoever owns the instance lets them in by it.
+
+use std::fmt;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// How long a code can be approved.
+pub const EXPIRY_MS: i64 = 60 * 60 * 1000;
+
+/// Codes that wait at once, for each account: more strangers than that are no mistake.
+pub const MAX_PENDING: usize = 3;
+
+/// A stranger who goes on writing is told their code again, but not with every line.
+pub const REPEAT_MS: i64 = 60 * 1000;
+
+/// No letter or digit that can be read as another.
+const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+
+const LENGTH: usize = 8;
+
+/// What a stranger shows to be let in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Code(String);
+
+impl Code {
+    /// From something nobody can guess.
+    pub fn of(nonce: &str) -> Self {
+        let hash = Sha256::digest(nonce.as_bytes());
+        let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
+        Self(hash.iter().take(LENGTH).map(letter).collect())
+    }
+
+    /// As a person types it: in any case, with or without something between the letters.
+    pub fn parse(text: &str) -> Option<Self> {
+        let typed = text.chars().filter(|c| !matches!(c, ' ' | '-')).map(|c| c.to_ascii_uppercase());
+        let code: String = typed.collect();
+        let known = |c: char| u8::try_from(c).is_ok_and(|byte| ALPHABET.contains(&byte));
+        (code.len() == LENGTH && code.chars().all(known)).then_some(Self(code))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// All that a stranger is ever told.
+    pub fn sentence(&self) -> String {
+        format!(
+            "I do not know you yet. Show this code to the owner of this assistant: {self}\n\
+             It is good for an hour: polyclaw pairing approve {self}"
+        )
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_read_as_people_type_it() {
+        let code = Code::of("some nonce");
+        assert_eq!(code.as_str().len(), LENGTH);
+        assert_ne!(code, Code::of("another"));
+        let (first, second) = code.as_str().split_at(4);
+        let typed = format!(" {}-{} ", first.to_lowercase(), second);
+        assert_eq!(Code::parse(&typed), Some(code));
+        for bad in ["", "ABCDEFG", "ABCDEFGHJ", "ABCDEFG0", "ABCDEFGI", "ABCDEFGÄ"] {
+            assert_eq!(Code::parse(bad), None, "{bad}");
+        }
+    }
+}

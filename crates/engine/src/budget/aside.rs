@@ -1,0 +1,98 @@
+//! Calls outside of any turn. They have no claim that a reservation could end with, so the purses are looked at
+//! before and paid from after: at worst such calls overspend by those under way at once.
+
+use polyclaw_domain::budget::{self as rules, Amount, Purse};
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::{AgentId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
+use polyclaw_store::budgets::{self, Allowance};
+use polyclaw_store::{Tx, agents, events, usage};
+use serde_json::json;
+
+use super::allowance;
+use crate::core::Engine;
+
+/// For whom a call is made, and of what.
+#[derive(Clone, Debug)]
+pub(crate) struct Aside {
+    pub session: SessionKey,
+    pub agent: AgentId,
+    pub model: ModelRef,
+}
+
+impl Aside {
+    fn allowances(&self, engine: &Engine, tx: &mut Tx<'_>) -> polyclaw_store::Result<Vec<Allowance>> {
+        let (settings, now) = (engine.settings(), engine.now());
+        let spec = agents::get(tx, &self.agent)?.map(|stored| stored.spec);
+        let purses = [
+            (Purse::Instance, Some(&settings.budget)),
+            (Purse::Agent(self.agent.to_string()), spec.as_ref().map(|spec| &spec.budget)),
+            (Purse::Session(self.session.to_string()), Some(&settings.session_budget)),
+        ];
+        let set = purses.into_iter().filter_map(|(purse, budget)| allowance(&settings, purse, budget?, now));
+        Ok(set.collect())
+    }
+}
+
+/// What a call may come to, if every purse has something left. The reason that one has not is for the log.
+pub(crate) async fn afford(engine: &Engine, aside: &Aside, prompt: &Prompt) -> Result<Amount, String> {
+    let price = engine.settings().prices.get(&aside.model).copied();
+    let (tokens, nanos) = rules::estimate(prompt, price);
+    let amount = Amount { tokens, nanos: nanos.unwrap_or(0) };
+    let (asked, looked) = (aside.clone(), engine.clone());
+    let read = move |tx: &mut Tx<'_>| {
+        for one in asked.allowances(&looked, tx)? {
+            let standing = budgets::standing(tx, &one)?;
+            let used = standing.spent.plus(standing.reserved);
+            if one.limits.nanos.is_some() && price.is_none() {
+                return Ok(Some(rules::unpriced(&asked.model.to_string())));
+            }
+            if one.limits.reached(used).is_some() {
+                return Ok(Some(format!("the budget of {} is used up", one.purse.name())));
+            }
+        }
+        Ok(None)
+    };
+    match engine.db().read(read).await {
+        Ok(None) => Ok(amount),
+        Ok(Some(why)) => Err(why),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Stores what a call came to; what nobody knows is taken to be what it may have come to. Nobody waits for it.
+pub(crate) fn spend(engine: &Engine, aside: Aside, usage: Usage, estimate: Amount) {
+    let cost = engine.settings().prices.get(&aside.model).and_then(|price| price.cost(usage));
+    let (engine, turn) = (engine.clone(), TurnId::new(engine.next_id()));
+    tokio::spawn(async move {
+        let (looked, now) = (engine.clone(), engine.now());
+        let write = move |tx: &mut Tx<'_>| {
+            let allowances = aside.allowances(&looked, tx)?;
+            let known = usage.input_tokens.zip(usage.output_tokens);
+            let amount = known.map_or(estimate, |(input, output)| Amount {
+                tokens: i64::try_from(input + output).unwrap_or(i64::MAX),
+                nanos: cost.unwrap_or(estimate.nanos),
+            });
+            for (purse, _) in budgets::settle(tx, &turn, &allowances, amount, known.is_none())? {
+                let data = json!({ "purse": purse.name() });
+                let session = Some(aside.session.clone());
+                let warned = Event {
+                    kind: EventKind::BudgetWarned,
+                    session,
+                    turn: None,
+                    agent: None,
+                    trace: None,
+                    data,
+                };
+                events::record(tx, &warned, now)?;
+            }
+            let (session, agent, model) = (&aside.session, &aside.agent, aside.model.to_string());
+            let call = usage::Call { session, turn: &turn, agent, model: &model, usage, cost_nanos: cost };
+            usage::record(tx, &call, now)
+        };
+        if let Err(error) = engine.persist(write).await {
+            tracing::error!(%error, "what a call cost could not be stored");
+        }
+    });
+}

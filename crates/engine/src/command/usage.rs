@@ -1,0 +1,32 @@
+//! `/usage`: what a session has used, as far as that is known.
+
+use polyclaw_domain::budget;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_store::usage::{self, Total};
+
+use crate::core::Engine;
+use crate::error::Result;
+
+impl Engine {
+    pub(super) async fn usage_command(&self, session: &SessionKey) -> Result<String> {
+        let wanted = session.clone();
+        let total = self.db().read(move |tx| usage::of_session(tx, &wanted)).await?;
+        Ok(total.map_or_else(|| "Nothing was used here yet.".to_owned(), |total| sentence(&total)))
+    }
+}
+
+/// What is not known is said, never guessed.
+fn sentence(total: &Total) -> String {
+    let known = |tokens: Option<i64>| tokens.map_or("unknown".to_owned(), |tokens| tokens.to_string());
+    let (input, output) = (known(total.input_tokens), known(total.output_tokens));
+    let mut said = format!("{} model call(s), {input} tokens in, {output} out", total.calls);
+    if let Some(cost) = total.cost_nanos {
+        said += &format!(", ${:.4}", budget::usd(cost));
+    }
+    for (count, what) in [(total.unknown_calls, "usage"), (total.unpriced_calls, "cost")] {
+        if count > 0 {
+            said += &format!("; the {what} of {count} is not known");
+        }
+    }
+    said
+}

@@ -1,0 +1,138 @@
+//! The archive: one file of lines for each agent, followed by another when it is large.
+
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use polyclaw_domain::id::AgentId;
+use polyclaw_store::messages::{self, Message};
+use polyclaw_store::sessions::Unused;
+use serde_json::json;
+
+use super::{Run, Upkeep, not_written};
+use crate::core::Engine;
+use crate::error::Result;
+
+const MB: u64 = 1024 * 1024;
+/// Messages read at once.
+const PAGE: usize = 500;
+
+pub(super) struct Archive {
+    folder: PathBuf,
+    rotate_bytes: u64,
+    budget_bytes: Option<u64>,
+}
+
+impl Archive {
+    pub fn of(upkeep: &Upkeep) -> Self {
+        Self {
+            folder: upkeep.folder.clone(),
+            rotate_bytes: u64::from(upkeep.rules.rotate_mb) * MB,
+            budget_bytes: upkeep.rules.archive_budget_mb.map(|budget| u64::from(budget) * MB),
+        }
+    }
+
+    /// Writes all that was said in a session, and has it on the disk when this returns. A session that is written
+    /// twice, because a crash came before it was removed, is there twice.
+    pub async fn write(&self, engine: &Engine, unused: &Unused) -> Result<()> {
+        let mut after = 0;
+        loop {
+            let (key, from) = (unused.key.clone(), after);
+            let page = engine.db().read(move |tx| messages::all(tx, &key, from, PAGE)).await?;
+            let Some(last) = page.last().map(|message| message.ticket) else { return Ok(()) };
+            after = last;
+            let text: String = page.iter().map(line).collect();
+            let (folder, agent, rotate) = (self.folder.clone(), unused.agent.clone(), self.rotate_bytes);
+            blocking(move || append(&folder, &agent, &text, rotate)).await.map_err(not_written)?;
+        }
+    }
+
+    /// Drops the oldest files until the rest fits.
+    pub async fn keep_to_budget(&self, run: Run) -> io::Result<Vec<String>> {
+        let Some(budget) = self.budget_bytes else { return Ok(Vec::new()) };
+        let folder = self.folder.clone();
+        blocking(move || drop_oldest(&folder, budget, run)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(io::Error::other("the writer panicked")))
+}
+
+fn line(message: &Message) -> String {
+    let value = json!({
+        "session_key": message.session.as_str(),
+        "session_id": message.session_id.as_str(),
+        "ticket": message.ticket,
+        "role": message.role,
+        "origin": message.origin,
+        "text": message.text,
+        "parts": message.parts,
+        "created_at": message.created_at,
+    });
+    format!("{value}\n")
+}
+
+/// What people said is nobody else's to read.
+fn append(folder: &Path, agent: &AgentId, text: &str, rotate_bytes: u64) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let path = current(folder, agent, rotate_bytes)?;
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// The newest file of an agent, or the one behind it if that is large enough.
+fn current(folder: &Path, agent: &AgentId, rotate_bytes: u64) -> io::Result<PathBuf> {
+    let numbered = |n: u32| folder.join(format!("{agent}.{n:06}.jsonl"));
+    let newest = files(folder)?.into_iter().filter_map(|file| number(&file.path, agent)).max().unwrap_or(1);
+    let is_full = std::fs::metadata(numbered(newest)).is_ok_and(|found| found.len() >= rotate_bytes);
+    Ok(numbered(if is_full { newest + 1 } else { newest }))
+}
+
+fn number(path: &Path, agent: &AgentId) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix(agent.as_str())?.strip_prefix('.')?.strip_suffix(".jsonl")?.parse().ok()
+}
+
+struct Found {
+    path: PathBuf,
+    bytes: u64,
+    changed: std::time::SystemTime,
+}
+
+/// The files of the archive; none where there is no archive yet.
+fn files(folder: &Path) -> io::Result<Vec<Found>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let (path, about) = (entry.path(), entry.metadata()?);
+        if about.is_file() && path.extension().is_some_and(|kind| kind == "jsonl") {
+            found.push(Found { path, bytes: about.len(), changed: about.modified()? });
+        }
+    }
+    Ok(found)
+}
+
+fn drop_oldest(folder: &Path, budget: u64, run: Run) -> io::Result<Vec<String>> {
+    let mut found = files(folder)?;
+    found.sort_by(|a, b| (a.changed, &a.path).cmp(&(b.changed, &b.path)));
+    let mut total: u64 = found.iter().map(|file| file.bytes).sum();
+    let mut dropped = Vec::new();
+    for file in found {
+        if total <= budget {
+            break;
+        }
+        if run == Run::Real {
+            std::fs::remove_file(&file.path)?;
+        }
+        total -= file.bytes;
+        dropped.extend(file.path.file_name().map(|name| name.to_string_lossy().into_owned()));
+    }
+    Ok(dropped)
+}

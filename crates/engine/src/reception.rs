@@ -1,0 +1,220 @@
+//! The reception: what a channel delivers becomes a message of one agent, of several, a command, or nothing.
+//!
+//! The order is fixed: who may write at all, commands, a group of agents, an agent named in front, the one the
+//! conversation was switched to, bindings, the classifier, the default agent. A letter is taken once, whatever it
+//! comes to, and its platform is told to keep it only if the store or a drain refuses it.
+
+mod channels;
+mod classifier;
+mod explain;
+mod order;
+mod round;
+mod route;
+mod rules;
+mod stranger;
+
+use polyclaw_domain::admission::{Admission, Known, Reason};
+use polyclaw_domain::arrival::PeerKind;
+use polyclaw_domain::channel::{Address, Inbox, Letter, Taken};
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::Priority;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::port::Pending;
+use serde_json::{Value, json};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::{Inbound, MAX_KEY_BYTES};
+use crate::receipt::Receipt;
+use route::{Routed, Target, key_of};
+
+pub(crate) use channels::receive;
+pub(crate) use classifier::Judgements;
+pub use explain::{Answerer, Explanation};
+pub(crate) use round::{advance_all, seat_of};
+pub use route::Layer;
+pub use rules::Rules;
+pub(crate) use stranger::Refused;
+
+/// The longest id an agent can have.
+const LONGEST_ID: usize = 64;
+
+impl Inbox for Engine {
+    fn take(&self, letter: Letter) -> Pending<'_, Taken> {
+        Box::pin(async move {
+            let (channel, account) = (letter.arrival.channel.clone(), letter.arrival.account.clone());
+            match self.receive(letter).await {
+                Ok(()) => Taken::Done,
+                Err(error) => {
+                    tracing::warn!(channel, account, %error, "a letter could not be kept; it is to come again");
+                    Taken::Later { reason: error.to_string() }
+                }
+            }
+        })
+    }
+}
+
+impl Engine {
+    /// An error is what a later delivery may change: everything else is settled.
+    async fn receive(&self, letter: Letter) -> Result<()> {
+        if self.is_draining() {
+            return Err(Error::Draining);
+        }
+        if !self.is_storable(&letter) {
+            tracing::warn!(
+                channel = letter.arrival.channel,
+                "a letter with names too long to keep was dropped"
+            );
+            return Ok(());
+        }
+        let admission = self.admit(&letter).await?;
+        let arrival = &letter.arrival;
+        tracing::debug!(
+            channel = arrival.channel,
+            account = arrival.account,
+            peer.kind = arrival.peer.kind.as_str(),
+            admission = ?admission,
+            "a letter came"
+        );
+        match admission {
+            Admission::Ignored(reason) => self.ignore(&letter, reason).await,
+            Admission::Pair => self.pair(&letter).await,
+            Admission::Admitted => self.take_in(letter).await,
+        }
+    }
+
+    /// The names of a letter fit into a session's key, with any agent's id in front.
+    fn is_storable(&self, letter: &Letter) -> bool {
+        let settings = self.settings();
+        let key = key_of(&settings.reception, &AgentId::main(), &letter.arrival);
+        let names = [&letter.arrival.sender, &letter.platform_id, &letter.address.peer];
+        key.as_str().len() + LONGEST_ID <= MAX_KEY_BYTES
+            && names.iter().all(|name| name.len() <= MAX_KEY_BYTES)
+    }
+
+    /// Whether somebody was let in by a code is looked up only where it matters.
+    async fn admit(&self, letter: &Letter) -> Result<Admission> {
+        let settings = self.settings();
+        let Some(access) = settings.reception.access_of(&letter.arrival) else {
+            return Ok(Admission::Ignored(Reason::AccountDisabled));
+        };
+        let known = Known { paired: false, mentioned: letter.mentioned };
+        match access.admit(&letter.arrival, known) {
+            Admission::Pair if self.is_paired(&letter.arrival).await? => Ok(Admission::Admitted),
+            admission => Ok(admission),
+        }
+    }
+
+    /// Nothing is answered and nothing stored but the fact, and that not with every line of somebody who goes on.
+    async fn ignore(&self, letter: &Letter, reason: Reason) -> Result<()> {
+        let arrival = &letter.arrival;
+        if reason != Reason::NotSpokenTo && self.refused.is_news(arrival, reason.as_str(), self.now()) {
+            let data = json!({ "channel": arrival.channel, "account": arrival.account, "reason": reason.as_str(),
+                "peer": arrival.peer.id, "sender": arrival.sender });
+            self.record(event(EventKind::MessageIgnored, data)).await;
+        }
+        Ok(())
+    }
+
+    async fn take_in(&self, letter: Letter) -> Result<()> {
+        let place = self.place(&letter.arrival).await?;
+        let receipt = receipt(&letter, &place.key);
+        if self.is_known(&receipt).await? {
+            return Ok(());
+        }
+        if let Some(said) = self.ordered(&letter, &place).await? {
+            return self.settle(&receipt, &said).await;
+        }
+        match self.route(&letter.arrival, &letter.text, place).await? {
+            Routed::Usage(line) => self.settle(&receipt, &line).await,
+            Routed::One { target, text, .. } => {
+                let inbound = inbound(&letter, target, text);
+                self.hand_in(inbound, &receipt).await
+            }
+            Routed::Several(targets) => self.begin_round(&letter, targets, &receipt).await,
+        }
+    }
+
+    /// Puts a message into its session, or says why not.
+    async fn hand_in(&self, inbound: Inbound, receipt: &Receipt) -> Result<()> {
+        let address = inbound.address.clone();
+        match self.accept(inbound).await {
+            Ok(accepted) if accepted.duplicate => Ok(()),
+            Ok(_) => {
+                self.show_typing(address);
+                Ok(())
+            }
+            Err(error) => self.turn_away(error, receipt).await,
+        }
+    }
+
+    /// What a message is refused for is said to whoever wrote it. What may be otherwise later is an error.
+    async fn turn_away(&self, error: Error, receipt: &Receipt) -> Result<()> {
+        if is_passing(&error) {
+            return Err(error);
+        }
+        tracing::warn!(code = error.code(), session.key = %receipt.session, "a letter was refused");
+        match error {
+            // It was taken before, or its own names must not be written down.
+            Error::Deleted | Error::SecretInKey => Ok(()),
+            Error::Store(_) => self.settle(receipt, "I can not take this: something is wrong here.").await,
+            error => {
+                let hint = error.hint().map(|hint| format!(" {hint}.")).unwrap_or_default();
+                self.settle(receipt, &format!("I can not take this: {error}.{hint}")).await
+            }
+        }
+    }
+
+    /// Shows that somebody has taken a message up, where the platform can. Nobody waits for it.
+    fn show_typing(&self, address: Address) {
+        let Some(channel) = self.ports.channels.get(&address.channel).cloned() else { return };
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(std::time::Duration::from_secs(5), channel.typing(&address)).await;
+        });
+    }
+}
+
+/// Another delivery may meet a store that works, or a process that is not about to end.
+fn is_passing(error: &Error) -> bool {
+    match error {
+        Error::Draining => true,
+        Error::Store(polyclaw_store::Error::Unreadable(_)) => false,
+        Error::Store(_) => true,
+        _ => false,
+    }
+}
+
+fn receipt(letter: &Letter, session: &SessionKey) -> Receipt {
+    Receipt {
+        session: session.clone(),
+        address: letter.address.clone(),
+        platform_id: Some(letter.platform_id.clone()),
+        deliver: true,
+    }
+}
+
+fn inbound(letter: &Letter, target: Target, text: String) -> Inbound {
+    let priority = match letter.arrival.peer.kind {
+        PeerKind::Dm => Priority::Direct,
+        PeerKind::Group | PeerKind::Channel => Priority::Group,
+    };
+    Inbound {
+        parts: letter.parts.clone(),
+        platform_id: Some(letter.platform_id.clone()),
+        priority,
+        meta: Some(sender(letter)),
+        by: target.by,
+        ..Inbound::from_person(target.session, target.agent, letter.address.clone(), text)
+    }
+}
+
+/// Who wrote it, for people to read.
+fn sender(letter: &Letter) -> Value {
+    json!({ "sender": letter.arrival.sender, "sender_name": letter.sender_name })
+}
+
+/// An event that belongs to no session yet.
+fn event(kind: EventKind, data: Value) -> Event {
+    Event { kind, session: None, turn: None, agent: None, trace: None, data }
+}

@@ -1,0 +1,130 @@
+//! The intent classifier: a small model that may replace the default agent by a better one. Too slow, too unsure or
+//! wrong in form, and the default stays.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::arrival::Arrival;
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::intent::{self, Intent};
+use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
+use serde_json::json;
+
+use super::event;
+use super::route::key_of;
+use crate::budget::{self, Aside};
+use crate::core::Engine;
+use crate::error::Result;
+use crate::redact;
+
+/// Texts that need not be judged again.
+const KEPT: usize = 1_000;
+
+/// What was judged before, by identical text.
+#[derive(Default)]
+pub(crate) struct Judgements(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    by_text: HashMap<String, (Intent, u64)>,
+    /// Counts uses, so that the one used longest ago is known.
+    uses: u64,
+}
+
+impl Judgements {
+    fn get(&self, text: &str) -> Option<Intent> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.uses += 1;
+        let now = kept.uses;
+        let (intent, used) = kept.by_text.get_mut(text)?;
+        *used = now;
+        Some(intent.clone())
+    }
+
+    fn put(&self, text: String, intent: Intent) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.uses += 1;
+        let now = kept.uses;
+        if kept.by_text.len() >= KEPT {
+            let oldest = kept.by_text.iter().min_by_key(|(_, (_, used))| *used).map(|(text, _)| text.clone());
+            oldest.map(|text| kept.by_text.remove(&text));
+        }
+        kept.by_text.insert(text, (intent, now));
+    }
+
+    /// The agents are others now, and so may be the answers.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).by_text.clear();
+    }
+}
+
+impl Engine {
+    /// The agent a model is sure of. `None` leaves the default.
+    pub(super) async fn classify(&self, arrival: &Arrival, text: &str) -> Result<Option<AgentId>> {
+        let settings = self.settings();
+        let classifier = &settings.reception.classifier;
+        let Some(model) = &classifier.model else { return Ok(None) };
+        let agents = self.agents().await?;
+        let choices: Vec<(AgentId, String)> =
+            agents.iter().map(|one| (one.spec.agent_id.clone(), one.spec.description.clone())).collect();
+        if choices.len() < 2 {
+            return Ok(None);
+        }
+        let text = self.redactor().text(text).into_owned();
+        let (judged, from) = match self.judgements.get(&text) {
+            Some(intent) => (Ok(intent), "cache"),
+            None => {
+                let patience = Duration::from_millis(classifier.timeout_ms.into());
+                let ask = intent::request(&choices, &text, &self.nonce());
+                (self.judge(model, ask, arrival, (&choices, patience)).await, "model")
+            }
+        };
+        if let (Ok(intent), "model") = (&judged, from) {
+            self.judgements.put(text, intent.clone());
+        }
+        Ok(self.conclude(judged, from).await)
+    }
+
+    /// Asks the model, within the budget and in time. A call that is given up may have cost something all the same.
+    async fn judge(
+        &self,
+        model: &ModelRef,
+        ask: Prompt,
+        arrival: &Arrival,
+        (choices, patience): (&[(AgentId, String)], Duration),
+    ) -> std::result::Result<Intent, String> {
+        let settings = self.settings();
+        let session = key_of(&settings.reception, &settings.default_agent, arrival);
+        let aside = Aside { session, agent: settings.default_agent.clone(), model: model.clone() };
+        let estimate = budget::afford(self, &aside, &ask).await?;
+        let candidates = [model.clone()];
+        let asked = self.provider().stream(&candidates, &ask, &|_| {});
+        let Ok(reply) = tokio::time::timeout(patience, asked).await else {
+            budget::spend(self, aside, Usage::default(), estimate);
+            return Err("it took too long".to_owned());
+        };
+        let clean = |error| redact::provider_error(&self.redactor(), error).message;
+        let mut reply = reply.map_err(clean)?;
+        redact::reply(&self.redactor(), &mut reply);
+        budget::spend(self, aside, reply.usage, estimate);
+        let ids: Vec<&AgentId> = choices.iter().map(|(id, _)| id).collect();
+        intent::parse(&reply.text, &ids).map_err(str::to_owned)
+    }
+
+    /// Logs the decision with its reason, and says whose it is.
+    async fn conclude(&self, judged: std::result::Result<Intent, String>, from: &str) -> Option<AgentId> {
+        let (chosen, data) = match judged {
+            Ok(intent) => {
+                let is_sure = intent.is_sure();
+                let data = json!({ "layer": "classifier", "agent": intent.agent.as_str(), "from": from,
+                    "confidence": intent.confidence, "reasoning": intent.reasoning, "used": is_sure });
+                (is_sure.then_some(intent.agent), data)
+            }
+            Err(why) => (None, json!({ "layer": "classifier", "used": false, "failed": why })),
+        };
+        self.record(event(EventKind::MessageRouted, data)).await;
+        chosen
+    }
+}

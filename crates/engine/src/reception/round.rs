@@ -1,0 +1,206 @@
+//! Rounds: one message that several agents answer, each in its own session. What has to be done still is read from
+//! the stored rows alone, and every step can be made twice: a round goes on after a crash where it stood.
+
+use std::time::Duration;
+
+use polyclaw_domain::channel::Letter;
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::job::JobState;
+use polyclaw_store::rounds::{self, Round, Seat, Taken};
+use polyclaw_store::{Tx, backlog, events, jobs};
+use serde_json::{Value, json};
+
+use super::route::Target;
+use super::{event, inbound, is_passing};
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::Inbound;
+use crate::receipt::Receipt;
+use crate::redact;
+
+/// How often open rounds are looked at when nothing wakes them: a turn may end on another node.
+const LOOK: Duration = Duration::from_secs(2);
+/// How often it is looked whether there are any.
+const LOOK_FOR: Duration = Duration::from_secs(15);
+
+impl Engine {
+    /// Keeps the message with the list of those who answer it; from then on it is answered whatever dies.
+    pub(super) async fn begin_round(
+        &self,
+        letter: &Letter,
+        targets: Vec<Target>,
+        receipt: &Receipt,
+    ) -> Result<()> {
+        let Some(first) = targets.first().cloned() else { return Ok(()) };
+        let mut message = inbound(letter, first, letter.text.clone());
+        if let Err(error) = self.check(&message) {
+            return self.turn_away(error, receipt).await;
+        }
+        redact::inbound(&self.redactor(), &mut message);
+        let round = self.round(message, targets);
+        let (id, now) = (round.id.clone(), round.created_at);
+        let agents: Vec<&str> = round.seats.iter().map(|seat| seat.agent.as_str()).collect();
+        let begun =
+            event(EventKind::RoundBegun, json!({ "round": id, "agents": agents, "in_turn": round.in_turn }));
+        let keep = move |tx: &mut Tx<'_>| {
+            rounds::insert(tx, &round)?;
+            events::record(tx, &begun, now)?;
+            Ok(true)
+        };
+        self.settle_with(receipt, "", keep).await?;
+        self.reach(KillPoint::RoundStored).await;
+        if let Err(error) = self.advance(&id).await {
+            tracing::warn!(%error, round = id, "a round waits");
+        }
+        self.round_begun.notify_one();
+        self.show_typing(receipt.address.clone());
+        Ok(())
+    }
+
+    fn round(&self, message: Inbound, targets: Vec<Target>) -> Round {
+        let settings = self.settings();
+        let seat = |target: Target| Seat { agent: target.agent, session: target.session, turn: None };
+        Round {
+            id: self.next_id(),
+            text: message.text,
+            parts: message.parts,
+            address: message.address,
+            meta: message.meta,
+            priority: message.priority,
+            in_turn: settings.reception.is_sequential(),
+            see_previous: settings.reception.sees_previous(),
+            seats: targets.into_iter().map(seat).collect(),
+            created_at: self.now(),
+        }
+    }
+
+    /// Gives the message to whoever is to have it now, and closes the round behind the last.
+    async fn advance(&self, id: &str) -> Result<()> {
+        let wanted = id.to_owned();
+        let Some(round) = self.db().read(move |tx| rounds::get(tx, &wanted)).await? else { return Ok(()) };
+        for (at, seat) in round.seats.iter().enumerate() {
+            let turn = match &seat.turn {
+                None => self.seat(&round, at).await?,
+                Some(taken) => taken.clone(),
+            };
+            if let Taken::Turn(turn) = turn
+                && round.in_turn
+                && !self.has_ended(&turn).await?
+            {
+                return Ok(());
+            }
+        }
+        let id = round.id;
+        self.db().write(move |tx| rounds::close(tx, &id)).await?;
+        Ok(())
+    }
+
+    /// One agent's copy of the message. The key makes a second one impossible.
+    async fn seat(&self, round: &Round, at: usize) -> Result<Taken> {
+        let seat = &round.seats[at];
+        let mut meta = round.meta.clone().unwrap_or_else(|| json!({}));
+        meta["round"] = json!({ "id": round.id, "seat": at });
+        let message = Inbound {
+            by: Some(seat.agent.clone()),
+            parts: round.parts.clone(),
+            idempotency_key: Some(format!("round-{}", round.id)),
+            priority: round.priority,
+            meta: Some(meta),
+            ..Inbound::from_person(
+                seat.session.clone(),
+                seat.agent.clone(),
+                round.address.clone(),
+                round.text.clone(),
+            )
+        };
+        let taken = match self.accept(message).await {
+            Ok(accepted) => Taken::Turn(accepted.turn_id),
+            Err(error) if is_passing(&error) => return Err(error),
+            Err(error) => self.refuse_seat(round, seat, &error).await?,
+        };
+        self.reach(KillPoint::SeatTaken).await;
+        let (id, noted) = (round.id.clone(), taken.clone());
+        self.db().write(move |tx| rounds::take_seat(tx, &id, at, &noted)).await?;
+        Ok(taken)
+    }
+
+    /// One that cannot take the message stops none of the others; whoever wrote is told which it was.
+    async fn refuse_seat(&self, round: &Round, seat: &Seat, error: &Error) -> Result<Taken> {
+        tracing::warn!(round = round.id, agent.id = %seat.agent, code = error.code(), "an agent of a round is left out");
+        let receipt = Receipt {
+            session: seat.session.clone(),
+            address: round.address.clone(),
+            platform_id: None,
+            deliver: true,
+        };
+        self.settle(&receipt, &format!("{}: I can not take this: {error}.", seat.agent)).await?;
+        Ok(Taken::Refused)
+    }
+
+    /// Whether nothing more comes of a turn. One that was steered away goes on later, unless it was given up.
+    async fn has_ended(&self, turn: &TurnId) -> Result<bool> {
+        match self.answer(turn).await {
+            Ok(Some(_)) | Err(Error::UnknownTurn(_)) => return Ok(true),
+            Err(error) => return Err(error),
+            Ok(None) => {}
+        }
+        let wanted = turn.clone();
+        let read = move |tx: &mut Tx<'_>| {
+            let Some(job) = jobs::answering(tx, &wanted)? else { return Ok(true) };
+            let comes_back =
+                backlog::waiting(tx, &job.session)?.iter().any(|row| row.task.token.turn_id == job.turn);
+            Ok(job.state == JobState::Steered && !comes_back)
+        };
+        Ok(self.db().read(read).await?)
+    }
+
+    /// What those before this seat have said, for the model that answers now. It is read from their stored replies
+    /// each time, and written nowhere.
+    pub(crate) async fn said_before(&self, round: &str, seat: usize) -> Result<Option<String>> {
+        let wanted = round.to_owned();
+        let Some(round) = self.db().read(move |tx| rounds::get(tx, &wanted)).await? else { return Ok(None) };
+        if !(round.in_turn && round.see_previous) {
+            return Ok(None);
+        }
+        let mut said = Vec::new();
+        for seat in round.seats.iter().take(seat) {
+            let Some(Taken::Turn(turn)) = &seat.turn else { continue };
+            let answer = self.news(turn).await.ok().flatten();
+            if let Some(answer) =
+                answer.filter(|answer| answer.state == JobState::Done && !answer.text.is_empty())
+            {
+                said.push(format!("{} answered:\n{}", seat.agent, answer.text));
+            }
+        }
+        Ok((!said.is_empty()).then(|| said.join("\n\n")))
+    }
+}
+
+/// The round a message belongs to, and its place in it.
+pub(crate) fn seat_of(meta: Option<&Value>) -> Option<(&str, usize)> {
+    let round = meta?.get("round")?;
+    let seat = round.get("seat")?.as_u64().and_then(|seat| usize::try_from(seat).ok())?;
+    Some((round.get("id")?.as_str()?, seat))
+}
+
+/// Goes on with every open round, when a turn has ended and now and then.
+pub(crate) async fn advance_all(engine: &Engine) -> Result<()> {
+    while !engine.is_draining() {
+        let open = engine.db().read(rounds::open).await?;
+        for id in &open {
+            if let Err(error) = engine.advance(id).await {
+                tracing::warn!(%error, round = id, "a round waits");
+            }
+        }
+        let pause = if open.is_empty() { LOOK_FOR } else { LOOK };
+        tokio::select! {
+            () = engine.turn_ended.notified(), if !open.is_empty() => {}
+            () = engine.round_begun.notified() => {}
+            () = engine.drained() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Who answers a letter, and in which session. The same code decides and explains.
+
+use polyclaw_domain::arrival::Arrival;
+use polyclaw_domain::command::{menu_name, slashed};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::route::Tier;
+use polyclaw_domain::session::Session;
+use polyclaw_store::agents;
+use serde::Serialize;
+
+use super::rules::Rules;
+use crate::core::Engine;
+use crate::error::Result;
+
+/// What decided, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Several agents answer this conversation.
+    Broadcast,
+    /// The agent was named in front, for this message only.
+    Prefix,
+    /// The conversation goes on in another session.
+    Focus,
+    /// The conversation was switched to another agent.
+    Active,
+    Binding,
+    Classifier,
+    Default,
+}
+
+impl Layer {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Broadcast => "broadcast",
+            Self::Prefix => "prefix",
+            Self::Focus => "focus",
+            Self::Active => "active",
+            Self::Binding => "binding",
+            Self::Classifier => "classifier",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// A session, and who answers in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub session: SessionKey,
+    /// Whose session it is, if it is new.
+    pub agent: AgentId,
+    /// Who answers this one, whomever the session was switched to.
+    pub by: Option<AgentId>,
+}
+
+impl Target {
+    fn new(session: SessionKey, agent: AgentId) -> Self {
+        Self { session, agent, by: None }
+    }
+}
+
+/// Where a letter belongs before its text is looked at: what the bindings say.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub agent: AgentId,
+    pub key: SessionKey,
+    pub tier: Tier,
+    /// The session, if something was said there before.
+    pub session: Option<Session>,
+}
+
+pub(super) enum Routed {
+    One {
+        target: Target,
+        text: String,
+        layer: Layer,
+    },
+    Several(Vec<Target>),
+    /// An agent was named and nothing said to it.
+    Usage(String),
+}
+
+impl Engine {
+    pub(super) async fn place(&self, arrival: &Arrival) -> Result<Place> {
+        let settings = self.settings();
+        let rules = &settings.reception;
+        let choice = rules.router.choose(arrival);
+        let key = rules.key(choice.agent, arrival, choice);
+        let (agent, tier, wanted) = (choice.agent.clone(), choice.tier, key.clone());
+        let session = self.db().read(move |tx| polyclaw_store::sessions::get(tx, &wanted)).await?;
+        Ok(Place { agent, key, tier, session })
+    }
+
+    pub(super) async fn route(&self, arrival: &Arrival, text: &str, place: Place) -> Result<Routed> {
+        match self.without_classifier(arrival, text, place).await? {
+            Routed::One { target, text, layer: Layer::Default } => self.judged(arrival, target, text).await,
+            routed => Ok(routed),
+        }
+    }
+
+    /// Every step but the one that asks a model.
+    pub(super) async fn without_classifier(
+        &self,
+        arrival: &Arrival,
+        text: &str,
+        place: Place,
+    ) -> Result<Routed> {
+        let settings = self.settings();
+        let rules = &settings.reception;
+        if let Some(targets) = group(rules, arrival) {
+            return Ok(Routed::Several(targets));
+        }
+        if let Some((id, rest)) = self.prefix(text).await? {
+            if rest.is_empty() {
+                return Ok(Routed::Usage(format!("Say what {id} is to do: /{id} <message>")));
+            }
+            let session = key_of(rules, &id, arrival);
+            let target = Target { by: Some(id.clone()), ..Target::new(session, id) };
+            return Ok(Routed::One { target, text: rest.to_owned(), layer: Layer::Prefix });
+        }
+        let layer = match &place.session {
+            Some(Session { focus: Some(_), .. }) => Layer::Focus,
+            Some(session) if session.active_agent != session.agent => Layer::Active,
+            _ if place.tier == Tier::Default => Layer::Default,
+            _ => Layer::Binding,
+        };
+        let focus = place.session.and_then(|session| session.focus);
+        let session = focus.unwrap_or(place.key);
+        Ok(Routed::One { target: Target::new(session, place.agent), text: text.to_owned(), layer })
+    }
+
+    /// The agent named in front of a message, and the rest: by its id, or as a menu writes it.
+    async fn prefix<'a>(&self, text: &'a str) -> Result<Option<(AgentId, &'a str)>> {
+        let Some((word, rest)) = slashed(text).filter(|(word, _)| !word.is_empty()) else { return Ok(None) };
+        let listed = self.db().read(agents::list).await?;
+        let ids = || listed.iter().map(|stored| &stored.spec.agent_id);
+        let found = ids().find(|id| id.as_str() == word).or_else(|| ids().find(|id| menu_name(id) == word));
+        Ok(found.map(|id| (id.clone(), rest)))
+    }
+
+    /// A default that a model may replace by a better agent.
+    async fn judged(&self, arrival: &Arrival, target: Target, text: String) -> Result<Routed> {
+        let settings = self.settings();
+        match self.classify(arrival, &text).await? {
+            Some(agent) if agent != target.agent => {
+                let session = key_of(&settings.reception, &agent, arrival);
+                let target = Target { by: Some(agent.clone()), ..Target::new(session, agent) };
+                Ok(Routed::One { target, text, layer: Layer::Classifier })
+            }
+            _ => Ok(Routed::One { target, text, layer: Layer::Default }),
+        }
+    }
+}
+
+pub(super) fn group(rules: &Rules, arrival: &Arrival) -> Option<Vec<Target>> {
+    let listed = rules.group(arrival)?;
+    let target = |agent: &AgentId| Target {
+        by: Some(agent.clone()),
+        ..Target::new(key_of(rules, agent, arrival), agent.clone())
+    };
+    Some(listed.iter().map(target).collect())
+}
+
+/// The conversation of an agent there, kept apart as the binding that holds there says.
+pub(super) fn key_of(rules: &Rules, agent: &AgentId, arrival: &Arrival) -> SessionKey {
+    rules.key(agent, arrival, rules.router.choose(arrival))
+}

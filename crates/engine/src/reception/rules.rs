@@ -1,0 +1,101 @@
+//! What the config says about letters: who may write, who answers, which session it is. Read again on a reload; what
+//! is under way goes on by the rules it began with.
+
+use std::collections::{BTreeMap, HashMap};
+
+use polyclaw_domain::admission::Access;
+use polyclaw_domain::arrival::{Arrival, PeerKind};
+use polyclaw_domain::command::Speaker;
+use polyclaw_domain::config::{Broadcast, Classifier, Config, DEFAULT_ACCOUNT, Strategy};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::route::{Choice, Router};
+use polyclaw_domain::scope::{DmScope, Links, Scope};
+
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// By channel and account.
+    access: HashMap<(String, String), Access>,
+    pub(super) router: Router,
+    broadcast: Broadcast,
+    dm_scope: DmScope,
+    main_key: String,
+    links: Links,
+    default_accounts: BTreeMap<String, String>,
+    pub(super) classifier: Classifier,
+}
+
+impl Rules {
+    pub fn of(config: &Config) -> Self {
+        let access = config.channels.access();
+        let named = config.channels.default_accounts();
+        let default_accounts: BTreeMap<String, String> =
+            named.into_iter().map(|(channel, account)| (channel.to_owned(), account.to_owned())).collect();
+        let default = |channel: &str| default_account(&default_accounts, channel).to_owned();
+        Self {
+            access: access
+                .map(|(channel, account, access)| ((channel.to_owned(), account.to_owned()), access.clone()))
+                .collect(),
+            router: Router::new(config.bindings.clone(), config.agents.default_id(), default),
+            broadcast: config.broadcast.clone(),
+            dm_scope: config.session.dm_scope,
+            main_key: config.session.main_key.clone(),
+            links: Links::new(&config.session.identity_links),
+            classifier: config.routing.intent_classifier.clone(),
+            default_accounts,
+        }
+    }
+
+    /// The account of a channel that is meant where none is named.
+    pub fn default_account(&self, channel: &str) -> &str {
+        default_account(&self.default_accounts, channel)
+    }
+
+    pub(super) fn access_of(&self, arrival: &Arrival) -> Option<&Access> {
+        self.access.get(&(arrival.channel.clone(), arrival.account.clone()))
+    }
+
+    /// Every account that is used: its channel and its name.
+    pub(super) fn accounts(&self) -> Vec<(String, String)> {
+        self.access.iter().filter(|(_, access)| access.enabled).map(|(account, _)| account.clone()).collect()
+    }
+
+    pub(super) fn speaker(&self, arrival: &Arrival) -> Speaker {
+        let owns = |access: &Access| access.owners.contains(&arrival.sender);
+        match arrival.peer.kind {
+            _ if self.access_of(arrival).is_some_and(owns) => Speaker::Owner,
+            PeerKind::Dm => Speaker::Alone,
+            PeerKind::Group | PeerKind::Channel => Speaker::AmongOthers,
+        }
+    }
+
+    /// The agents that all answer there. A thread is where its parent is.
+    pub(super) fn group(&self, arrival: &Arrival) -> Option<&[AgentId]> {
+        let places = [Some(&arrival.peer), arrival.parent.as_ref()];
+        let listed = places.into_iter().flatten().find_map(|place| self.broadcast.peers.get(&place.id));
+        listed.map(Vec::as_slice)
+    }
+
+    pub(super) fn is_sequential(&self) -> bool {
+        self.broadcast.strategy == Strategy::Sequential
+    }
+
+    pub(super) fn sees_previous(&self) -> bool {
+        self.broadcast.see_previous
+    }
+
+    /// The conversation of an agent with whoever wrote, kept apart as the binding says, or else the config.
+    pub(super) fn key(&self, agent: &AgentId, arrival: &Arrival, choice: Choice<'_>) -> SessionKey {
+        let scope = Scope {
+            dm: choice.dm_scope.unwrap_or(self.dm_scope),
+            main_key: &self.main_key,
+            links: Some(&self.links),
+            default_account: self.default_account(&arrival.channel),
+        };
+        scope.key(agent, arrival)
+    }
+}
+
+fn default_account<'a>(named: &'a BTreeMap<String, String>, channel: &str) -> &'a str {
+    named.get(channel).map_or(DEFAULT_ACCOUNT, String::as_str)
+}

@@ -1,0 +1,148 @@
+//! The intent classifier: it may replace only the default, only when it is sure, and only in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::agent::Budget;
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::provider::Prompt;
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, last_user, letter};
+
+use crate::reception::{read_after, recorded};
+
+const CONFIG: &str = r#"
+    [agents]
+    default = "main"
+    [[agents.list]]
+    id = "main"
+    system_prompt = "I am main"
+    [[agents.list]]
+    id = "ops"
+    description = "servers and deployments"
+    system_prompt = "I am ops"
+    [[bindings]]
+    agent_id = "main"
+    match = { channel = "telegram", peer = { kind = "group", id = "-7" } }
+    [routing.intent_classifier]
+    model = "small/judge"
+    [providers.small]
+    kind = "openai"
+    api_key = "k"
+    [session]
+    dm_scope = "per-channel-peer"
+    [channels.telegram.default]
+    bot_token = "123:token"
+    dm_policy = "open"
+    groups = ["-7"]
+"#;
+
+fn is_judging(prompt: &Prompt) -> bool {
+    prompt.system.starts_with("You sort messages")
+}
+
+/// The message says what the judge answers: `sure`, `unsure`, `slow`, `prose`.
+fn model() -> Arc<Scripted> {
+    let judged = |confidence: &str| {
+        let reason = "it is about servers";
+        Line::Say(format!(r#"{{"agent_id": "ops", "confidence": {confidence}, "reasoning": "{reason}"}}"#))
+    };
+    Scripted::new(move |prompt| {
+        let asked = last_user(prompt).to_owned();
+        if !is_judging(prompt) {
+            let who = if prompt.system.contains("I am ops") { "ops" } else { "main" };
+            return vec![Line::Say(who.to_owned())];
+        }
+        match () {
+            () if asked.contains("unsure") => vec![judged("0.8")],
+            () if asked.contains("sure") => vec![judged("0.81")],
+            () if asked.contains("slow") => vec![Line::Pause(Duration::from_millis(501)), judged("0.99")],
+            () => vec![Line::Say("ops, I would say".to_owned())],
+        }
+    })
+}
+
+async fn world(config: &str) -> (World, Arc<Scripted>) {
+    let model = model();
+    let mut ground = World::with(model.clone()).await.killed().await;
+    ground.configure(config).await;
+    (ground.wake(Faulty::never()), model)
+}
+
+fn judgements(model: &Scripted) -> usize {
+    model.prompts().iter().filter(|prompt| is_judging(prompt)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_sure_answer_in_time_replaces_the_default() {
+    let (world, _) = world(CONFIG).await;
+    for (text, who) in [("sure", "ops"), ("unsure", "main"), ("slow", "main"), ("prose", "main")] {
+        assert_eq!(read_after(&world, letter("guest", text)).await, [who], "{text}");
+    }
+    let told = recorded(&world, EventKind::MessageRouted).await;
+    assert_eq!(told[0]["reasoning"], "it is about servers");
+    let used: Vec<_> = told.iter().map(|data| data["used"].as_bool().unwrap()).collect();
+    assert_eq!(used, [true, false, false, false]);
+    assert_eq!(told[2]["failed"], "it took too long");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_not_asked_where_something_else_decides() {
+    let (world, model) = world(CONFIG).await;
+    read_after(&world, group_letter("-7", "guest", "sure, by a binding")).await;
+    read_after(&world, letter("guest", "/main sure, by name")).await;
+    read_after(&world, letter("guest", "/agent ops")).await;
+    assert_eq!(read_after(&world, letter("guest", "sure, switched")).await, ["ops"]);
+    assert_eq!(judgements(&model), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_off_unless_a_model_is_named() {
+    let off = CONFIG.replace("model = \"small/judge\"", "");
+    let (world, model) = world(&off).await;
+    assert_eq!(read_after(&world, letter("guest", "sure")).await, ["main"]);
+    assert_eq!((judgements(&model), recorded(&world, EventKind::MessageRouted).await.len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_gives_up_in_time() {
+    let (world, _) = world(CONFIG).await;
+    let began = tokio::time::Instant::now();
+    world.ground.outlet.deliver(letter("guest", "slow")).await;
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(500) && took <= Duration::from_millis(550), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_text_is_judged_once_until_the_config_changes() {
+    let (world, model) = world(CONFIG).await;
+    for sender in ["a", "b", "c"] {
+        assert_eq!(read_after(&world, letter(sender, "sure")).await, ["ops"]);
+    }
+    assert_eq!(judgements(&model), 1);
+    let told = recorded(&world, EventKind::MessageRouted).await;
+    assert_eq!((told.len(), &told[2]["from"]), (3, &"cache".into()), "every decision is recorded");
+    world.engine.reload(world.ground.settings.clone());
+    read_after(&world, letter("d", "sure")).await;
+    assert_eq!(judgements(&model), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spent_budget_leaves_the_default() {
+    let model = model();
+    let mut ground = World::with(model.clone()).await.killed().await;
+    ground.configure(CONFIG).await;
+    ground.settings.budget = Budget { tokens_per_day: Some(15), ..Budget::default() };
+    let world = ground.wake(Faulty::never());
+    assert_eq!(judged_and_read(&world, "sure one").await, judged_and_read(&world, "nothing else").await);
+    assert_eq!(judgements(&model), 1, "fifteen tokens are one judgement");
+    let told = recorded(&world, EventKind::MessageRouted).await;
+    assert_eq!(told[1]["failed"], "the budget of instance is used up");
+}
+
+/// What is answered does not matter here: the budget is used up for answers, too.
+async fn judged_and_read(world: &World, text: &str) -> usize {
+    let read = read_after(world, letter("guest", text)).await.len();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    read
+}

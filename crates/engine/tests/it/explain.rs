@@ -1,0 +1,111 @@
+//! `route explain` says what would happen, and changes nothing.
+
+use polyclaw_domain::channel::Letter;
+use polyclaw_engine::reception::Layer;
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, group_letter, letter};
+
+use crate::reception::{ground, read_after};
+
+const CONFIG: &str = r#"
+    [agents]
+    default = "main"
+    [[agents.list]]
+    id = "main"
+    [[agents.list]]
+    id = "ops"
+    model = "small/ops"
+    [[bindings]]
+    agent_id = "main"
+    match = { channel = "telegram" }
+    [[bindings]]
+    agent_id = "ops"
+    match = { channel = "telegram", peer = { kind = "group", id = "-7" } }
+    [providers.small]
+    kind = "openai"
+    api_key = "k"
+    [session]
+    dm_scope = "per-channel-peer"
+    [broadcast]
+    "-9" = ["ops", "main"]
+    [channels.telegram.default]
+    bot_token = "123:token"
+    allow_from = ["guest"]
+    groups = ["-7", "-9"]
+"#;
+
+/// Every row of every table, as text.
+async fn everything(world: &World) -> Vec<String> {
+    let dump = |tx: &mut polyclaw_store::Tx<'_>| {
+        let mut rows = tx.query(
+            "SELECT session_key || active_agent_id || updated_at || next_ticket FROM sessions",
+            &[],
+            |row| row.text(0),
+        )?;
+        rows.extend(tx.query("SELECT id || ticket FROM messages", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT turn_id || state FROM jobs", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT id || state FROM outbox", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT platform_id FROM ingress", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT sender || code || told_at FROM pairings", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT round_id FROM rounds", &[], |row| row.text(0))?);
+        rows.extend(tx.query("SELECT CAST(seq AS TEXT) || kind FROM events", &[], |row| row.text(0))?);
+        Ok(rows)
+    };
+    world.engine.db().read(dump).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_tells_the_layer_the_agents_and_the_sessions() {
+    let world = ground(CONFIG).await.wake(Faulty::never());
+    let told = async |letter: &Letter| {
+        let told = world.engine.explain_route(letter).await.unwrap();
+        let answers: Vec<String> =
+            told.answers.iter().map(|one| format!("{} in {}", one.agent, one.session)).collect();
+        (told.admission, told.layer, answers.join(", "))
+    };
+    for (letter, admission, layer, answers) in [
+        (letter("guest", "hi"), "admitted", Layer::Binding, "main in agent:main:telegram:dm:guest"),
+        (letter("eve", "hi"), "pair", Layer::Binding, "main in agent:main:telegram:dm:eve"),
+        (group_letter("-7", "x", "hi"), "admitted", Layer::Binding, "ops in agent:ops:telegram:group:-7"),
+        (
+            group_letter("-8", "x", "hi"),
+            "group_not_listed",
+            Layer::Binding,
+            "main in agent:main:telegram:group:-8",
+        ),
+        (letter("guest", "/ops hi"), "admitted", Layer::Prefix, "ops in agent:ops:telegram:dm:guest"),
+        (
+            group_letter("-9", "x", "/ops hi"),
+            "admitted",
+            Layer::Broadcast,
+            "ops in agent:ops:telegram:group:-9, main in agent:main:telegram:group:-9",
+        ),
+    ] {
+        assert_eq!(told(&letter).await, (admission, Some(layer), answers.to_owned()), "{letter:?}");
+    }
+    let command = world.engine.explain_route(&letter("guest", "/status")).await.unwrap();
+    assert_eq!((command.command, command.layer, command.answers.len()), (Some("status"), None, 0));
+    let ops = world.engine.explain_route(&group_letter("-7", "x", "hi")).await.unwrap();
+    assert_eq!(ops.answers[0].model.as_ref().unwrap().to_string(), "small/ops");
+    assert!(ops.answers[0].tools.iter().any(|tool| tool.tool.name == "look"));
+    let losses: Vec<_> =
+        ops.bindings.candidates.iter().map(|one| one.loss.map(|loss| loss.sentence())).collect();
+    assert_eq!(losses, [Some("it holds, but another one fits more closely"), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_says_what_then_happens_and_changes_nothing() {
+    let world = ground(CONFIG).await.wake(Faulty::never());
+    read_after(&world, letter("guest", "/agent ops")).await;
+    read_after(&world, letter("guest", "hello")).await;
+    read_after(&world, letter("eve", "hello")).await;
+    let before = everything(&world).await;
+    for letter in
+        [letter("guest", "more"), letter("eve", "more"), letter("new", "hi"), letter("guest", "/new")]
+    {
+        world.engine.explain_route(&letter).await.unwrap();
+    }
+    assert_eq!(everything(&world).await, before);
+    let told = world.engine.explain_route(&letter("guest", "more")).await.unwrap();
+    assert_eq!((told.layer, told.answers[0].agent.as_str()), (Some(Layer::Active), "ops"));
+}

@@ -1,0 +1,131 @@
+//! Sessions nobody uses any more go to a file; what is in use is never touched.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::config::Mode;
+use polyclaw_domain::event::EventKind;
+use polyclaw_engine::maintenance::Run;
+use polyclaw_store::sessions;
+use polyclaw_testkit::Faulty;
+use polyclaw_testkit::world::{Ground, World};
+use tokio::sync::Semaphore;
+
+use crate::reception::recorded;
+use crate::worker;
+
+const MONTH_MS: i64 = 31 * 24 * 60 * 60 * 1000;
+
+async fn ground(folder: &tempfile::TempDir) -> Ground {
+    let mut ground = World::new().await.killed().await;
+    ground.settings.upkeep.folder = folder.path().join("archive");
+    ground
+}
+
+fn archived(folder: &tempfile::TempDir) -> Vec<(String, String)> {
+    let Ok(entries) = std::fs::read_dir(folder.path().join("archive")) else { return Vec::new() };
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.unwrap())
+        .map(|file| (file.file_name().into_string().unwrap(), std::fs::read_to_string(file.path()).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+async fn count(world: &World) -> i64 {
+    world.engine.db().read(sessions::count).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_session_is_archived_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = ground(&folder).await.wake(Faulty::never());
+    world.says("before the new conversation").await;
+    world.engine.renew(&World::key("me")).await.unwrap();
+    world.says("remember me").await;
+    world.settled().await;
+    world.ground.clock.set(MONTH_MS);
+    let accepted = world.sends("you", "I am new").await.unwrap();
+    world.answer(&accepted).await;
+    world.settled().await;
+    let dry = world.engine.clean_up(Run::Dry).await.unwrap();
+    assert_eq!((dry.unused.len(), dry.removed, count(&world).await), (1, 0, 2));
+    assert!(archived(&folder).is_empty(), "nothing is written by a look");
+    let done = world.engine.clean_up(Run::Real).await.unwrap();
+    assert_eq!((done.unused[0].key.clone(), done.removed, count(&world).await), (World::key("me"), 1, 1));
+    let files = archived(&folder);
+    assert_eq!(files[0].0, "main.000001.jsonl");
+    let lines: Vec<&str> = files[0].1.lines().collect();
+    assert_eq!(lines.len(), 4, "every conversation of the session: {lines:?}");
+    assert!(lines[0].contains("before the new conversation") && lines[3].contains("echo: remember me"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_is_not_touched_however_old_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Arc::new(Semaphore::new(0));
+    let mut ground = World::with(worker(1, &gate)).await.killed().await;
+    ground.settings.upkeep.folder = folder.path().join("archive");
+    (ground.settings.stall_ms, ground.settings.turn_ms) = (u64::MAX / 2, u64::MAX / 2);
+    let world = ground.wake(Faulty::never());
+    let accepted = world.sends("me", "work").await.unwrap();
+    world.ground.clock.set(MONTH_MS);
+    assert!(world.engine.clean_up(Run::Real).await.unwrap().unused.is_empty());
+    gate.add_permits(1);
+    assert_eq!(world.answer(&accepted).await.text, "the work is done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ground = ground(&folder).await;
+    ground.settings.upkeep.rules.max_entries = 2;
+    ground.settings.upkeep.rules.rotate_mb = 1;
+    ground.settings.upkeep.rules.archive_budget_mb = Some(3);
+    let world = ground.wake(Faulty::never());
+    let long = "x".repeat(700_000);
+    for n in 0..5 {
+        let accepted = world.sends(&format!("s{n}"), &long).await.unwrap();
+        world.answer(&accepted).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    world.settled().await;
+    let done = world.engine.clean_up(Run::Real).await.unwrap();
+    assert_eq!((done.removed, count(&world).await), (3, 2), "the two used last stay");
+    assert_eq!(done.dropped_files, ["main.000001.jsonl"], "the oldest, beyond three megabytes");
+    let names: Vec<String> = archived(&folder).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["main.000002.jsonl", "main.000003.jsonl"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_said_every_hour_and_done_only_where_the_config_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let ground = ground(&folder).await;
+    let world = ground.wake(Faulty::never());
+    world.says("hello").await;
+    world.ground.clock.set(MONTH_MS);
+    tokio::time::sleep(Duration::from_secs(2 * 3_600)).await;
+    let told = recorded(&world, EventKind::SessionCleaned).await;
+    assert!(!told.is_empty() && told.iter().all(|data| data["removed"] == 0), "{told:?}");
+    assert_eq!(count(&world).await, 1);
+    let mut settings = world.ground.settings.clone();
+    settings.upkeep.rules.mode = Mode::Enforce;
+    world.engine.reload(settings);
+    tokio::time::sleep(Duration::from_secs(3_700)).await;
+    assert_eq!(count(&world).await, 0);
+    assert_eq!(archived(&folder).len(), 1);
+}
+
+/// A folder that can not be written keeps what would be removed.
+#[tokio::test(start_paused = true)]
+async fn what_can_not_be_archived_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let ground = ground(&folder).await;
+    std::fs::write(folder.path().join("archive"), "a file in its place").unwrap();
+    let world = ground.wake(Faulty::never());
+    world.says("hello").await;
+    world.settled().await;
+    world.ground.clock.set(MONTH_MS);
+    assert_eq!(world.engine.clean_up(Run::Real).await.unwrap_err().code(), "archive_failed");
+    assert_eq!(count(&world).await, 1);
+}

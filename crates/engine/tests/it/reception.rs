@@ -1,0 +1,342 @@
+//! Letters: who may write, who answers, in which session, and that each is taken once.
+
+use polyclaw_domain::arrival::{Peer, PeerKind, Thread, ThreadKind};
+use polyclaw_domain::channel::{Letter, Taken};
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Role;
+use polyclaw_store::{events, messages, sessions};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Scripted, group_letter, letter};
+
+/// Three agents; one owner, one guest, one group; everybody has a conversation of their own.
+const CONFIG: &str = r#"
+    [agents]
+    default = "main"
+    [[agents.list]]
+    id = "main"
+    [[agents.list]]
+    id = "ops"
+    [[agents.list]]
+    id = "ops-night"
+    [[bindings]]
+    agent_id = "ops"
+    match = { channel = "telegram", peer = { kind = "group", id = "-7" } }
+    [session]
+    dm_scope = "per-channel-peer"
+    [channels.telegram.default]
+    bot_token = "123:token"
+    dm_policy = "allowlist"
+    allow_from = ["guest"]
+    owners = ["boss"]
+    groups = ["-7", "-8"]
+"#;
+
+pub async fn ground(config: &str) -> Ground {
+    let mut ground = World::new().await.killed().await;
+    ground.configure(config).await;
+    ground
+}
+
+async fn world() -> World {
+    ground(CONFIG).await.wake(Faulty::never())
+}
+
+pub async fn said_in(world: &World, key: &str) -> Vec<String> {
+    let key = SessionKey::parse(key).unwrap();
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| match sessions::get(tx, &key)? {
+        Some(session) => messages::page(tx, &key, &session.id, 0, 1_000),
+        None => Ok(Vec::new()),
+    };
+    let lines = world.engine.db().read(read).await.unwrap();
+    lines.into_iter().filter(|line| line.role == Role::User).map(|line| line.text).collect()
+}
+
+/// What a person reads where they wrote, after everything has settled.
+pub async fn read_after(world: &World, letter: Letter) -> Vec<String> {
+    let (peer, thread) = (letter.address.peer.clone(), letter.address.thread.clone());
+    let before = world.ground.outlet.read_at(&peer, thread.as_deref()).len();
+    assert_eq!(world.ground.outlet.deliver(letter).await, Taken::Done);
+    world.settled().await;
+    world.ground.outlet.read_at(&peer, thread.as_deref()).split_off(before)
+}
+
+pub async fn recorded(world: &World, kind: EventKind) -> Vec<serde_json::Value> {
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, Some(kind.as_str()), None, 1_000);
+    world.engine.db().read(read).await.unwrap().into_iter().map(|event| event.data).collect()
+}
+
+async fn sessions_there_are(world: &World) -> i64 {
+    world.engine.db().read(sessions::count).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_goes_to_the_agent_and_the_session_it_belongs_to() {
+    let world = world().await;
+    let thread = Thread { kind: ThreadKind::Topic, id: "5".into() };
+    let mut topic = group_letter("-8", "guest", "in a topic");
+    topic.arrival.thread = Some(thread);
+    topic.address.thread = Some("5".into());
+    for (letter, key, text) in [
+        (letter("guest", "hello"), "agent:main:telegram:dm:guest", "hello"),
+        (group_letter("-7", "guest", "deploy"), "agent:ops:telegram:group:-7", "deploy"),
+        (group_letter("-8", "stranger", "hi"), "agent:main:telegram:group:-8", "hi"),
+        (topic, "agent:main:telegram:group:-8:topic:5", "in a topic"),
+        (letter("guest", "/ops restart"), "agent:ops:telegram:dm:guest", "restart"),
+        (letter("guest", "/ops_night sleep"), "agent:ops-night:telegram:dm:guest", "sleep"),
+        (letter("guest", "/etc/passwd is a file"), "agent:main:telegram:dm:guest", "/etc/passwd is a file"),
+        (letter("guest", "/steer left"), "agent:main:telegram:dm:guest", "left"),
+    ] {
+        assert_eq!(read_after(&world, letter).await, [format!("echo: {text}")], "{key}");
+        assert!(said_in(&world, key).await.contains(&text.to_owned()), "{key}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_write_is_neither_answered_nor_stored() {
+    let world = world().await;
+    let mut unspoken = group_letter("-7", "guest", "between us");
+    unspoken.mentioned = false;
+    let mut elsewhere = letter("guest", "by another account");
+    elsewhere.arrival.account = "gone".into();
+    elsewhere.address.account = "gone".into();
+    for (n, letter) in
+        [letter("mallory", "let me in"), group_letter("-99", "guest", "hi"), unspoken, elsewhere]
+            .into_iter()
+            .enumerate()
+    {
+        assert!(read_after(&world, letter.clone()).await.is_empty(), "{n}");
+        assert!(read_after(&world, Letter { platform_id: format!("again {n}"), ..letter }).await.is_empty());
+    }
+    assert_eq!(sessions_there_are(&world).await, 0);
+    let reasons: Vec<_> = recorded(&world, EventKind::MessageIgnored)
+        .await
+        .iter()
+        .map(|data| data["reason"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        reasons,
+        ["sender_not_listed", "group_not_listed", "account_disabled"],
+        "each once, small talk never"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_is_taken_once_whatever_it_comes_to() {
+    let world = world().await;
+    for (text, answer) in [
+        ("hello", "echo: hello"),
+        ("/whoami", "session agent:main:telegram:dm:guest, agent main"),
+        ("/ops", "Say what ops is to do: /ops <message>"),
+    ] {
+        assert_eq!(read_after(&world, letter("guest", text)).await, [answer]);
+        for _ in 0..3 {
+            assert!(read_after(&world, letter("guest", text)).await.is_empty(), "{text} came again");
+        }
+    }
+    let text = "/status";
+    let copies = (0..4).map(|_| world.ground.outlet.deliver(letter("guest", text)));
+    assert!(futures_util::future::join_all(copies).await.iter().all(|taken| *taken == Taken::Done));
+    world.settled().await;
+    let seen = world.ground.outlet.read_at("guest", None);
+    assert_eq!(seen.iter().filter(|text| text.starts_with("session agent:main")).count(), 2, "{seen:?}");
+    assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["hello"], "commands are no messages");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switched_conversation_stays_switched_and_a_name_in_front_counts_once() {
+    let world = world().await;
+    let answers = async |text: &str| {
+        let read = read_after(&world, letter("guest", text)).await;
+        assert_eq!(read.len(), 1, "{text}");
+        let turns = world.engine.db().read(|tx| polyclaw_store::jobs::list(tx, None, None, 1)).await.unwrap();
+        turns.first().map(|turn| (turn.agent.to_string(), turn.session.to_string()))
+    };
+    let own = "agent:main:telegram:dm:guest".to_owned();
+    assert!(read_after(&world, letter("guest", "/agent ops")).await[0].starts_with("ops answers"));
+    assert_eq!(answers("one").await, Some(("ops".into(), own.clone())));
+    assert_eq!(answers("/main two").await, Some(("main".into(), own.clone())), "this message only");
+    assert_eq!(answers("three").await, Some(("ops".into(), own.clone())));
+    let world = world.killed().await.wake(Faulty::never());
+    read_after(&world, letter("guest", "four")).await;
+    let turns = world.engine.db().read(|tx| polyclaw_store::jobs::list(tx, None, None, 1)).await.unwrap();
+    assert_eq!(turns[0].agent.as_str(), "ops", "after a restart, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_command_reaches_decides_who_may_give_it() {
+    let refused = |name: &str| format!("/{name} is for the owner of this assistant.");
+    let world = world().await;
+    for sender in ["guest", "boss"] {
+        read_after(&world, letter(sender, "hello")).await;
+        read_after(&world, group_letter("-7", sender, "hello")).await;
+    }
+    let alone = async |who: &str, text: &str| read_after(&world, letter(who, text)).await.remove(0);
+    let among =
+        async |who: &str, text: &str| read_after(&world, group_letter("-7", who, text)).await.remove(0);
+    for (name, line) in [("model", "/model a/b"), ("focus", "/focus agent:ops:telegram:group:-7")] {
+        assert_eq!(alone("guest", line).await, refused(name));
+        assert_eq!(among("guest", line).await, refused(name));
+    }
+    for name in ["new", "compact", "agent ops", "session ttl 1h", "unfocus", "approve x", "deny x"] {
+        let word = name.split(' ').next().unwrap();
+        assert_eq!(among("guest", &format!("/{name}")).await, refused(word));
+        assert_ne!(alone("guest", &format!("/{name}")).await, refused(word));
+        assert_ne!(among("boss", &format!("/{name}")).await, refused(word));
+    }
+    for name in ["help", "status", "stop", "queue", "context", "usage", "models", "model", "agents", "whoami"]
+    {
+        assert_ne!(among("guest", &format!("/{name} ")).await, refused(name));
+    }
+    assert_eq!(alone("boss", "/model a/b").await, "a/b from the next turn on.");
+    let group = SessionKey::parse("agent:ops:telegram:group:-7").unwrap();
+    let session = world.engine.session(&group).await.unwrap();
+    assert_eq!(
+        (session.model_override, session.ttl_ms),
+        (None, Some(3_600_000)),
+        "only the owner changed it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_can_go_on_elsewhere_and_come_back() {
+    let world = world().await;
+    read_after(&world, group_letter("-7", "boss", "hello")).await;
+    read_after(&world, letter("boss", "hello")).await;
+    let focus = "/focus agent:ops:telegram:group:-7";
+    assert!(read_after(&world, letter("boss", focus)).await[0].starts_with("What you write here goes to"));
+    assert_eq!(read_after(&world, letter("boss", "over there")).await, ["echo: over there"], "answered here");
+    assert_eq!(said_in(&world, "agent:ops:telegram:group:-7").await, ["hello", "over there"]);
+    assert!(read_after(&world, letter("boss", "/whoami")).await[0].contains("agent:ops:telegram:group:-7"));
+    assert_eq!(read_after(&world, letter("boss", "/unfocus")).await, ["Back in this conversation."]);
+    read_after(&world, letter("boss", "here again")).await;
+    assert_eq!(said_in(&world, "agent:main:telegram:dm:boss").await, ["hello", "here again"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_conversation_begins_anew() {
+    let world = world().await;
+    read_after(&world, letter("guest", "hello")).await;
+    let set = read_after(&world, letter("guest", "/session ttl 1h")).await;
+    assert_eq!(set, ["After 1h of silence a new conversation begins."]);
+    tokio::time::sleep(std::time::Duration::from_secs(3_000)).await;
+    read_after(&world, letter("guest", "still there")).await;
+    assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["hello", "still there"]);
+    tokio::time::sleep(std::time::Duration::from_secs(3_700)).await;
+    read_after(&world, letter("guest", "good morning")).await;
+    assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["good morning"]);
+    let again = read_after(&world, letter("guest", "and again")).await;
+    assert_eq!(again, ["echo: and again"]);
+    assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["good morning", "and again"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_not_be_taken_is_said() {
+    let world = world().await;
+    let long = "x".repeat(polyclaw_engine::ingress::MAX_CHARS + 1);
+    let mut letter = letter("guest", &long);
+    letter.platform_id = "long".into();
+    let read = read_after(&world, letter.clone()).await;
+    assert!(read[0].starts_with("I can not take this: the message has 1000001 characters"), "{read:?}");
+    assert!(read_after(&world, letter).await.is_empty(), "once");
+    let mut endless = polyclaw_testkit::letter("guest", "hi");
+    endless.arrival.peer = Peer { kind: PeerKind::Dm, id: "x".repeat(600) };
+    assert!(read_after(&world, endless).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_draining_instance_leaves_letters_to_the_next_one() {
+    let world = world().await;
+    let inbox: &dyn polyclaw_domain::channel::Inbox = &world.engine;
+    world.engine.start_draining();
+    assert!(matches!(inbox.take(letter("guest", "hello")).await, Taken::Later { .. }));
+    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(read_after(&world, letter("guest", "hello")).await, ["echo: hello"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_session_says_so_and_takes_the_rest_of_the_world() {
+    let model = Scripted::new(|_| vec![polyclaw_testkit::Line::Hang]);
+    let mut ground = World::with(model).await.killed().await;
+    ground.configure(CONFIG).await;
+    let world = ground.wake(Faulty::never());
+    for n in 0..=polyclaw_domain::backlog::MAX_WAITING {
+        assert_eq!(world.ground.outlet.deliver(letter("guest", &format!("{n}"))).await, Taken::Done);
+    }
+    assert_eq!(world.ground.outlet.deliver(letter("guest", "one too many")).await, Taken::Done);
+    while world.ground.outlet.read_at("guest", None).is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let read = world.ground.outlet.read_at("guest", None);
+    assert!(read[0].contains("50 messages already wait in this session"), "{read:?}");
+}
+
+/// Rules are taken up while letters come in: each goes by the old ones or the new ones, and none is lost.
+#[tokio::test(start_paused = true)]
+async fn rules_change_under_way_and_no_letter_is_lost() {
+    let world = world().await;
+    let rebound = CONFIG.replace("agent_id = \"ops\"", "agent_id = \"main\"");
+    let mut changed = world.ground.clone();
+    changed.configure(&rebound).await;
+    for n in 0..20 {
+        if n == 10 {
+            world.engine.reload(changed.settings.clone());
+        }
+        let text = format!("letter {n}");
+        assert_eq!(read_after(&world, group_letter("-7", "guest", &text)).await, [format!("echo: {text}")]);
+    }
+    assert_eq!(said_in(&world, "agent:ops:telegram:group:-7").await.len(), 10);
+    assert_eq!(said_in(&world, "agent:main:telegram:group:-7").await.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn menus_hold_commands_and_agents_and_follow_them() {
+    let world = world().await;
+    let names = || -> Vec<String> {
+        let menu = world.ground.outlet.menus().remove("default").unwrap_or_default();
+        menu.into_iter().map(|item| item.command).collect()
+    };
+    while names().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(
+        ["help", "approve", "main", "ops", "ops_night"].iter().all(|name| names().contains(&(*name).into()))
+    );
+    let id = polyclaw_domain::id::AgentId::parse("writer").unwrap();
+    world.engine.create_agent(polyclaw_domain::agent::AgentSpec::named(id)).await.unwrap();
+    while !names().contains(&"writer".to_owned()) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let shadow = polyclaw_domain::id::AgentId::parse("status").unwrap();
+    let refused = world.engine.create_agent(polyclaw_domain::agent::AgentSpec::named(shadow)).await;
+    assert!(refused.is_err(), "an agent can not have the id of a command");
+}
+
+/// Wherever the process dies while a letter is taken, it is answered once.
+#[tokio::test(start_paused = true)]
+async fn a_letter_survives_a_crash_anywhere() {
+    for text in ["hello", "/whoami", "/agent ops", "/ops", "/ops hi"] {
+        for point in [
+            KillPoint::IngressBefore,
+            KillPoint::IngressCommitted,
+            KillPoint::ReceiptBefore,
+            KillPoint::ReceiptCommitted,
+        ] {
+            let ground = ground(CONFIG).await;
+            let faults = Faulty::at(point, 1);
+            let world = ground.wake(faults.clone());
+            let outlet = ground.outlet.clone();
+            let delivered = tokio::spawn(async move { outlet.deliver(letter("guest", text)).await });
+            tokio::select! {
+                _ = faults.death() => {}
+                () = tokio::time::sleep(std::time::Duration::from_secs(5)) => {}
+            }
+            let world = world.killed().await.wake(Faulty::never());
+            assert_eq!(delivered.await.unwrap(), Taken::Done, "{text} at {point:?}");
+            world.settled().await;
+            let read = world.ground.outlet.read_at("guest", None);
+            assert_eq!(read.len(), 1, "{text} at {point:?}: {read:?}");
+        }
+    }
+}

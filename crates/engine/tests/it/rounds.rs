@@ -1,0 +1,232 @@
+//! Broadcast groups: one message, several agents, each in its own session.
+
+use std::sync::Arc;
+
+use polyclaw_domain::channel::Taken;
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::provider::{ErrorClass, Prompt, ProviderError};
+use polyclaw_store::rounds;
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, last_user};
+
+use crate::reception::{read_after, recorded, said_in};
+
+fn config(broadcast: &str) -> String {
+    format!(
+        r#"
+        [agents]
+        default = "main"
+        [[agents.list]]
+        id = "main"
+        system_prompt = "I am main"
+        [[agents.list]]
+        id = "ann"
+        name = "Ann"
+        system_prompt = "I am ann"
+        [[agents.list]]
+        id = "bob"
+        name = "Bob"
+        system_prompt = "I am bob"
+        [[agents.list]]
+        id = "eve"
+        name = "Eve"
+        system_prompt = "I am eve"
+        [session]
+        dm_scope = "per-channel-peer"
+        [channels.telegram.default]
+        bot_token = "123:token"
+        groups = ["-7"]
+        owners = ["boss"]
+        [broadcast]
+        {broadcast}
+        "-7" = ["ann", "bob", "eve"]
+        "#
+    )
+}
+
+const SEQUENTIAL: &str = "strategy = \"sequential\"";
+
+fn speaker(prompt: &Prompt) -> &'static str {
+    ["ann", "bob", "eve"]
+        .into_iter()
+        .find(|name| prompt.system.contains(&format!("I am {name}")))
+        .unwrap_or("main")
+}
+
+/// Everybody says their name and what they were asked; Bob fails where he is told to.
+fn model() -> Arc<Scripted> {
+    Scripted::new(|prompt| {
+        let (name, asked) = (speaker(prompt), last_user(prompt));
+        if name == "bob" && asked.contains("fail") {
+            return vec![Line::Fail(ProviderError {
+                class: ErrorClass::Overload,
+                model: "scripted/model".into(),
+                message: "busy".into(),
+                retry_after_ms: None,
+            })];
+        }
+        vec![Line::Say(format!("{name} on {asked}"))]
+    })
+}
+
+async fn ground(broadcast: &str) -> (Ground, Arc<Scripted>) {
+    let model = model();
+    let mut ground = World::with(model.clone()).await.killed().await;
+    ground.configure(&config(broadcast)).await;
+    (ground, model)
+}
+
+/// What the group reads once the round is over.
+async fn read_round(world: &World, text: &str) -> Vec<String> {
+    let before = world.ground.outlet.read_at("-7", None).len();
+    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", text)).await, Taken::Done);
+    over(world).await;
+    world.ground.outlet.read_at("-7", None).split_off(before)
+}
+
+async fn over(world: &World) {
+    while !world.engine.db().read(rounds::open).await.unwrap().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    world.settled().await;
+}
+
+/// Whether what one agent said was shown to another.
+fn was_shown(model: &Scripted, to: &str, what: &str) -> bool {
+    let shown = |prompt: &Prompt| format!("{:?}", prompt.messages).contains(what);
+    model.prompts().iter().any(|prompt| speaker(prompt) == to && shown(prompt))
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_answer_once_under_their_names_and_one_that_fails_stops_nobody() {
+    for broadcast in ["", SEQUENTIAL] {
+        let (ground, _) = ground(broadcast).await;
+        let world = ground.wake(Faulty::never());
+        let mut read = read_round(&world, "please fail").await;
+        read.sort();
+        assert_eq!(read.len(), 3, "{read:?}");
+        assert_eq!(read[0], "Ann: ann on please fail");
+        assert!(read[1].starts_with("Bob: ") && read[1].contains("busy"), "{read:?}");
+        assert_eq!(read[2], "Eve: eve on please fail");
+        assert!(read_round(&world, "please fail").await.is_empty(), "the same letter again");
+        for agent in ["ann", "bob", "eve"] {
+            let key = format!("agent:{agent}:telegram:group:-7");
+            assert_eq!(said_in(&world, &key).await, ["please fail"]);
+        }
+        assert_eq!(recorded(&world, EventKind::RoundBegun).await.len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_turn_each_is_shown_what_was_said_before_and_it_is_stored_nowhere() {
+    let (ground, model) = ground(SEQUENTIAL).await;
+    let world = ground.wake(Faulty::never());
+    let read = read_round(&world, "tea?").await;
+    assert_eq!(read, ["Ann: ann on tea?", "Bob: bob on tea?", "Eve: eve on tea?"], "in their order");
+    assert!(!was_shown(&model, "ann", "answered:"));
+    assert!(
+        was_shown(&model, "bob", "ann answered:\\nann on tea?") && !was_shown(&model, "bob", "eve on tea?")
+    );
+    assert!(was_shown(&model, "eve", "ann on tea?") && was_shown(&model, "eve", "bob on tea?"));
+    for table in ["SELECT text FROM messages", "SELECT data_json FROM events"] {
+        let read = move |tx: &mut polyclaw_store::Tx<'_>| tx.query(table, &[], |row| row.text(0));
+        let stored = world.engine.db().read(read).await.unwrap();
+        assert!(stored.iter().all(|text| !text.contains("answered:")), "{stored:?}");
+    }
+    read_round(&world, "coffee?").await;
+    let later = model.prompts().into_iter().rev().find(|prompt| speaker(prompt) == "eve").unwrap();
+    let shown = format!("{:?}", later.messages);
+    assert!(
+        shown.contains("ann on coffee?") && !shown.contains("ann on tea?"),
+        "of this message only: {shown}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_once_or_isolated_nobody_is_shown_what_others_said() {
+    for broadcast in ["", "strategy = \"sequential\"\nsee_previous = false"] {
+        let (ground, model) = ground(broadcast).await;
+        let world = ground.wake(Faulty::never());
+        assert_eq!(read_round(&world, "tea?").await.len(), 3);
+        for to in ["ann", "bob", "eve"] {
+            assert!(!was_shown(&model, to, "answered:"), "{to}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_there_act_on_every_session_and_speak_for_each() {
+    let (ground, _) = ground("").await;
+    let world = ground.wake(Faulty::never());
+    read_round(&world, "hello").await;
+    let read = read_after(&world, group_letter("-7", "guest", "/whoami")).await;
+    let lines: Vec<&str> = read[0].lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[1], "bob: session agent:bob:telegram:group:-7, agent bob");
+    assert_eq!(read_after(&world, group_letter("-7", "guest", "/models")).await, ["No models are known."]);
+    let refused = read_after(&world, group_letter("-7", "guest", "/new")).await;
+    assert_eq!(refused[0].matches("is for the owner").count(), 3);
+    let mut small_talk = group_letter("-7", "guest", "not for you");
+    small_talk.mentioned = false;
+    assert!(read_after(&world, small_talk).await.is_empty(), "admission comes first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
+    let points = [
+        KillPoint::ReceiptBefore,
+        KillPoint::ReceiptCommitted,
+        KillPoint::RoundStored,
+        KillPoint::IngressBefore,
+        KillPoint::IngressCommitted,
+        KillPoint::SeatTaken,
+        KillPoint::PromptBuilt,
+        KillPoint::FinishBefore,
+        KillPoint::FinishCommitted,
+    ];
+    for broadcast in ["", SEQUENTIAL] {
+        for (point, times) in points.into_iter().flat_map(|point| [(point, 1), (point, 2), (point, 3)]) {
+            let (mut ground, _) = ground(broadcast).await;
+            // A platform that knows a repeat, so that what dies on its way out is sent again and not held.
+            ground.outlet = polyclaw_testkit::Outlet::new(true);
+            let faults = Faulty::at(point, times);
+            let world = ground.wake(faults.clone());
+            let outlet = ground.outlet.clone();
+            let delivered =
+                tokio::spawn(async move { outlet.deliver(group_letter("-7", "guest", "tea?")).await });
+            tokio::select! {
+                _ = faults.death() => {}
+                () = tokio::time::sleep(std::time::Duration::from_secs(10)) => {}
+            }
+            let world = world.killed().await.wake(Faulty::never());
+            assert_eq!(delivered.await.unwrap(), Taken::Done);
+            over(&world).await;
+            let mut read = world.ground.outlet.read_at("-7", None);
+            read.sort();
+            let expected = ["Ann: ann on tea?", "Bob: bob on tea?", "Eve: eve on tea?"];
+            assert_eq!(read, expected, "{broadcast} {point:?} {times}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_agent_lets_the_next_one_speak() {
+    let hanging = Scripted::new(|prompt| match speaker(prompt) {
+        "ann" => vec![Line::Hang],
+        name => vec![Line::Say(format!("{name} speaks"))],
+    });
+    let mut ground = World::with(hanging).await.killed().await;
+    ground.configure(&config(SEQUENTIAL)).await;
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "tea?")).await, Taken::Done);
+    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
+    assert!(world.ground.outlet.read_at("-7", None).is_empty(), "the others wait for their turn");
+    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "/stop")).await, Taken::Done);
+    over(&world).await;
+    let read = world.ground.outlet.read_at("-7", None);
+    assert!(
+        read.contains(&"Bob: bob speaks".to_owned()) && read.contains(&"Eve: eve speaks".to_owned()),
+        "{read:?}"
+    );
+}

@@ -1,0 +1,133 @@
+//! Strangers get a code and nothing else.
+
+use polyclaw_domain::channel::{Letter, Taken};
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::pairing::{EXPIRY_MS, REPEAT_MS};
+use polyclaw_store::pairings::Sender;
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, letter};
+
+use crate::reception::{ground, read_after, recorded, said_in};
+
+const CONFIG: &str = r#"
+    [session]
+    dm_scope = "per-channel-peer"
+    [channels.telegram.default]
+    bot_token = "123:token"
+    owners = ["boss"]
+"#;
+
+async fn world() -> World {
+    ground(CONFIG).await.wake(Faulty::never())
+}
+
+async fn pass(millis: i64) {
+    tokio::time::sleep(std::time::Duration::from_millis(millis.unsigned_abs())).await;
+}
+
+fn numbered(sender: &str, n: usize) -> Letter {
+    letter(sender, &format!("line {n}"))
+}
+
+async fn rows(world: &World, table: &'static str) -> i64 {
+    let count = match table {
+        "sessions" => "SELECT COUNT(*) FROM sessions",
+        "messages" => "SELECT COUNT(*) FROM messages",
+        _ => "SELECT COUNT(*) FROM ingress",
+    };
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| tx.query_one(count, &[], |row| row.int(0));
+    world.engine.db().read(read).await.unwrap().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_gets_a_code_and_nothing_else() {
+    let world = world().await;
+    let read = read_after(&world, numbered("eve", 0)).await;
+    let code = world.engine.pairings().await.unwrap()[0].code.clone();
+    assert!(read.len() == 1 && read[0].contains(code.as_str()), "{read:?}");
+    assert!(read_after(&world, numbered("eve", 0)).await.is_empty(), "the same letter again");
+    for line in ["/help", "/approve x", "/main hi", "hello"] {
+        assert!(read_after(&world, letter("eve", line)).await.is_empty(), "{line}");
+    }
+    pass(REPEAT_MS).await;
+    assert_eq!(read_after(&world, numbered("eve", 2)).await, read, "the same code again, later");
+    assert_eq!((rows(&world, "sessions").await, rows(&world, "messages").await), (0, 0));
+    assert_eq!(rows(&world, "ingress").await, 2, "what a stranger goes on writing is not even remembered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
+    let world = world().await;
+    read_after(&world, numbered("eve", 0)).await;
+    let code = world.engine.pairings().await.unwrap()[0].code.to_string().to_lowercase();
+    assert!(world.engine.approve_pairing("AAAAAAAA").await.is_err());
+    world.engine.approve_pairing(&code).await.unwrap();
+    assert!(world.engine.approve_pairing(&code).await.is_err(), "once");
+    world.settled().await;
+    assert_eq!(world.ground.outlet.read_at("eve", None).pop().unwrap(), "You are let in: write to me now.");
+    assert_eq!(read_after(&world, letter("eve", "hello")).await, ["echo: hello"]);
+    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(read_after(&world, letter("eve", "again")).await, ["echo: again"], "after a restart, too");
+    assert_eq!(said_in(&world, "agent:main:telegram:dm:eve").await, ["hello", "again"]);
+    let eve = Sender { channel: "telegram".into(), account: "default".into(), id: "eve".into() };
+    world.engine.revoke_pairing(eve.clone()).await.unwrap();
+    assert!(world.engine.revoke_pairing(eve).await.is_err());
+    let read = read_after(&world, letter("eve", "still me")).await;
+    assert!(read[0].contains("I do not know you"), "{read:?}");
+    let kinds = [EventKind::PairingAsked, EventKind::PairingApproved, EventKind::PairingRevoked];
+    for (kind, times) in kinds.into_iter().zip([2, 1, 1]) {
+        assert_eq!(recorded(&world, kind).await.len(), times, "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fourth_stranger_and_an_old_code_are_refused() {
+    let world = world().await;
+    for sender in ["a", "b", "c"] {
+        assert_eq!(read_after(&world, numbered(sender, 0)).await.len(), 1);
+    }
+    let first = world.engine.pairings().await.unwrap()[0].code.to_string();
+    assert!(read_after(&world, numbered("d", 0)).await.is_empty());
+    assert!(read_after(&world, numbered("d", 1)).await.is_empty());
+    assert_eq!(recorded(&world, EventKind::PairingRefused).await.len(), 1);
+    pass(EXPIRY_MS).await;
+    assert!(world.engine.approve_pairing(&first).await.is_err(), "expired");
+    assert_eq!(read_after(&world, numbered("d", 2)).await.len(), 1, "there is room again");
+    let waiting = world.engine.pairings().await.unwrap();
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_strangers_at_once_take_three_places() {
+    let world = world().await;
+    let letters = (0..20).map(|n| world.ground.outlet.deliver(numbered(&format!("s{n}"), 0)));
+    let taken = futures_util::future::join_all(letters).await;
+    assert!(taken.iter().all(|taken| *taken == Taken::Done));
+    world.settled().await;
+    assert_eq!(world.engine.pairings().await.unwrap().len(), 3);
+    assert_eq!(world.ground.outlet.visible().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_needs_no_code() {
+    let world = world().await;
+    assert_eq!(read_after(&world, letter("boss", "hello")).await, ["echo: hello"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_code_is_told_once_wherever_the_process_dies() {
+    for point in [KillPoint::ReceiptBefore, KillPoint::ReceiptCommitted, KillPoint::OutboxRecorded] {
+        let ground = ground(CONFIG).await;
+        let faults = Faulty::at(point, 1);
+        let world = ground.wake(faults.clone());
+        let outlet = ground.outlet.clone();
+        let delivered = tokio::spawn(async move { outlet.deliver(numbered("eve", 0)).await });
+        faults.death().await;
+        let world = world.killed().await.wake(Faulty::never());
+        assert_eq!(delivered.await.unwrap(), Taken::Done);
+        world.settled().await;
+        assert_eq!(world.ground.outlet.read_at("eve", None).len(), 1, "{point:?}");
+        assert_eq!(world.engine.pairings().await.unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,65 @@
+//! One decision among ten thousand bindings, and among ten: the same, if indexes decide.
+
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::route::{Binding, Match, Router};
+
+use crate::bench::{Bar, Report, Times};
+
+const MANY: usize = 10_000;
+const FEW: usize = 10;
+/// Decisions measured together: a clock takes about as long as one of them.
+const BATCH: u32 = 100;
+
+pub fn run(report: &mut Report, seconds: Duration) {
+    let few = median_us(FEW, seconds / 5);
+    let many = median_us(MANY, seconds / 5);
+    report.add("route decision among 10 bindings, median", few, "us", None);
+    report.add("route decision among 10,000 bindings, median", many, "us", Some(Bar::AtMost(5.0)));
+    report.add("10,000 bindings against 10", many / few, "x", Some(Bar::AtMost(3.0)));
+}
+
+fn median_us(bindings: usize, seconds: Duration) -> f64 {
+    let router = Router::new((0..bindings).map(binding).collect(), AgentId::main(), |_| "default".to_owned());
+    let arrivals: Vec<Arrival> = (0..BATCH as usize).map(|n| arrival(n * 97 % (bindings * 2))).collect();
+    let (mut times, began) = (Times::default(), Instant::now());
+    while began.elapsed() < seconds {
+        let start = Instant::now();
+        for arrival in &arrivals {
+            std::hint::black_box(router.choose(std::hint::black_box(arrival)));
+        }
+        times.push(start.elapsed() / BATCH);
+    }
+    times.percentile(0.5) * 1_000.0
+}
+
+/// One of every kind in turn, each for a place of its own.
+fn binding(n: usize) -> Binding {
+    let some = |kind: &str| Some(format!("{kind}{n}"));
+    let on = Match { channel: "discord".to_owned(), ..Match::default() };
+    let wanted = match n % 5 {
+        0 => Match { peer: Some(Peer { kind: PeerKind::Channel, id: format!("c{n}") }), ..on },
+        1 => Match { guild_id: some("g"), roles: vec![format!("r{n}")], ..on },
+        2 => Match { guild_id: some("g"), ..on },
+        3 => Match { team_id: some("w"), ..on },
+        _ => Match { account_id: some("a"), ..on },
+    };
+    Binding { agent_id: AgentId::main(), wanted, dm_scope: None }
+}
+
+/// Half of them fit a binding, by any of its tiers; the others fall through all.
+fn arrival(n: usize) -> Arrival {
+    Arrival {
+        channel: "discord".to_owned(),
+        account: format!("a{n}"),
+        peer: Peer { kind: PeerKind::Channel, id: format!("c{n}") },
+        parent: Some(Peer { kind: PeerKind::Channel, id: format!("p{n}") }),
+        thread: None,
+        guild: Some(format!("g{n}")),
+        team: Some(format!("w{n}")),
+        roles: vec![format!("r{n}"), "member".to_owned()],
+        sender: "u".to_owned(),
+    }
+}

@@ -1,0 +1,127 @@
+//! `polyclaw route`: who answers what.
+
+use serde_json::Value;
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::output::{Output, cell, safe};
+
+/// Who would answer a message, and why.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw route explain --channel telegram --peer 123456 --text \"hello\"
+  polyclaw route explain --channel discord --kind channel --peer c1 --guild g1 --role admin,ops --sender u1
+  polyclaw route explain --channel telegram --peer 123456 --text \"/ops restart\" --json
+
+It is decided by the code that decides about real messages. Nothing is changed, nothing stored, and no model asked.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// What decides about a message: every binding with why it lost, the session, the model and the tools.
+    Explain(Box<Event>),
+}
+
+#[derive(clap::Args)]
+struct Event {
+    /// The channel it comes by, such as telegram.
+    #[arg(long)]
+    channel: String,
+    /// The account it comes to; the channel's default account if left out.
+    #[arg(long)]
+    account: Option<String>,
+    /// The platform's id of the conversation; the sender's if left out.
+    #[arg(long, allow_hyphen_values = true)]
+    peer: Option<String>,
+    /// What the conversation is: dm, group or channel; dm if left out.
+    #[arg(long)]
+    kind: Option<String>,
+    /// The platform's id of the conversation it is a thread of.
+    #[arg(long, allow_hyphen_values = true)]
+    parent: Option<String>,
+    /// The platform's id of whoever writes; the peer's if left out.
+    #[arg(long, allow_hyphen_values = true)]
+    sender: Option<String>,
+    /// The server it is written in.
+    #[arg(long)]
+    guild: Option<String>,
+    /// The workspace it is written in.
+    #[arg(long)]
+    team: Option<String>,
+    /// What the sender is in that server; several with commas between them.
+    #[arg(long)]
+    role: Option<String>,
+    /// The thread it is written in.
+    #[arg(long)]
+    thread: Option<String>,
+    /// The topic it is written in.
+    #[arg(long)]
+    topic: Option<String>,
+    /// What is written.
+    #[arg(long, allow_hyphen_values = true)]
+    text: Option<String>,
+}
+
+impl Event {
+    fn query(&self) -> String {
+        let named = [
+            ("account", &self.account),
+            ("peer", &self.peer),
+            ("kind", &self.kind),
+            ("parent", &self.parent),
+            ("sender", &self.sender),
+            ("guild", &self.guild),
+            ("team", &self.team),
+            ("role", &self.role),
+            ("thread", &self.thread),
+            ("topic", &self.topic),
+            ("text", &self.text),
+        ];
+        let given = named
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", segment(value.as_ref()?))));
+        let channel = format!("channel={}", segment(&self.channel));
+        std::iter::once(channel).chain(given).collect::<Vec<_>>().join("&")
+    }
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let client = Client::new(context)?;
+    let Verb::Explain(event) = &args.verb;
+    let told = client.get(&format!("/route/explain?{}", event.query())).await?;
+    Ok(context.output.say(&told, |output| explained(&told, *output))?)
+}
+
+fn explained(told: &Value, output: Output) -> String {
+    let list = |field: &str| told[field].as_array().cloned().unwrap_or_default();
+    let mut lines = vec![format!("admission  {}", cell(&told["admission"]))];
+    match told["command"].as_str() {
+        Some(command) => lines.push(format!("command    /{command}: nobody is asked")),
+        None => lines.push(format!("decided by {}, best tier {}", cell(&told["layer"]), cell(&told["tier"]))),
+    }
+    if told["asks_classifier"] == true {
+        lines.push("A model would be asked whether another agent fits better.".to_owned());
+    }
+    for one in list("answers") {
+        let has = one["tools"].as_array().into_iter().flatten().filter(|tool| tool["allowed"] == true);
+        let tools = has.map(|tool| cell(&tool["name"])).collect::<Vec<_>>().join(", ");
+        lines.push(format!(
+            "\nagent      {}\nsession    {}\nmodel      {}\ntools      {tools}",
+            cell(&one["agent_id"]),
+            safe(&cell(&one["session_key"])),
+            cell(&one["model"])
+        ));
+    }
+    let row = |one: &Value| {
+        let why = if one["wins"] == true { "fits best".to_owned() } else { cell(&one["why"]) };
+        vec![format!("bindings[{}]", cell(&one["binding"])), cell(&one["agent_id"]), cell(&one["tier"]), why]
+    };
+    let rows: Vec<_> = list("candidates").iter().map(row).collect();
+    if !rows.is_empty() {
+        lines.push(format!("\n{}", output.table(&["BINDING", "AGENT", "TIER", "WHY"], &rows)));
+    }
+    lines.join("\n")
+}

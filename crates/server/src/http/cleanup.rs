@@ -1,0 +1,66 @@
+//! Sessions nobody uses any more.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+use polyclaw_engine::maintenance::Run;
+use polyclaw_store::sessions::Unused;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::error::Result;
+use crate::extract::Body;
+use crate::state::AppState;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CleanupRequest {
+    /// Only say what would be removed.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Cleanup {
+    dry_run: bool,
+    unused: Vec<UnusedView>,
+    /// How many of them are gone; the others were used meanwhile.
+    removed: usize,
+    /// Files of the archive that are beyond its budget.
+    dropped_files: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct UnusedView {
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+    #[schema(value_type = String)]
+    agent_id: AgentId,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Millis,
+    /// Its place among the sessions of its agent, the one used last being 1.
+    place: usize,
+}
+
+/// Removes sessions that nobody uses any more, as `[session.maintenance]` says; what was said there is archived first.
+#[utoipa::path(post, path = "/sessions/cleanup", tag = "sessions", request_body = CleanupRequest, responses((status = 200, body = Cleanup)))]
+pub async fn run(
+    State(app): State<AppState>,
+    Body(CleanupRequest { dry_run }): Body<CleanupRequest>,
+) -> Result<Json<Cleanup>> {
+    let cleanup = app.engine.clean_up(if dry_run { Run::Dry } else { Run::Real }).await?;
+    let view = |one: Unused| UnusedView {
+        session_key: one.key,
+        agent_id: one.agent,
+        updated_at: one.updated_at,
+        place: one.place,
+    };
+    Ok(Json(Cleanup {
+        dry_run,
+        unused: cleanup.unused.into_iter().map(view).collect(),
+        removed: cleanup.removed,
+        dropped_files: cleanup.dropped_files,
+    }))
+}

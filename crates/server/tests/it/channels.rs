@@ -1,0 +1,93 @@
+//! Platforms that call, strangers that wait, and who would answer.
+
+use std::sync::Arc;
+
+use polyclaw_domain::channel::{Inbox, Taken};
+use polyclaw_domain::config;
+use polyclaw_engine::Settings;
+use polyclaw_engine::reception::Rules;
+use polyclaw_testkit::letter;
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::instance::{Answer, Instance};
+
+const CONFIG: &str = r#"
+    [session]
+    dm_scope = "per-channel-peer"
+    [[bindings]]
+    agent_id = "main"
+    match = { channel = "telegram", peer = { kind = "group", id = "-7" } }
+    [channels.telegram.default]
+    bot_token = "123:token"
+"#;
+
+async fn instance() -> Instance {
+    let instance = Instance::start().await;
+    let config = config::load(CONFIG, "config.toml", &|_| Err("no lookup".to_owned())).unwrap();
+    let settings: Settings = (*instance.engine.settings()).clone();
+    instance.engine.reload(Settings { reception: Arc::new(Rules::of(&config)), ..settings });
+    instance
+}
+
+#[tokio::test]
+async fn a_platform_calls_without_the_token_and_gets_what_its_adapter_says() {
+    let instance = Instance::start().await;
+    let call = |method, path: &str| instance.bare(method, path).header("X-Signature", "s");
+    let get = Answer::of(call(Method::GET, "/channels/webhook/build?challenge=a%20b")).await;
+    assert_eq!((get.status, get.text.as_str()), (StatusCode::CREATED, "build GET challenge=a%20b s 0"));
+    let post = Answer::of(call(Method::POST, "/channels/webhook/build").body("12345")).await;
+    assert_eq!((post.status, post.text.as_str()), (StatusCode::CREATED, "build POST  s 5"));
+    Answer::of(call(Method::POST, "/channels/none/build")).await.refuses(404, "unknown_channel");
+    let large = call(Method::POST, "/channels/webhook/build").body(vec![0; 3 * 1024 * 1024]);
+    Answer::of(large).await.refuses(413, "body_too_large");
+}
+
+#[tokio::test]
+async fn a_stranger_is_listed_approved_and_revoked() {
+    let instance = instance().await;
+    assert_eq!(instance.engine.take(letter("eve", "hello")).await, Taken::Done);
+    let listed = instance.get("/api/v1/pairings").await;
+    let waiting = &listed.ok()["pairings"][0];
+    assert_eq!((&waiting["sender"], &waiting["state"]), (&json!("eve"), &json!("pending")));
+    let code = waiting["code"].as_str().unwrap().to_lowercase();
+    instance
+        .post("/api/v1/pairings/approve", json!({ "code": "none" }))
+        .await
+        .refuses(404, "unknown_pairing");
+    let approved = instance.post("/api/v1/pairings/approve", json!({ "code": code })).await;
+    assert_eq!((&approved.ok()["state"], &approved.body["code"]), (&json!("approved"), &json!(null)));
+    let events = instance.get("/api/v1/events?kind=pairing.approved").await;
+    assert_eq!(events.ok()["events"][0]["data"]["sender"], "eve");
+    let who = json!({ "channel": "telegram", "account": "default", "sender": "eve" });
+    assert_eq!(instance.post("/api/v1/pairings/revoke", who.clone()).await.status, StatusCode::NO_CONTENT);
+    instance.post("/api/v1/pairings/revoke", who).await.refuses(404, "unknown_pairing");
+}
+
+#[tokio::test]
+async fn who_would_answer_is_told_and_nothing_changes() {
+    let instance = instance().await;
+    let path = "/api/v1/route/explain?channel=telegram&kind=group&peer=-7&sender=1&text=hello";
+    let told = instance.get(path).await;
+    assert_eq!(told.ok()["layer"], "binding");
+    assert_eq!(told.body["tier"], "peer");
+    assert_eq!(told.body["admission"], "group_not_listed");
+    assert_eq!(told.body["answers"][0]["session_key"], "agent:main:telegram:group:-7");
+    assert_eq!(told.body["answers"][0]["model"], "test/scripted");
+    assert_eq!(told.body["candidates"][0]["wins"], true);
+    let other = instance.get("/api/v1/route/explain?channel=telegram&sender=1&topic=5").await;
+    assert_eq!((&other.ok()["layer"], &other.body["tier"]), (&json!("default"), &json!("default")));
+    assert_eq!(other.body["candidates"][0]["why"], "it is for another conversation");
+    assert_eq!(other.body["answers"][0]["session_key"], "agent:main:telegram:dm:1:topic:5");
+    instance.get("/api/v1/route/explain?channel=telegram").await.refuses(400, "invalid_parameter");
+    let sessions = instance.get("/api/v1/sessions").await;
+    assert_eq!(sessions.ok()["sessions"], json!([]));
+}
+
+#[tokio::test]
+async fn unused_sessions_are_named_before_they_go() {
+    let instance = Instance::start().await;
+    instance.say("hello").await;
+    let dry = instance.post("/api/v1/sessions/cleanup", json!({ "dry_run": true })).await;
+    assert_eq!((&dry.ok()["unused"], &dry.body["removed"]), (&json!([]), &json!(0)), "it was used just now");
+}

@@ -1,0 +1,60 @@
+//! Sessions nobody uses any more: idle for long, or beyond what is kept for an agent.
+
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unused {
+    pub key: SessionKey,
+    pub agent: AgentId,
+    pub updated_at: Millis,
+    /// Its place among those of its agent, the one used last being 1.
+    pub place: usize,
+}
+
+/// Nothing runs, waits or is on its way out, there or in what was begun from there.
+macro_rules! at_rest {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM jobs j WHERE j.session_key = s.session_key AND j.state IN ('queued', 'running'))
+         AND NOT EXISTS (SELECT 1 FROM backlog b WHERE b.session_key = s.session_key AND b.taken_by IS NULL)
+         AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.session_key = s.session_key
+           AND o.state IN ('pending', 'sending'))
+         AND NOT EXISTS (SELECT 1 FROM sessions c JOIN jobs j ON j.session_key = c.session_key
+           WHERE c.owner_session_key = s.session_key AND j.state IN ('queued', 'running'))"
+    };
+}
+
+/// Sessions at rest that were last used before `before`, or after which `kept` others of their agent were; those
+/// used longest ago first.
+pub fn unused(tx: &mut Tx<'_>, before: Millis, kept: usize, limit: usize) -> Result<Vec<Unused>> {
+    const SQL: &str = concat!(
+        "SELECT s.session_key, s.agent_id, s.updated_at, s.place FROM (SELECT session_key, agent_id, updated_at,
+           ROW_NUMBER() OVER (PARTITION BY agent_id ORDER BY updated_at DESC, session_key DESC) AS place
+           FROM sessions) s
+         WHERE (s.updated_at < $1 OR s.place > $2) AND ",
+        at_rest!(),
+        " ORDER BY s.updated_at, s.session_key LIMIT $3"
+    );
+    tx.query(SQL, params![before, kept, limit], read)
+}
+
+/// Deletes a session if it is still at rest and as it was when it was looked at.
+pub fn delete_unused(tx: &mut Tx<'_>, unused: &Unused) -> Result<bool> {
+    const LOCK: &str = "SELECT updated_at FROM sessions WHERE session_key = $1 /* lock */";
+    const AT_REST: &str =
+        concat!("SELECT s.session_key FROM sessions s WHERE s.session_key = $1 AND ", at_rest!());
+    let as_it_was = tx.query_one(LOCK, params![&unused.key], |row| row.time(0))? == Some(unused.updated_at);
+    if !as_it_was || tx.query_one(AT_REST, params![&unused.key], |row| row.text(0))?.is_none() {
+        return Ok(false);
+    }
+    super::delete(tx, &unused.key)
+}
+
+fn read(row: &Row<'_>) -> Result<Unused> {
+    Ok(Unused { key: row.key(0)?, agent: row.agent(1)?, updated_at: row.time(2)?, place: row.count(3)? })
+}

@@ -1,0 +1,186 @@
+//! A chat platform inside the process, with people who write and read.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
+use polyclaw_domain::channel::{Address, Capabilities, Channel, Inbox, Letter, MenuItem, Sent, Taken};
+use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::port::Pending;
+use tokio::sync::{Notify, oneshot};
+
+use crate::ports::lock;
+
+/// A chat platform inside the process. It keeps what it accepted over the engine's lives.
+pub struct Outlet {
+    idempotent: bool,
+    edits: AtomicBool,
+    seen: Mutex<Vec<(String, Outgoing)>>,
+    /// Answers to give before it goes back to accepting.
+    planned: Mutex<Vec<Sent>>,
+    takes_ms: AtomicU64,
+    /// Letters on their way in, each with whoever waits for what becomes of it.
+    letters: Mutex<VecDeque<(Letter, oneshot::Sender<Taken>)>>,
+    posted: Notify,
+    menus: Mutex<BTreeMap<String, Vec<MenuItem>>>,
+}
+
+impl Outlet {
+    pub fn new(idempotent: bool) -> Arc<Self> {
+        Arc::new(Self {
+            idempotent,
+            edits: AtomicBool::new(false),
+            seen: Mutex::default(),
+            planned: Mutex::default(),
+            takes_ms: AtomicU64::new(3),
+            letters: Mutex::default(),
+            posted: Notify::new(),
+            menus: Mutex::default(),
+        })
+    }
+
+    /// What a person on the platform sees, with the key it was sent under.
+    pub fn visible(&self) -> Vec<(String, String)> {
+        lock(&self.seen).iter().map(|(key, sent)| (key.clone(), sent.text().to_owned())).collect()
+    }
+
+    /// What a person sees in one place: the peer, and the thread where there is one.
+    pub fn read_at(&self, peer: &str, thread: Option<&str>) -> Vec<String> {
+        let here =
+            |sent: &Outgoing| sent.address().peer == peer && sent.address().thread.as_deref() == thread;
+        lock(&self.seen)
+            .iter()
+            .filter(|(_, sent)| here(sent))
+            .map(|(_, sent)| sent.text().to_owned())
+            .collect()
+    }
+
+    /// Delivers a letter as a platform does: once more if nobody says that it was taken.
+    pub async fn deliver(&self, letter: Letter) -> Taken {
+        loop {
+            let (answer, taken) = oneshot::channel();
+            lock(&self.letters).push_back((letter.clone(), answer));
+            self.posted.notify_one();
+            if let Ok(taken) = taken.await {
+                return taken;
+            }
+        }
+    }
+
+    /// What each account offers.
+    pub fn menus(&self) -> BTreeMap<String, Vec<MenuItem>> {
+        lock(&self.menus).clone()
+    }
+
+    /// From now on messages can be changed here.
+    pub fn allow_edits(&self) {
+        self.edits.store(true, Ordering::Relaxed);
+    }
+
+    /// How long it thinks about each message.
+    pub fn take_ms(&self, millis: u64) {
+        self.takes_ms.store(millis, Ordering::Relaxed);
+    }
+
+    pub fn plan(&self, answer: Sent) {
+        lock(&self.planned).push(answer);
+    }
+}
+
+impl Channel for Outlet {
+    fn capabilities(&self, _: &str) -> Capabilities {
+        Capabilities {
+            idempotent_send: self.idempotent,
+            max_chars: 4_000,
+            edits: self.edits.load(Ordering::Relaxed),
+        }
+    }
+
+    fn menu<'a>(&'a self, account: &'a str, items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {
+        lock(&self.menus).insert(account.to_owned(), items.to_vec());
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn receive<'a>(&'a self, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
+        Box::pin(async move {
+            loop {
+                let next = lock(&self.letters).pop_front();
+                match next {
+                    Some((letter, answer)) => drop(answer.send(inbox.take(letter).await)),
+                    None => self.posted.notified().await,
+                }
+            }
+        })
+    }
+
+    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(async move {
+            let takes = self.takes_ms.load(Ordering::Relaxed);
+            tokio::time::sleep(std::time::Duration::from_millis(takes)).await;
+            let planned = lock(&self.planned).pop();
+            if let Some(answer @ (Sent::Rejected { .. } | Sent::Retry { .. })) = planned {
+                return answer;
+            }
+            let mut seen = lock(&self.seen);
+            if !(self.idempotent && seen.iter().any(|(known, _)| known == key)) {
+                seen.push((key.to_owned(), outgoing.clone()));
+            }
+            planned.unwrap_or(Sent::Accepted { platform_id: Some(key.to_owned()) })
+        })
+    }
+
+    /// Messages are known by the key they were sent under.
+    fn edit<'a>(&'a self, id: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(async move {
+            if let Some(answer) = lock(&self.planned).pop() {
+                return answer;
+            }
+            match lock(&self.seen).iter_mut().find(|(key, _)| key == id) {
+                Some((_, shown)) => {
+                    *shown = outgoing.clone();
+                    Sent::Accepted { platform_id: Some(id.to_owned()) }
+                }
+                None => Sent::Rejected { reason: "there is no such message".to_owned() },
+            }
+        })
+    }
+}
+
+/// What a person writes on Telegram in a conversation of their own; each text is a letter of its own.
+pub fn letter(sender: &str, text: &str) -> Letter {
+    post(PeerKind::Dm, sender, sender, text)
+}
+
+/// The same in a group, where the account is named in the text.
+pub fn group_letter(group: &str, sender: &str, text: &str) -> Letter {
+    post(PeerKind::Group, group, sender, text)
+}
+
+fn post(kind: PeerKind, peer: &str, sender: &str, text: &str) -> Letter {
+    let (channel, account) = ("telegram".to_owned(), "default".to_owned());
+    Letter {
+        address: Address {
+            channel: channel.clone(),
+            account: account.clone(),
+            peer: peer.into(),
+            thread: None,
+        },
+        arrival: Arrival {
+            channel,
+            account,
+            peer: Peer { kind, id: peer.into() },
+            parent: None,
+            thread: None,
+            guild: None,
+            team: None,
+            roles: Vec::new(),
+            sender: sender.into(),
+        },
+        platform_id: format!("{peer}/{sender}/{text}"),
+        text: text.into(),
+        parts: Vec::new(),
+        mentioned: kind != PeerKind::Dm,
+        sender_name: Some(format!("Name of {sender}")),
+    }
+}
