@@ -358,6 +358,8 @@ fn jobs_and_heartbeats_know_when_and_where() {
         r#"
         [channels.telegram.home]
         bot_token = "t"
+        dm_policy = "allowlist"
+        allow_from = ["7"]
         [[cron]]
         id = "morning"
         schedule = "30 8 * * 1-5"
