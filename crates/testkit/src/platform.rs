@@ -5,11 +5,15 @@
 //! with it. It outlives the Polyclaw under test, so what a person saw before and after a crash is one list.
 
 mod hook;
+pub mod matrix;
 mod serve;
 mod signature;
+pub mod slack;
 mod state;
 #[cfg(test)]
 mod tests;
+pub mod whatsapp;
+mod wire;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +25,7 @@ use tokio::sync::{oneshot, watch};
 
 pub use hook::{Answer, Hook, Post};
 use state::State;
+pub use wire::Said;
 
 /// Longer than any healthy wait, shorter than a test run someone sits through.
 const PATIENCE: Duration = Duration::from_secs(10);

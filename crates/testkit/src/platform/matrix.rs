@@ -1,0 +1,187 @@
+//! A small homeserver on the wire: users, rooms, a stream of events, and the parts of the client-server API that a
+//! bot needs. The password of `@ann:hs` is `pw-ann`; tokens are given out by logging in.
+
+mod rest;
+mod sync;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::routing::{get, post, put};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::Outcome;
+use super::wire::{Board, Said, Script, Server, assert_reached, lock};
+
+/// Runs until dropped.
+pub struct Matrix {
+    server: Server,
+    state: Arc<State>,
+}
+
+struct State {
+    board: Board,
+    posts: Script,
+    syncs: Script,
+    world: Mutex<World>,
+    /// How many events there are.
+    position: watch::Sender<usize>,
+    /// How many times a position was stored by a client.
+    stored: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct World {
+    /// Whose token it is, and of which device.
+    tokens: BTreeMap<String, (String, String)>,
+    logins: usize,
+    /// Everything that happened, with the room where.
+    stream: Vec<(String, Value)>,
+    /// Who is in a room, and how: `join`, `invite` or `leave`.
+    members: BTreeMap<(String, String), String>,
+    account_data: BTreeMap<(String, String), Value>,
+    sent: BTreeMap<(String, String, String), String>,
+    files: BTreeMap<String, Vec<u8>>,
+    typing: BTreeSet<(String, String)>,
+    /// The most events of a room that one answer holds.
+    page: usize,
+}
+
+impl Matrix {
+    pub fn start() -> Self {
+        let state = Arc::new(State {
+            board: Board::default(),
+            posts: Script::default(),
+            syncs: Script::default(),
+            world: Mutex::new(World { page: usize::MAX, ..World::default() }),
+            position: watch::Sender::new(0),
+            stored: watch::Sender::new(0),
+        });
+        let shared = Arc::clone(&state);
+        let server = Server::start(|_| router().with_state(shared));
+        Self { server, state }
+    }
+
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+
+    /// A room with these people in it.
+    pub fn room(&self, room: &str, people: &[&str]) {
+        for user in people {
+            self.state.set_member(room, user, user, &json!({ "membership": "join", "displayname": name(user) }));
+        }
+    }
+
+    pub fn invite(&self, room: &str, inviter: &str, user: &str, is_direct: bool) {
+        let content = json!({ "membership": "invite", "is_direct": is_direct });
+        self.state.set_member(room, inviter, user, &content);
+    }
+
+    /// `join`, `invite` or `leave`.
+    pub fn membership(&self, room: &str, user: &str) -> Option<String> {
+        lock(&self.state.world).members.get(&(room.to_owned(), user.to_owned())).cloned()
+    }
+
+    /// A person writes something. Returns the event's id.
+    pub fn say(&self, room: &str, sender: &str, text: &str) -> String {
+        self.emit(room, sender, "m.room.message", json!({ "msgtype": "m.text", "body": text }))
+    }
+
+    /// Anything at all happens in a room.
+    pub fn emit(&self, room: &str, sender: &str, kind: &str, content: Value) -> String {
+        self.state.append(room, json!({ "type": kind, "sender": sender, "content": content }))
+    }
+
+    /// Keeps a file and says its address.
+    pub fn keep_file(&self, id: &str, content: &[u8]) -> String {
+        lock(&self.state.world).files.insert(id.to_owned(), content.to_owned());
+        format!("mxc://hs/{id}")
+    }
+
+    /// What happens to the next message of a client.
+    pub fn push(&self, outcome: Outcome) {
+        self.state.posts.push(outcome);
+    }
+
+    /// What happens to the next question for news.
+    pub fn push_sync(&self, outcome: Outcome) {
+        self.state.syncs.push(outcome);
+    }
+
+    /// From now on one answer holds no more than this many events of a room.
+    pub fn limit_page(&self, events: usize) {
+        lock(&self.state.world).page = events;
+    }
+
+    /// Every token becomes unknown.
+    pub fn forget_tokens(&self) {
+        lock(&self.state.world).tokens.clear();
+    }
+
+    pub fn logins(&self) -> usize {
+        lock(&self.state.world).logins
+    }
+
+    /// Rooms and the users who are writing in them.
+    pub fn typing(&self) -> Vec<(String, String)> {
+        lock(&self.state.world).typing.iter().cloned().collect()
+    }
+
+    /// Waits until clients stored this many positions.
+    pub async fn wait_for_stored(&self, count: usize) {
+        assert_reached(&self.state.stored, count, "stored positions").await;
+    }
+
+    pub fn said(&self) -> Vec<Said> {
+        self.state.board.said()
+    }
+
+    /// Waits until people see this many messages of clients.
+    pub async fn wait_for(&self, count: usize) -> Vec<Said> {
+        self.state.board.wait_for(count).await
+    }
+}
+
+impl State {
+    /// Makes it happen: it gets an id and a place in the stream.
+    fn append(&self, room: &str, mut event: Value) -> String {
+        let mut world = lock(&self.world);
+        let id = format!("$event{}", world.stream.len() + 1);
+        event["event_id"] = json!(id);
+        world.stream.push((room.to_owned(), event));
+        let position = world.stream.len();
+        drop(world);
+        self.position.send_replace(position);
+        id
+    }
+
+    fn set_member(&self, room: &str, sender: &str, user: &str, content: &Value) {
+        let membership = content["membership"].as_str().unwrap_or_default().to_owned();
+        lock(&self.world).members.insert((room.to_owned(), user.to_owned()), membership);
+        let event = json!({ "type": "m.room.member", "sender": sender, "state_key": user, "content": content });
+        self.append(room, event);
+    }
+}
+
+/// What people call a user: `ann` for `@ann:hs`.
+fn name(user: &str) -> &str {
+    user.trim_start_matches('@').split(':').next().unwrap_or_default()
+}
+
+fn router() -> Router<Arc<State>> {
+    Router::new()
+        .route("/_matrix/client/v3/login", post(rest::login))
+        .route("/_matrix/client/v3/account/whoami", get(rest::whoami))
+        .route("/_matrix/client/v3/sync", get(sync::sync))
+        .route("/_matrix/client/v3/user/{user}/account_data/{kind}", get(rest::data).put(rest::store))
+        .route("/_matrix/client/v3/rooms/{room}/send/m.room.message/{key}", put(rest::send))
+        .route("/_matrix/client/v3/rooms/{room}/typing/{user}", put(rest::typing))
+        .route("/_matrix/client/v3/rooms/{room}/joined_members", get(rest::members))
+        .route("/_matrix/client/v3/rooms/{room}/messages", get(sync::messages))
+        .route("/_matrix/client/v3/rooms/{room}/event/{event}", get(rest::event))
+        .route("/_matrix/client/v3/rooms/{room}/{action}", post(rest::change))
+        .route("/_matrix/client/v1/media/download/{server}/{id}", get(rest::media))
+}
