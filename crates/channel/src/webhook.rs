@@ -4,12 +4,10 @@
 //! `X-Polyclaw-Signature: sha256=<hex>` is the HMAC-SHA256 of the body under the account's secret.
 
 mod account;
-mod answer;
 mod signature;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use polyclaw_domain::channel::{Capabilities, Channel, Sent};
@@ -17,20 +15,20 @@ use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::port::Pending;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use serde::Serialize;
 
 pub use account::Account;
 
 use crate::Error;
+use crate::answer::{self, Answer};
+use crate::client::{Clients, WHOLE};
 
 /// The channel's name in addresses.
 pub const NAME: &str = "webhook";
 
-const CONNECT: Duration = Duration::from_secs(10);
-/// Below the engine's own limit, so that this adapter is the one to say what is known.
-const WHOLE: Duration = Duration::from_secs(25);
+/// Longest answer worth reading for the platform's id.
+const MAX_BODY: usize = 64 * 1024;
 
 pub struct Webhook {
     accounts: BTreeMap<String, Line>,
@@ -61,10 +59,10 @@ impl Webhook {
         accounts: impl IntoIterator<Item = (String, Account)>,
         patience: Duration,
     ) -> Result<Self, Error> {
-        let (remote, local) = (client(Reach::Remote, patience)?, client(Reach::Loopback, patience)?);
+        let clients = Clients::new(patience)?;
         let line = |(name, account): (String, Account)| {
             let url = account.url().ok_or_else(|| Error::ReplyUrl { account: name.clone() })?;
-            let client = if is_loopback(&url) { &local } else { &remote }.clone();
+            let client = clients.reaching(&url);
             Ok((name, Line { account, url, client }))
         };
         Ok(Self { accounts: accounts.into_iter().map(line).collect::<Result<_, _>>()? })
@@ -102,7 +100,10 @@ impl Line {
             request = request.header(signature::HEADER, signature::sign(secret, &body));
         }
         match request.body(body).send().await {
-            Ok(response) => answer::read(response, self.account.idempotent).await,
+            Ok(response) => {
+                let answer = Answer::read(response, MAX_BODY).await;
+                answer.sent(self.account.idempotent, |body| body.get("id"))
+            }
             Err(error) => answer::failure(error),
         }
     }
@@ -127,30 +128,4 @@ impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.accounts.iter().map(|(name, line)| (name, &line.account))).finish()
     }
-}
-
-#[derive(Clone, Copy)]
-enum Reach {
-    Remote,
-    Loopback,
-}
-
-fn client(reach: Reach, patience: Duration) -> Result<Client, Error> {
-    let mut builder = Client::builder()
-        .redirect(Policy::none())
-        .retry(reqwest::retry::never())
-        // A kept connection that the platform closes under a request leaves a message unknown that never
-        // arrived. A fresh one either connects, or nothing was sent.
-        .pool_max_idle_per_host(0)
-        .connect_timeout(CONNECT)
-        .timeout(patience);
-    if let Reach::Loopback = reach {
-        builder = builder.no_proxy();
-    }
-    builder.build().map_err(|error| Error::Client(error.to_string()))
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }

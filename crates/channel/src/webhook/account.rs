@@ -5,6 +5,8 @@ use std::fmt;
 use polyclaw_domain::config::{self, Secret};
 use reqwest::Url;
 
+use crate::client;
+
 #[derive(Clone)]
 pub struct Account {
     /// May hold a secret of its own in its path or query, so it is never shown.
@@ -29,9 +31,7 @@ impl Account {
     }
 
     pub(super) fn url(&self) -> Option<Url> {
-        Url::parse(&self.reply_url)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        client::base(&self.reply_url)
     }
 }
 

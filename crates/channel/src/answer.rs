@@ -1,0 +1,112 @@
+//! What the platform's answer, or the lack of one, says about the message. In doubt it is unknown: a message
+//! shown twice is worse than one an operator has to look at.
+
+use polyclaw_domain::channel::Sent;
+use reqwest::header::RETRY_AFTER;
+use reqwest::{Response, StatusCode};
+use serde_json::Value;
+
+/// Longest id worth keeping.
+const MAX_ID: usize = 256;
+
+/// One answer, read to its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub status: StatusCode,
+    /// Null when it is broken, too long or not JSON: the status says what matters.
+    pub body: Value,
+    pub retry_after_ms: Option<u64>,
+}
+
+impl Answer {
+    /// Reads at most `max_body` bytes.
+    pub async fn read(response: Response, max_body: usize) -> Self {
+        let (status, retry_after_ms) = (response.status(), retry_after_ms(&response));
+        let body = bounded(response, max_body).await.and_then(|body| serde_json::from_slice(&body).ok());
+        Self { status, body: body.unwrap_or_default(), retry_after_ms }
+    }
+
+    /// What became of the message. `id` finds the platform's id in the body; `is_idempotent` says that the platform
+    /// recognises a repeat, so that it may be sent again where it is not known to have failed.
+    pub fn sent(&self, is_idempotent: bool, id: impl FnOnce(&Value) -> Option<&Value>) -> Sent {
+        if self.status.is_success() {
+            return Sent::Accepted { platform_id: id(&self.body).and_then(platform_id) };
+        }
+        let (reason, after_ms) = (self.reason(), self.retry_after_ms);
+        match self.status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => {
+                Sent::Retry { reason, after_ms }
+            }
+            StatusCode::SERVICE_UNAVAILABLE if after_ms.is_some() => Sent::Retry { reason, after_ms },
+            status if status.is_server_error() && is_idempotent => Sent::Retry { reason, after_ms },
+            // It was received and then something failed, perhaps after the message was shown.
+            status if status.is_server_error() => Sent::Unknown { reason },
+            status if status.is_redirection() => Sent::Rejected {
+                reason: format!("{reason}: redirects are not followed, configure the address it leads to"),
+            },
+            _ => Sent::Rejected { reason },
+        }
+    }
+
+    pub fn reason(&self) -> String {
+        format!("the platform answered {}", self.status)
+    }
+}
+
+/// What is known about a message whose request had no answer.
+pub(crate) fn failure(error: reqwest::Error) -> Sent {
+    if error.is_builder() {
+        return Sent::Rejected { reason: "the message cannot be put into a request".to_owned() };
+    }
+    if error.is_connect() {
+        return Sent::Retry { reason: cause(error), after_ms: None };
+    }
+    Sent::Unknown { reason: cause(error) }
+}
+
+/// Why a request had no answer, without the address: it may hold a secret.
+pub(crate) fn cause(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    if error.is_connect() {
+        return format!("the platform cannot be reached: {}", root(&error));
+    }
+    if error.is_timeout() {
+        return "no answer from the platform in time".to_owned();
+    }
+    format!("the connection broke before an answer came: {}", root(&error))
+}
+
+fn root(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// Seconds only: a date would be read by this machine's clock, which need not be the platform's.
+fn retry_after_ms(response: &Response) -> Option<u64> {
+    let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(seconds.saturating_mul(1000))
+}
+
+/// The body, unless it breaks off or is longer than that.
+pub(crate) async fn bounded(mut response: Response, max: usize) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.ok()? {
+        body.extend_from_slice(&chunk);
+        if body.len() > max {
+            return None;
+        }
+    }
+    Some(body)
+}
+
+fn platform_id(id: &Value) -> Option<String> {
+    let id = match id {
+        Value::String(id) => id.clone(),
+        Value::Number(id) => id.to_string(),
+        _ => return None,
+    };
+    (id.len() <= MAX_ID).then_some(id)
+}

@@ -1,0 +1,62 @@
+//! Pauses between attempts to get a connection back: growing, and spread, so that many accounts that lost theirs
+//! together do not come back together.
+
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Backoff {
+    first: Duration,
+    longest: Duration,
+    failures: u32,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new(FIRST, LONGEST)
+    }
+}
+
+impl Backoff {
+    pub fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, failures: 0 }
+    }
+
+    /// One more failure: how long to wait now. It doubles up to the longest, and lies between half of that and all.
+    pub fn next(&mut self) -> Duration {
+        let whole = self.first.saturating_mul(1 << self.failures.min(16)).min(self.longest);
+        self.failures = self.failures.saturating_add(1);
+        whole.mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+
+    /// It works again: the next pause is a short one.
+    pub fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_longest_and_start_again() {
+        let mut backoff = Backoff::default();
+        for whole in [1, 2, 4, 8, 16, 32, 60, 60] {
+            let (pause, whole) = (backoff.next(), Duration::from_secs(whole));
+            assert!(pause >= whole / 2 && pause <= whole, "{pause:?} of {whole:?}");
+        }
+        backoff.failures = u32::MAX;
+        assert!(backoff.next() <= LONGEST);
+        backoff.reset();
+        assert!(backoff.next() <= FIRST);
+    }
+
+    #[test]
+    fn two_accounts_do_not_wait_alike() {
+        let pauses: std::collections::HashSet<_> = (0..20).map(|_| Backoff::default().next()).collect();
+        assert!(pauses.len() > 1);
+    }
+}

@@ -1,0 +1,62 @@
+//! HTTP clients for sending: whatever one says about a request is true of the message in it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, Url};
+
+use crate::Error;
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a request may take in all. Below the engine's own limit, so that the adapter is the one to say what is
+/// known.
+pub(crate) const WHOLE: Duration = Duration::from_secs(25);
+
+/// One client for what is elsewhere and one for this machine, which no proxy stands before.
+pub(crate) struct Clients {
+    remote: Client,
+    loopback: Client,
+}
+
+impl Clients {
+    /// `patience`: how long a request may take in all, if it does not say otherwise.
+    pub fn new(patience: Duration) -> Result<Self, Error> {
+        let remote = || builder().timeout(patience);
+        Ok(Self { remote: build(remote())?, loopback: build(remote().no_proxy())? })
+    }
+
+    pub fn reaching(&self, url: &Url) -> Client {
+        if is_loopback(url) { &self.loopback } else { &self.remote }.clone()
+    }
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder()
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        // A kept connection that the platform closes under a request leaves a message unknown that never
+        // arrived. A fresh one either connects, or nothing was sent.
+        .pool_max_idle_per_host(0)
+        .connect_timeout(CONNECT)
+}
+
+fn build(builder: ClientBuilder) -> Result<Client, Error> {
+    builder.build().map_err(|error| Error::Client(error.to_string()))
+}
+
+/// A client whose connections become WebSockets: those start as HTTP/1.1 and have no end in time.
+pub(crate) fn upgrading(url: &Url) -> Result<Client, Error> {
+    let builder = builder().http1_only();
+    build(if is_loopback(url) { builder.no_proxy() } else { builder })
+}
+
+/// The address of a platform: whole, and reached by HTTP.
+pub(crate) fn base(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}

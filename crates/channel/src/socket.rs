@@ -1,0 +1,63 @@
+//! WebSockets that this instance opens. They begin as a request of the HTTP client, so that certificates and proxies
+//! are those of every other request.
+
+use std::time::Duration;
+
+use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
+use reqwest::{StatusCode, Upgraded, Url};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use crate::{answer, client};
+
+pub(crate) type Socket = WebSocketStream<Upgraded>;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than what any platform sends, shorter than what hurts.
+const MAX_MESSAGE: usize = 16 << 20;
+
+/// Opens a `ws` or `wss` address. What went wrong is said without the address, which may hold a secret.
+pub(crate) async fn open(url: &str) -> Result<Socket, String> {
+    let url = http(url).ok_or("the platform's WebSocket address makes no sense")?;
+    let opening = handshake(url);
+    tokio::time::timeout(PATIENCE, opening).await.map_err(|_| "the WebSocket was not opened in time")?
+}
+
+async fn handshake(url: Url) -> Result<Socket, String> {
+    let client = client::upgrading(&url).map_err(|error| error.to_string())?;
+    let key = generate_key();
+    let request = client.get(url).headers(headers(&key)?);
+    let response = request.send().await.map_err(answer::cause)?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(format!("the platform opens no WebSocket but answers {}", response.status()));
+    }
+    let accepted = response.headers().get("sec-websocket-accept").map(HeaderValue::as_bytes);
+    if accepted != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
+        return Err("what answers is not a WebSocket".to_owned());
+    }
+    let stream = response.upgrade().await.map_err(answer::cause)?;
+    let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE));
+    Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await)
+}
+
+fn headers(key: &str) -> Result<HeaderMap, String> {
+    let key = HeaderValue::from_str(key).map_err(|error| error.to_string())?;
+    Ok(HeaderMap::from_iter([
+        (CONNECTION, HeaderValue::from_static("Upgrade")),
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (reqwest::header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
+        (reqwest::header::SEC_WEBSOCKET_KEY, key),
+    ]))
+}
+
+fn http(url: &str) -> Option<Url> {
+    let (scheme, rest) = url.split_once("://")?;
+    let scheme = match scheme {
+        "ws" => "http",
+        "wss" => "https",
+        _ => return None,
+    };
+    client::base(&format!("{scheme}://{rest}"))
+}
