@@ -4,9 +4,16 @@
 mod answer;
 mod attachment;
 mod backoff;
+mod call;
 mod client;
 mod error;
+pub mod matrix;
+mod pace;
+mod signature;
+pub mod slack;
 mod socket;
 pub mod webhook;
+pub mod whatsapp;
 
 pub use error::Error;
+pub use pace::Pace;

@@ -27,6 +27,20 @@ pub(super) struct Event {
     pub sender: String,
     pub state_key: Option<String>,
     pub content: Content,
+    unsigned: Unsigned,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Unsigned {
+    prev_content: Previous,
+}
+
+/// What a state was before.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Previous {
+    membership: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -90,6 +104,12 @@ impl Room {
 impl Event {
     pub fn is_membership_of(&self, user: &str) -> bool {
         self.kind == "m.room.member" && self.state_key.as_deref() == Some(user)
+    }
+
+    /// It invites this user or takes them in; a change of their name does not.
+    pub fn lets_in(&self, user: &str) -> bool {
+        let was_in = self.unsigned.prev_content.membership == "join";
+        self.is_membership_of(user) && !was_in && matches!(self.content.membership.as_str(), "invite" | "join")
     }
 
     /// What is attached to it: its name.

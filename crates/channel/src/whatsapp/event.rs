@@ -32,6 +32,21 @@ pub(super) struct Value {
     pub metadata: Metadata,
     contacts: Vec<Contact>,
     messages: Vec<serde_json::Value>,
+    statuses: Vec<Status>,
+}
+
+/// What became of a message of ours.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    id: String,
+    errors: Vec<Fault>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Fault {
+    code: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -173,6 +188,11 @@ impl Value {
     /// One that cannot be read does not take the others with it.
     pub fn messages(&self) -> impl Iterator<Item = Message> {
         self.messages.iter().filter_map(|message| Message::deserialize(message).ok())
+    }
+
+    /// The messages of ours that were accepted and failed later: their ids, and Meta's numbers for why.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.statuses.iter().filter_map(|status| Some((status.id.as_str(), status.errors.first()?.code)))
     }
 
     pub fn letter(&self, account: &str, message: &Message) -> Option<Letter> {

@@ -1,4 +1,8 @@
 //! The channels against platforms on the wire: real HTTP over loopback.
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
+mod chat;
+mod matrix;
+mod slack;
 mod webhook;
+mod whatsapp;

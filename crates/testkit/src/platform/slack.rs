@@ -54,6 +54,8 @@ struct Envelope {
 enum Order {
     /// Close without a word.
     Drop,
+    /// Stay open, and neither say nor hear anything more.
+    Hang,
     /// Say that the socket is going to be closed.
     Leave(&'static str),
     /// Send what is in this envelope to its app, acknowledged or not.
@@ -132,6 +134,11 @@ impl Slack {
     /// Every open socket closes without a word.
     pub fn drop_links(&self) {
         let _ = self.state.orders.send(Order::Drop);
+    }
+
+    /// Every open socket falls silent.
+    pub fn hang_links(&self) {
+        let _ = self.state.orders.send(Order::Hang);
     }
 
     /// Every open socket is told that it is going to be closed.

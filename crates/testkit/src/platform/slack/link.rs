@@ -46,6 +46,7 @@ async fn converse(
                 Ok(Order::Leave(reason)) => {
                     socket.send(text(&json!({ "type": "disconnect", "reason": reason }))).await?;
                 }
+                Ok(Order::Hang) => std::future::pending().await,
                 Ok(Order::Drop) | Err(_) => return Ok(()),
             },
             received = socket.recv() => match received {
