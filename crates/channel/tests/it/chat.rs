@@ -130,8 +130,8 @@ pub async fn receiving<T>(channel: &dyn Channel, inbox: &dyn Inbox, test: impl F
 pub struct Wall<'a> {
     pub push: &'a dyn Fn(Outcome),
     pub push_edit: &'a dyn Fn(Outcome),
-    /// The texts that people see, as they were written.
-    pub texts: &'a dyn Fn() -> Vec<String>,
+    /// The texts that people see, as they were written; they are wiped.
+    pub wipe: &'a dyn Fn() -> Vec<String>,
 }
 
 /// Whatever the text, the limit and the trouble: what people see, put together, is the text, and each part is there
@@ -145,12 +145,11 @@ pub async fn text_survives(channel: &dyn Channel, address: &Address, wall: &Wall
         let Ok(outgoing) = Outgoing::stored(address.clone(), text.clone()) else { continue };
         let mut rng = fastrand::Rng::with_seed(seed);
         let shortest = (text.chars().count() / 6).clamp(1, capabilities.max_chars);
-        let before = (wall.texts)().len();
         for (index, part) in outgoing.split(rng.usize(shortest..=capabilities.max_chars)).iter().enumerate() {
             let key = format!("{seed}:{index}");
             grow(channel, &key, part, capabilities.edits, wall, &mut rng).await;
         }
-        assert_eq!((wall.texts)()[before..].concat(), text, "seed {seed}");
+        assert_eq!((wall.wipe)().concat(), text, "seed {seed}");
     }
 }
 

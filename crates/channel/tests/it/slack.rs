@@ -216,8 +216,8 @@ async fn the_text_people_see_is_the_text_that_was_written() {
     let platform = Platform::start();
     let slack = one(&platform);
     let plain = |text: String| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    let texts = || platform.said().into_iter().map(|said| plain(said.text)).collect();
-    let wall = Wall { push: &|o| platform.push(o), push_edit: &|o| platform.push_edit(o), texts: &texts };
+    let wipe = || platform.wipe().into_iter().map(|said| plain(said.text)).collect();
+    let wall = Wall { push: &|o| platform.push(o), push_edit: &|o| platform.push_edit(o), wipe: &wipe };
     text_survives(&slack, outgoing(NAME, "work", "C1", Some("1.1"), "x").address(), &wall).await;
 }
 

@@ -25,6 +25,7 @@ struct State {
     board: Board,
     posts: Script,
     syncs: Script,
+    stores: Script,
     world: Mutex<World>,
     /// How many events there are.
     position: watch::Sender<usize>,
@@ -45,6 +46,7 @@ struct World {
     sent: BTreeMap<(String, String, String), String>,
     files: BTreeMap<String, Vec<u8>>,
     typing: BTreeSet<(String, String)>,
+    sealed: BTreeSet<String>,
     /// The most events of a room that one answer holds.
     page: usize,
 }
@@ -55,6 +57,7 @@ impl Matrix {
             board: Board::default(),
             posts: Script::default(),
             syncs: Script::default(),
+            stores: Script::default(),
             world: Mutex::new(World { page: usize::MAX, ..World::default() }),
             position: watch::Sender::new(0),
             stored: watch::Sender::new(0),
@@ -78,6 +81,11 @@ impl Matrix {
     pub fn invite(&self, room: &str, inviter: &str, user: &str, is_direct: bool) {
         let content = json!({ "membership": "invite", "is_direct": is_direct });
         self.state.set_member(room, inviter, user, &content);
+    }
+
+    /// The room is encrypted, and says so to who is invited.
+    pub fn seal(&self, room: &str) {
+        lock(&self.state.world).sealed.insert(room.to_owned());
     }
 
     /// `join`, `invite` or `leave`.
@@ -111,6 +119,11 @@ impl Matrix {
         self.state.syncs.push(outcome);
     }
 
+    /// What happens to the next position that a client stores.
+    pub fn push_store(&self, outcome: Outcome) {
+        self.state.stores.push(outcome);
+    }
+
     /// From now on one answer holds no more than this many events of a room.
     pub fn limit_page(&self, events: usize) {
         lock(&self.state.world).page = events;
@@ -137,6 +150,11 @@ impl Matrix {
 
     pub fn said(&self) -> Vec<Said> {
         self.state.board.said()
+    }
+
+    /// What people see, which is then wiped.
+    pub fn wipe(&self) -> Vec<Said> {
+        self.state.board.wipe()
     }
 
     /// Waits until people see this many messages of clients.

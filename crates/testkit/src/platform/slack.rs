@@ -163,6 +163,11 @@ impl Slack {
         self.state.board.said()
     }
 
+    /// What people see, which is then wiped.
+    pub fn wipe(&self) -> Vec<Said> {
+        self.state.board.wipe()
+    }
+
     /// Waits until people see this many messages.
     pub async fn wait_for(&self, count: usize) -> Vec<Said> {
         self.state.board.wait_for(count).await

@@ -72,6 +72,11 @@ impl Whatsapp {
         self.state.board.said()
     }
 
+    /// What people see, which is then wiped.
+    pub fn wipe(&self) -> Vec<Said> {
+        self.state.board.wipe()
+    }
+
     /// The messages under which people saw that an answer is being written.
     pub fn typing(&self) -> Vec<String> {
         lock(&self.state.typing).clone()

@@ -191,6 +191,11 @@ impl Board {
         lock(&self.said).clone()
     }
 
+    /// Wipes it, and says what was on it.
+    pub fn wipe(&self) -> Vec<Said> {
+        std::mem::take(&mut *lock(&self.said))
+    }
+
     /// Waits until people see this many messages, and panics when they do not.
     pub async fn wait_for(&self, count: usize) -> Vec<Said> {
         assert_reached(&self.count, count, "messages").await;

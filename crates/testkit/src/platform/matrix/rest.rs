@@ -70,9 +70,12 @@ pub(super) async fn store(
     if let Err(refused) = caller(&state, &headers) {
         return *refused;
     }
-    lock(&state.world).account_data.insert(key, read(&body));
-    state.stored.send_modify(|count| *count += 1);
-    wire::json(&json!({}))
+    let keep = || {
+        lock(&state.world).account_data.insert(key, read(&body));
+        state.stored.send_modify(|count| *count += 1);
+        wire::json(&json!({}))
+    };
+    state.stores.play(keep).await
 }
 
 /// A key that a device used before is answered with what it made then.
