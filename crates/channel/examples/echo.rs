@@ -49,7 +49,9 @@ impl Echo<'_> {
         };
         let sent = insist(|| self.0.send(&key, &first)).await;
         match &sent {
-            Sent::Accepted { platform_id: Some(id) } if first != whole => insist(|| self.0.edit(id, &whole)).await,
+            Sent::Accepted { platform_id: Some(id) } if first != whole => {
+                insist(|| self.0.edit(id, &whole)).await
+            }
             _ => sent,
         }
     }

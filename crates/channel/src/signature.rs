@@ -59,7 +59,9 @@ mod tests {
     fn anything_else_is_not_genuine() {
         let pieces: [&[u8]; 1] = [b"what do ya want for nothing?"];
         let secret = Secret::new("Jefe");
-        for given in ["", "5b", &KNOWN[..62], &KNOWN[..63], &format!("{KNOWN}00"), "zz", "é", &KNOWN.replace('5', "6")] {
+        for given in
+            ["", "5b", &KNOWN[..62], &KNOWN[..63], &format!("{KNOWN}00"), "zz", "é", &KNOWN.replace('5', "6")]
+        {
             assert!(!is_genuine(&secret, &pieces, given), "{given}");
         }
         assert!(!is_genuine(&Secret::new("jefe"), &pieces, KNOWN));

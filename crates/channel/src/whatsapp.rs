@@ -3,13 +3,14 @@
 mod account;
 mod api;
 mod called;
+mod content;
 mod event;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use polyclaw_domain::channel::{Address, Call, CallAnswer, Capabilities, Channel, Inbox, Sent};
+use polyclaw_domain::channel::{Address, Call, CallAnswer, Capabilities, Channel, Inbox, MenuItem, Sent};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::port::{Clock, Pending};
@@ -73,6 +74,15 @@ impl Channel for Whatsapp {
         Box::pin(async move {
             if let Some(account) = self.accounts.get(&address.account) {
                 account.show_typing(&address.peer).await;
+            }
+        })
+    }
+
+    fn menu<'a>(&'a self, account: &'a str, items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {
+        Box::pin(async move {
+            match self.accounts.get(account) {
+                Some(account) => account.offer(items).await,
+                None => Err(format!("there is no WhatsApp account '{account}'")),
             }
         })
     }

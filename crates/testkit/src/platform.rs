@@ -15,17 +15,17 @@ mod tests;
 pub mod whatsapp;
 mod wire;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
+use axum::Router;
+use axum::routing::post;
+use tokio::sync::watch;
 
 pub use hook::{Answer, Hook, Post};
 use state::State;
 pub use wire::Said;
+use wire::Server;
 
 /// Longer than any healthy wait, shorter than a test run someone sits through.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,33 +70,21 @@ pub struct Arrival {
 
 /// Runs until dropped.
 pub struct Platform {
-    address: SocketAddr,
+    server: Server,
     state: Arc<State>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Platform {
     /// Listens on a free loopback port and shows whatever arrives, repeats included.
-    ///
-    /// # Panics
-    /// When no loopback port can be had: no test can go on without one.
     pub fn start() -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
-        listener.set_nonblocking(true).expect("a listener that does not block");
-        let address = listener.local_addr().expect("a bound address");
         let state = Arc::new(State::default());
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::spawn({
-            let state = Arc::clone(&state);
-            move || run(listener, state, stopped)
-        });
-        Self { address, state, stop: Some(stop), thread: Some(thread) }
+        let router = Router::new().route("/replies", post(serve::answer)).with_state(Arc::clone(&state));
+        Self { server: Server::start(|_| router), state }
     }
 
     /// Where answers are to be posted: the `reply_url`.
     pub fn reply_url(&self) -> String {
-        format!("http://{}/replies", self.address)
+        format!("{}/replies", self.server.url())
     }
 
     /// From now on a key that was shown is not shown again, but answered with its first id.
@@ -155,30 +143,8 @@ impl Platform {
     }
 }
 
-impl Drop for Platform {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the server thread has been printed already; a second one here would hide the test's.
-            let _ = thread.join();
-        }
-    }
-}
-
 async fn reached(counter: &watch::Sender<usize>, count: usize) -> bool {
     let mut counter = counter.subscribe();
     let wait = tokio::time::timeout(PATIENCE, counter.wait_for(|seen| *seen >= count));
     wait.await.is_ok()
-}
-
-/// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
-fn run(listener: std::net::TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async move {
-        let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
-        tokio::select! {
-            () = serve::serve(listener, state) => {}
-            _ = stopped => {}
-        }
-    });
 }

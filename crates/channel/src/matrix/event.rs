@@ -109,7 +109,9 @@ impl Event {
     /// It invites this user or takes them in; a change of their name does not.
     pub fn lets_in(&self, user: &str) -> bool {
         let was_in = self.unsigned.prev_content.membership == "join";
-        self.is_membership_of(user) && !was_in && matches!(self.content.membership.as_str(), "invite" | "join")
+        self.is_membership_of(user)
+            && !was_in
+            && matches!(self.content.membership.as_str(), "invite" | "join")
     }
 
     /// What is attached to it: its name.
@@ -134,7 +136,8 @@ impl Event {
     /// on for ever.
     pub fn letter(&self, room: &Room) -> Option<Letter> {
         let is_message = self.kind == "m.room.message" && self.state_key.is_none();
-        let is_said = matches!(self.content.msgtype.as_str(), "m.text" | "m.emote") || self.file_name().is_some();
+        let is_said =
+            matches!(self.content.msgtype.as_str(), "m.text" | "m.emote") || self.file_name().is_some();
         let is_edit = self.content.relation.rel_type == "m.replace";
         let is_own = self.sender == room.own_id || self.sender.is_empty() || self.event_id.is_empty();
         if !is_message || !is_said || is_edit || is_own {
@@ -211,7 +214,8 @@ mod tests {
     }
 
     fn event(content: Value) -> Event {
-        let event = json!({ "type": "m.room.message", "event_id": "$1", "sender": "@ann:hs", "content": content });
+        let event =
+            json!({ "type": "m.room.message", "event_id": "$1", "sender": "@ann:hs", "content": content });
         serde_json::from_value(event).unwrap()
     }
 

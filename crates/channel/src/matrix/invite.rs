@@ -30,7 +30,11 @@ impl Account {
 
     fn decide(&self, room: &str, invite: &Event, events: &[Event]) -> (&'static str, Value) {
         if events.iter().any(|event| event.kind == "m.room.encryption") {
-            tracing::warn!(account = self.name, room, "an encrypted room cannot be read: the invitation is refused");
+            tracing::warn!(
+                account = self.name,
+                room,
+                "an encrypted room cannot be read: the invitation is refused"
+            );
             return ("leave", json!({ "reason": ENCRYPTED }));
         }
         match self.may_write(room, invite) {

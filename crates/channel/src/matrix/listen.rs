@@ -59,7 +59,10 @@ impl Account {
                 any |= self.take_room(stream, room, joined, &since, inbox).await?;
             }
         } else {
-            tracing::info!(account = self.name, "Matrix is read from now on: what was said before is not answered");
+            tracing::info!(
+                account = self.name,
+                "Matrix is read from now on: what was said before is not answered"
+            );
         }
         for (room, invited) in &news.rooms.invite {
             self.answer_invite(room, &invited.events()).await.map_err(Trouble::reason)?;
@@ -91,7 +94,12 @@ impl Account {
     ) -> Result<bool, String> {
         let events = match joined.timeline.whole(self, id, since).await {
             Err(trouble) if trouble.is_final() => {
-                tracing::warn!(account = self.name, room = id, reason = trouble.reason(), "a room cannot be read");
+                tracing::warn!(
+                    account = self.name,
+                    room = id,
+                    reason = trouble.reason(),
+                    "a room cannot be read"
+                );
                 return Ok(false);
             }
             events => events.map_err(Trouble::reason)?,
@@ -106,7 +114,13 @@ impl Account {
         Ok(any)
     }
 
-    async fn take(&self, stream: &mut Stream, id: &str, event: &Event, inbox: &dyn Inbox) -> Result<bool, String> {
+    async fn take(
+        &self,
+        stream: &mut Stream,
+        id: &str,
+        event: &Event,
+        inbox: &dyn Inbox,
+    ) -> Result<bool, String> {
         if event.kind == "m.room.encrypted" && stream.sealed.insert(id.to_owned()) {
             tracing::warn!(account = self.name, room = id, "an encrypted room writes, and cannot be read");
         }

@@ -3,7 +3,7 @@
 
 use polyclaw_domain::config::{self, Secret};
 use reqwest::{Client, Url};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::api::{MAX_BODY, code, path};
@@ -55,7 +55,8 @@ impl Login {
 
     async fn look_up(&self, token: &Secret) -> Result<Session, String> {
         let url = path(&self.base, &["v3", "account", "whoami"]);
-        let response = self.client.get(url).bearer_auth(token.expose()).send().await.map_err(answer::cause)?;
+        let response =
+            self.client.get(url).bearer_auth(token.expose()).send().await.map_err(answer::cause)?;
         self.read(Answer::read(response, MAX_BODY).await, token.clone())
     }
 
@@ -95,5 +96,5 @@ impl std::fmt::Debug for Login {
 
 /// Whether an answer says that a token is not known.
 pub(super) fn is_stranger(answer: &Answer) -> bool {
-    answer.status == 401 && answer.body["errcode"] == Value::from("M_UNKNOWN_TOKEN")
+    answer.status == 401 && answer.body["errcode"] == "M_UNKNOWN_TOKEN"
 }

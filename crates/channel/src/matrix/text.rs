@@ -62,13 +62,21 @@ mod tests {
             ("hi claw", "hi claw"),
             ("ÿclaw", "ÿclaw"),
         ] {
-            assert_eq!(without_own_name(body, [Some("@claw:hs"), Some("Claw"), None, Some("")]), rest, "{body:?}");
+            assert_eq!(
+                without_own_name(body, [Some("@claw:hs"), Some("Claw"), None, Some("")]),
+                rest,
+                "{body:?}"
+            );
         }
     }
 
     #[test]
     fn a_name_is_a_word_of_its_own() {
-        assert!(holds_word("hey CLAW!", "Claw") && holds_word("(claw)", "claw") && holds_word("ünter claw", "Claw"));
+        assert!(
+            holds_word("hey CLAW!", "Claw")
+                && holds_word("(claw)", "claw")
+                && holds_word("ünter claw", "Claw")
+        );
         assert!(!holds_word("clawed", "claw") && !holds_word("xclaw", "claw") && !holds_word("x", ""));
     }
 }

@@ -33,7 +33,9 @@ impl Delivery {
     /// Nothing where it is of another kind, or not as it should be: having it delivered again would not help.
     pub fn read(kind: &str, payload: &Value) -> Option<Self> {
         match kind {
-            "events_api" => Callback::deserialize(payload).ok().map(|callback| Self::Callback(Box::new(callback))),
+            "events_api" => {
+                Callback::deserialize(payload).ok().map(|callback| Self::Callback(Box::new(callback)))
+            }
             "slash_commands" => Command::deserialize(payload).ok().map(Self::Command),
             _ => None,
         }
@@ -43,11 +45,8 @@ impl Delivery {
 impl Account {
     pub fn new(name: &str, settings: config::Slack, clients: &Clients, pace: Pace) -> Result<Self, Error> {
         let url = client::base(settings.api_url.as_deref().unwrap_or(API));
-        let url = url.ok_or_else(|| Error::Url {
-            channel: NAME,
-            account: name.to_owned(),
-            setting: "api_url",
-        })?;
+        let url =
+            url.ok_or_else(|| Error::Url { channel: NAME, account: name.to_owned(), setting: "api_url" })?;
         let api = Api::new(clients.reaching(&url), url);
         Ok(Self { name: name.to_owned(), settings, api, pace, identity: OnceCell::new() })
     }
@@ -80,6 +79,14 @@ impl Account {
     }
 
     async fn letter(&self, me: &Identity, callback: &Callback) -> Option<Letter> {
+        if callback.is_foreign(me) {
+            tracing::warn!(
+                account = self.name,
+                team = callback.team_id,
+                "an event of another workspace is left out"
+            );
+            return None;
+        }
         let mut letter = callback.event.letter(me, callback.team_id.as_deref())?;
         self.attach(&callback.event, &mut letter).await;
         Some(letter)

@@ -46,7 +46,8 @@ impl Account {
     fn is_genuine(&self, call: &Call, now: Millis) -> bool {
         let Some(secret) = &self.settings.signing_secret else { return false };
         let Some(at) = header(call, "x-slack-request-timestamp") else { return false };
-        let Some(given) = header(call, "x-slack-signature").and_then(|given| given.strip_prefix("v0=")) else {
+        let Some(given) = header(call, "x-slack-signature").and_then(|given| given.strip_prefix("v0="))
+        else {
             return false;
         };
         let signed_ms = at.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1000));

@@ -22,7 +22,16 @@ pub(super) struct Callback {
     pub kind: String,
     pub challenge: String,
     pub team_id: Option<String>,
+    authorizations: Vec<Authorization>,
     pub event: Event,
+}
+
+/// An installation of the app that may see the event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Authorization {
+    team_id: Option<String>,
+    is_enterprise_install: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -64,6 +73,14 @@ pub(super) struct Command {
     team_id: Option<String>,
     /// Names this use of the command.
     trigger_id: String,
+}
+
+impl Callback {
+    /// It is for another workspace that has the same app: this account's token could not answer it.
+    pub fn is_foreign(&self, me: &Identity) -> bool {
+        let is_here = |one: &Authorization| one.is_enterprise_install || one.team_id == me.team;
+        !self.authorizations.is_empty() && !self.authorizations.iter().any(is_here)
+    }
 }
 
 impl Event {
@@ -150,7 +167,8 @@ mod tests {
     }
 
     fn letter(change: Value) -> Option<Letter> {
-        let mut event = json!({ "type": "message", "user": "U1", "text": "hi", "channel": "C1", "ts": "5.1" });
+        let mut event =
+            json!({ "type": "message", "user": "U1", "text": "hi", "channel": "C1", "ts": "5.1" });
         for (name, value) in change.as_object().unwrap() {
             event[name] = value.clone();
         }
@@ -178,6 +196,18 @@ mod tests {
         ] {
             assert_eq!(letter(change.clone()), None, "{change}");
         }
+    }
+
+    #[test]
+    fn an_event_is_for_the_workspace_that_may_see_it() {
+        let foreign = |authorizations: Value| {
+            let callback = json!({ "team_id": "T9", "authorizations": authorizations });
+            serde_json::from_value::<Callback>(callback).unwrap().is_foreign(&me())
+        };
+        assert!(foreign(json!([{ "team_id": "T9" }])));
+        assert!(!foreign(json!([])), "Slack does not say");
+        assert!(!foreign(json!([{ "team_id": "T1" }])), "a channel that two workspaces share");
+        assert!(!foreign(json!([{ "team_id": null, "is_enterprise_install": true }])));
     }
 
     #[test]
@@ -217,7 +247,10 @@ mod tests {
             "user_name": "ann", "team_id": "T9", "trigger_id": "1.2.x",
         });
         let letter = serde_json::from_value::<Command>(command).unwrap().letter(&me()).unwrap();
-        assert_eq!((letter.text.as_str(), letter.platform_id.as_str()), ("/polyclaw say <hi>", "command:1.2.x"));
+        assert_eq!(
+            (letter.text.as_str(), letter.platform_id.as_str()),
+            ("/polyclaw say <hi>", "command:1.2.x")
+        );
         assert!(letter.mentioned);
         assert_eq!(Command::default().letter(&me()), None);
     }

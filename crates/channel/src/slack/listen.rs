@@ -92,7 +92,11 @@ impl Account {
             None => Taken::Done,
         };
         if let Taken::Later { reason } = taken {
-            tracing::warn!(account = self.name, reason, "a letter is not taken now: Slack will send it again");
+            tracing::warn!(
+                account = self.name,
+                reason,
+                "a letter is not taken now: Slack will send it again"
+            );
             return Ok(());
         }
         let acknowledged = Message::text(json!({ "envelope_id": id }).to_string());

@@ -54,7 +54,9 @@ fn mark(inside: &str) -> String {
     match target.strip_prefix('!') {
         Some(date) if date.starts_with("date^") => label,
         Some(everybody) => shown('@', everybody),
-        None if label.is_empty() || target.ends_with(&label) => target.trim_start_matches("mailto:").to_owned(),
+        None if label.is_empty() || target.ends_with(&label) => {
+            target.trim_start_matches("mailto:").to_owned()
+        }
         None => format!("{label} ({target})"),
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use polyclaw_domain::channel::{Letter, Sent};
+use polyclaw_domain::channel::{Letter, MenuItem, Sent};
 use polyclaw_domain::config;
 use serde_json::json;
 
 use super::NAME;
 use super::api::Api;
-use super::event::{Media, Message, Value};
+use super::content::Media;
+use super::event::{Message, Value};
 use crate::Error;
 use crate::attachment::{self, File};
 use crate::client::{self, Clients};
@@ -17,6 +18,9 @@ use crate::client::{self, Clients};
 const API: &str = "https://graph.facebook.com/v23.0";
 /// Of how many conversations the last message is remembered.
 const MAX_LAST: usize = 1000;
+/// Meta's limits for the menu: so many commands, and so many characters about each.
+const MAX_COMMANDS: usize = 30;
+const MAX_DESCRIPTION: usize = 256;
 
 pub(super) struct Account {
     pub name: String,
@@ -29,11 +33,8 @@ pub(super) struct Account {
 impl Account {
     pub fn new(name: &str, settings: config::Whatsapp, clients: &Clients) -> Result<Self, Error> {
         let url = client::base(settings.api_url.as_deref().unwrap_or(API));
-        let url = url.ok_or_else(|| Error::Url {
-            channel: NAME,
-            account: name.to_owned(),
-            setting: "api_url",
-        })?;
+        let url =
+            url.ok_or_else(|| Error::Url { channel: NAME, account: name.to_owned(), setting: "api_url" })?;
         let api = Api::new(clients.reaching(&url), url, settings.access_token.clone());
         Ok(Self { name: name.to_owned(), settings, api, last: Mutex::default() })
     }
@@ -64,6 +65,15 @@ impl Account {
         });
         let sent = self.api.send(&self.settings.phone_number_id, &body).await;
         tracing::trace!(account = self.name, ?sent, "WhatsApp was told that an answer is being written");
+    }
+
+    pub async fn offer(&self, items: &[MenuItem]) -> Result<(), String> {
+        let command = |item: &MenuItem| {
+            let description: String = item.description.chars().take(MAX_DESCRIPTION).collect();
+            json!({ "command_name": item.command, "command_description": description })
+        };
+        let commands: Vec<_> = items.iter().take(MAX_COMMANDS).map(command).collect();
+        self.api.set_up(&self.settings.phone_number_id, &json!({ "commands": commands })).await
     }
 
     pub async fn letter(&self, value: &Value, message: &Message) -> Option<Letter> {

@@ -24,11 +24,21 @@ impl Api {
     }
 
     pub async fn send(&self, number: &str, body: &Value) -> Sent {
-        let request = self.client.post(self.url(&[number, "messages"])).bearer_auth(self.token.expose());
-        match request.json(body).send().await {
-            Ok(response) => sent(&Answer::read(response, MAX_BODY).await),
+        match self.post(&[number, "messages"], body).await {
+            Ok(answer) => sent(&answer),
             Err(error) => answer::failure(error),
         }
+    }
+
+    /// Changes what a number offers to who opens its chat.
+    pub async fn set_up(&self, number: &str, body: &Value) -> Result<(), String> {
+        let answer = self.post(&[number, "conversational_automation"], body).await.map_err(answer::cause)?;
+        if answer.status.is_success() { Ok(()) } else { Err(answer.reason()) }
+    }
+
+    async fn post(&self, path: &[&str], body: &Value) -> Result<Answer, reqwest::Error> {
+        let request = self.client.post(self.url(path)).bearer_auth(self.token.expose());
+        Ok(Answer::read(request.json(body).send().await?, MAX_BODY).await)
     }
 
     /// A request for a file: first its address has to be asked for. The token goes to Meta's own servers only.

@@ -35,7 +35,12 @@ impl Whatsapp {
         };
         for value in callback.values() {
             value.failures().for_each(|(id, code)| {
-                tracing::warn!(account = called.name, id, code, "WhatsApp could not deliver a message after all");
+                tracing::warn!(
+                    account = called.name,
+                    id,
+                    code,
+                    "WhatsApp could not deliver a message after all"
+                );
             });
             let Some(account) = self.owner(called, value) else { continue };
             for message in value.messages() {
@@ -59,7 +64,11 @@ impl Whatsapp {
     async fn take(&self, account: &Account, value: &Value, message: &Message, inbox: &dyn Inbox) -> Taken {
         let written = message.written_ms().map_or(self.clock.now(), Millis);
         if self.clock.now().since(written) > MAX_AGE_MS {
-            tracing::warn!(account = account.name, id = message.id(), "a message over a week old is left out");
+            tracing::warn!(
+                account = account.name,
+                id = message.id(),
+                "a message over a week old is left out"
+            );
             return Taken::Done;
         }
         match account.letter(value, message).await {
@@ -72,9 +81,11 @@ impl Whatsapp {
 impl Account {
     fn verify(&self, call: &Call) -> CallAnswer {
         let fields = fields(&call.query);
-        let field = |name: &str| fields.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str());
+        let field =
+            |name: &str| fields.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str());
         let is_known = field("hub.mode") == Some("subscribe")
-            && field("hub.verify_token").is_some_and(|given| signature::is_secret(&self.settings.verify_token, given));
+            && field("hub.verify_token")
+                .is_some_and(|given| signature::is_secret(&self.settings.verify_token, given));
         match field("hub.challenge").filter(|challenge| is_known && challenge.len() <= MAX_CHALLENGE) {
             Some(challenge) => plain(200, challenge),
             None => plain(403, ""),

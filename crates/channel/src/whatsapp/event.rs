@@ -5,6 +5,7 @@ use polyclaw_domain::channel::{Address, Letter};
 use serde::Deserialize;
 
 use super::NAME;
+use super::content::Content;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -88,90 +89,6 @@ struct Context {
     from: String,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Content {
-    Text { text: Body },
-    Button { button: Button },
-    Interactive { interactive: Interactive },
-    Location { location: Location },
-    Image { image: Media },
-    Document { document: Media },
-    Audio { audio: Media },
-    Video { video: Media },
-    Sticker { sticker: Media },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Body {
-    body: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Button {
-    text: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Interactive {
-    #[serde(alias = "list_reply")]
-    button_reply: Choice,
-}
-
-#[derive(Debug, Deserialize)]
-struct Choice {
-    title: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Location {
-    latitude: f64,
-    longitude: f64,
-    name: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Media {
-    pub id: String,
-    pub mime_type: String,
-    pub filename: Option<String>,
-    caption: String,
-}
-
-impl Default for Content {
-    fn default() -> Self {
-        Self::Other
-    }
-}
-
-impl Content {
-    pub fn media(&self) -> Option<(&'static str, &Media)> {
-        match self {
-            Self::Image { image } => Some(("image", image)),
-            Self::Document { document } => Some(("document", document)),
-            Self::Audio { audio } => Some(("audio", audio)),
-            Self::Video { video } => Some(("video", video)),
-            Self::Sticker { sticker } => Some(("sticker", sticker)),
-            _ => None,
-        }
-    }
-
-    fn text(&self) -> Option<String> {
-        Some(match self {
-            Self::Text { text } => text.body.clone(),
-            Self::Button { button } => button.text.clone(),
-            Self::Interactive { interactive } => interactive.button_reply.title.clone(),
-            Self::Location { location: Location { latitude, longitude, name } } => {
-                format!("{} {latitude}, {longitude}", name.as_deref().unwrap_or("Location:"))
-            }
-            media => media.media()?.1.caption.clone(),
-        })
-    }
-}
-
 impl Callback {
     pub fn read(body: &[u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
@@ -223,7 +140,15 @@ impl Value {
         };
         let mentioned = self.is_mentioned(message, &text);
         let sender_name = self.name(&message.from);
-        Some(Letter { arrival, address, platform_id: message.id.clone(), text, parts: Vec::new(), mentioned, sender_name })
+        Some(Letter {
+            arrival,
+            address,
+            platform_id: message.id.clone(),
+            text,
+            parts: Vec::new(),
+            mentioned,
+            sender_name,
+        })
     }
 
     /// The number's digits: it is shown with spaces and signs.
@@ -276,8 +201,7 @@ mod tests {
     }
 
     fn text(change: Json) -> Json {
-        let mut message =
-            json!({ "from": "49151", "id": "wamid.1", "timestamp": "17", "type": "text", "text": { "body": "hi" } });
+        let mut message = json!({ "from": "49151", "id": "wamid.1", "timestamp": "17", "type": "text", "text": { "body": "hi" } });
         for (name, value) in change.as_object().unwrap() {
             message[name] = value.clone();
         }
@@ -312,9 +236,18 @@ mod tests {
     fn every_kind_that_says_something_has_its_text() {
         for (change, said) in [
             (json!({ "type": "button", "button": { "text": "Yes" } }), Some("Yes")),
-            (json!({ "type": "interactive", "interactive": { "type": "list_reply", "list_reply": { "title": "Two" } } }), Some("Two")),
-            (json!({ "type": "location", "location": { "latitude": 1.5, "longitude": -2.0 } }), Some("Location: 1.5, -2")),
-            (json!({ "type": "image", "image": { "id": "m1", "mime_type": "image/png", "caption": "see" } }), Some("see")),
+            (
+                json!({ "type": "interactive", "interactive": { "type": "list_reply", "list_reply": { "title": "Two" } } }),
+                Some("Two"),
+            ),
+            (
+                json!({ "type": "location", "location": { "latitude": 1.5, "longitude": -2.0 } }),
+                Some("Location: 1.5, -2"),
+            ),
+            (
+                json!({ "type": "image", "image": { "id": "m1", "mime_type": "image/png", "caption": "see" } }),
+                Some("see"),
+            ),
             (json!({ "type": "audio", "audio": { "id": "m1", "mime_type": "audio/ogg" } }), Some("")),
             (json!({ "type": "reaction", "reaction": { "emoji": "x" } }), None),
             (json!({ "type": "unsupported" }), None),

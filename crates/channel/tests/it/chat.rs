@@ -137,7 +137,11 @@ pub struct Wall<'a> {
 /// Whatever the text, the limit and the trouble: what people see, put together, is the text, and each part is there
 /// once.
 pub async fn text_survives(channel: &dyn Channel, address: &Address, wall: &Wall<'_>) {
-    let corpus = ["Hello <b>&amp;</b> *you*\n\n```\nfn main() {}\n```\n", "<!channel> <@U1> | a b c d e f", "你好 🦀\n"];
+    let corpus = [
+        "Hello <b>&amp;</b> *you*\n\n```\nfn main() {}\n```\n",
+        "<!channel> <@U1> | a b c d e f",
+        "你好 🦀\n",
+    ];
     let capabilities = channel.capabilities(&address.account);
     for (seed, case) in fuzz::cases(&corpus, 150) {
         let mut text = String::from_utf8_lossy(&case).into_owned();

@@ -91,7 +91,9 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
     let matrix = one(&homeserver);
     receiving(&matrix, &inbox, async {
         for (round, outcome) in
-            [Outcome::Cut, Outcome::Status(502), Outcome::ShownThenHang, Outcome::Status(429)].into_iter().enumerate()
+            [Outcome::Cut, Outcome::Status(502), Outcome::ShownThenHang, Outcome::Status(429)]
+                .into_iter()
+                .enumerate()
         {
             homeserver.push_sync(outcome);
             homeserver.say(ROOM, ANN, &format!("text {round}"));
@@ -128,7 +130,8 @@ async fn an_invitation_is_accepted_from_who_may_write() {
     let open = config::Matrix { access: access.clone(), ..account(&homeserver, CLAW) };
     let strict = Access { dm_policy: polyclaw_domain::admission::DmPolicy::Allowlist, ..access };
     let strict = config::Matrix { access: strict, ..account(&homeserver, "@strict:hs") };
-    let rooms = [("!ann:hs", ANN, true), ("!bob:hs", BOB, true), ("!team:hs", BOB, false), ("!other:hs", ANN, false)];
+    let rooms =
+        [("!ann:hs", ANN, true), ("!bob:hs", BOB, true), ("!team:hs", BOB, false), ("!other:hs", ANN, false)];
     for (room, by, is_direct) in rooms {
         homeserver.room(room, &[by]);
         homeserver.say(room, by, "long before");
@@ -152,7 +155,12 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
     homeserver.room("!sealed:hs", &[ANN]);
     homeserver.invite("!sealed:hs", ANN, CLAW, true);
     homeserver.seal("!sealed:hs");
-    homeserver.emit(ROOM, ANN, "m.room.encrypted", json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }));
+    homeserver.emit(
+        ROOM,
+        ANN,
+        "m.room.encrypted",
+        json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }),
+    );
     homeserver.say(ROOM, ANN, "in the clear");
     receiving(&one(&homeserver), &inbox, async {
         inbox.wait_for(1).await;
@@ -174,7 +182,12 @@ async fn who_answers_it_speaks_to_it() {
     let Sent::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
     let other = homeserver.say(ROOM, ANN, "nobody in particular");
     let said = |body: &str, relation: Value| {
-        homeserver.emit(ROOM, ANN, "m.room.message", json!({ "msgtype": "m.text", "body": body, "m.relates_to": relation }))
+        homeserver.emit(
+            ROOM,
+            ANN,
+            "m.room.message",
+            json!({ "msgtype": "m.text", "body": body, "m.relates_to": relation }),
+        )
     };
     for (name, id) in [("own", &own), ("other", &other), ("gone", &"$gone".to_owned())] {
         said(&format!("reply {name}"), json!({ "m.in_reply_to": { "event_id": id } }));
@@ -271,7 +284,12 @@ async fn a_small_text_file_comes_along() {
     let notes = homeserver.keep_file("m1", b"remember the milk");
     let file = |url: &str, mimetype: &str, size: u64| {
         let info = json!({ "mimetype": mimetype, "size": size });
-        homeserver.emit(ROOM, ANN, "m.room.message", json!({ "msgtype": "m.file", "body": "notes", "url": url, "info": info }))
+        homeserver.emit(
+            ROOM,
+            ANN,
+            "m.room.message",
+            json!({ "msgtype": "m.file", "body": "notes", "url": url, "info": info }),
+        )
     };
     file(&notes, "text/plain", 17);
     file(&notes, "text/plain", 1 << 30);
@@ -288,7 +306,9 @@ async fn a_small_text_file_comes_along() {
 #[tokio::test]
 async fn events_that_make_no_sense_hold_nothing_up() {
     let (homeserver, inbox) = dm().await;
-    for content in [json!(null), json!(7), json!({ "msgtype": 1 }), json!({ "msgtype": "m.text", "body": ["x"] })] {
+    for content in
+        [json!(null), json!(7), json!({ "msgtype": 1 }), json!({ "msgtype": "m.text", "body": ["x"] })]
+    {
         homeserver.emit(ROOM, ANN, "m.room.message", content);
     }
     homeserver.say(ROOM, ANN, "still here");

@@ -117,9 +117,14 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
 async fn an_account_that_fails_holds_up_no_other() {
     let (platform, inbox) = (Platform::start(), Letterbox::new());
     let broken = config::Slack { bot_token: Secret::new("wrong"), ..account(&platform, "broken") };
-    let away = config::Slack { api_url: Some("http://127.0.0.1:1/api".to_owned()), ..account(&platform, "away") };
-    let slack =
-        slack([("away", away), ("broken", broken), ("one", account(&platform, "one")), ("two", account(&platform, "two"))]);
+    let away =
+        config::Slack { api_url: Some("http://127.0.0.1:1/api".to_owned()), ..account(&platform, "away") };
+    let slack = slack([
+        ("away", away),
+        ("broken", broken),
+        ("one", account(&platform, "one")),
+        ("two", account(&platform, "two")),
+    ]);
     receiving(&slack, &inbox, async {
         platform.deliver("one", &message("1.1", "to one"));
         platform.deliver("two", &message("1.1", "to two"));
@@ -129,8 +134,18 @@ async fn an_account_that_fails_holds_up_no_other() {
     let mut accounts: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     accounts.sort();
     assert_eq!(accounts, [("one".into(), "to one".into()), ("two".into(), "to two".into())]);
-    for (name, expected) in [("one", "accepted"), ("two", "accepted"), ("broken", "rejected"), ("away", "retry"), ("none", "rejected")] {
-        assert_eq!(word(&slack.send("k", &outgoing(NAME, name, "C1", None, "hello")).await), expected, "{name}");
+    for (name, expected) in [
+        ("one", "accepted"),
+        ("two", "accepted"),
+        ("broken", "rejected"),
+        ("away", "retry"),
+        ("none", "rejected"),
+    ] {
+        assert_eq!(
+            word(&slack.send("k", &outgoing(NAME, name, "C1", None, "hello")).await),
+            expected,
+            "{name}"
+        );
     }
     let said: Vec<_> = platform.said().into_iter().map(|said| said.account).collect();
     assert_eq!(said, ["one", "two"]);
@@ -153,7 +168,13 @@ async fn a_command_of_slacks_own_list_is_a_letter() {
 async fn payloads_that_make_no_sense_are_done_with() {
     let (platform, inbox) = (Platform::start(), Letterbox::new());
     let slack = one(&platform);
-    let odd = [json!(null), json!([1]), json!({ "type": 7 }), json!({ "type": "message", "text": null }), json!({ "type": "message", "files": "x" })];
+    let odd = [
+        json!(null),
+        json!([1]),
+        json!({ "type": 7 }),
+        json!({ "type": "message", "text": null }),
+        json!({ "type": "message", "files": "x" }),
+    ];
     receiving(&slack, &inbox, async {
         odd.iter().for_each(|event| drop(platform.deliver("work", event)));
         platform.deliver("work", &message("1.1", "still here"));
@@ -205,7 +226,11 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
         (Outcome::ShownThenHang, "unknown"),
     ] {
         platform.push(outcome);
-        assert_eq!(word(&slack.send("k", &outgoing(NAME, "work", "C1", None, "x")).await), expected, "{outcome:?}");
+        assert_eq!(
+            word(&slack.send("k", &outgoing(NAME, "work", "C1", None, "x")).await),
+            expected,
+            "{outcome:?}"
+        );
     }
     assert_eq!(word(&slack.send("k", &outgoing(NAME, "work", "CGONE", None, "x")).await), "rejected");
     assert!(!slack.capabilities("work").idempotent_send);
@@ -226,9 +251,7 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
     let (platform, inbox) = (Platform::start(), Letterbox::new());
     let slack = one(&platform);
     let notes = platform.keep_file("notes.txt", b"remember the milk");
-    let file = |name: &str, mimetype: &str, size: u64, place: &str| {
-        json!({ "name": name, "mimetype": mimetype, "size": size, "url_private_download": place, "permalink": "https://work.slack.com/f" })
-    };
+    let file = |name: &str, mimetype: &str, size: u64, place: &str| json!({ "name": name, "mimetype": mimetype, "size": size, "url_private_download": place, "permalink": "https://work.slack.com/f" });
     let mut event = message("1.1", "see");
     event["subtype"] = json!("file_share");
     event["files"] = json!([
@@ -306,10 +329,15 @@ async fn a_request_is_answered_after_its_letter_was_taken() {
     let command = signed_call(SECRET, "application/x-www-form-urlencoded", form, now());
     assert_eq!(slack.called("work", command, &inbox).await.status, 200);
     assert_eq!(inbox.texts(), ["hi", "/polyclaw say hi"]);
-    let hello = signed_call(SECRET, "application/json", r#"{"type":"url_verification","challenge":"c-1"}"#, now());
+    let hello =
+        signed_call(SECRET, "application/json", r#"{"type":"url_verification","challenge":"c-1"}"#, now());
     assert_eq!(slack.called("work", hello, &inbox).await.body, "c-1");
     for odd in ["", "{", "[]", "null", "{\"type\":\"event_callback\"}"] {
-        assert_eq!(slack.called("work", signed_call(SECRET, "", odd, now()), &inbox).await.status, 200, "{odd}");
+        assert_eq!(
+            slack.called("work", signed_call(SECRET, "", odd, now()), &inbox).await.status,
+            200,
+            "{odd}"
+        );
     }
     let lost = config::Slack { api_url: Some("http://127.0.0.1:1/api".to_owned()), ..events };
     let lost = self::slack([("work", lost)]);
@@ -319,14 +347,20 @@ async fn a_request_is_answered_after_its_letter_was_taken() {
 
 #[tokio::test]
 async fn no_secret_shows() {
-    let slack = slack([("work", config::Slack {
-        bot_token: Secret::new("xoxb-T0K3N"),
-        api_url: Some("http://127.0.0.1:1/T0K3N".to_owned()),
-        ..account(&Platform::start(), "T0K3N")
-    })]);
+    let slack = slack([(
+        "work",
+        config::Slack {
+            bot_token: Secret::new("xoxb-T0K3N"),
+            api_url: Some("http://127.0.0.1:1/T0K3N".to_owned()),
+            ..account(&Platform::start(), "T0K3N")
+        },
+    )]);
     let sent = slack.send("k", &outgoing(NAME, "work", "C1", None, "x")).await;
     assert!(!format!("{slack:?} {sent:?}").contains("T0K3N"));
-    let accounts = BTreeMap::from([("a".to_owned(), config::Slack { api_url: Some("ftp://x".into()), ..account(&Platform::start(), "a") })]);
+    let accounts = BTreeMap::from([(
+        "a".to_owned(),
+        config::Slack { api_url: Some("ftp://x".into()), ..account(&Platform::start(), "a") },
+    )]);
     let clock: Arc<SimClock> = SimClock::start();
     assert_eq!(Slack::from_config(&accounts, clock).unwrap_err().code(), "channel_url");
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use polyclaw_channel::whatsapp::{NAME, Whatsapp};
-use polyclaw_domain::channel::{Call, Channel};
+use polyclaw_domain::channel::{Call, Channel, MenuItem};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::message::attachments;
 use polyclaw_domain::port::Clock;
@@ -83,7 +83,11 @@ async fn only_what_meta_signed_is_taken() {
         ("no signature", change(&|call| call.headers.clear()), 401),
         ("another body", change(&|call| call.body.push(b' ')), 401),
         ("a short signature", change(&|call| "sha256=".clone_into(&mut call.headers[0].1)), 401),
-        ("no kind of signature", change(&|call| call.headers[0].1 = call.headers[0].1.replace("sha256=", "")), 401),
+        (
+            "no kind of signature",
+            change(&|call| call.headers[0].1 = call.headers[0].1.replace("sha256=", "")),
+            401,
+        ),
         ("another way to ask", change(&|call| "PUT".clone_into(&mut call.method)), 405),
     ] {
         let answer = whatsapp.called("shop", call, &inbox).await;
@@ -117,7 +121,11 @@ async fn the_webhook_is_set_up_by_who_knows_the_word() {
     ] {
         let call = Call { method: "GET".into(), query: query.into(), headers: vec![], body: vec![] };
         let answer = whatsapp.called("shop", call, &inbox).await;
-        assert_eq!((answer.status, answer.body.as_str(), answer.media_type), (status, body, "text/plain"), "{query}");
+        assert_eq!(
+            (answer.status, answer.body.as_str(), answer.media_type),
+            (status, body, "text/plain"),
+            "{query}"
+        );
     }
 }
 
@@ -163,6 +171,21 @@ async fn a_reply_goes_to_the_person_or_the_group() {
 }
 
 #[tokio::test]
+async fn the_menu_is_what_meta_takes_of_it() {
+    let platform = Platform::start();
+    let whatsapp = one(&platform);
+    let item = |n: usize| MenuItem { command: format!("agent_{n}"), description: "long ".repeat(100) };
+    let items: Vec<_> = (0..40).map(item).collect();
+    assert_eq!(whatsapp.menu("shop", &items).await, Ok(()));
+    let menu = platform.menu("100").unwrap();
+    assert_eq!((menu.as_array().unwrap().len(), &menu[0]["command_name"]), (30, &json!("agent_0")));
+    assert!(menu[0]["command_description"].as_str().unwrap().len() <= 256);
+    assert!(whatsapp.menu("nobody", &items).await.is_err());
+    let wrong = config::Whatsapp { access_token: Secret::new("wrong"), ..account(&platform, "100") };
+    assert!(self::whatsapp([("shop", wrong)]).menu("shop", &items).await.is_err());
+}
+
+#[tokio::test]
 async fn only_what_surely_did_not_arrive_is_tried_again() {
     let platform = Platform::start();
     let whatsapp = one(&platform);
@@ -183,7 +206,8 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
     }
     assert_eq!(send("130429").await, "retry");
     assert_eq!(send("131047").await, "rejected");
-    let away = config::Whatsapp { api_url: Some("http://127.0.0.1:1".to_owned()), ..account(&platform, "100") };
+    let away =
+        config::Whatsapp { api_url: Some("http://127.0.0.1:1".to_owned()), ..account(&platform, "100") };
     let sent = self::whatsapp([("shop", away)]).send("k", &outgoing(NAME, "shop", "1", None, "x")).await;
     assert_eq!(word(&sent), "retry");
     assert!(!whatsapp.capabilities("shop").idempotent_send && !whatsapp.capabilities("shop").edits);
@@ -207,7 +231,8 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
     let document = |id: &str, mime_type: &str| {
         let mut message = text(&format!("wamid.{id}"), "");
         message["type"] = json!("document");
-        message["document"] = json!({ "id": id, "mime_type": mime_type, "filename": "notes.txt", "caption": "see" });
+        message["document"] =
+            json!({ "id": id, "mime_type": mime_type, "filename": "notes.txt", "caption": "see" });
         message
     };
     let messages = [

@@ -74,7 +74,12 @@ impl Matrix {
     /// A room with these people in it.
     pub fn room(&self, room: &str, people: &[&str]) {
         for user in people {
-            self.state.set_member(room, user, user, &json!({ "membership": "join", "displayname": name(user) }));
+            self.state.set_member(
+                room,
+                user,
+                user,
+                &json!({ "membership": "join", "displayname": name(user) }),
+            );
         }
     }
 
@@ -179,7 +184,8 @@ impl State {
     fn set_member(&self, room: &str, sender: &str, user: &str, content: &Value) {
         let membership = content["membership"].as_str().unwrap_or_default().to_owned();
         lock(&self.world).members.insert((room.to_owned(), user.to_owned()), membership);
-        let event = json!({ "type": "m.room.member", "sender": sender, "state_key": user, "content": content });
+        let event =
+            json!({ "type": "m.room.member", "sender": sender, "state_key": user, "content": content });
         self.append(room, event);
     }
 }

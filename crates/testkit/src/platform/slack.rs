@@ -120,8 +120,14 @@ impl Slack {
 
     fn envelop(&self, app: &str, kind: &str, payload: Value) -> String {
         let id = format!("e-{}", self.state.next());
-        let body = json!({ "envelope_id": id, "type": kind, "payload": payload, "accepts_response_payload": false });
-        lock(&self.state.envelopes).push(Envelope { app: app.to_owned(), id: id.clone(), body, acknowledged: false });
+        let body =
+            json!({ "envelope_id": id, "type": kind, "payload": payload, "accepts_response_payload": false });
+        lock(&self.state.envelopes).push(Envelope {
+            app: app.to_owned(),
+            id: id.clone(),
+            body,
+            acknowledged: false,
+        });
         self.redeliver(&id);
         id
     }

@@ -29,6 +29,8 @@ struct State {
     files: Mutex<BTreeMap<String, Vec<u8>>>,
     /// The messages that were marked as read, with the sign that an answer is being written.
     typing: Mutex<Vec<String>>,
+    /// What is offered, by number.
+    menus: Mutex<BTreeMap<String, Value>>,
     count: AtomicUsize,
 }
 
@@ -38,15 +40,20 @@ impl Whatsapp {
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
         let server = Server::start(move |address| {
-            let about = move |Shared(state): Shared<Arc<State>>, Path(id): Path<String>, headers: HeaderMap| async move {
+            let about = move |Shared(state): Shared<Arc<State>>,
+                              Path(id): Path<String>,
+                              headers: HeaderMap| async move {
                 let known = lock(&state.files).contains_key(&id) && token(&headers).is_some();
                 match known {
-                    true => wire::json(&json!({ "url": format!("http://{address}/media/{id}"), "file_size": 10 })),
+                    true => {
+                        wire::json(&json!({ "url": format!("http://{address}/media/{id}"), "file_size": 10 }))
+                    }
                     false => refused(404, 100),
                 }
             };
             Router::new()
                 .route("/{id}/messages", post(message))
+                .route("/{id}/conversational_automation", post(menu))
                 .route("/{id}", get(about))
                 .route("/media/{id}", get(media))
                 .with_state(shared)
@@ -75,6 +82,11 @@ impl Whatsapp {
     /// What people see, which is then wiped.
     pub fn wipe(&self) -> Vec<Said> {
         self.state.board.wipe()
+    }
+
+    /// The commands that a number offers.
+    pub fn menu(&self, number: &str) -> Option<Value> {
+        lock(&self.state.menus).get(number).cloned()
     }
 
     /// The messages under which people saw that an answer is being written.
@@ -125,6 +137,21 @@ async fn message(
     state.script.play(show).await
 }
 
+async fn menu(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let commands = body["commands"].as_array().map_or(usize::MAX, Vec::len);
+    if token(&headers) != Some(&id) || commands > 30 {
+        return refused(400, 100);
+    }
+    lock(&state.menus).insert(id, body["commands"].clone());
+    wire::json(&json!({ "success": true }))
+}
+
 async fn media(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
@@ -146,7 +173,8 @@ pub fn message_call(secret: &str, number: &str, messages: &[Value]) -> Call {
         "messages": messages,
     });
     let change = json!({ "field": "messages", "value": value });
-    let body = json!({ "object": "whatsapp_business_account", "entry": [{ "id": "1", "changes": [change] }] });
+    let body =
+        json!({ "object": "whatsapp_business_account", "entry": [{ "id": "1", "changes": [change] }] });
     signed_call(secret, &body.to_string())
 }
 

@@ -1,5 +1,6 @@
 //! What all platforms on the wire are made of: a server that can cut a connection instead of answering, a script of
-//! what happens to the next messages, and the board that people read.
+//! what happens to the next messages, and the board that people read. The server stands on hyper itself: only there
+//! can a request end with no answer at all.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -41,7 +42,10 @@ impl std::fmt::Display for Cut {
 impl std::error::Error for Cut {}
 
 impl Server {
-    /// `router` is told where it is going to be.
+    /// Listens on a free loopback port. `router` is told where that is.
+    ///
+    /// # Panics
+    /// When no loopback port can be had: no test can go on without one.
     pub fn start(router: impl FnOnce(SocketAddr) -> Router) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener.set_nonblocking(true).expect("a listener that does not block");
@@ -67,6 +71,7 @@ impl Drop for Server {
     }
 }
 
+/// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
 fn run(listener: std::net::TcpListener, router: Router, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async move {
@@ -107,6 +112,10 @@ pub(super) fn json(body: &Value) -> Response<Body> {
 pub(super) fn status(code: u16, body: &Value) -> Response<Body> {
     let mut response = json(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    // A redirect must lead somewhere for a test to see that nobody follows it.
+    if response.status().is_redirection() {
+        response.headers_mut().insert("location", HeaderValue::from_static("/replies"));
+    }
     response
 }
 
@@ -131,22 +140,27 @@ impl Script {
             script.0.pop_front().unwrap_or(script.1)
         };
         let shown = outcome.shows().then(show);
-        let failed = |code| status(code, &serde_json::json!({ "ok": false, "error": "scripted" }));
-        match outcome {
-            Outcome::Shown => shown.unwrap_or_default(),
-            Outcome::ShownThenStatus(code) | Outcome::Status(code) => failed(code),
-            Outcome::Later { status: code, seconds } => {
-                let mut response = failed(code);
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-                response
-            }
-            Outcome::ShownThenCut | Outcome::Cut => {
-                let mut response = Response::default();
-                response.extensions_mut().insert(Cut);
-                response
-            }
-            Outcome::ShownThenHang => std::future::pending().await,
+        perform(outcome, shown.unwrap_or_default()).await
+    }
+}
+
+/// Answers as an outcome says; `accepted` where it says that all is well.
+pub(super) async fn perform(outcome: Outcome, accepted: Response<Body>) -> Response<Body> {
+    let failed = |code| status(code, &serde_json::json!({ "ok": false, "error": "scripted" }));
+    match outcome {
+        Outcome::Shown => accepted,
+        Outcome::ShownThenStatus(code) | Outcome::Status(code) => failed(code),
+        Outcome::Later { status: code, seconds } => {
+            let mut response = failed(code);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+            response
         }
+        Outcome::ShownThenCut | Outcome::Cut => {
+            let mut response = Response::default();
+            response.extensions_mut().insert(Cut);
+            response
+        }
+        Outcome::ShownThenHang => std::future::pending().await,
     }
 }
 

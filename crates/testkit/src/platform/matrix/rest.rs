@@ -89,7 +89,8 @@ pub(super) async fn send(
         Ok(caller) => caller,
         Err(refused) => return *refused,
     };
-    let joined = lock(&state.world).members.get(&(room.clone(), user.clone())).is_some_and(|how| how == "join");
+    let joined =
+        lock(&state.world).members.get(&(room.clone(), user.clone())).is_some_and(|how| how == "join");
     if !joined {
         return refused(403, "M_FORBIDDEN");
     }
@@ -120,7 +121,13 @@ fn publish(state: &State, room: &str, user: &str, content: Value) -> String {
         return id;
     }
     let thread = (relation["rel_type"] == "m.thread").then(|| target.to_owned());
-    state.board.show(Said { account: user.to_owned(), peer: room.to_owned(), thread, text: said, id: id.clone() });
+    state.board.show(Said {
+        account: user.to_owned(),
+        peer: room.to_owned(),
+        thread,
+        text: said,
+        id: id.clone(),
+    });
     id
 }
 

@@ -72,7 +72,8 @@ impl World {
                 join[room] = json!({ "timeline": self.timeline(user, room, since.unwrap_or(0)) });
             }
             if how == "invite" && self.changed(room, user, since.unwrap_or(0)).is_some() {
-                let mut events: Vec<Value> = self.changed(room, user, 0).map(|(_, event)| event.clone()).into_iter().collect();
+                let mut events: Vec<Value> =
+                    self.changed(room, user, 0).map(|(_, event)| event.clone()).into_iter().collect();
                 if self.sealed.contains(room) {
                     events.push(json!({ "type": "m.room.encryption", "state_key": "" }));
                 }

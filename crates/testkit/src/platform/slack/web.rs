@@ -45,12 +45,20 @@ pub(super) async fn message(
     let Some(app) = app(&headers, "xoxb-") else { return refused("invalid_auth") };
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let field = |name: &str| body[name].as_str().map(str::to_owned);
-    let (Some(peer), Some(text)) = (field("channel"), field("text")) else { return refused("invalid_arguments") };
+    let (Some(peer), Some(text)) = (field("channel"), field("text")) else {
+        return refused("invalid_arguments");
+    };
     if peer == "CGONE" {
         return refused("channel_not_found");
     }
     let ts = format!("9.{}", state.next());
-    let said = Said { account: app, id: format!("{peer}:{ts}"), thread: field("thread_ts"), text, peer: peer.clone() };
+    let said = Said {
+        account: app,
+        id: format!("{peer}:{ts}"),
+        thread: field("thread_ts"),
+        text,
+        peer: peer.clone(),
+    };
     let show = || {
         state.board.show(said);
         wire::json(&json!({ "ok": true, "channel": peer, "ts": ts }))
