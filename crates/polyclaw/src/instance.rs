@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclaw_channel::matrix::{self, Matrix};
+use polyclaw_channel::slack::{self, Slack};
 use polyclaw_channel::webhook::{self, Webhook};
+use polyclaw_channel::whatsapp::{self, Whatsapp};
 use polyclaw_domain::channel::Channel;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::fault::Faults;
@@ -84,7 +87,7 @@ impl Instance {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (db, clients) = open_beside(&target(&config, &home), || {
             let embedder = embedder::choose(&config, &choice, &Shelf::of(&home))?;
-            Ok((models(&choice, &chat, &clock)?, channels(&config)?, embedder))
+            Ok((models(&choice, &chat, &clock)?, channels(&config, &clock)?, embedder))
         });
         let (models, channels, embedder) = clients?;
         let models = Arc::new(Current::new(models));
@@ -268,14 +271,33 @@ fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<Sortabl
     Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, cache)
 }
 
-fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
-    let mut channels: HashMap<String, Arc<dyn Channel>> = HashMap::new();
-    if !config.channels.webhook.is_empty() {
-        let adapter = Webhook::from_config(&config.channels.webhook)
-            .map_err(|error| Failure::failed(error.code(), error.to_string()).hint(error.hint()))?;
-        channels.insert(webhook::NAME.to_owned(), Arc::new(adapter));
+/// The channels that have an account.
+fn channels(config: &Config, clock: &Arc<dyn Clock>) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
+    let mut channels = HashMap::new();
+    let accounts = &config.channels;
+    if !accounts.matrix.is_empty() {
+        channels.insert(matrix::NAME.to_owned(), adapter(Matrix::from_config(&accounts.matrix))?);
+    }
+    if !accounts.slack.is_empty() {
+        let slack = Slack::from_config(&accounts.slack, Arc::clone(clock));
+        channels.insert(slack::NAME.to_owned(), adapter(slack)?);
+    }
+    if !accounts.webhook.is_empty() {
+        channels.insert(webhook::NAME.to_owned(), adapter(Webhook::from_config(&accounts.webhook))?);
+    }
+    if !accounts.whatsapp.is_empty() {
+        let whatsapp = Whatsapp::from_config(&accounts.whatsapp, Arc::clone(clock));
+        channels.insert(whatsapp::NAME.to_owned(), adapter(whatsapp)?);
     }
     Ok(channels)
+}
+
+fn adapter<C: Channel + 'static>(
+    made: Result<C, polyclaw_channel::Error>,
+) -> Result<Arc<dyn Channel>, Failure> {
+    let adapter =
+        made.map_err(|error| Failure::failed(error.code(), error.to_string()).hint(error.hint()))?;
+    Ok(Arc::new(adapter))
 }
 
 fn faults() -> Result<Arc<dyn Faults>, Failure> {

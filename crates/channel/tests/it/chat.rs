@@ -143,7 +143,7 @@ pub async fn text_survives(channel: &dyn Channel, address: &Address, wall: &Wall
         "你好 🦀\n",
     ];
     let capabilities = channel.capabilities(&address.account);
-    for (seed, case) in fuzz::cases(&corpus, 150) {
+    for (seed, case) in fuzz::cases(&corpus, 10_000) {
         let mut text = String::from_utf8_lossy(&case).into_owned();
         text.truncate(text.floor_char_boundary(20_000));
         let Ok(outgoing) = Outgoing::stored(address.clone(), text.clone()) else { continue };
