@@ -10,7 +10,7 @@ use super::session::{Login, Session, is_stranger};
 use crate::answer::{self, Answer};
 
 /// Longest answer that is read: news of many rooms after a long absence.
-pub(super) const MAX_BODY: usize = 32 << 20;
+pub(super) const MAX_BODY: usize = 16 << 20;
 
 pub(super) struct Api {
     client: Client,

@@ -9,9 +9,9 @@ use super::account::Account;
 use super::api::{Ask, Trouble};
 use super::event::Event;
 
-/// The most events of a room in one answer.
-const PAGE: u32 = 100;
-/// How many pages are read back where an answer did not hold everything.
+/// The most events of a room in one answer. Few: answers have to stay readable when many rooms are flooded at once.
+const PAGE: u32 = 20;
+/// How many pages of 100 are read back where an answer did not hold everything.
 const MAX_PAGES: usize = 20;
 
 #[derive(Debug, Default, Deserialize)]

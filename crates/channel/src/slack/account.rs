@@ -94,7 +94,7 @@ impl Account {
 
     /// The token goes to Slack's own servers only, whatever an event says where a file is.
     async fn attach(&self, event: &Event, letter: &mut Letter) {
-        for given in event.files.iter().take(MAX_COUNT) {
+        for given in event.files().iter().take(MAX_COUNT) {
             let file = File {
                 name: given.name.clone(),
                 media_type: given.mimetype.clone(),

@@ -22,7 +22,7 @@ pub(super) struct Callback {
     pub kind: String,
     pub challenge: String,
     pub team_id: Option<String>,
-    authorizations: Vec<Authorization>,
+    authorizations: Option<Vec<Authorization>>,
     pub event: Event,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Event {
     ts: String,
     thread_ts: Option<String>,
     parent_user_id: Option<String>,
-    pub files: Vec<File>,
+    files: Option<Vec<File>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,11 +79,16 @@ impl Callback {
     /// It is for another workspace that has the same app: this account's token could not answer it.
     pub fn is_foreign(&self, me: &Identity) -> bool {
         let is_here = |one: &Authorization| one.is_enterprise_install || one.team_id == me.team;
-        !self.authorizations.is_empty() && !self.authorizations.iter().any(is_here)
+        let known = self.authorizations.as_deref().unwrap_or_default();
+        !known.is_empty() && !known.iter().any(is_here)
     }
 }
 
 impl Event {
+    pub fn files(&self) -> &[File] {
+        self.files.as_deref().unwrap_or_default()
+    }
+
     /// The message in it, if it is a new one of a person. `message` and `app_mention` tell of the same message, and
     /// the id is of the message.
     pub fn letter(&self, me: &Identity, team: Option<&str>) -> Option<Letter> {
@@ -205,7 +210,7 @@ mod tests {
             serde_json::from_value::<Callback>(callback).unwrap().is_foreign(&me())
         };
         assert!(foreign(json!([{ "team_id": "T9" }])));
-        assert!(!foreign(json!([])), "Slack does not say");
+        assert!(!foreign(json!([])) && !foreign(json!(null)), "Slack does not say");
         assert!(!foreign(json!([{ "team_id": "T1" }])), "a channel that two workspaces share");
         assert!(!foreign(json!([{ "team_id": null, "is_enterprise_install": true }])));
     }

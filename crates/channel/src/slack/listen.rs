@@ -89,7 +89,14 @@ impl Account {
         let Some(id) = &envelope.envelope_id else { return Ok(()) };
         let taken = match Delivery::read(&envelope.kind, &envelope.payload) {
             Some(delivery) => self.take(me, &delivery, inbox).await,
-            None => Taken::Done,
+            None => {
+                tracing::debug!(
+                    account = self.name,
+                    kind = envelope.kind,
+                    "Slack sends what is not understood"
+                );
+                Taken::Done
+            }
         };
         if let Taken::Later { reason } = taken {
             tracing::warn!(

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use polyclaw_channel::matrix::{Matrix, NAME};
-use polyclaw_domain::admission::{Access, GroupPolicy};
+use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
+use polyclaw_domain::arrival::PeerKind;
 use polyclaw_domain::channel::{Channel, Sent};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::message::attachments;
@@ -128,7 +129,7 @@ async fn an_invitation_is_accepted_from_who_may_write() {
         ..Access::default()
     };
     let open = config::Matrix { access: access.clone(), ..account(&homeserver, CLAW) };
-    let strict = Access { dm_policy: polyclaw_domain::admission::DmPolicy::Allowlist, ..access };
+    let strict = Access { dm_policy: DmPolicy::Allowlist, ..access };
     let strict = config::Matrix { access: strict, ..account(&homeserver, "@strict:hs") };
     let rooms =
         [("!ann:hs", ANN, true), ("!bob:hs", BOB, true), ("!team:hs", BOB, false), ("!other:hs", ANN, false)];
@@ -169,6 +170,22 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
     .await;
     assert_eq!(inbox.texts(), ["in the clear"]);
     assert_eq!(homeserver.membership("!sealed:hs", CLAW).as_deref(), Some("leave"));
+}
+
+#[tokio::test]
+async fn a_third_person_makes_a_group_of_a_conversation() {
+    let (homeserver, inbox) = dm().await;
+    let matrix = one(&homeserver);
+    receiving(&matrix, &inbox, async {
+        homeserver.say(ROOM, ANN, "between us");
+        inbox.wait_for(1).await;
+        homeserver.room(ROOM, &[BOB]);
+        homeserver.say(ROOM, ANN, "among us");
+        inbox.wait_for(2).await;
+    })
+    .await;
+    let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.arrival.peer.kind).collect();
+    assert_eq!(kinds, [PeerKind::Dm, PeerKind::Group]);
 }
 
 /// In a group it is spoken to by name, by an answer to it, and in threads that it began.

@@ -34,7 +34,7 @@ pub(super) async fn login(Shared(state): Shared<Arc<State>>, body: Bytes) -> Res
     let mut world = lock(&state.world);
     world.logins += 1;
     let token = format!("token-{}", world.logins);
-    let device = body["device_id"].as_str().unwrap_or("NEW").to_owned();
+    let device = body["device_id"].as_str().map_or_else(|| format!("DEVICE{}", world.logins), str::to_owned);
     world.tokens.retain(|_, holder| *holder != (user.clone(), device.clone()));
     world.tokens.insert(token.clone(), (user.clone(), device.clone()));
     wire::json(&json!({ "access_token": token, "device_id": device, "user_id": user }))
