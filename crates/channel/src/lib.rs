@@ -6,7 +6,10 @@ mod attachment;
 mod backoff;
 mod client;
 mod error;
+mod pace;
 mod socket;
+pub mod telegram;
 pub mod webhook;
 
 pub use error::Error;
+pub use pace::Pace;
