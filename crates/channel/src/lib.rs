@@ -5,6 +5,7 @@ mod answer;
 mod attachment;
 mod backoff;
 mod client;
+pub mod discord;
 mod error;
 mod pace;
 mod socket;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use polyclaw_channel::discord::Discord;
 use polyclaw_channel::telegram::Telegram;
 use polyclaw_domain::channel::{Address, Channel};
 
@@ -18,7 +19,9 @@ fn chars(text: &str) -> usize {
 #[test]
 fn ten_thousand_texts_in_parts_are_the_texts() {
     let telegram = Telegram::from_config(&BTreeMap::new()).unwrap();
-    let platforms: [(&dyn Channel, fn(&str) -> usize, usize); 1] = [(&telegram, units, 4096)];
+    let discord = Discord::from_config(&BTreeMap::new()).unwrap();
+    let platforms: [(&dyn Channel, fn(&str) -> usize, usize); 2] =
+        [(&telegram, units, 4096), (&discord, chars, 2000)];
     let address =
         Address { channel: "x".to_owned(), account: "main".to_owned(), peer: "p".to_owned(), thread: None };
     let mut random = fastrand::Rng::with_seed(1);
