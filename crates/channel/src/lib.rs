@@ -6,12 +6,14 @@ mod attachment;
 mod backoff;
 mod call;
 mod client;
+pub mod discord;
 mod error;
 pub mod matrix;
 mod pace;
 mod signature;
 pub mod slack;
 mod socket;
+pub mod telegram;
 pub mod webhook;
 pub mod whatsapp;
 

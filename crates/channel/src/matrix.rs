@@ -19,7 +19,7 @@ use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::port::Pending;
 
 use crate::client::Clients;
-use crate::{Error, Pace};
+use crate::{Error, Pace, answer};
 use account::Account;
 
 /// The channel's name in addresses.
@@ -28,6 +28,9 @@ pub const NAME: &str = "matrix";
 /// An event has at most 65,536 bytes. A character takes up to six in JSON, and a changed message holds its text
 /// twice.
 const MAX_CHARS: usize = 5_000;
+
+/// Synapse keeps keys for a day, others in memory for half an hour at least.
+const REMEMBERED_MS: i64 = 30 * 60 * 1000;
 
 pub struct Matrix {
     accounts: BTreeMap<String, Account>,
@@ -39,7 +42,7 @@ impl Matrix {
     }
 
     pub fn with_pace(accounts: &BTreeMap<String, config::Matrix>, pace: Pace) -> Result<Self, Error> {
-        let clients = Clients::new(pace.answer)?;
+        let clients = Clients::new(pace.patience)?;
         let enabled = accounts.iter().filter(|(_, settings)| settings.access.enabled);
         let account = |(name, settings): (&String, &config::Matrix)| {
             Ok((name.clone(), Account::new(name, settings.clone(), &clients, pace)?))
@@ -47,9 +50,8 @@ impl Matrix {
         Ok(Self { accounts: enabled.map(account).collect::<Result<_, _>>()? })
     }
 
-    fn account(&self, name: &str) -> Result<&Account, Sent> {
-        let nobody = || Sent::Rejected { reason: format!("there is no Matrix account '{name}'") };
-        self.accounts.get(name).ok_or_else(nobody)
+    fn account(&self, address: &Address) -> Result<&Account, Sent> {
+        self.accounts.get(&address.account).ok_or_else(|| answer::no_account(address))
     }
 }
 
@@ -59,9 +61,13 @@ impl Channel for Matrix {
         Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true }
     }
 
+    fn remembers_ms(&self, _: &str) -> Option<i64> {
+        Some(REMEMBERED_MS)
+    }
+
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
         Box::pin(async move {
-            match self.account(&outgoing.address().account) {
+            match self.account(outgoing.address()) {
                 Ok(account) => account.send(key, outgoing).await,
                 Err(rejected) => rejected,
             }
@@ -70,7 +76,7 @@ impl Channel for Matrix {
 
     fn edit<'a>(&'a self, platform_id: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
         Box::pin(async move {
-            match self.account(&outgoing.address().account) {
+            match self.account(outgoing.address()) {
                 Ok(account) => account.change(platform_id, outgoing).await,
                 Err(rejected) => rejected,
             }
@@ -79,7 +85,7 @@ impl Channel for Matrix {
 
     fn typing<'a>(&'a self, address: &'a Address) -> Pending<'a, ()> {
         Box::pin(async move {
-            if let Some(account) = self.accounts.get(&address.account) {
+            if let Ok(account) = self.account(address) {
                 account.show_typing(&address.peer).await;
             }
         })

@@ -1,26 +1,24 @@
-//! How long adapters wait. Tests are in more of a hurry than platforms.
+//! How patient an adapter is. Tests are less so.
 
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::client::WHOLE;
+use crate::client;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How long an answer may take in all.
-    pub answer: Duration,
-    /// How long a platform may be silent before it is asked whether it is there, or asked again for news.
-    pub silence: Duration,
-    /// The pause after a connection broke; it grows.
+    /// How long one request may take in all.
+    pub patience: Duration,
+    /// The pause after a first failure; it doubles with each one that follows.
     pub first_pause: Duration,
+    /// The pause after many, and after what only a person can mend.
     pub longest_pause: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            answer: WHOLE,
-            silence: Duration::from_secs(30),
+            patience: client::WHOLE,
             first_pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(60),
         }
@@ -28,7 +26,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    pub(crate) fn backoff(&self) -> Backoff {
+    pub(crate) fn backoff(self) -> Backoff {
         Backoff::new(self.first_pause, self.longest_pause)
     }
 }

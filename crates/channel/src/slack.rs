@@ -19,7 +19,7 @@ use polyclaw_domain::port::{Clock, Pending};
 use serde_json::json;
 
 use crate::client::Clients;
-use crate::{Error, Pace, call};
+use crate::{Error, Pace, answer, call};
 use account::Account;
 
 /// The channel's name in addresses.
@@ -47,7 +47,7 @@ impl Slack {
         clock: Arc<dyn Clock>,
         pace: Pace,
     ) -> Result<Self, Error> {
-        let clients = Clients::new(pace.answer)?;
+        let clients = Clients::new(pace.patience)?;
         let enabled = accounts.iter().filter(|(_, settings)| settings.access.enabled);
         let account = |(name, settings): (&String, &config::Slack)| {
             Ok((name.clone(), Account::new(name, settings.clone(), &clients, pace)?))
@@ -57,7 +57,7 @@ impl Slack {
 
     async fn post(&self, outgoing: &Outgoing) -> Sent {
         let address = outgoing.address();
-        let Some(account) = self.accounts.get(&address.account) else { return nobody(&address.account) };
+        let Some(account) = self.accounts.get(&address.account) else { return answer::no_account(address) };
         // Links are not looked up by Slack: fetching what an agent wrote would tell its server that it was written.
         let mut body = json!({
             "channel": address.peer,
@@ -72,18 +72,14 @@ impl Slack {
     }
 
     async fn change(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
-        let account = &outgoing.address().account;
-        let Some(account) = self.accounts.get(account) else { return nobody(account) };
+        let address = outgoing.address();
+        let Some(account) = self.accounts.get(&address.account) else { return answer::no_account(address) };
         let Some((channel, ts)) = platform_id.rsplit_once(':') else {
             return Sent::Rejected { reason: "this is not the id of a Slack message".to_owned() };
         };
         let body = json!({ "channel": channel, "ts": ts, "text": text::write(outgoing.text()) });
         account.send("chat.update", &body).await
     }
-}
-
-fn nobody(account: &str) -> Sent {
-    Sent::Rejected { reason: format!("there is no Slack account '{account}'") }
 }
 
 impl Channel for Slack {

@@ -16,7 +16,7 @@ use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::port::{Clock, Pending};
 
 use crate::client::Clients;
-use crate::{Error, Pace};
+use crate::{Error, Pace, answer};
 use account::Account;
 
 /// The channel's name in addresses.
@@ -43,7 +43,7 @@ impl Whatsapp {
         clock: Arc<dyn Clock>,
         pace: Pace,
     ) -> Result<Self, Error> {
-        let clients = Clients::new(pace.answer)?;
+        let clients = Clients::new(pace.patience)?;
         let enabled = accounts.iter().filter(|(_, settings)| settings.access.enabled);
         let account = |(name, settings): (&String, &config::Whatsapp)| {
             Ok((name.clone(), Account::new(name, settings.clone(), &clients)?))
@@ -55,7 +55,7 @@ impl Whatsapp {
         let address = outgoing.address();
         match self.accounts.get(&address.account) {
             Some(account) => account.send(&address.peer, outgoing.text()).await,
-            None => Sent::Rejected { reason: format!("there is no WhatsApp account '{}'", address.account) },
+            None => answer::no_account(address),
         }
     }
 }
@@ -82,7 +82,7 @@ impl Channel for Whatsapp {
         Box::pin(async move {
             match self.accounts.get(account) {
                 Some(account) => account.offer(items).await,
-                None => Err(format!("there is no WhatsApp account '{account}'")),
+                None => Err(format!("whatsapp account '{account}' is not configured, or not enabled")),
             }
         })
     }

@@ -1,31 +1,31 @@
 //! A chat platform on the wire: it takes the answers that the webhook channel posts and shows them to people, as
 //! badly as its script says; and people on it write to a Polyclaw through [`Hook`].
 //!
-//! Like the model server it runs on a thread and a runtime of its own, and stopping it takes every connection
-//! with it. It outlives the Polyclaw under test, so what a person saw before and after a crash is one list.
+//! It outlives the Polyclaw under test, so what a person saw before and after a crash is one list.
 
+mod board;
+pub mod discord;
 mod hook;
 pub mod matrix;
+mod router;
 mod serve;
+mod server;
 mod signature;
 pub mod slack;
 mod state;
+pub mod telegram;
 #[cfg(test)]
 mod tests;
 pub mod whatsapp;
-mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::routing::post;
 use tokio::sync::watch;
 
 pub use hook::{Answer, Hook, Post};
+use server::Server;
 use state::State;
-pub use wire::Said;
-use wire::Server;
 
 /// Longer than any healthy wait, shorter than a test run someone sits through.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,15 +76,19 @@ pub struct Platform {
 
 impl Platform {
     /// Listens on a free loopback port and shows whatever arrives, repeats included.
+    ///
+    /// # Panics
+    /// When no loopback port can be had: no test can go on without one.
     pub fn start() -> Self {
         let state = Arc::new(State::default());
-        let router = Router::new().route("/replies", post(serve::answer)).with_state(Arc::clone(&state));
-        Self { server: Server::start(|_| router), state }
+        let shared = Arc::clone(&state);
+        let server = Server::start(move |request| serve::answer(Arc::clone(&shared), request));
+        Self { server, state }
     }
 
     /// Where answers are to be posted: the `reply_url`.
     pub fn reply_url(&self) -> String {
-        format!("{}/replies", self.server.url())
+        format!("http://{}/replies", self.server.address)
     }
 
     /// From now on a key that was shown is not shown again, but answered with its first id.

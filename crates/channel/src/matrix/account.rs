@@ -1,12 +1,9 @@
 //! One user of a homeserver.
 
-use std::fmt::Write;
-
 use polyclaw_domain::channel::{Letter, Sent};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::NAME;
 use super::api::{Api, Ask};
@@ -53,15 +50,12 @@ impl Account {
         self.put(&address.peer, key, &content).await
     }
 
-    /// The key is made of the text: the same change twice is one change.
+    /// Each change has a key of its own: one back to an earlier text is a change, too, and twice the same does no harm.
     pub async fn change(&self, event: &str, outgoing: &Outgoing) -> Sent {
         let mut content = said(&format!("* {}", outgoing.text()));
         content["m.new_content"] = said(outgoing.text());
         content["m.relates_to"] = json!({ "rel_type": "m.replace", "event_id": event });
-        let mut key = String::from("edit-");
-        for byte in Sha256::digest(format!("{event}\n{}", outgoing.text())) {
-            let _ = write!(key, "{byte:02x}");
-        }
+        let key = format!("edit-{:032x}", fastrand::u128(..));
         self.put(&outgoing.address().peer, &key, &content).await
     }
 

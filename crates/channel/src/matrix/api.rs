@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use polyclaw_domain::channel::Sent;
-use reqwest::{Client, Method, RequestBuilder, Url};
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 
 use super::session::{Login, Session, is_stranger};
 use crate::answer::{self, Answer};
 
 /// Longest answer that is read: news of many rooms after a long absence.
-pub(super) const MAX_BODY: usize = 16 << 20;
+const MAX_BODY: usize = 16 << 20;
 
 pub(super) struct Api {
     client: Client,
@@ -55,7 +55,7 @@ impl Trouble {
         match self {
             Self::Login(reason) => reason,
             Self::Wire(error) => answer::cause(error),
-            Self::Refused(answer) => format!("{} {}", answer.reason(), code(&answer.body)),
+            Self::Refused(answer) => answer.reason(),
         }
     }
 
@@ -82,7 +82,7 @@ impl Api {
     /// Sends a message under a key that the homeserver knows again.
     pub async fn send(&self, ask: &Ask<'_>) -> Sent {
         match self.call(ask).await {
-            Ok(answer) => sent(answer),
+            Ok(answer) => answer.sent(true, |body| body.get("event_id")),
             Err(Trouble::Wire(error)) => answer::failure(error),
             Err(trouble) => Sent::Retry { reason: trouble.reason(), after_ms: None },
         }
@@ -119,8 +119,18 @@ impl Api {
             request = request.timeout(patience);
         }
         let response = request.send().await.map_err(Trouble::Wire)?;
-        Ok(Answer::read(response, MAX_BODY).await)
+        Ok(read(response).await)
     }
+}
+
+/// An answer, with the homeserver's word for what is wrong: a word and nothing else.
+pub(super) async fn read(response: Response) -> Answer {
+    let mut answer = Answer::read(response, MAX_BODY).await;
+    let code = answer.body["errcode"].as_str().unwrap_or_default();
+    let code: String = code.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.')).collect();
+    answer.words = Some(code).filter(|code| !code.is_empty());
+    answer.retry_after_ms = answer.retry_after_ms.or(answer.body["retry_after_ms"].as_u64());
+    answer
 }
 
 /// Every part of a path is escaped: ids of rooms and events hold what has a meaning in addresses.
@@ -130,18 +140,4 @@ pub(super) fn path(base: &Url, parts: &[&str]) -> Url {
         segments.pop_if_empty().extend(["_matrix", "client"]).extend(parts);
     }
     url
-}
-
-/// The homeserver's word for what is wrong: a word and nothing else.
-pub(super) fn code(body: &Value) -> String {
-    let code = body["errcode"].as_str().unwrap_or_default();
-    code.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.')).take(64).collect()
-}
-
-fn sent(mut answer: Answer) -> Sent {
-    answer.retry_after_ms = answer.retry_after_ms.or(answer.body["retry_after_ms"].as_u64());
-    match answer.sent(true, |body| body.get("event_id")) {
-        Sent::Rejected { reason } => Sent::Rejected { reason: format!("{reason} {}", code(&answer.body)) },
-        sent => sent,
-    }
 }

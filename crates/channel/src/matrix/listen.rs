@@ -74,11 +74,11 @@ impl Account {
 
     async fn news(&self, since: Option<&str>) -> Result<News, Trouble> {
         let filter = filter();
-        let wait = if since.is_some() { self.pace.silence } else { Duration::ZERO };
+        let wait = if since.is_some() { self.pace.patience } else { Duration::ZERO };
         let wait_ms = wait.as_millis().to_string();
         let mut query = vec![("filter", filter.as_str()), ("timeout", wait_ms.as_str())];
         query.extend(since.map(|since| ("since", since)));
-        let patience = Some(wait.saturating_add(self.pace.answer));
+        let patience = Some(wait.saturating_add(self.pace.patience));
         let news = self.api.ask(&Ask { query: &query, patience, ..Ask::get(&["v3", "sync"]) }).await?;
         Ok(News::deserialize(&news).unwrap_or_default())
     }

@@ -6,7 +6,7 @@ use reqwest::{Client, Url};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::api::{MAX_BODY, code, path};
+use super::api::{path, read};
 use crate::answer::{self, Answer};
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Login {
         let url = path(&self.base, &["v3", "account", "whoami"]);
         let response =
             self.client.get(url).bearer_auth(token.expose()).send().await.map_err(answer::cause)?;
-        self.read(Answer::read(response, MAX_BODY).await, token.clone())
+        self.made(&read(response).await, token.clone())
     }
 
     async fn log_in(&self, password: &Secret) -> Result<Session, String> {
@@ -70,16 +70,16 @@ impl Login {
         });
         let url = path(&self.base, &["v3", "login"]);
         let response = self.client.post(url).json(&body).send().await.map_err(answer::cause)?;
-        let answer = Answer::read(response, MAX_BODY).await;
+        let answer = read(response).await;
         let token = Secret::new(answer.body["access_token"].as_str().unwrap_or_default());
-        self.read(answer, token)
+        self.made(&answer, token)
     }
 
-    fn read(&self, answer: Answer, token: Secret) -> Result<Session, String> {
+    fn made(&self, answer: &Answer, token: Secret) -> Result<Session, String> {
         let text = |name: &str| answer.body[name].as_str().unwrap_or_default().to_owned();
         let (user, device) = (text("user_id"), text("device_id"));
         if !answer.status.is_success() || token.expose().is_empty() || user.is_empty() {
-            return Err(format!("it cannot log in: {} {}", answer.reason(), code(&answer.body)));
+            return Err(format!("it cannot log in: {}", answer.reason()));
         }
         if user != self.settings.user_id {
             return Err(format!("the token is of {user}, and the config names {}", self.settings.user_id));

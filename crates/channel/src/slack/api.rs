@@ -101,7 +101,7 @@ mod tests {
     fn only_what_surely_was_not_shown_is_tried_again() {
         let sent = |status, body, retry_after_ms| {
             let status = StatusCode::from_u16(status).unwrap();
-            sent(&Answer { status, body, retry_after_ms })
+            sent(&Answer { status, body, retry_after_ms, words: None })
         };
         let no = |error: &str| json!({ "ok": false, "error": error });
         let ok = json!({ "ok": true, "channel": "C1", "ts": "1.2" });

@@ -66,10 +66,10 @@ impl Account {
 
     /// The next text. A socket that is silent is asked whether it is still there, and given up if it does not say.
     async fn hear(&self, socket: &mut Socket) -> Result<Option<String>, String> {
-        let mut received = timeout(self.pace.silence, socket.next()).await;
+        let mut received = timeout(self.pace.patience, socket.next()).await;
         if received.is_err() {
             socket.send(Message::Ping(Bytes::new())).await.map_err(|error| error.to_string())?;
-            received = timeout(self.pace.silence, socket.next()).await;
+            received = timeout(self.pace.patience, socket.next()).await;
         }
         match received.map_err(|_| "the socket is silent")? {
             Some(Ok(Message::Text(text))) => Ok(Some(text.to_string())),

@@ -95,7 +95,7 @@ mod tests {
     fn only_what_surely_was_not_shown_is_tried_again() {
         let sent = |status, body| {
             let status = StatusCode::from_u16(status).unwrap();
-            sent(&Answer { status, body, retry_after_ms: None })
+            sent(&Answer { status, body, retry_after_ms: None, words: None })
         };
         let error = |code: u64| json!({ "error": { "code": code, "message": "secret words" } });
         let ok = json!({ "messages": [{ "id": "wamid.1" }] });

@@ -1,4 +1,6 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use polyclaw_channel::matrix::{Matrix, NAME};
 use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
@@ -10,7 +12,7 @@ use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
 use serde_json::{Value, json};
 
-use crate::chat::{Letterbox, Wall, open, outgoing, pace, receiving, text_survives, word};
+use crate::fixture::{Desk, PACE, Reception, each_text, open, outgoing_to, stream, trouble, word};
 
 const CLAW: &str = "@claw:hs";
 const ANN: &str = "@ann:hs";
@@ -28,21 +30,23 @@ fn account(homeserver: &Homeserver, user: &str) -> config::Matrix {
     }
 }
 
-fn matrix(accounts: impl IntoIterator<Item = (&'static str, config::Matrix)>) -> Matrix {
+fn matrix(accounts: impl IntoIterator<Item = (&'static str, config::Matrix)>) -> Arc<Matrix> {
     let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
-    Matrix::with_pace(&accounts, pace()).unwrap()
+    Arc::new(Matrix::with_pace(&accounts, PACE).unwrap())
 }
 
-fn one(homeserver: &Homeserver) -> Matrix {
+fn one(homeserver: &Homeserver) -> Arc<Matrix> {
     matrix([("home", account(homeserver, CLAW))])
 }
 
 /// A homeserver with a room of two, whose stream the account reads from its start on.
-async fn dm() -> (Homeserver, Letterbox) {
-    let (homeserver, inbox) = (Homeserver::start(), Letterbox::new());
+async fn dm() -> (Homeserver, Arc<Desk>) {
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
     homeserver.room(ROOM, &[ANN, CLAW]);
     homeserver.say(ROOM, ANN, "from before");
-    receiving(&one(&homeserver), &inbox, homeserver.wait_for_stored(1)).await;
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
+    drop(reception);
     (homeserver, inbox)
 }
 
@@ -50,7 +54,9 @@ async fn dm() -> (Homeserver, Letterbox) {
 async fn what_was_said_before_the_first_start_is_not_answered() {
     let (homeserver, inbox) = dm().await;
     let said = homeserver.say(ROOM, ANN, "hello");
-    receiving(&one(&homeserver), &inbox, inbox.wait_for(1)).await;
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(1).await;
+    drop(reception);
     let letter = &inbox.letters()[0];
     assert_eq!((letter.text.as_str(), &letter.platform_id), ("hello", &said));
     assert_eq!((letter.arrival.peer.id.as_str(), letter.address.peer.as_str()), (ANN, ROOM));
@@ -69,9 +75,11 @@ async fn a_restart_neither_loses_nor_doubles() {
         }
         // In every other round the position is lost, as if it had crashed before: the letters come again.
         if round % 2 == 0 {
-            homeserver.push_store(Outcome::Status(500));
+            homeserver.push("store", Outcome::Status(500));
         }
-        receiving(&one(&homeserver), &inbox, inbox.wait_for(expected.len())).await;
+        let reception = Reception::start(&one(&homeserver), &inbox);
+        inbox.wait_for(expected.len()).await;
+        drop(reception);
     }
     assert_eq!(inbox.texts(), expected);
 }
@@ -79,10 +87,12 @@ async fn a_restart_neither_loses_nor_doubles() {
 #[tokio::test]
 async fn the_position_moves_over_taken_letters_only() {
     let (homeserver, inbox) = dm().await;
-    inbox.refuse(2);
+    inbox.later.store(2, Ordering::SeqCst);
     homeserver.say(ROOM, ANN, "one");
     homeserver.say(ROOM, ANN, "two");
-    receiving(&one(&homeserver), &inbox, inbox.wait_for(2)).await;
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(2).await;
+    drop(reception);
     assert_eq!(inbox.texts(), ["one", "two"], "what comes after is not taken before");
 }
 
@@ -90,21 +100,19 @@ async fn the_position_moves_over_taken_letters_only() {
 async fn a_broken_connection_loses_and_doubles_nothing() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
-    receiving(&matrix, &inbox, async {
-        for (round, outcome) in
-            [Outcome::Cut, Outcome::Status(502), Outcome::ShownThenHang, Outcome::Status(429)]
-                .into_iter()
-                .enumerate()
-        {
-            homeserver.push_sync(outcome);
-            homeserver.say(ROOM, ANN, &format!("text {round}"));
-            inbox.wait_for(round + 1).await;
-        }
-        homeserver.forget_tokens();
-        homeserver.say(ROOM, ANN, "text 4");
-        inbox.wait_for(5).await;
-    })
-    .await;
+    let reception = Reception::start(&matrix, &inbox);
+    for (round, outcome) in [Outcome::Cut, Outcome::Status(502), Outcome::ShownThenHang, Outcome::Status(429)]
+        .into_iter()
+        .enumerate()
+    {
+        homeserver.push("sync", outcome);
+        homeserver.say(ROOM, ANN, &format!("text {round}"));
+        inbox.wait_for(round + 1).await;
+    }
+    homeserver.forget_tokens();
+    homeserver.say(ROOM, ANN, "text 4");
+    inbox.wait_for(5).await;
+    drop(reception);
     assert_eq!(inbox.texts(), (0..5).map(|n| format!("text {n}")).collect::<Vec<_>>());
     assert_eq!(homeserver.logins(), 3, "once, once more, and when the token was gone");
 }
@@ -115,13 +123,15 @@ async fn what_one_answer_does_not_hold_is_read_back() {
     homeserver.limit_page(3);
     let texts: Vec<_> = (0..20).map(|n| format!("text {n}")).collect();
     texts.iter().for_each(|text| drop(homeserver.say(ROOM, ANN, text)));
-    receiving(&one(&homeserver), &inbox, inbox.wait_for(20)).await;
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(20).await;
+    drop(reception);
     assert_eq!(inbox.texts(), texts);
 }
 
 #[tokio::test]
 async fn an_invitation_is_accepted_from_who_may_write() {
-    let (homeserver, inbox) = (Homeserver::start(), Letterbox::new());
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
     let access = Access {
         group_policy: GroupPolicy::Allowlist,
         groups: vec!["!team:hs".to_owned()],
@@ -141,7 +151,9 @@ async fn an_invitation_is_accepted_from_who_may_write() {
         homeserver.say(room, by, "right after");
     }
     let matrix = matrix([("open", open), ("strict", strict)]);
-    receiving(&matrix, &inbox, inbox.wait_for(5)).await;
+    let reception = Reception::start(&matrix, &inbox);
+    inbox.wait_for(5).await;
+    drop(reception);
     let how = |user: &str| {
         ["!ann:hs", "!bob:hs", "!team:hs", "!other:hs"].map(|room| homeserver.membership(room, user).unwrap())
     };
@@ -163,11 +175,10 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
         json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }),
     );
     homeserver.say(ROOM, ANN, "in the clear");
-    receiving(&one(&homeserver), &inbox, async {
-        inbox.wait_for(1).await;
-        homeserver.wait_for_stored(2).await;
-    })
-    .await;
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(1).await;
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 2).await;
+    drop(reception);
     assert_eq!(inbox.texts(), ["in the clear"]);
     assert_eq!(homeserver.membership("!sealed:hs", CLAW).as_deref(), Some("leave"));
 }
@@ -176,14 +187,13 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
 async fn a_third_person_makes_a_group_of_a_conversation() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
-    receiving(&matrix, &inbox, async {
-        homeserver.say(ROOM, ANN, "between us");
-        inbox.wait_for(1).await;
-        homeserver.room(ROOM, &[BOB]);
-        homeserver.say(ROOM, ANN, "among us");
-        inbox.wait_for(2).await;
-    })
-    .await;
+    let reception = Reception::start(&matrix, &inbox);
+    homeserver.say(ROOM, ANN, "between us");
+    inbox.wait_for(1).await;
+    homeserver.room(ROOM, &[BOB]);
+    homeserver.say(ROOM, ANN, "among us");
+    inbox.wait_for(2).await;
+    drop(reception);
     let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.arrival.peer.kind).collect();
     assert_eq!(kinds, [PeerKind::Dm, PeerKind::Group]);
 }
@@ -191,11 +201,13 @@ async fn a_third_person_makes_a_group_of_a_conversation() {
 /// In a group it is spoken to by name, by an answer to it, and in threads that it began.
 #[tokio::test]
 async fn who_answers_it_speaks_to_it() {
-    let (homeserver, inbox) = (Homeserver::start(), Letterbox::new());
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
     homeserver.room(ROOM, &[ANN, BOB, CLAW]);
     let matrix = one(&homeserver);
-    receiving(&matrix, &inbox, homeserver.wait_for_stored(1)).await;
-    let sent = matrix.send("k", &outgoing(NAME, "home", ROOM, None, "hello all")).await;
+    let reception = Reception::start(&matrix, &inbox);
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
+    drop(reception);
+    let sent = matrix.send("k", &outgoing_to(NAME, "home", ROOM, None, "hello all")).await;
     let Sent::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
     let other = homeserver.say(ROOM, ANN, "nobody in particular");
     let said = |body: &str, relation: Value| {
@@ -211,7 +223,9 @@ async fn who_answers_it_speaks_to_it() {
         said(&format!("thread {name}"), json!({ "rel_type": "m.thread", "event_id": id }));
     }
     homeserver.say(ROOM, ANN, "claw: by name");
-    receiving(&matrix, &inbox, inbox.wait_for(8)).await;
+    let reception = Reception::start(&matrix, &inbox);
+    inbox.wait_for(8).await;
+    drop(reception);
     let spoken: Vec<_> = inbox.letters().into_iter().filter(|l| l.mentioned).map(|l| l.text).collect();
     assert_eq!(spoken, ["reply own", "thread own", "by name"]);
 }
@@ -220,14 +234,14 @@ async fn who_answers_it_speaks_to_it() {
 async fn a_reply_goes_to_its_thread_and_can_be_changed() {
     let (homeserver, _) = dm().await;
     let matrix = one(&homeserver);
-    let part = |text| outgoing(NAME, "home", ROOM, Some("$root"), text);
+    let part = |text| outgoing_to(NAME, "home", ROOM, Some("$root"), text);
     let sent = matrix.send("k/1 ü", &part("<b>hel</b>")).await;
     let Sent::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
     for text in ["hello", "hello, world", "hello, world"] {
         assert_eq!(word(&matrix.edit(&id, &part(text)).await), "accepted");
     }
     matrix.typing(part("x").address()).await;
-    let said = homeserver.said();
+    let said = homeserver.visible();
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!((said[0].text.as_str(), said[0].thread.as_deref()), ("hello, world", Some("$root")));
     assert_eq!(homeserver.typing(), [(ROOM.to_owned(), CLAW.to_owned())]);
@@ -247,20 +261,20 @@ async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
     .into_iter()
     .enumerate()
     {
-        homeserver.push(outcome);
-        let (key, part) = (format!("turn-{n}"), outgoing(NAME, "home", ROOM, None, &format!("text {n}")));
+        homeserver.push("send", outcome);
+        let (key, part) = (format!("turn-{n}"), outgoing_to(NAME, "home", ROOM, None, &format!("text {n}")));
         assert_eq!(word(&one(&homeserver).send(&key, &part).await), first, "{outcome:?}");
         assert_eq!(word(&one(&homeserver).send(&key, &part).await), "accepted", "{outcome:?}");
-        assert_eq!(homeserver.said().len(), n + 1, "{outcome:?}");
+        assert_eq!(homeserver.visible().len(), n + 1, "{outcome:?}");
     }
     assert!(one(&homeserver).capabilities("home").idempotent_send);
-    let elsewhere = outgoing(NAME, "home", "!foreign:hs", None, "x");
+    let elsewhere = outgoing_to(NAME, "home", "!foreign:hs", None, "x");
     assert_eq!(word(&one(&homeserver).send("k", &elsewhere).await), "rejected");
 }
 
 #[tokio::test]
 async fn an_account_that_fails_holds_up_no_other() {
-    let (homeserver, inbox) = (Homeserver::start(), Letterbox::new());
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
     homeserver.room(ROOM, &[ANN, CLAW]);
     homeserver.room("!two:hs", &[ANN, "@two:hs"]);
     let wrong = config::Matrix { password: Some(Secret::new("wrong")), ..account(&homeserver, BOB) };
@@ -273,26 +287,29 @@ async fn an_account_that_fails_holds_up_no_other() {
         ("two", account(&homeserver, "@two:hs")),
         ("wrong", wrong),
     ]);
-    receiving(&matrix, &inbox, async {
-        homeserver.wait_for_stored(2).await;
-        homeserver.say(ROOM, ANN, "to one");
-        homeserver.say("!two:hs", ANN, "to two");
-        inbox.wait_for(2).await;
-    })
-    .await;
+    let reception = Reception::start(&matrix, &inbox);
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 2).await;
+    homeserver.say(ROOM, ANN, "to one");
+    homeserver.say("!two:hs", ANN, "to two");
+    inbox.wait_for(2).await;
+    drop(reception);
     let mut taken: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     taken.sort();
     assert_eq!(taken, [("one".into(), "to one".into()), ("two".into(), "to two".into())]);
 }
 
 #[tokio::test]
-async fn the_text_people_see_is_the_text_that_was_written() {
+async fn thousands_of_texts_are_seen_as_they_were_written() {
     let (homeserver, _) = dm().await;
     let matrix = one(&homeserver);
-    let wipe = || homeserver.wipe().into_iter().map(|said| said.text).collect();
-    let push = |outcome| homeserver.push(outcome);
-    let wall = Wall { push: &push, push_edit: &|_| {}, wipe: &wipe };
-    text_survives(&matrix, outgoing(NAME, "home", ROOM, None, "x").address(), &wall).await;
+    let address = outgoing_to(NAME, "home", ROOM, None, "x").address().clone();
+    each_text(async |text, random| {
+        trouble(random, |outcome| homeserver.push("send", outcome));
+        stream(matrix.as_ref(), &address, &text, random).await;
+        let seen: String = homeserver.wipe().into_iter().map(|shown| shown.text).collect();
+        assert_eq!(seen, text);
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -313,7 +330,9 @@ async fn a_small_text_file_comes_along() {
     file(&notes, "image/png", 17);
     file("mxc://hs/gone", "text/plain", 17);
     file("https://evil.example/notes", "text/plain", 17);
-    receiving(&one(&homeserver), &inbox, inbox.wait_for(5)).await;
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(5).await;
+    drop(reception);
     let letters = inbox.letters();
     let texts: Vec<_> =
         letters.iter().flat_map(|letter| attachments(&letter.parts)).map(|one| one.text.as_deref()).collect();
@@ -329,7 +348,9 @@ async fn events_that_make_no_sense_hold_nothing_up() {
         homeserver.emit(ROOM, ANN, "m.room.message", content);
     }
     homeserver.say(ROOM, ANN, "still here");
-    receiving(&one(&homeserver), &inbox, inbox.wait_for(1)).await;
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(1).await;
+    drop(reception);
     assert_eq!(inbox.texts(), ["still here"]);
 }
 
@@ -341,7 +362,8 @@ async fn no_secret_shows() {
         password: Some(Secret::new("T0K3N")),
         ..account(&homeserver, CLAW)
     };
-    let sent = matrix([("home", account.clone())]).send("k", &outgoing(NAME, "home", ROOM, None, "x")).await;
+    let sent =
+        matrix([("home", account.clone())]).send("k", &outgoing_to(NAME, "home", ROOM, None, "x")).await;
     assert!(!format!("{:?} {sent:?}", matrix([("home", account.clone())])).contains("T0K3N"));
     let nowhere = config::Matrix { homeserver: "hs.example".to_owned(), ..account };
     let accounts = BTreeMap::from([("home".to_owned(), nowhere)]);

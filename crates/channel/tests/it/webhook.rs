@@ -8,7 +8,7 @@ use polyclaw_testkit::platform::{Outcome, Platform};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::chat::word;
+use crate::fixture::word;
 
 const SHORT: Duration = Duration::from_millis(500);
 

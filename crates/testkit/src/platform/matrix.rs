@@ -5,15 +5,18 @@ mod rest;
 mod sync;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::{get, post, put};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
-use super::Outcome;
-use super::wire::{Board, Said, Script, Server, assert_reached, lock};
+use super::board::Board;
+pub use super::board::Shown;
+use super::server::Server;
+use super::state::lock;
+use super::{Outcome, router};
 
 /// Runs until dropped.
 pub struct Matrix {
@@ -23,14 +26,9 @@ pub struct Matrix {
 
 struct State {
     board: Board,
-    posts: Script,
-    syncs: Script,
-    stores: Script,
     world: Mutex<World>,
-    /// How many events there are.
-    position: watch::Sender<usize>,
     /// How many times a position was stored by a client.
-    stored: watch::Sender<usize>,
+    stored: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -55,20 +53,14 @@ impl Matrix {
     pub fn start() -> Self {
         let state = Arc::new(State {
             board: Board::default(),
-            posts: Script::default(),
-            syncs: Script::default(),
-            stores: Script::default(),
             world: Mutex::new(World { page: usize::MAX, ..World::default() }),
-            position: watch::Sender::new(0),
-            stored: watch::Sender::new(0),
+            stored: AtomicUsize::new(0),
         });
-        let shared = Arc::clone(&state);
-        let server = Server::start(|_| router().with_state(shared));
-        Self { server, state }
+        Self { server: router::serve(routes().with_state(Arc::clone(&state))), state }
     }
 
     pub fn url(&self) -> String {
-        self.server.url()
+        format!("http://{}", self.server.address)
     }
 
     /// A room with these people in it.
@@ -114,19 +106,9 @@ impl Matrix {
         format!("mxc://hs/{id}")
     }
 
-    /// What happens to the next message of a client.
-    pub fn push(&self, outcome: Outcome) {
-        self.state.posts.push(outcome);
-    }
-
-    /// What happens to the next question for news.
-    pub fn push_sync(&self, outcome: Outcome) {
-        self.state.syncs.push(outcome);
-    }
-
-    /// What happens to the next position that a client stores.
-    pub fn push_store(&self, outcome: Outcome) {
-        self.state.stores.push(outcome);
+    /// What happens to the next request of a kind: `send`, `sync`, or `store` for a position that a client keeps.
+    pub fn push(&self, kind: &str, outcome: Outcome) {
+        self.state.board.push(kind, outcome);
     }
 
     /// From now on one answer holds no more than this many events of a room.
@@ -148,23 +130,28 @@ impl Matrix {
         lock(&self.state.world).typing.iter().cloned().collect()
     }
 
-    /// Waits until clients stored this many positions.
-    pub async fn wait_for_stored(&self, count: usize) {
-        assert_reached(&self.state.stored, count, "stored positions").await;
+    /// How often clients stored a position.
+    pub fn stored(&self) -> usize {
+        self.state.stored.load(Ordering::SeqCst)
     }
 
-    pub fn said(&self) -> Vec<Said> {
-        self.state.board.said()
+    /// The messages of clients that people see, in order.
+    pub fn visible(&self) -> Vec<Shown> {
+        self.state.board.shown()
     }
 
     /// What people see, which is then wiped.
-    pub fn wipe(&self) -> Vec<Said> {
+    pub fn wipe(&self) -> Vec<Shown> {
         self.state.board.wipe()
     }
 
-    /// Waits until people see this many messages of clients.
-    pub async fn wait_for(&self, count: usize) -> Vec<Said> {
-        self.state.board.wait_for(count).await
+    /// Waits until something is so.
+    ///
+    /// # Panics
+    /// When it does not become so within 10 seconds.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let reached = self.state.board.until(|| is_so(self)).await;
+        assert!(reached, "it did not happen in time: {what}");
     }
 }
 
@@ -175,9 +162,8 @@ impl State {
         let id = format!("$event{}", world.stream.len() + 1);
         event["event_id"] = json!(id);
         world.stream.push((room.to_owned(), event));
-        let position = world.stream.len();
         drop(world);
-        self.position.send_replace(position);
+        self.board.changed();
         id
     }
 
@@ -195,7 +181,7 @@ fn name(user: &str) -> &str {
     user.trim_start_matches('@').split(':').next().unwrap_or_default()
 }
 
-fn router() -> Router<Arc<State>> {
+fn routes() -> Router<Arc<State>> {
     Router::new()
         .route("/_matrix/client/v3/login", post(rest::login))
         .route("/_matrix/client/v3/account/whoami", get(rest::whoami))

@@ -1,26 +1,39 @@
-//! The server's side of the wire: what happens to an answer that is posted to `/replies`.
+//! What the platform says to the answers that are posted to it.
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
-use axum::extract::State as Shared;
-use axum::http::{HeaderMap, Response};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use super::server::Cut;
 use super::state::State;
-use super::{Arrival, signature, wire};
+use super::{Arrival, Outcome, signature};
 
-pub(super) async fn answer(
-    Shared(state): Shared<Arc<State>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response<Body> {
-    if !is_genuine(&state, &headers, &body) {
-        return wire::status(401, &Value::Null);
+pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+    let (head, body) = request.into_parts();
+    if head.method != Method::POST || head.uri.path() != "/replies" {
+        return Ok(status(404));
     }
-    let Some(arrival) = read(&headers, &body) else { return wire::status(400, &Value::Null) };
+    let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| Cut)?;
+    if !is_genuine(&state, &head.headers, &body) {
+        return Ok(status(401));
+    }
+    let Some(arrival) = read(&head.headers, &body) else { return Ok(status(400)) };
     let (outcome, id) = state.take_in(arrival);
-    wire::perform(outcome, wire::json(&json!({ "id": id }))).await
+    match outcome {
+        Outcome::Shown => Ok(accepted(&id)),
+        Outcome::ShownThenStatus(code) | Outcome::Status(code) => Ok(status(code)),
+        Outcome::Later { status: code, seconds } => {
+            let mut response = status(code);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+            Ok(response)
+        }
+        Outcome::ShownThenCut | Outcome::Cut => Err(Cut),
+        Outcome::ShownThenHang => std::future::pending().await,
+    }
 }
 
 fn is_genuine(state: &State, headers: &HeaderMap, body: &Bytes) -> bool {
@@ -45,4 +58,20 @@ fn read(headers: &HeaderMap, body: &Bytes) -> Option<Arrival> {
 
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+fn accepted(id: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(json!({ "id": id }).to_string()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn status(code: u16) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    // A redirect must lead somewhere for a test to see that nobody follows it.
+    if response.status().is_redirection() {
+        response.headers_mut().insert("location", HeaderValue::from_static("/replies"));
+    }
+    response
 }

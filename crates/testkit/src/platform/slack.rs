@@ -6,18 +6,20 @@ mod link;
 mod web;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::{get, post};
 use polyclaw_domain::channel::Call;
 use serde_json::{Value, json};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
-use super::wire::{Board, Said, Script, Server, assert_reached, lock};
-use super::{Outcome, signature};
+use super::board::Board;
+pub use super::board::{Called, Shown};
+use super::server::Server;
+use super::state::lock;
+use super::{Outcome, router, signature};
 
 /// Runs until dropped.
 pub struct Slack {
@@ -26,18 +28,12 @@ pub struct Slack {
 }
 
 struct State {
-    address: SocketAddr,
     board: Board,
-    posts: Script,
-    edits: Script,
-    /// How many more sockets are refused.
-    refusals: AtomicU32,
     files: Mutex<BTreeMap<String, Vec<u8>>>,
     envelopes: Mutex<Vec<Envelope>>,
     orders: broadcast::Sender<Order>,
-    acknowledged: watch::Sender<usize>,
     /// Sockets that were opened so far.
-    links: watch::Sender<usize>,
+    links: AtomicUsize,
     count: AtomicUsize,
 }
 
@@ -65,46 +61,36 @@ enum Order {
 impl Slack {
     /// Listens on a free loopback port and shows whatever arrives.
     pub fn start() -> Self {
-        let mut made = None;
-        let server = Server::start(|address| {
-            let state = Arc::new(State::new(address));
-            made = Some(Arc::clone(&state));
-            Router::new()
-                .route("/api/auth.test", post(web::identity))
-                .route("/api/apps.connections.open", post(web::connection))
-                .route("/api/chat.postMessage", post(web::message))
-                .route("/api/chat.update", post(web::update))
-                .route("/files/{name}", get(web::file))
-                .route("/link/{app}", get(link::open))
-                .with_state(state)
+        let state = Arc::new(State {
+            board: Board::default(),
+            files: Mutex::default(),
+            envelopes: Mutex::default(),
+            orders: broadcast::Sender::new(1024),
+            links: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
         });
-        Self { server, state: made.expect("the router was made") }
+        let router = Router::new()
+            .route("/api/{method}", post(web::call))
+            .route("/files/{name}", get(web::file))
+            .route("/link/{app}", get(link::open))
+            .with_state(Arc::clone(&state));
+        Self { server: router::serve(router), state }
     }
 
     /// What the config calls `api_url`.
     pub fn api_url(&self) -> String {
-        format!("{}/api", self.server.url())
+        format!("http://{}/api", self.server.address)
     }
 
     /// Keeps a file and says where it is.
     pub fn keep_file(&self, name: &str, content: &[u8]) -> String {
         lock(&self.state.files).insert(name.to_owned(), content.to_owned());
-        format!("{}/files/{name}", self.server.url())
+        format!("http://{}/files/{name}", self.server.address)
     }
 
-    /// What happens to the next message.
-    pub fn push(&self, outcome: Outcome) {
-        self.state.posts.push(outcome);
-    }
-
-    /// What happens to the next change of a message.
-    pub fn push_edit(&self, outcome: Outcome) {
-        self.state.edits.push(outcome);
-    }
-
-    /// The next sockets are refused.
-    pub fn refuse_links(&self, count: u32) {
-        self.state.refusals.store(count, Ordering::SeqCst);
+    /// What happens to the next call of a method that has no outcome yet.
+    pub fn push(&self, method: &str, outcome: Outcome) {
+        self.state.board.push(method, outcome);
     }
 
     /// Delivers an event by socket, now or when the app opens one, and again on every new socket until the app
@@ -152,51 +138,41 @@ impl Slack {
         let _ = self.state.orders.send(Order::Leave("refresh_requested"));
     }
 
-    pub async fn wait_for_links(&self, count: usize) {
-        assert_reached(&self.state.links, count, "sockets").await;
+    /// How many sockets were opened so far.
+    pub fn links(&self) -> usize {
+        self.state.links.load(Ordering::SeqCst)
     }
 
-    /// Waits until this many envelopes were acknowledged, each counted once.
-    pub async fn wait_for_acknowledged(&self, count: usize) {
-        assert_reached(&self.state.acknowledged, count, "acknowledged envelopes").await;
-    }
-
+    /// How many envelopes were acknowledged.
     pub fn acknowledged(&self) -> usize {
-        *self.state.acknowledged.borrow()
+        lock(&self.state.envelopes).iter().filter(|one| one.acknowledged).count()
     }
 
-    pub fn said(&self) -> Vec<Said> {
-        self.state.board.said()
+    pub fn calls(&self, method: &str) -> Vec<Called> {
+        self.state.board.calls(method)
+    }
+
+    /// The messages people see, in order.
+    pub fn visible(&self) -> Vec<Shown> {
+        self.state.board.shown()
     }
 
     /// What people see, which is then wiped.
-    pub fn wipe(&self) -> Vec<Said> {
+    pub fn wipe(&self) -> Vec<Shown> {
         self.state.board.wipe()
     }
 
-    /// Waits until people see this many messages.
-    pub async fn wait_for(&self, count: usize) -> Vec<Said> {
-        self.state.board.wait_for(count).await
+    /// Waits until something is so.
+    ///
+    /// # Panics
+    /// When it does not become so within 10 seconds.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let reached = self.state.board.until(|| is_so(self)).await;
+        assert!(reached, "it did not happen in time: {what}");
     }
 }
 
 impl State {
-    fn new(address: SocketAddr) -> Self {
-        Self {
-            address,
-            board: Board::default(),
-            posts: Script::default(),
-            edits: Script::default(),
-            refusals: AtomicU32::new(0),
-            files: Mutex::default(),
-            envelopes: Mutex::default(),
-            orders: broadcast::Sender::new(1024),
-            acknowledged: watch::Sender::new(0),
-            links: watch::Sender::new(0),
-            count: AtomicUsize::new(0),
-        }
-    }
-
     fn next(&self) -> usize {
         self.count.fetch_add(1, Ordering::Relaxed) + 1
     }

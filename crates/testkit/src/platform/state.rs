@@ -1,11 +1,10 @@
 //! What the handle and the server thread share.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::wire::lock;
 use super::{Arrival, Outcome};
 
 pub(super) struct State {
@@ -68,4 +67,9 @@ impl State {
         self.arrived.send_modify(|count| *count += 1);
         (outcome, id)
     }
+}
+
+/// A test that panics while it holds a lock has failed already; the rest should still run.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

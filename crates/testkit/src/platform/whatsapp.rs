@@ -13,8 +13,11 @@ use axum::routing::{get, post};
 use polyclaw_domain::channel::Call;
 use serde_json::{Value, json};
 
-use super::wire::{self, Board, Said, Script, Server, lock};
-use super::{Outcome, signature};
+use super::board::{self, Board, carry_out, with_retry_after};
+pub use super::board::{Called, Shown};
+use super::server::{Cut, Server};
+use super::state::lock;
+use super::{Outcome, router, signature};
 
 /// Runs until dropped.
 pub struct Whatsapp {
@@ -25,12 +28,7 @@ pub struct Whatsapp {
 #[derive(Default)]
 struct State {
     board: Board,
-    script: Script,
     files: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// The messages that were marked as read, with the sign that an answer is being written.
-    typing: Mutex<Vec<String>>,
-    /// What is offered, by number.
-    menus: Mutex<BTreeMap<String, Value>>,
     count: AtomicUsize,
 }
 
@@ -38,118 +36,113 @@ impl Whatsapp {
     /// Listens on a free loopback port and shows whatever arrives.
     pub fn start() -> Self {
         let state = Arc::new(State::default());
-        let shared = Arc::clone(&state);
-        let server = Server::start(move |address| {
-            let about = move |Shared(state): Shared<Arc<State>>,
-                              Path(id): Path<String>,
-                              headers: HeaderMap| async move {
-                let known = lock(&state.files).contains_key(&id) && token(&headers).is_some();
-                match known {
-                    true => {
-                        wire::json(&json!({ "url": format!("http://{address}/media/{id}"), "file_size": 10 }))
-                    }
-                    false => refused(404, 100),
-                }
-            };
-            Router::new()
-                .route("/{id}/messages", post(message))
-                .route("/{id}/conversational_automation", post(menu))
-                .route("/{id}", get(about))
-                .route("/media/{id}", get(media))
-                .with_state(shared)
-        });
-        Self { server, state }
+        let router = Router::new()
+            .route("/{id}/{method}", post(call))
+            .route("/{id}", get(about))
+            .route("/media/{id}", get(media))
+            .with_state(Arc::clone(&state));
+        Self { server: router::serve(router), state }
     }
 
     /// What the config calls `api_url`.
     pub fn api_url(&self) -> String {
-        self.server.url()
+        format!("http://{}", self.server.address)
     }
 
     pub fn keep_file(&self, id: &str, content: &[u8]) {
         lock(&self.state.files).insert(id.to_owned(), content.to_owned());
     }
 
-    /// What happens to the next message.
+    /// What happens to the next message that has no outcome yet.
     pub fn push(&self, outcome: Outcome) {
-        self.state.script.push(outcome);
+        self.state.board.push("messages", outcome);
     }
 
-    pub fn said(&self) -> Vec<Said> {
-        self.state.board.said()
+    /// What was asked of numbers: `messages`, also those that only show that somebody writes, or
+    /// `conversational_automation`.
+    pub fn calls(&self, method: &str) -> Vec<Called> {
+        self.state.board.calls(method)
+    }
+
+    /// The messages people see, in order.
+    pub fn visible(&self) -> Vec<Shown> {
+        self.state.board.shown()
     }
 
     /// What people see, which is then wiped.
-    pub fn wipe(&self) -> Vec<Said> {
+    pub fn wipe(&self) -> Vec<Shown> {
         self.state.board.wipe()
-    }
-
-    /// The commands that a number offers.
-    pub fn menu(&self, number: &str) -> Option<Value> {
-        lock(&self.state.menus).get(number).cloned()
-    }
-
-    /// The messages under which people saw that an answer is being written.
-    pub fn typing(&self) -> Vec<String> {
-        lock(&self.state.typing).clone()
     }
 }
 
 fn token(headers: &HeaderMap) -> Option<&str> {
-    headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer EAA-")
+    headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")
 }
 
 fn refused(status: u16, code: u32) -> Response<Body> {
-    wire::status(status, &json!({ "error": { "code": code, "message": "no" } }))
+    board::json(status, &json!({ "error": { "code": code, "message": "no" } }))
+}
+
+async fn call(
+    Shared(state): Shared<Arc<State>>,
+    Path((id, method)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response<Body>, Cut> {
+    let Some(token) = token(&headers).filter(|token| *token == format!("EAA-{id}")) else {
+        return Ok(refused(401, 190));
+    };
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let called = Called { bot: token.to_owned(), method: method.clone(), body: body.clone() };
+    let outcome = state.board.called(called);
+    let perform = || match method.as_str() {
+        "messages" if body["status"] == "read" => board::json(200, &json!({ "success": true })),
+        "messages" => show(&state, token, &body),
+        "conversational_automation" if body["commands"].as_array().is_some_and(|all| all.len() <= 30) => {
+            board::json(200, &json!({ "success": true }))
+        }
+        _ => refused(400, 100),
+    };
+    carry_out(outcome, perform, |status, seconds| {
+        with_retry_after(board::json(status, &Value::Null), seconds)
+    })
+    .await
 }
 
 /// `to` chooses what Meta thinks of it: `130429` is told to slow down, `131047` has been silent for a day.
-async fn message(
-    Shared(state): Shared<Arc<State>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response<Body> {
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if token(&headers) != Some(&id) || body["messaging_product"] != "whatsapp" {
-        return refused(401, 190);
-    }
-    if body["status"] == "read" && body["typing_indicator"]["type"] == "text" {
-        lock(&state.typing).push(body["message_id"].as_str().unwrap_or_default().to_owned());
-        return wire::json(&json!({ "success": true }));
-    }
-    let is_group = body["recipient_type"] == "group";
-    let (Some(peer), Some(text)) = (body["to"].as_str(), body["text"]["body"].as_str()) else {
+fn show(state: &State, token: &str, body: &Value) -> Response<Body> {
+    let (Some(chat), Some(text)) = (body["to"].as_str(), body["text"]["body"].as_str()) else {
         return refused(400, 100);
     };
-    match peer {
-        "130429" | "131047" => return refused(400, peer.parse().unwrap_or_default()),
-        _ if is_group == peer.bytes().all(|byte| byte.is_ascii_digit()) => return refused(400, 100),
+    let is_group = body["recipient_type"] == "group";
+    let is_number = chat.bytes().all(|byte| byte.is_ascii_digit());
+    match chat {
+        "130429" | "131047" => return refused(400, chat.parse().unwrap_or_default()),
+        _ if is_group == is_number
+            || text.chars().count() > 4096
+            || body["messaging_product"] != "whatsapp" =>
+        {
+            return refused(400, 100);
+        }
         _ => {}
     }
-    let wamid = format!("wamid.out{}", state.count.fetch_add(1, Ordering::Relaxed) + 1);
-    let said =
-        Said { account: id, peer: peer.to_owned(), thread: None, text: text.to_owned(), id: wamid.clone() };
-    let show = || {
-        state.board.show(said);
-        wire::json(&json!({ "messaging_product": "whatsapp", "messages": [{ "id": wamid }] }))
-    };
-    state.script.play(show).await
+    let id = format!("wamid.out{}", state.count.fetch_add(1, Ordering::Relaxed) + 1);
+    let answer = board::json(200, &json!({ "messaging_product": "whatsapp", "messages": [{ "id": id }] }));
+    let (bot, chat, text) = (token.to_owned(), chat.to_owned(), text.to_owned());
+    state.board.show(Shown { bot, chat, thread: None, id, text });
+    answer
 }
 
-async fn menu(
+async fn about(
     Shared(state): Shared<Arc<State>>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
 ) -> Response<Body> {
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let commands = body["commands"].as_array().map_or(usize::MAX, Vec::len);
-    if token(&headers) != Some(&id) || commands > 30 {
-        return refused(400, 100);
+    let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
+    match lock(&state.files).contains_key(&id) && token(&headers).is_some() {
+        true => board::json(200, &json!({ "url": format!("http://{host}/media/{id}"), "file_size": 10 })),
+        false => refused(404, 100),
     }
-    lock(&state.menus).insert(id, body["commands"].clone());
-    wire::json(&json!({ "success": true }))
 }
 
 async fn media(

@@ -1,6 +1,7 @@
 //! Everything but the stream.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State as Shared};
@@ -8,10 +9,16 @@ use axum::http::{HeaderMap, Response};
 use serde_json::{Value, json};
 
 use super::{State, name};
-use crate::platform::wire::{self, Said, lock};
+use crate::platform::Outcome;
+use crate::platform::board::{self, Called, Shown, carry_out, with_retry_after};
+use crate::platform::server::Cut;
+use crate::platform::state::lock;
+
+/// What the content of an event may have, less what a homeserver puts around it.
+const MAX_EVENT: usize = 64_000;
 
 pub(super) fn refused(status: u16, code: &str) -> Response<Body> {
-    wire::status(status, &json!({ "errcode": code, "error": "no" }))
+    board::json(status, &json!({ "errcode": code, "error": "no" }))
 }
 
 /// Who asks, and from which device.
@@ -19,6 +26,15 @@ pub(super) fn caller(state: &State, headers: &HeaderMap) -> Result<(String, Stri
     let token = headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let known = token.and_then(|token| lock(&state.world).tokens.get(token).cloned());
     known.ok_or_else(|| Box::new(refused(401, "M_UNKNOWN_TOKEN")))
+}
+
+/// Keeps the request and says what is to happen to it.
+pub(super) fn script(state: &State, user: &str, kind: &str) -> Outcome {
+    state.board.called(Called { bot: user.to_owned(), method: kind.to_owned(), body: Value::Null })
+}
+
+pub(super) fn refuse(status: u16, seconds: Option<u64>) -> Response<Body> {
+    with_retry_after(refused(status, "M_UNKNOWN"), seconds)
 }
 
 fn read(body: &Bytes) -> Value {
@@ -37,12 +53,12 @@ pub(super) async fn login(Shared(state): Shared<Arc<State>>, body: Bytes) -> Res
     let device = body["device_id"].as_str().map_or_else(|| format!("DEVICE{}", world.logins), str::to_owned);
     world.tokens.retain(|_, holder| *holder != (user.clone(), device.clone()));
     world.tokens.insert(token.clone(), (user.clone(), device.clone()));
-    wire::json(&json!({ "access_token": token, "device_id": device, "user_id": user }))
+    board::json(200, &json!({ "access_token": token, "device_id": device, "user_id": user }))
 }
 
 pub(super) async fn whoami(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response<Body> {
     match caller(&state, &headers) {
-        Ok((user, device)) => wire::json(&json!({ "user_id": user, "device_id": device })),
+        Ok((user, device)) => board::json(200, &json!({ "user_id": user, "device_id": device })),
         Err(refused) => *refused,
     }
 }
@@ -55,7 +71,7 @@ pub(super) async fn data(
     match caller(&state, &headers) {
         Err(refused) => *refused,
         Ok(_) => match lock(&state.world).account_data.get(&(user, kind)) {
-            Some(content) => wire::json(content),
+            Some(content) => board::json(200, content),
             None => refused(404, "M_NOT_FOUND"),
         },
     }
@@ -66,16 +82,18 @@ pub(super) async fn store(
     Path(key): Path<(String, String)>,
     headers: HeaderMap,
     body: Bytes,
-) -> Response<Body> {
-    if let Err(refused) = caller(&state, &headers) {
-        return *refused;
-    }
+) -> Result<Response<Body>, Cut> {
+    let (user, _) = match caller(&state, &headers) {
+        Ok(caller) => caller,
+        Err(refused) => return Ok(*refused),
+    };
     let keep = || {
         lock(&state.world).account_data.insert(key, read(&body));
-        state.stored.send_modify(|count| *count += 1);
-        wire::json(&json!({}))
+        state.stored.fetch_add(1, Ordering::SeqCst);
+        state.board.changed();
+        board::json(200, &json!({}))
     };
-    state.stores.play(keep).await
+    carry_out(script(&state, &user, "store"), keep, refuse).await
 }
 
 /// A key that a device used before is answered with what it made then.
@@ -84,28 +102,30 @@ pub(super) async fn send(
     Path((room, key)): Path<(String, String)>,
     headers: HeaderMap,
     body: Bytes,
-) -> Response<Body> {
+) -> Result<Response<Body>, Cut> {
     let (user, device) = match caller(&state, &headers) {
         Ok(caller) => caller,
-        Err(refused) => return *refused,
+        Err(refused) => return Ok(*refused),
     };
     let joined =
         lock(&state.world).members.get(&(room.clone(), user.clone())).is_some_and(|how| how == "join");
     if !joined {
-        return refused(403, "M_FORBIDDEN");
+        return Ok(refused(403, "M_FORBIDDEN"));
     }
-    let content = read(&body);
+    if body.len() > MAX_EVENT {
+        return Ok(refused(413, "M_TOO_LARGE"));
+    }
     let show = || {
         let key = (user.clone(), device, key);
         let known = lock(&state.world).sent.get(&key).cloned();
         let id = known.unwrap_or_else(|| {
-            let id = publish(&state, &room, &user, content);
+            let id = publish(&state, &room, &user, read(&body));
             lock(&state.world).sent.insert(key, id.clone());
             id
         });
-        wire::json(&json!({ "event_id": id }))
+        board::json(200, &json!({ "event_id": id }))
     };
-    state.posts.play(show).await
+    carry_out(script(&state, &user, "send"), show, refuse).await
 }
 
 fn publish(state: &State, room: &str, user: &str, content: Value) -> String {
@@ -117,13 +137,13 @@ fn publish(state: &State, room: &str, user: &str, content: Value) -> String {
     let id = state.append(room, event);
     let target = relation["event_id"].as_str().unwrap_or_default();
     if relation["rel_type"] == "m.replace" {
-        state.board.edit(target, &new);
+        state.board.edit(room, target, &new);
         return id;
     }
     let thread = (relation["rel_type"] == "m.thread").then(|| target.to_owned());
-    state.board.show(Said {
-        account: user.to_owned(),
-        peer: room.to_owned(),
+    state.board.show(Shown {
+        bot: user.to_owned(),
+        chat: room.to_owned(),
         thread,
         text: said,
         id: id.clone(),
@@ -140,7 +160,7 @@ pub(super) async fn typing(
         return *refused;
     }
     lock(&state.world).typing.insert(key);
-    wire::json(&json!({}))
+    board::json(200, &json!({}))
 }
 
 pub(super) async fn members(
@@ -155,7 +175,7 @@ pub(super) async fn members(
     let inside = world.members.iter().filter(|((place, _), how)| *place == room && *how == "join");
     let joined: serde_json::Map<_, _> =
         inside.map(|((_, user), _)| (user.clone(), json!({ "display_name": name(user) }))).collect();
-    wire::json(&json!({ "joined": joined }))
+    board::json(200, &json!({ "joined": joined }))
 }
 
 pub(super) async fn event(
@@ -168,7 +188,7 @@ pub(super) async fn event(
     }
     let world = lock(&state.world);
     let found = world.stream.iter().find(|(_, event)| event["event_id"] == id.as_str());
-    found.map_or_else(|| refused(404, "M_NOT_FOUND"), |(_, event)| wire::json(event))
+    found.map_or_else(|| refused(404, "M_NOT_FOUND"), |(_, event)| board::json(200, event))
 }
 
 /// Goes into a room, or out of it.
@@ -183,7 +203,7 @@ pub(super) async fn change(
     };
     let membership = if action == "join" { "join" } else { "leave" };
     state.set_member(&room, &user, &user, &json!({ "membership": membership }));
-    wire::json(&json!({ "room_id": room }))
+    board::json(200, &json!({ "room_id": room }))
 }
 
 pub(super) async fn media(

@@ -9,9 +9,11 @@ use axum::extract::{Path, Query, State as Shared};
 use axum::http::{HeaderMap, Response};
 use serde_json::{Value, json};
 
-use super::rest::caller;
+use super::rest::{caller, refuse, script};
 use super::{State, World};
-use crate::platform::wire::{self, lock};
+use crate::platform::board::{self, carry_out};
+use crate::platform::server::Cut;
+use crate::platform::state::lock;
 
 type Asked = Query<BTreeMap<String, String>>;
 
@@ -20,19 +22,21 @@ pub(super) async fn sync(
     Shared(state): Shared<Arc<State>>,
     Query(asked): Asked,
     headers: HeaderMap,
-) -> Response<Body> {
+) -> Result<Response<Body>, Cut> {
     let (user, _) = match caller(&state, &headers) {
         Ok(caller) => caller,
-        Err(refused) => return *refused,
+        Err(refused) => return Ok(*refused),
     };
     let since = asked.get("since").and_then(|since| position(since));
     let wait = asked.get("timeout").and_then(|ms| ms.parse().ok()).unwrap_or(0);
     if let Some(since) = since {
-        let mut now = state.position.subscribe();
-        let _ = tokio::time::timeout(Duration::from_millis(wait), now.wait_for(|now| *now > since)).await;
+        let mut changes = state.board.watch();
+        let is_new = || lock(&state.world).stream.len() > since;
+        let news = async { while !is_new() && changes.changed().await.is_ok() {} };
+        let _ = tokio::time::timeout(Duration::from_millis(wait), news).await;
     }
-    let news = lock(&state.world).news(&user, since);
-    state.syncs.play(|| wire::json(&news)).await
+    let outcome = script(&state, &user, "sync");
+    carry_out(outcome, || board::json(200, &lock(&state.world).news(&user, since)), refuse).await
 }
 
 /// Backwards from a position to another.
@@ -55,7 +59,7 @@ pub(super) async fn messages(
     if let Some((last, _)) = page.last() {
         answer["end"] = json!(format!("s{last}"));
     }
-    wire::json(&answer)
+    board::json(200, &answer)
 }
 
 /// A position's token is `s` and how many events came before.

@@ -1,6 +1,7 @@
 //! One socket of an app.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
 
 use super::{Order, State};
-use crate::platform::wire::lock;
+use crate::platform::state::lock;
 
 pub(super) async fn open(
     Shared(state): Shared<Arc<State>>,
@@ -31,7 +32,8 @@ async fn converse(
     mut orders: Receiver<Order>,
 ) -> Result<(), axum::Error> {
     socket.send(text(&json!({ "type": "hello", "num_connections": 1 }))).await?;
-    state.links.send_modify(|count| *count += 1);
+    state.links.fetch_add(1, Ordering::SeqCst);
+    state.board.changed();
     for body in waiting(state, app) {
         socket.send(text(&body)).await?;
     }
@@ -75,10 +77,8 @@ fn envelope(state: &State, app: &str, id: &str) -> Option<Value> {
 
 fn acknowledge(state: &State, answer: &str) {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
-    let mut envelopes = lock(&state.envelopes);
-    let found = envelopes.iter_mut().find(|one| answer["envelope_id"] == one.id && !one.acknowledged);
-    if let Some(one) = found {
+    for one in lock(&state.envelopes).iter_mut().filter(|one| answer["envelope_id"] == one.id) {
         one.acknowledged = true;
-        state.acknowledged.send_modify(|count| *count += 1);
     }
+    state.board.changed();
 }
