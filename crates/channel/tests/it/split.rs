@@ -12,6 +12,9 @@ use polyclaw_testkit::SimClock;
 
 use crate::fixture::{hostile, outgoing};
 
+/// A channel, how its platform counts, and the most it takes.
+type Limit<'a> = (&'a dyn Channel, fn(&str) -> usize, usize);
+
 fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
@@ -42,7 +45,7 @@ async fn ten_thousand_texts_in_parts_are_the_texts() {
     let matrix = Matrix::from_config(&BTreeMap::new()).unwrap();
     let slack = Slack::from_config(&BTreeMap::new(), SimClock::start()).unwrap();
     let whatsapp = Whatsapp::from_config(&BTreeMap::new(), SimClock::start()).unwrap();
-    let platforms: [(&dyn Channel, fn(&str) -> usize, usize); 5] = [
+    let platforms: [Limit<'_>; 5] = [
         (&telegram, units, 4096),
         (&discord, chars, 2000),
         (&matrix, twice_in_json, 64_000),
