@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclaw_channel::discord::{self, Discord};
+use polyclaw_channel::telegram::{self, Telegram};
 use polyclaw_channel::webhook::{self, Webhook};
 use polyclaw_domain::channel::Channel;
 use polyclaw_domain::config::Config;
@@ -269,10 +271,20 @@ fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<Sortabl
 }
 
 fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
+    let configured = &config.channels;
+    let failed =
+        |error: polyclaw_channel::Error| Failure::failed(error.code(), error.to_string()).hint(error.hint());
     let mut channels: HashMap<String, Arc<dyn Channel>> = HashMap::new();
-    if !config.channels.webhook.is_empty() {
-        let adapter = Webhook::from_config(&config.channels.webhook)
-            .map_err(|error| Failure::failed(error.code(), error.to_string()).hint(error.hint()))?;
+    if !configured.discord.is_empty() {
+        let adapter = Discord::from_config(&configured.discord).map_err(failed)?;
+        channels.insert(discord::NAME.to_owned(), Arc::new(adapter));
+    }
+    if !configured.telegram.is_empty() {
+        let adapter = Telegram::from_config(&configured.telegram).map_err(failed)?;
+        channels.insert(telegram::NAME.to_owned(), Arc::new(adapter));
+    }
+    if !configured.webhook.is_empty() {
+        let adapter = Webhook::from_config(&configured.webhook).map_err(failed)?;
         channels.insert(webhook::NAME.to_owned(), Arc::new(adapter));
     }
     Ok(channels)

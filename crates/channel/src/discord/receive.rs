@@ -146,7 +146,7 @@ impl Account {
                 self.look_for_missed(&guild, life).await;
             }
             Some("CHANNEL_CREATE" | "THREAD_CREATE") => {
-                life.places.learn_one(&Channel::deserialize(frame.d)?)
+                life.places.learn_one(&Channel::deserialize(frame.d)?);
             }
             Some("MESSAGE_CREATE") => {
                 let message = Message::deserialize(frame.d)?;

@@ -8,6 +8,9 @@ use polyclaw_domain::channel::{Address, Channel};
 
 use crate::fixture::{hostile, outgoing};
 
+/// How a platform counts.
+type Count = fn(&str) -> usize;
+
 fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
@@ -20,8 +23,8 @@ fn chars(text: &str) -> usize {
 fn ten_thousand_texts_in_parts_are_the_texts() {
     let telegram = Telegram::from_config(&BTreeMap::new()).unwrap();
     let discord = Discord::from_config(&BTreeMap::new()).unwrap();
-    let platforms: [(&dyn Channel, fn(&str) -> usize, usize); 2] =
-        [(&telegram, units, 4096), (&discord, chars, 2000)];
+    let platforms =
+        [(&telegram as &dyn Channel, units as Count, 4096), (&discord as &dyn Channel, chars as Count, 2000)];
     let address =
         Address { channel: "x".to_owned(), account: "main".to_owned(), peer: "p".to_owned(), thread: None };
     let mut random = fastrand::Rng::with_seed(1);
