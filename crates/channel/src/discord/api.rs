@@ -5,10 +5,10 @@ use std::time::Duration;
 use polyclaw_domain::channel::Sent;
 use polyclaw_domain::config::Secret;
 use reqwest::header::{AUTHORIZATION, USER_AGENT};
-use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+use reqwest::{Client, Method, RequestBuilder, Url};
 use serde_json::Value;
 
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Refusal};
 use crate::backoff::Backoff;
 
 /// A hundred messages of the longest text, with all that Discord says about each.
@@ -22,20 +22,6 @@ pub(super) struct Api {
     root: Url,
     token: Secret,
     client: Client,
-}
-
-/// Why a call came to nothing.
-pub(super) struct Refusal {
-    /// None where no answer came.
-    pub status: Option<StatusCode>,
-    pub reason: String,
-    pub after: Option<Duration>,
-}
-
-impl Refusal {
-    fn is_passing(&self) -> bool {
-        self.status.is_none_or(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
-    }
 }
 
 impl Api {
@@ -123,17 +109,9 @@ impl Api {
 }
 
 async fn answered(request: RequestBuilder) -> Result<Value, Refusal> {
-    let answer = match request.send().await {
-        Ok(response) => read(Answer::read(response, MAX_BODY).await),
-        Err(error) => return Err(Refusal { status: None, reason: answer::cause(error), after: None }),
-    };
-    match answer.status.is_success() {
-        true => Ok(answer.body),
-        false => Err(Refusal {
-            status: Some(answer.status),
-            reason: answer.reason(),
-            after: answer.retry_after_ms.map(Duration::from_millis),
-        }),
+    match request.send().await {
+        Ok(response) => read(Answer::read(response, MAX_BODY).await).granted(),
+        Err(error) => Err(Refusal::unanswered(error)),
     }
 }
 

@@ -12,11 +12,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
 use super::account::Account;
-use super::api::Refusal;
 use super::event::{Channel, Frame, Guild, Interaction, Message, Ready};
 use super::gateway::{Connection, Ended, Opening, Progress};
 use super::place::Places;
 use super::{attached, interaction, letter};
+use crate::answer::Refusal;
 use crate::backoff::Backoff;
 use crate::socket;
 
@@ -173,7 +173,9 @@ impl Account {
     }
 
     async fn take_command(&self, interaction: &Interaction, life: &mut Life<'_>) {
-        let Some(channel) = &interaction.channel_id else { return };
+        let Some(channel) = interaction.channel_id.as_ref().filter(|_| interaction.is_command()) else {
+            return;
+        };
         let is_awaited = self.defer(interaction).await;
         let place = self.place(&mut life.places, channel, interaction.guild_id.as_deref()).await;
         if let Some(letter) = interaction::letter(interaction, &place, &self.name) {
