@@ -84,6 +84,11 @@ impl Refusal {
         Self { status: None, reason: cause(error), after: None }
     }
 
+    /// It was granted, but what came with that did not arrive whole.
+    pub fn garbled() -> Self {
+        Self { status: None, reason: "the platform's answer is not understood".to_owned(), after: None }
+    }
+
     /// Trying again may help.
     pub fn is_passing(&self) -> bool {
         self.status.is_none_or(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())

@@ -68,7 +68,8 @@ impl Api {
         let mut left = ATTEMPTS;
         loop {
             left -= 1;
-            match answered(self.request_to(Method::GET, url.clone())).await {
+            let found = answered(self.request_to(Method::GET, url.clone())).await;
+            match found.and_then(|body| if body.is_null() { Err(Refusal::garbled()) } else { Ok(body) }) {
                 Err(refusal) if left > 0 && refusal.is_passing() => {
                     let pause = backoff.next();
                     tokio::time::sleep(refusal.after.map_or(pause, |after| after.max(pause))).await;
@@ -119,7 +120,7 @@ async fn answered(request: RequestBuilder) -> Result<Value, Refusal> {
 fn read(mut answer: Answer) -> Answer {
     let seconds = answer.body.get("retry_after").and_then(Value::as_f64);
     let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let millis = seconds.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX).saturating_add(1));
+    let millis = seconds.map(|pause| u64::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
     answer.retry_after_ms = millis.or(answer.retry_after_ms);
     answer.words = answer.body.get("message").and_then(Value::as_str).map(str::to_owned);
     answer

@@ -199,7 +199,9 @@ impl Account {
 
     async fn wait(&self, backoff: &mut Backoff, ended: &Ended) {
         let (pause, reason) = match ended {
-            Ended::Broken(reason) | Ended::Forgotten(reason) => (backoff.next(), reason.as_str()),
+            Ended::Broken(reason) => (backoff.next(), reason.as_str()),
+            // Discord wants more than a moment before another session.
+            Ended::Forgotten(reason) => (self.pace.first_pause + backoff.next(), reason.as_str()),
             Ended::Refused(reason) => (self.pace.longest_pause * VERY_PATIENT, *reason),
         };
         tracing::warn!(

@@ -37,7 +37,7 @@ impl Api {
         match request.send().await {
             Ok(response) => {
                 let mut body = read(Answer::read(response, MAX_BODY).await).granted()?;
-                Ok(body.get_mut("result").map(Value::take).unwrap_or_default())
+                body.get_mut("result").map(Value::take).ok_or_else(Refusal::garbled)
             }
             Err(error) => Err(Refusal::unanswered(error)),
         }

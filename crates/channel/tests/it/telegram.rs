@@ -86,14 +86,15 @@ async fn a_restart_before_the_confirmation_delivers_again_under_the_same_id() {
     let desk = Desk::new();
     platform.say(TOKEN, 7, "once");
     platform.push("getUpdates", Outcome::Shown);
-    platform.push("getUpdates", Outcome::Status(500));
+    for _ in 0..10 {
+        platform.push("getUpdates", Outcome::Status(500));
+    }
     let reception = Reception::start(&telegram, &desk);
     desk.wait_for(1).await;
     drop(reception);
-    if platform.unconfirmed(TOKEN) == 1 {
-        let _reception = Reception::start(&telegram, &desk);
-        desk.until(|| desk.handed() >= 2).await;
-    }
+    assert_eq!(platform.unconfirmed(TOKEN), 1);
+    let _reception = Reception::start(&telegram, &desk);
+    desk.until(|| desk.handed() >= 2).await;
     assert_eq!(desk.texts(), ["once"]);
 }
 

@@ -47,7 +47,7 @@ async fn an_edit_to_the_same_text_is_no_failure_and_one_of_nothing_is() {
 async fn a_long_text_is_seen_whole_whatever_fails_meanwhile() {
     let (platform, telegram) = one();
     let mut random = fastrand::Rng::with_seed(5);
-    for round in 0..20 {
+    for round in 0..100 {
         let text = hostile(&mut random, 6_000);
         let trouble =
             [Outcome::Status(400), Outcome::Later { status: 429, seconds: 0 }, Outcome::Status(502)];
