@@ -1,6 +1,8 @@
 //! What the platform's answer, or the lack of one, says about the message. In doubt it is unknown: a message
 //! shown twice is worse than one an operator has to look at.
 
+use std::time::Duration;
+
 use polyclaw_domain::channel::{Address, Sent};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Response, StatusCode};
@@ -50,9 +52,46 @@ impl Answer {
         }
     }
 
-    pub fn reason(&self) -> String {
+    /// The body, if the platform said yes.
+    pub fn granted(self) -> Result<Value, Refusal> {
+        match self.status.is_success() {
+            true => Ok(self.body),
+            false => Err(Refusal {
+                status: Some(self.status),
+                reason: self.reason(),
+                after: self.retry_after_ms.map(Duration::from_millis),
+            }),
+        }
+    }
+
+    fn reason(&self) -> String {
         let words = self.words.as_ref().map(|words| format!(": {words:.200}")).unwrap_or_default();
         format!("the platform answered {}{words}", self.status)
+    }
+}
+
+/// Why a call that is no message came to nothing.
+pub(crate) struct Refusal {
+    /// None where no answer came.
+    pub status: Option<StatusCode>,
+    pub reason: String,
+    /// The pause that the platform asks for.
+    pub after: Option<Duration>,
+}
+
+impl Refusal {
+    pub fn unanswered(error: reqwest::Error) -> Self {
+        Self { status: None, reason: cause(error), after: None }
+    }
+
+    /// It was granted, but what came with that did not arrive whole.
+    pub fn garbled() -> Self {
+        Self { status: None, reason: "the platform's answer is not understood".to_owned(), after: None }
+    }
+
+    /// Trying again may help.
+    pub fn is_passing(&self) -> bool {
+        self.status.is_none_or(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
     }
 }
 

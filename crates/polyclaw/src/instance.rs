@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclaw_channel::discord::{self, Discord};
 use polyclaw_channel::matrix::{self, Matrix};
 use polyclaw_channel::slack::{self, Slack};
+use polyclaw_channel::telegram::{self, Telegram};
 use polyclaw_channel::webhook::{self, Webhook};
 use polyclaw_channel::whatsapp::{self, Whatsapp};
 use polyclaw_domain::channel::Channel;
@@ -275,12 +277,18 @@ fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<Sortabl
 fn channels(config: &Config, clock: &Arc<dyn Clock>) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
     let mut channels = HashMap::new();
     let accounts = &config.channels;
+    if !accounts.discord.is_empty() {
+        channels.insert(discord::NAME.to_owned(), adapter(Discord::from_config(&accounts.discord))?);
+    }
     if !accounts.matrix.is_empty() {
         channels.insert(matrix::NAME.to_owned(), adapter(Matrix::from_config(&accounts.matrix))?);
     }
     if !accounts.slack.is_empty() {
         let slack = Slack::from_config(&accounts.slack, Arc::clone(clock));
         channels.insert(slack::NAME.to_owned(), adapter(slack)?);
+    }
+    if !accounts.telegram.is_empty() {
+        channels.insert(telegram::NAME.to_owned(), adapter(Telegram::from_config(&accounts.telegram))?);
     }
     if !accounts.webhook.is_empty() {
         channels.insert(webhook::NAME.to_owned(), adapter(Webhook::from_config(&accounts.webhook))?);

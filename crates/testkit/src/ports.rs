@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
 use polyclaw_domain::channel::{Capabilities, Channel, Sent};
@@ -178,6 +178,8 @@ pub struct Outlet {
     /// Answers to give before it goes back to accepting.
     planned: Mutex<Vec<Sent>>,
     takes_ms: AtomicU64,
+    /// How long it knows a key; for ever, if nothing is set.
+    remembers_ms: OnceLock<i64>,
 }
 
 impl Outlet {
@@ -187,6 +189,7 @@ impl Outlet {
             seen: Mutex::default(),
             planned: Mutex::default(),
             takes_ms: AtomicU64::new(3),
+            remembers_ms: OnceLock::new(),
         })
     }
 
@@ -200,6 +203,11 @@ impl Outlet {
         self.takes_ms.store(millis, Ordering::Relaxed);
     }
 
+    /// From now on it says that it knows keys for this long only.
+    pub fn remember_ms(&self, millis: i64) {
+        let _ = self.remembers_ms.set(millis);
+    }
+
     pub fn plan(&self, answer: Sent) {
         lock(&self.planned).push(answer);
     }
@@ -208,6 +216,10 @@ impl Outlet {
 impl Channel for Outlet {
     fn capabilities(&self, _: &str) -> Capabilities {
         Capabilities { idempotent_send: self.idempotent, max_chars: 4_000, edits: false }
+    }
+
+    fn remembers_ms(&self, _: &str) -> Option<i64> {
+        self.remembers_ms.get().copied()
     }
 
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use polyclaw_domain::channel::Sent;
 use polyclaw_domain::config::Secret;
 use reqwest::header::{AUTHORIZATION, USER_AGENT};
-use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+use reqwest::{Client, Method, RequestBuilder, Url};
 use serde_json::Value;
 
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Refusal};
 use crate::backoff::Backoff;
 
 /// A hundred messages of the longest text, with all that Discord says about each.
@@ -22,20 +22,6 @@ pub(super) struct Api {
     root: Url,
     token: Secret,
     client: Client,
-}
-
-/// Why a call came to nothing.
-pub(super) struct Refusal {
-    /// None where no answer came.
-    pub status: Option<StatusCode>,
-    pub reason: String,
-    pub after: Option<Duration>,
-}
-
-impl Refusal {
-    fn is_passing(&self) -> bool {
-        self.status.is_none_or(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
-    }
 }
 
 impl Api {
@@ -82,7 +68,8 @@ impl Api {
         let mut left = ATTEMPTS;
         loop {
             left -= 1;
-            match answered(self.request_to(Method::GET, url.clone())).await {
+            let found = answered(self.request_to(Method::GET, url.clone())).await;
+            match found.and_then(|body| if body.is_null() { Err(Refusal::garbled()) } else { Ok(body) }) {
                 Err(refusal) if left > 0 && refusal.is_passing() => {
                     let pause = backoff.next();
                     tokio::time::sleep(refusal.after.map_or(pause, |after| after.max(pause))).await;
@@ -123,17 +110,9 @@ impl Api {
 }
 
 async fn answered(request: RequestBuilder) -> Result<Value, Refusal> {
-    let answer = match request.send().await {
-        Ok(response) => read(Answer::read(response, MAX_BODY).await),
-        Err(error) => return Err(Refusal { status: None, reason: answer::cause(error), after: None }),
-    };
-    match answer.status.is_success() {
-        true => Ok(answer.body),
-        false => Err(Refusal {
-            status: Some(answer.status),
-            reason: answer.reason(),
-            after: answer.retry_after_ms.map(Duration::from_millis),
-        }),
+    match request.send().await {
+        Ok(response) => read(Answer::read(response, MAX_BODY).await).granted(),
+        Err(error) => Err(Refusal::unanswered(error)),
     }
 }
 
@@ -141,7 +120,7 @@ async fn answered(request: RequestBuilder) -> Result<Value, Refusal> {
 fn read(mut answer: Answer) -> Answer {
     let seconds = answer.body.get("retry_after").and_then(Value::as_f64);
     let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let millis = seconds.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX).saturating_add(1));
+    let millis = seconds.map(|pause| u64::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
     answer.retry_after_ms = millis.or(answer.retry_after_ms);
     answer.words = answer.body.get("message").and_then(Value::as_str).map(str::to_owned);
     answer

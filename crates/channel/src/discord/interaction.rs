@@ -14,6 +14,12 @@ const DEFERRED: u64 = 5;
 /// Only whoever gave the command sees it.
 const EPHEMERAL: u64 = 1 << 6;
 
+impl Interaction {
+    pub fn is_command(&self) -> bool {
+        self.kind == COMMAND
+    }
+}
+
 impl Account {
     /// False if Discord does not wait any more; the command counts all the same.
     pub async fn defer(&self, interaction: &Interaction) -> bool {
@@ -42,9 +48,6 @@ pub(super) fn letter(interaction: &Interaction, place: &Place, account: &str) ->
     let member = interaction.member.as_ref();
     let user = member.and_then(|member| member.user.as_ref()).or(interaction.user.as_ref())?;
     let command = interaction.data.get("name").and_then(Value::as_str)?;
-    if interaction.kind != COMMAND || user.bot {
-        return None;
-    }
     let options = interaction.data.get("options").and_then(Value::as_array).map(Vec::as_slice);
     let values = options.unwrap_or_default().iter().filter_map(|option| option.get("value")?.as_str());
     let text = values.fold(format!("/{command}"), |text, value| format!("{text} {value}"));

@@ -34,25 +34,7 @@ impl Account {
 
     async fn look_through(&self, channel: &str, guild: Option<String>, mut seen: u64, life: &mut Life<'_>) {
         for _ in 0..MAX_PAGES {
-            let (after, limit) = (seen.to_string(), PAGE.to_string());
-            let query = [("after", after.as_str()), ("limit", limit.as_str())];
-            let found = self.api.get(&["channels", channel, "messages"], &query, self.pace.backoff()).await;
-            let mut page = match found.map(Vec::<Value>::deserialize) {
-                Ok(Ok(page)) => page,
-                Ok(Err(error)) => {
-                    return tracing::warn!(account = self.name, %error, "messages are not understood");
-                }
-                // Most often a channel that the bot may not read.
-                Err(refusal) => {
-                    return tracing::info!(
-                        account = self.name,
-                        reason = refusal.reason,
-                        "a channel is not read"
-                    );
-                }
-            };
-            // The newest is first.
-            page.reverse();
+            let Some(page) = self.page(channel, seen).await else { return };
             let is_last = page.len() < PAGE;
             for message in page.into_iter().filter_map(|message| Message::deserialize(message).ok()) {
                 seen = seen.max(message.id.parse().unwrap_or_default());
@@ -63,11 +45,32 @@ impl Account {
                 return;
             }
         }
-        tracing::warn!(
-            account = self.name,
-            channel,
-            "more was missed in a channel of Discord than is looked through"
-        );
+        tracing::warn!(account = self.name, channel, "more was missed on Discord than is looked through");
+    }
+
+    /// The messages that come next, oldest first.
+    async fn page(&self, channel: &str, after: u64) -> Option<Vec<Value>> {
+        let (after, limit) = (after.to_string(), PAGE.to_string());
+        let query = [("after", after.as_str()), ("limit", limit.as_str())];
+        match self.api.get(&["channels", channel, "messages"], &query, self.pace.backoff()).await {
+            Ok(Value::Array(mut page)) => {
+                page.reverse();
+                Some(page)
+            }
+            Ok(_) => None,
+            // A channel that the bot may not read is no loss.
+            Err(refusal) if !refusal.is_passing() => None,
+            Err(refusal) => {
+                let reason = refusal.reason;
+                tracing::warn!(
+                    account = self.name,
+                    channel,
+                    reason,
+                    "what was missed on Discord stays unread"
+                );
+                None
+            }
+        }
     }
 
     /// What its writer is in the server is not told with a message that is asked for.

@@ -12,11 +12,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
 use super::account::Account;
-use super::api::Refusal;
 use super::event::{Channel, Frame, Guild, Interaction, Message, Ready};
 use super::gateway::{Connection, Ended, Opening, Progress};
 use super::place::Places;
 use super::{attached, interaction, letter};
+use crate::answer::Refusal;
 use crate::backoff::Backoff;
 use crate::socket;
 
@@ -146,7 +146,7 @@ impl Account {
                 self.look_for_missed(&guild, life).await;
             }
             Some("CHANNEL_CREATE" | "THREAD_CREATE") => {
-                life.places.learn_one(&Channel::deserialize(frame.d)?)
+                life.places.learn_one(&Channel::deserialize(frame.d)?);
             }
             Some("MESSAGE_CREATE") => {
                 let message = Message::deserialize(frame.d)?;
@@ -173,7 +173,9 @@ impl Account {
     }
 
     async fn take_command(&self, interaction: &Interaction, life: &mut Life<'_>) {
-        let Some(channel) = &interaction.channel_id else { return };
+        let Some(channel) = interaction.channel_id.as_ref().filter(|_| interaction.is_command()) else {
+            return;
+        };
         let is_awaited = self.defer(interaction).await;
         let place = self.place(&mut life.places, channel, interaction.guild_id.as_deref()).await;
         if let Some(letter) = interaction::letter(interaction, &place, &self.name) {
@@ -197,7 +199,9 @@ impl Account {
 
     async fn wait(&self, backoff: &mut Backoff, ended: &Ended) {
         let (pause, reason) = match ended {
-            Ended::Broken(reason) | Ended::Forgotten(reason) => (backoff.next(), reason.as_str()),
+            Ended::Broken(reason) => (backoff.next(), reason.as_str()),
+            // Discord wants more than a moment before another session.
+            Ended::Forgotten(reason) => (self.pace.first_pause + backoff.next(), reason.as_str()),
             Ended::Refused(reason) => (self.pace.longest_pause * VERY_PATIENT, *reason),
         };
         tracing::warn!(

@@ -7,7 +7,7 @@ use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 
 use super::session::{Login, Session, is_stranger};
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Refusal};
 
 /// Longest answer that is read: news of many rooms after a long absence.
 const MAX_BODY: usize = 16 << 20;
@@ -33,7 +33,7 @@ pub(super) enum Trouble {
     /// Nothing was asked: it cannot log in.
     Login(String),
     Wire(reqwest::Error),
-    Refused(Answer),
+    Refused(Refusal),
 }
 
 impl<'a> Ask<'a> {
@@ -55,13 +55,14 @@ impl Trouble {
         match self {
             Self::Login(reason) => reason,
             Self::Wire(error) => answer::cause(error),
-            Self::Refused(answer) => answer.reason(),
+            Self::Refused(refusal) => refusal.reason,
         }
     }
 
     /// The same request will be refused again: it is about something that is not there or not allowed.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Refused(answer) if matches!(answer.status.as_u16(), 400 | 403 | 404 | 410))
+        let Self::Refused(Refusal { status: Some(status), .. }) = self else { return false };
+        matches!(status.as_u16(), 400 | 403 | 404 | 410)
     }
 }
 
@@ -75,8 +76,7 @@ impl Api {
     }
 
     pub async fn ask(&self, ask: &Ask<'_>) -> Result<Value, Trouble> {
-        let answer = self.call(ask).await?;
-        if answer.status.is_success() { Ok(answer.body) } else { Err(Trouble::Refused(answer)) }
+        self.call(ask).await?.granted().map_err(Trouble::Refused)
     }
 
     /// Sends a message under a key that the homeserver knows again.

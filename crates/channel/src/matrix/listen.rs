@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use polyclaw_domain::arrival::PeerKind;
 use polyclaw_domain::channel::{Inbox, Taken};
+use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -183,7 +184,7 @@ impl Account {
         let place = self.place().await?;
         match self.api.ask(&Ask::get(&place.each_ref().map(String::as_str))).await {
             Ok(data) => Ok(data["since"].as_str().map(str::to_owned)),
-            Err(Trouble::Refused(answer)) if answer.status == 404 => Ok(None),
+            Err(Trouble::Refused(refusal)) if refusal.status == Some(StatusCode::NOT_FOUND) => Ok(None),
             Err(trouble) => Err(trouble),
         }
     }

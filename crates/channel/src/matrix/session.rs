@@ -57,7 +57,7 @@ impl Login {
         let url = path(&self.base, &["v3", "account", "whoami"]);
         let response =
             self.client.get(url).bearer_auth(token.expose()).send().await.map_err(answer::cause)?;
-        self.made(&read(response).await, token.clone())
+        self.made(read(response).await, Some(token.clone()))
     }
 
     async fn log_in(&self, password: &Secret) -> Result<Session, String> {
@@ -70,17 +70,16 @@ impl Login {
         });
         let url = path(&self.base, &["v3", "login"]);
         let response = self.client.post(url).json(&body).send().await.map_err(answer::cause)?;
-        let answer = read(response).await;
-        let token = Secret::new(answer.body["access_token"].as_str().unwrap_or_default());
-        self.made(&answer, token)
+        self.made(read(response).await, None)
     }
 
-    fn made(&self, answer: &Answer, token: Secret) -> Result<Session, String> {
-        let text = |name: &str| answer.body[name].as_str().unwrap_or_default().to_owned();
-        let (user, device) = (text("user_id"), text("device_id"));
-        if !answer.status.is_success() || token.expose().is_empty() || user.is_empty() {
-            return Err(format!("it cannot log in: {}", answer.reason()));
-        }
+    fn made(&self, answer: Answer, token: Option<Secret>) -> Result<Session, String> {
+        let body = answer.granted().map_err(|refusal| format!("it cannot log in: {}", refusal.reason))?;
+        let text = |name: &str| body[name].as_str().map(str::to_owned).filter(|text| !text.is_empty());
+        let token = token.or_else(|| text("access_token").map(Secret::new));
+        let (Some(token), Some(user), Some(device)) = (token, text("user_id"), text("device_id")) else {
+            return Err("it cannot log in: the homeserver does not say as whom".to_owned());
+        };
         if user != self.settings.user_id {
             return Err(format!("the token is of {user}, and the config names {}", self.settings.user_id));
         }

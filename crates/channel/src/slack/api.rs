@@ -25,10 +25,10 @@ impl Api {
     /// Asks for something that changes nothing people see.
     pub async fn ask(&self, method: &str, token: &Secret, body: &Value) -> Result<Value, String> {
         let answer = self.call(method, token, body).await.map_err(answer::cause)?;
-        match answer.body["ok"].as_bool() {
-            Some(true) => Ok(answer.body),
-            Some(false) => Err(format!("Slack refuses {method}: {}", word(&answer.body))),
-            None => Err(answer.reason()),
+        let body = answer.granted().map_err(|refusal| refusal.reason)?;
+        match body["ok"] == true {
+            true => Ok(body),
+            false => Err(format!("Slack refuses {method}: {}", word(&body))),
         }
     }
 

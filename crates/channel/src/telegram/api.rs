@@ -7,7 +7,7 @@ use polyclaw_domain::config::Secret;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Refusal};
 
 /// A hundred updates of the longest text are far below this.
 const MAX_BODY: usize = 16 << 20;
@@ -16,14 +16,6 @@ pub(super) struct Api {
     root: Url,
     token: Secret,
     client: Client,
-}
-
-/// Why a call came to nothing.
-pub(super) struct Refusal {
-    /// None where no answer came.
-    pub status: Option<StatusCode>,
-    pub reason: String,
-    pub after: Option<Duration>,
 }
 
 impl Api {
@@ -43,8 +35,11 @@ impl Api {
             request = request.timeout(patience);
         }
         match request.send().await {
-            Ok(response) => result(read(Answer::read(response, MAX_BODY).await)),
-            Err(error) => Err(Refusal { status: None, reason: answer::cause(error), after: None }),
+            Ok(response) => {
+                let mut body = read(Answer::read(response, MAX_BODY).await).granted()?;
+                body.get_mut("result").map(Value::take).ok_or_else(Refusal::garbled)
+            }
+            Err(error) => Err(Refusal::unanswered(error)),
         }
     }
 
@@ -100,18 +95,6 @@ fn read(mut answer: Answer) -> Answer {
     }
     answer.words = body.get("description").and_then(Value::as_str).map(str::to_owned);
     answer
-}
-
-fn result(mut answer: Answer) -> Result<Value, Refusal> {
-    let found = answer.body.get_mut("result").map(Value::take);
-    match found {
-        Some(result) if answer.status.is_success() => Ok(result),
-        _ => Err(Refusal {
-            status: Some(answer.status),
-            reason: answer.reason(),
-            after: answer.retry_after_ms.map(Duration::from_millis),
-        }),
-    }
 }
 
 /// An edit to the text that is there already: people see what they should.

@@ -6,8 +6,12 @@ use polyclaw_domain::channel::{Address, Letter};
 use super::NAME;
 use super::update::{Entity, Message, User};
 
-/// Nothing for what nobody has to answer: bots, this one among them, and commands to others of them.
+/// Nothing for what nobody has to answer: bots, this one among them, commands to others of them, and copies that
+/// Telegram makes, which may be of this bot's own posts.
 pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<Letter> {
+    if message.is_automatic_forward {
+        return None;
+    }
     let (sender, sender_name) = sender(message)?;
     let (text, entities) = match (&message.text, &message.caption) {
         (Some(text), _) => (text.as_str(), &message.entities),

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::account::Account;
-use super::api::Refusal;
 use super::update::{Update, User};
 use super::{file, letter};
+use crate::answer::Refusal;
 use crate::backoff::Backoff;
 
 /// Updates of other kinds, edited messages among them, are not even asked for.

@@ -16,6 +16,9 @@ pub(super) struct Message {
     pub from: Option<User>,
     /// The group or channel in whose name it was written.
     pub sender_chat: Option<Chat>,
+    /// Telegram put it there itself: a post of the channel that the group belongs to.
+    #[serde(default)]
+    pub is_automatic_forward: bool,
     pub message_thread_id: Option<i64>,
     #[serde(default)]
     pub is_topic_message: bool,

@@ -33,7 +33,7 @@ impl Api {
     /// Changes what a number offers to who opens its chat.
     pub async fn set_up(&self, number: &str, body: &Value) -> Result<(), String> {
         let answer = self.post(&[number, "conversational_automation"], body).await.map_err(answer::cause)?;
-        if answer.status.is_success() { Ok(()) } else { Err(answer.reason()) }
+        answer.granted().map(drop).map_err(|refusal| refusal.reason)
     }
 
     async fn post(&self, path: &[&str], body: &Value) -> Result<Answer, reqwest::Error> {
@@ -67,7 +67,7 @@ impl Api {
 /// What became of a message. Meta's own number says more than the status.
 fn sent(answer: &Answer) -> Sent {
     let code = answer.body["error"]["code"].as_u64();
-    let reason = |code: u64| format!("{} with error {code}", answer.reason());
+    let reason = |code: u64| format!("WhatsApp answered with error {code}");
     match code {
         // Too many requests: of the app, of the business, of the number, to this person.
         Some(code @ (4 | 80_007 | 130_429 | 131_056)) => {

@@ -84,6 +84,10 @@ fn bots_are_not_answered_but_groups_and_channels_that_speak_are() {
     assert!(said(json!({ "from": { "id": 9, "is_bot": true } })).is_none());
     assert!(said(json!({ "from": { "id": 1, "is_bot": true } })).is_none());
     assert!(said(json!({ "from": null })).is_none());
+    assert!(
+        said(json!({ "is_automatic_forward": true, "sender_chat": { "id": -8, "type": "channel" } }))
+            .is_none()
+    );
     let anonymous =
         json!({ "from": { "id": 9, "is_bot": true }, "sender_chat": { "id": -5, "type": "supergroup" } });
     assert_eq!(said(anonymous).unwrap().arrival.sender, "-5");

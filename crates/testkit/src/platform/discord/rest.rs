@@ -61,7 +61,7 @@ pub(super) fn perform(state: &State, call: &Call<'_>) -> Response<Body> {
 fn create(state: &State, call: &Call<'_>, channel: &str) -> Response<Body> {
     let text = match content(&call.body) {
         Ok(text) => text,
-        Err(refused) => return refused,
+        Err(why) => return bad(why),
     };
     let nonce = call.body["nonce"].as_str().unwrap_or_default();
     if nonce.len() > MAX_NONCE {
@@ -85,18 +85,18 @@ fn edit(state: &State, call: &Call<'_>, channel: &str, id: &str) -> Response<Bod
             Edited::Changed | Edited::Same => answer(200, &json!({ "id": id, "channel_id": channel })),
             Edited::Missing => unknown(),
         },
-        Err(refused) => refused,
+        Err(why) => bad(why),
     }
 }
 
 /// White space at both ends is not kept.
-fn content(body: &Value) -> Result<String, Response<Body>> {
+fn content(body: &Value) -> Result<String, &'static str> {
     let text = body["content"].as_str().unwrap_or_default().trim();
     if text.is_empty() {
-        return Err(bad("Cannot send an empty message"));
+        return Err("Cannot send an empty message");
     }
     if text.chars().count() > MAX_CHARS {
-        return Err(bad("Must be 2000 or fewer in length."));
+        return Err("Must be 2000 or fewer in length.");
     }
     Ok(text.to_owned())
 }

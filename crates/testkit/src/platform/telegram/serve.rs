@@ -69,7 +69,7 @@ fn offset(body: &Value) -> i64 {
 fn send(state: &State, token: &str, body: &Value) -> Response<Body> {
     let text = match text(body) {
         Ok(text) => text,
-        Err(refused) => return refused,
+        Err(why) => return bad(why),
     };
     let (chat, id) = (id_of(&body["chat_id"]), state.next_id());
     let thread = Some(id_of(&body["message_thread_id"])).filter(|thread| thread != "null");
@@ -80,7 +80,7 @@ fn send(state: &State, token: &str, body: &Value) -> Response<Body> {
 fn edit(state: &State, body: &Value) -> Response<Body> {
     let text = match text(body) {
         Ok(text) => text,
-        Err(refused) => return refused,
+        Err(why) => return bad(why),
     };
     match state.board.edit(&id_of(&body["chat_id"]), &id_of(&body["message_id"]), &text) {
         Edited::Changed => result(json!({ "message_id": body["message_id"], "text": text })),
@@ -93,13 +93,13 @@ fn edit(state: &State, body: &Value) -> Response<Body> {
 }
 
 /// White space at both ends is not kept.
-fn text(body: &Value) -> Result<String, Response<Body>> {
+fn text(body: &Value) -> Result<String, &'static str> {
     let text = body["text"].as_str().unwrap_or_default().trim();
     if text.is_empty() {
-        return Err(bad("message text is empty"));
+        return Err("message text is empty");
     }
     if text.encode_utf16().count() > MAX_UNITS {
-        return Err(bad("message is too long"));
+        return Err("message is too long");
     }
     Ok(text.to_owned())
 }
