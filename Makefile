@@ -24,4 +24,4 @@ bench: build ## measure this build on this machine
 
 clean:
 	@cargo clean
-	@rm -rf .tools tests/web/node_modules tests/mcp/node_modules
+	@rm -rf .tools tests/web/node_modules tests/mcp/node_modules tests/telegram/node_modules

@@ -80,6 +80,14 @@ need_mcp() { # an MCP server and a client that others wrote
   fi
 }
 
+need_telegram() { # a Bot API that others wrote
+  command -v npm >/dev/null || need_package npm nodejs npm
+  if ! cmp -s tests/telegram/package-lock.json tests/telegram/node_modules/.lock; then
+    say "installing the Telegram emulator of the tests"
+    (cd tests/telegram && npm ci --silent --no-fund --no-audit --ignore-scripts && cp package-lock.json node_modules/.lock)
+  fi
+}
+
 need_deny() {
   if command -v cargo-deny >/dev/null || [ -x .tools/bin/cargo-deny ]; then return; fi
   say "installing cargo-deny (a few minutes, once)"
@@ -88,10 +96,11 @@ need_deny() {
 
 case "${1:-build}" in
   build) need_build ;;
-  rust) # what the Rust tests need beside a compiler: the weights, llama.cpp's server on them, and an MCP server
+  rust) # what the Rust tests need beside a compiler: the weights, llama.cpp's server on them, an MCP server, a Bot API
     need_python
     need_weights
     need_mcp
+    need_telegram
     ;;
   test)
     need_build
@@ -102,6 +111,7 @@ case "${1:-build}" in
     need_weights
     need_node
     need_mcp
+    need_telegram
     need_deny
     ;;
   *) fail "usage: need.sh build|rust|test" ;;

@@ -1,6 +1,6 @@
 """Polyclaw between two things nobody here wrote: the official OpenAI client on one side, llama.cpp's server with a
 small real model on the other. What the model says is never checked, only its shape. Then schemathesis throws odd
-requests at the API. Needs POLYCLAW_BIN."""
+requests at the API, and the Matrix adapter talks to a real homeserver. Needs POLYCLAW_BIN."""
 
 import json
 import os
@@ -13,6 +13,7 @@ import urllib.request
 
 import golden
 import llama
+import matrix
 from llama import WEIGHTS, free_port
 
 BINARY = os.environ.get("POLYCLAW_BIN") or sys.exit("run.py: POLYCLAW_BIN is not set")
@@ -175,7 +176,8 @@ def main():
         finally:
             daemon.kill()
     del server
-    print("outside checks: 5 passed, 0 failed")
+    matrix.check()
+    print("outside checks: 6 passed, 0 failed")
 
 
 main()

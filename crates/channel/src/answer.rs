@@ -1,7 +1,9 @@
 //! What the platform's answer, or the lack of one, says about the message. In doubt it is unknown: a message
 //! shown twice is worse than one an operator has to look at.
 
-use polyclaw_domain::channel::Sent;
+use std::time::Duration;
+
+use polyclaw_domain::channel::{Address, Sent};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
@@ -16,6 +18,8 @@ pub(crate) struct Answer {
     /// Null when it is broken, too long or not JSON: the status says what matters.
     pub body: Value,
     pub retry_after_ms: Option<u64>,
+    /// What the platform said in words, where its adapter knows where to find them.
+    pub words: Option<String>,
 }
 
 impl Answer {
@@ -23,7 +27,7 @@ impl Answer {
     pub async fn read(response: Response, max_body: usize) -> Self {
         let (status, retry_after_ms) = (response.status(), retry_after_ms(&response));
         let body = bounded(response, max_body).await.and_then(|body| serde_json::from_slice(&body).ok());
-        Self { status, body: body.unwrap_or_default(), retry_after_ms }
+        Self { status, body: body.unwrap_or_default(), retry_after_ms, words: None }
     }
 
     /// What became of the message. `id` finds the platform's id in the body; `is_idempotent` says that the platform
@@ -48,9 +52,53 @@ impl Answer {
         }
     }
 
-    pub fn reason(&self) -> String {
-        format!("the platform answered {}", self.status)
+    /// The body, if the platform said yes.
+    pub fn granted(self) -> Result<Value, Refusal> {
+        match self.status.is_success() {
+            true => Ok(self.body),
+            false => Err(Refusal {
+                status: Some(self.status),
+                reason: self.reason(),
+                after: self.retry_after_ms.map(Duration::from_millis),
+            }),
+        }
     }
+
+    fn reason(&self) -> String {
+        let words = self.words.as_ref().map(|words| format!(": {words:.200}")).unwrap_or_default();
+        format!("the platform answered {}{words}", self.status)
+    }
+}
+
+/// Why a call that is no message came to nothing.
+pub(crate) struct Refusal {
+    /// None where no answer came.
+    pub status: Option<StatusCode>,
+    pub reason: String,
+    /// The pause that the platform asks for.
+    pub after: Option<Duration>,
+}
+
+impl Refusal {
+    pub fn unanswered(error: reqwest::Error) -> Self {
+        Self { status: None, reason: cause(error), after: None }
+    }
+
+    /// It was granted, but what came with that did not arrive whole.
+    pub fn garbled() -> Self {
+        Self { status: None, reason: "the platform's answer is not understood".to_owned(), after: None }
+    }
+
+    /// Trying again may help.
+    pub fn is_passing(&self) -> bool {
+        self.status.is_none_or(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
+    }
+}
+
+/// There is no such account to send from.
+pub(crate) fn no_account(address: &Address) -> Sent {
+    let Address { channel, account, .. } = address;
+    Sent::Rejected { reason: format!("{channel} account '{account}' is not configured, or not enabled") }
 }
 
 /// What is known about a message whose request had no answer.

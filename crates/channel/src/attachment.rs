@@ -1,6 +1,8 @@
 //! What people attach. A small text file is read into the message; of anything else the message says what it is, and
 //! where, if that address is no secret.
 
+use std::time::Duration;
+
 use polyclaw_domain::message::{Attachment, Part};
 use reqwest::RequestBuilder;
 
@@ -8,6 +10,8 @@ use crate::answer;
 
 /// Largest file that is read into a message, in bytes.
 pub(crate) const MAX_TEXT: usize = 64 * 1024;
+/// Longest wait for a file: whatever is written next waits for it too.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Most attachments of one message that are looked at.
 pub(crate) const MAX_COUNT: usize = 10;
 
@@ -62,7 +66,9 @@ fn is_text(media_type: &str, name: &str) -> bool {
 
 /// The file as text; nothing if it does not come whole, is too large, or is no text after all.
 pub(crate) async fn fetch(request: RequestBuilder) -> Option<String> {
-    let response = request.send().await.ok()?.error_for_status().ok()?;
+    // A platform that wants somebody to log in answers with another address, and a page there.
+    let response =
+        request.timeout(PATIENCE).send().await.ok().filter(|response| response.status().is_success())?;
     let text = String::from_utf8(answer::bounded(response, MAX_TEXT).await?).ok()?;
     (!text.contains('\0')).then_some(text)
 }

@@ -3,20 +3,11 @@
 
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
-
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     first: Duration,
     longest: Duration,
     failures: u32,
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self::new(FIRST, LONGEST)
-    }
 }
 
 impl Backoff {
@@ -41,9 +32,12 @@ impl Backoff {
 mod tests {
     use super::*;
 
+    const FIRST: Duration = Duration::from_secs(1);
+    const LONGEST: Duration = Duration::from_secs(60);
+
     #[test]
     fn pauses_grow_to_the_longest_and_start_again() {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(FIRST, LONGEST);
         for whole in [1, 2, 4, 8, 16, 32, 60, 60] {
             let (pause, whole) = (backoff.next(), Duration::from_secs(whole));
             assert!(pause >= whole / 2 && pause <= whole, "{pause:?} of {whole:?}");
@@ -56,7 +50,8 @@ mod tests {
 
     #[test]
     fn two_accounts_do_not_wait_alike() {
-        let pauses: std::collections::HashSet<_> = (0..20).map(|_| Backoff::default().next()).collect();
+        let pauses: std::collections::HashSet<_> =
+            (0..20).map(|_| Backoff::new(FIRST, LONGEST).next()).collect();
         assert!(pauses.len() > 1);
     }
 }

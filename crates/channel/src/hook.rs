@@ -9,7 +9,7 @@ use reqwest::{Client, Url};
 
 use crate::Error;
 use crate::client::{Clients, base};
-use crate::webhook::signature;
+use crate::signature;
 
 pub struct Hook {
     url: Url,
@@ -28,7 +28,7 @@ impl Hook {
     pub async fn post(&self, body: Vec<u8>) -> Result<(), String> {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(secret) = &self.secret {
-            request = request.header(signature::HEADER, signature::sign(secret, &body));
+            request = request.header(signature::OURS, signature::ours(secret, &body));
         }
         // The address may hold a secret.
         let answer = request.body(body).send().await.map_err(|error| error.without_url().to_string())?;

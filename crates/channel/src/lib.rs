@@ -4,10 +4,19 @@
 mod answer;
 mod attachment;
 mod backoff;
+mod call;
 mod client;
+pub mod discord;
 mod error;
 pub mod hook;
+pub mod matrix;
+mod pace;
+mod signature;
+pub mod slack;
 mod socket;
+pub mod telegram;
 pub mod webhook;
+pub mod whatsapp;
 
 pub use error::Error;
+pub use pace::Pace;

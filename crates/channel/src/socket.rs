@@ -18,6 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Longer than what any platform sends, shorter than what hurts.
 const MAX_MESSAGE: usize = 16 << 20;
 
+/// Whether it is one that can be opened at all.
+pub(crate) fn is_address(url: &str) -> bool {
+    http(url).is_some()
+}
+
 /// Opens a `ws` or `wss` address. What went wrong is said without the address, which may hold a secret.
 pub(crate) async fn open(url: &str) -> Result<Socket, String> {
     let url = http(url).ok_or("the platform's WebSocket address makes no sense")?;

@@ -4,7 +4,6 @@
 //! `X-Polyclaw-Signature: sha256=<hex>` is the HMAC-SHA256 of the body under the account's secret.
 
 mod account;
-pub(crate) mod signature;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +22,7 @@ pub use account::Account;
 use crate::Error;
 use crate::answer::{self, Answer};
 use crate::client::{Clients, WHOLE};
+use crate::signature;
 
 /// The channel's name in addresses.
 pub const NAME: &str = "webhook";
@@ -97,7 +97,7 @@ impl Line {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         request = request.header("Idempotency-Key", key);
         if let Some(secret) = &self.account.reply_secret {
-            request = request.header(signature::HEADER, signature::sign(secret, &body));
+            request = request.header(signature::OURS, signature::ours(secret, &body));
         }
         match request.body(body).send().await {
             Ok(response) => {

@@ -112,6 +112,11 @@ pub struct CallAnswer {
 pub trait Channel: Send + Sync {
     fn capabilities(&self, account: &str) -> Capabilities;
 
+    /// How long a platform that recognises a repeated key does so; for ever where nothing is said.
+    fn remembers_ms(&self, _account: &str) -> Option<i64> {
+        None
+    }
+
     /// Sends one part. `key` names this part for ever; a platform that knows keys will not show it twice.
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent>;
 

@@ -201,10 +201,17 @@ fn channel(engine: &Engine, parcel: &Parcel) -> Option<Arc<dyn Channel>> {
     engine.ports.channels.get(&parcel.address.channel).cloned()
 }
 
+/// The platform recognises a repeat of this parcel, and still does: no attempt is older than the parcel itself.
 fn can_repeat(engine: &Engine, parcel: &Parcel) -> bool {
-    let writes_over = parcel.platform_id.is_some();
-    writes_over
-        || channel(engine, parcel).is_some_and(|c| c.capabilities(&parcel.address.account).idempotent_send)
+    if parcel.platform_id.is_some() {
+        // It is written over a draft: twice is once.
+        return true;
+    }
+    let (account, age_ms) = (&parcel.address.account, engine.now().since(parcel.created_at));
+    channel(engine, parcel).is_some_and(|channel| {
+        channel.capabilities(account).idempotent_send
+            && channel.remembers_ms(account).is_none_or(|window| (0..=window).contains(&age_ms))
+    })
 }
 
 /// What a send means for its row.

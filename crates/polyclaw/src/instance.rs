@@ -4,7 +4,12 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclaw_channel::discord::{self, Discord};
+use polyclaw_channel::matrix::{self, Matrix};
+use polyclaw_channel::slack::{self, Slack};
+use polyclaw_channel::telegram::{self, Telegram};
 use polyclaw_channel::webhook::{self, Webhook};
+use polyclaw_channel::whatsapp::{self, Whatsapp};
 use polyclaw_domain::channel::Channel;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::fault::Faults;
@@ -86,7 +91,7 @@ impl Instance {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (db, clients) = open_beside(&target(&config, &home), || {
             let embedder = embedder::choose(&config, &choice, &Shelf::of(&home))?;
-            Ok((models(&choice, &chat, &clock)?, channels(&config)?, embedder))
+            Ok((models(&choice, &chat, &clock)?, channels(&config, &clock)?, embedder))
         });
         let (models, channels, embedder) = clients?;
         let models = Arc::new(Current::new(models));
@@ -282,7 +287,7 @@ fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<Sortabl
 }
 
 /// Every adapter there is. One that has an account in the config is put in; each is a line here.
-fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
+fn channels(config: &Config, clock: &Arc<dyn Clock>) -> Result<HashMap<String, Arc<dyn Channel>>, Failure> {
     let accounts = &config.channels;
     let mut channels: HashMap<String, Arc<dyn Channel>> = HashMap::new();
     let mut add = |name: &str, is_used: bool, make: &dyn Fn() -> Made| {
@@ -293,8 +298,22 @@ fn channels(config: &Config) -> Result<HashMap<String, Arc<dyn Channel>>, Failur
         }
         Ok::<(), Failure>(())
     };
+    let clock = || Arc::clone(clock);
+    add(discord::NAME, !accounts.discord.is_empty(), &|| {
+        Ok(Arc::new(Discord::from_config(&accounts.discord)?))
+    })?;
+    add(matrix::NAME, !accounts.matrix.is_empty(), &|| Ok(Arc::new(Matrix::from_config(&accounts.matrix)?)))?;
+    add(slack::NAME, !accounts.slack.is_empty(), &|| {
+        Ok(Arc::new(Slack::from_config(&accounts.slack, clock())?))
+    })?;
+    add(telegram::NAME, !accounts.telegram.is_empty(), &|| {
+        Ok(Arc::new(Telegram::from_config(&accounts.telegram)?))
+    })?;
     add(webhook::NAME, !accounts.webhook.is_empty(), &|| {
         Ok(Arc::new(Webhook::from_config(&accounts.webhook)?))
+    })?;
+    add(whatsapp::NAME, !accounts.whatsapp.is_empty(), &|| {
+        Ok(Arc::new(Whatsapp::from_config(&accounts.whatsapp, clock())?))
     })?;
     Ok(channels)
 }

@@ -1,25 +1,30 @@
 //! A chat platform on the wire: it takes the answers that the webhook channel posts and shows them to people, as
 //! badly as its script says; and people on it write to a Polyclaw through [`Hook`].
 //!
-//! Like the model server it runs on a thread and a runtime of its own, and stopping it takes every connection
-//! with it. It outlives the Polyclaw under test, so what a person saw before and after a crash is one list.
+//! It outlives the Polyclaw under test, so what a person saw before and after a crash is one list.
 
+mod board;
+pub mod discord;
 mod hook;
+pub mod matrix;
+mod router;
 mod serve;
+mod server;
 mod signature;
+pub mod slack;
 mod state;
+pub mod telegram;
 #[cfg(test)]
 mod tests;
+pub mod whatsapp;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 pub use hook::{Answer, Hook, Post};
+use server::Server;
 use state::State;
 
 /// Longer than any healthy wait, shorter than a test run someone sits through.
@@ -65,10 +70,8 @@ pub struct Arrival {
 
 /// Runs until dropped.
 pub struct Platform {
-    address: SocketAddr,
+    server: Server,
     state: Arc<State>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Platform {
@@ -77,21 +80,15 @@ impl Platform {
     /// # Panics
     /// When no loopback port can be had: no test can go on without one.
     pub fn start() -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
-        listener.set_nonblocking(true).expect("a listener that does not block");
-        let address = listener.local_addr().expect("a bound address");
         let state = Arc::new(State::default());
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::spawn({
-            let state = Arc::clone(&state);
-            move || run(listener, state, stopped)
-        });
-        Self { address, state, stop: Some(stop), thread: Some(thread) }
+        let shared = Arc::clone(&state);
+        let server = Server::start(move |request| serve::answer(Arc::clone(&shared), request));
+        Self { server, state }
     }
 
     /// Where answers are to be posted: the `reply_url`.
     pub fn reply_url(&self) -> String {
-        format!("http://{}/replies", self.address)
+        format!("http://{}/replies", self.server.address)
     }
 
     /// From now on a key that was shown is not shown again, but answered with its first id.
@@ -150,30 +147,8 @@ impl Platform {
     }
 }
 
-impl Drop for Platform {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the server thread has been printed already; a second one here would hide the test's.
-            let _ = thread.join();
-        }
-    }
-}
-
 async fn reached(counter: &watch::Sender<usize>, count: usize) -> bool {
     let mut counter = counter.subscribe();
     let wait = tokio::time::timeout(PATIENCE, counter.wait_for(|seen| *seen >= count));
     wait.await.is_ok()
-}
-
-/// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
-fn run(listener: std::net::TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async move {
-        let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
-        tokio::select! {
-            () = serve::serve(listener, state) => {}
-            _ = stopped => {}
-        }
-    });
 }

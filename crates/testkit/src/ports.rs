@@ -1,7 +1,7 @@
 //! The engine's ports, scripted: time, ids, tools, a channel and kill points that a seed decides.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};

@@ -8,6 +8,8 @@ use polyclaw_testkit::platform::{Outcome, Platform};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use crate::fixture::word;
+
 const SHORT: Duration = Duration::from_millis(500);
 
 fn account(url: &str) -> Account {
@@ -84,16 +86,6 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
         }
     }
     assert_eq!(platform.arrivals().len(), table.len() * 2, "each was posted once, redirects included");
-}
-
-fn word(sent: &Sent) -> String {
-    match sent {
-        Sent::Accepted { .. } => "accepted".to_owned(),
-        Sent::Rejected { .. } => "rejected".to_owned(),
-        Sent::Retry { after_ms: Some(ms), .. } => format!("retry after {ms}"),
-        Sent::Retry { after_ms: None, .. } => "retry".to_owned(),
-        Sent::Unknown { .. } => "unknown".to_owned(),
-    }
 }
 
 #[tokio::test]

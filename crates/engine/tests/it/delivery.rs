@@ -68,6 +68,25 @@ async fn a_platform_that_knows_keys_is_asked_again_and_shows_it_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_platform_that_has_forgotten_the_key_is_not_asked_again() {
+    for (minutes, expected) in [(1, OutboxState::Sent), (3, OutboxState::Unknown)] {
+        let mut ground = World::new().await.killed().await;
+        ground.outlet = Outlet::new(true);
+        ground.outlet.remember_ms(2 * 60 * 1000);
+        let faults = Faulty::at(KillPoint::OutboxAccepted, 1);
+        let world = ground.wake(Arc::clone(&faults));
+        world.sends("me", "hello").await.unwrap();
+        faults.death().await;
+        let ground = world.killed().await;
+        tokio::time::sleep(std::time::Duration::from_secs(minutes * 60)).await;
+        let world = ground.wake(Faulty::never());
+        world.settled().await;
+        assert_eq!(parcels(&world).await[0].state, expected, "after {minutes} minutes");
+        assert_eq!(world.ground.outlet.visible().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_too_old_is_not_sent_after_a_restart() {
     let ground = World::new().await.killed().await;
     let faults = Faulty::at(KillPoint::FinishCommitted, 1);

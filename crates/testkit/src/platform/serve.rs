@@ -1,4 +1,4 @@
-//! The server's side of the wire. It stands on hyper itself: only there can a request end with no answer at all.
+//! What the platform says to the answers that are posted to it.
 
 use std::sync::Arc;
 
@@ -6,42 +6,13 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 
+use super::server::Cut;
 use super::state::State;
 use super::{Arrival, Outcome, signature};
 
-/// The connection is closed without an answer.
-#[derive(Debug)]
-struct Cut;
-
-impl std::fmt::Display for Cut {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("cut by the script")
-    }
-}
-
-impl std::error::Error for Cut {}
-
-pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
-    let mut connections = JoinSet::new();
-    while let Ok((socket, _)) = listener.accept().await {
-        connections.spawn(converse(socket, Arc::clone(&state)));
-        while connections.try_join_next().is_some() {}
-    }
-}
-
-async fn converse(socket: TcpStream, state: Arc<State>) {
-    let service = service_fn(move |request| answer(Arc::clone(&state), request));
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(socket), service).await;
-}
-
-async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
+pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
     let (head, body) = request.into_parts();
     if head.method != Method::POST || head.uri.path() != "/replies" {
         return Ok(status(404));

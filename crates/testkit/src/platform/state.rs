@@ -70,6 +70,6 @@ impl State {
 }
 
 /// A test that panics while it holds a lock has failed already; the rest should still run.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::post;
+use tokio::net::TcpListener;
 
 use super::*;
 

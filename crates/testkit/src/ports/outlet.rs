@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
 use polyclaw_domain::channel::{Address, Capabilities, Channel, Inbox, Letter, MenuItem, Sent, Taken};
@@ -20,6 +20,8 @@ pub struct Outlet {
     /// Answers to give before it goes back to accepting.
     planned: Mutex<Vec<Sent>>,
     takes_ms: AtomicU64,
+    /// How long it knows a key; for ever, if nothing is set.
+    remembers_ms: OnceLock<i64>,
     /// Letters on their way in, each with whoever waits for what becomes of it.
     letters: Mutex<VecDeque<(Letter, oneshot::Sender<Taken>)>>,
     posted: Notify,
@@ -34,6 +36,7 @@ impl Outlet {
             seen: Mutex::default(),
             planned: Mutex::default(),
             takes_ms: AtomicU64::new(3),
+            remembers_ms: OnceLock::new(),
             letters: Mutex::default(),
             posted: Notify::new(),
             menus: Mutex::default(),
@@ -83,6 +86,11 @@ impl Outlet {
         self.takes_ms.store(millis, Ordering::Relaxed);
     }
 
+    /// From now on it says that it knows keys for this long only.
+    pub fn remember_ms(&self, millis: i64) {
+        let _ = self.remembers_ms.set(millis);
+    }
+
     pub fn plan(&self, answer: Sent) {
         lock(&self.planned).push(answer);
     }
@@ -95,6 +103,10 @@ impl Channel for Outlet {
             max_chars: 4_000,
             edits: self.edits.load(Ordering::Relaxed),
         }
+    }
+
+    fn remembers_ms(&self, _: &str) -> Option<i64> {
+        self.remembers_ms.get().copied()
     }
 
     fn menu<'a>(&'a self, account: &'a str, items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {

@@ -1,0 +1,105 @@
+//! One bot.
+
+use std::fmt::Write;
+
+use polyclaw_domain::channel::{Address, MenuItem, Sent};
+use polyclaw_domain::config;
+use polyclaw_domain::delivery::Outgoing;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::NAME;
+use super::api::Api;
+use crate::client::{self, Clients};
+use crate::{Error, Pace, socket};
+
+const ROOT: &str = "https://discord.com/api/v10";
+/// What Discord takes of a menu.
+const MAX_COMMANDS: usize = 100;
+const MAX_DESCRIPTION: usize = 100;
+/// What Discord takes of a nonce.
+const NONCE_CHARS: usize = 25;
+/// Addresses in a message are not fetched by Discord to be shown: nobody but a model has asked for that.
+const SUPPRESS_EMBEDS: u64 = 1 << 2;
+
+pub(super) struct Account {
+    pub name: String,
+    pub api: Api,
+    /// In place of the one that Discord names.
+    pub gateway: Option<String>,
+    pub pace: Pace,
+}
+
+impl Account {
+    pub fn new(name: &str, bot: &config::Discord, clients: &Clients, pace: Pace) -> Result<Self, Error> {
+        let wrong = |setting| Error::Url { channel: NAME, account: name.to_owned(), setting };
+        let root = bot.api_url.as_deref().unwrap_or(ROOT);
+        let root = client::base(root).ok_or_else(|| wrong("api_url"))?;
+        if bot.gateway_url.as_deref().is_some_and(|url| !socket::is_address(url)) {
+            return Err(wrong("gateway_url"));
+        }
+        let client = clients.reaching(&root);
+        let (name, gateway) = (name.to_owned(), bot.gateway_url.clone());
+        Ok(Self { name, api: Api::new(root, bot.bot_token.clone(), client), gateway, pace })
+    }
+
+    /// Discord shows a nonce once for a few minutes. So what is unknown stays unknown here, and the engine, which
+    /// knows how old the message is, decides about a repeat.
+    pub async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
+        let mut body = content(outgoing.text());
+        body["nonce"] = nonce(key).into();
+        body["enforce_nonce"] = true.into();
+        let path = ["channels", place(outgoing.address()), "messages"];
+        self.api.show(Method::POST, &path, &body, false).await
+    }
+
+    pub async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
+        let path = ["channels", place(outgoing.address()), "messages", platform_id];
+        self.api.show(Method::PATCH, &path, &content(outgoing.text()), true).await
+    }
+
+    pub async fn typing(&self, address: &Address) {
+        let path = ["channels", place(address), "typing"];
+        if let Err(refusal) = self.api.call(Method::POST, &path, Some(&json!({}))).await {
+            tracing::debug!(account = self.name, reason = refusal.reason, "Discord shows nobody typing");
+        }
+    }
+
+    pub async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
+        let application = self.api.get(&["applications", "@me"], &[], self.pace.backoff()).await;
+        let application = application.map_err(|refusal| refusal.reason)?;
+        let id =
+            application.get("id").and_then(Value::as_str).ok_or("Discord does not say which app this is")?;
+        let commands: Value = items.iter().take(MAX_COMMANDS).map(command).collect();
+        let set = self.api.call(Method::PUT, &["applications", id, "commands"], Some(&commands)).await;
+        set.map(|_| ()).map_err(|refusal| refusal.reason)
+    }
+}
+
+/// A thread is a channel of its own.
+fn place(address: &Address) -> &str {
+    address.thread.as_ref().unwrap_or(&address.peer)
+}
+
+/// Names of people, roles and everybody in a text are only text: nobody is called by what a model wrote.
+fn content(text: &str) -> Value {
+    json!({ "content": text, "allowed_mentions": { "parse": [] }, "flags": SUPPRESS_EMBEDS })
+}
+
+fn nonce(key: &str) -> String {
+    let mut nonce = String::new();
+    for byte in Sha256::digest(key.as_bytes()) {
+        let _ = write!(nonce, "{byte:02x}");
+    }
+    nonce.truncate(NONCE_CHARS);
+    nonce
+}
+
+/// A command with room for whatever is to be said after it.
+fn command(item: &MenuItem) -> Value {
+    let description = if item.description.is_empty() { &item.command } else { &item.description };
+    let description: String = description.chars().take(MAX_DESCRIPTION).collect();
+    let text = json!({ "type": 3, "name": "text", "description": "what to say", "required": false });
+    json!({ "type": 1, "name": item.command, "description": description, "options": [text] })
+}

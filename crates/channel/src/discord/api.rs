@@ -1,0 +1,127 @@
+//! The REST API.
+
+use std::time::Duration;
+
+use polyclaw_domain::channel::Sent;
+use polyclaw_domain::config::Secret;
+use reqwest::header::{AUTHORIZATION, USER_AGENT};
+use reqwest::{Client, Method, RequestBuilder, Url};
+use serde_json::Value;
+
+use crate::answer::{self, Answer, Refusal};
+use crate::backoff::Backoff;
+
+/// A hundred messages of the longest text, with all that Discord says about each.
+const MAX_BODY: usize = 8 << 20;
+/// How often something that is only read is asked for.
+const ATTEMPTS: usize = 3;
+/// Discord refuses clients that do not say what they are.
+const AGENT: &str = concat!("DiscordBot (polyclaw, ", env!("CARGO_PKG_VERSION"), ")");
+
+pub(super) struct Api {
+    root: Url,
+    token: Secret,
+    client: Client,
+}
+
+impl Api {
+    pub fn new(root: Url, token: Secret, client: Client) -> Self {
+        Self { root, token, client }
+    }
+
+    pub fn token(&self) -> &str {
+        self.token.expose()
+    }
+
+    /// Something that anybody may fetch, so without the token.
+    pub fn download(&self, url: Url) -> RequestBuilder {
+        self.client.get(url)
+    }
+
+    /// Whether a file there is Discord's own; nothing else is fetched because a message says so.
+    pub fn hosts(&self, url: &Url) -> bool {
+        const FILES: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
+        let host = url.host_str().unwrap_or_default();
+        (url.scheme() == "https" && FILES.contains(&host))
+            || (url.origin() == self.root.origin() && url.scheme() == self.root.scheme())
+    }
+
+    pub async fn call(&self, method: Method, path: &[&str], body: Option<&Value>) -> Result<Value, Refusal> {
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        answered(request).await
+    }
+
+    /// Reads something, again if the failure may pass.
+    pub async fn get(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        mut backoff: Backoff,
+    ) -> Result<Value, Refusal> {
+        let mut url = self.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut left = ATTEMPTS;
+        loop {
+            left -= 1;
+            let found = answered(self.request_to(Method::GET, url.clone())).await;
+            match found.and_then(|body| if body.is_null() { Err(Refusal::garbled()) } else { Ok(body) }) {
+                Err(refusal) if left > 0 && refusal.is_passing() => {
+                    let pause = backoff.next();
+                    tokio::time::sleep(refusal.after.map_or(pause, |after| after.max(pause))).await;
+                }
+                decided => return decided,
+            }
+        }
+    }
+
+    /// Shows people something. `is_idempotent`: it may be done again at any time when its fate is unknown.
+    pub async fn show(&self, method: Method, path: &[&str], body: &Value, is_idempotent: bool) -> Sent {
+        match self.request(method, path).json(body).send().await {
+            Ok(response) => {
+                let answer = read(Answer::read(response, MAX_BODY).await);
+                answer.sent(is_idempotent, |body| body.get("id"))
+            }
+            Err(error) => answer::failure(error),
+        }
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.request_to(method, self.url(path))
+    }
+
+    fn request_to(&self, method: Method, url: Url) -> RequestBuilder {
+        let request = self.client.request(method, url).header(USER_AGENT, AGENT);
+        request.header(AUTHORIZATION, format!("Bot {}", self.token.expose()))
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.root.clone();
+        // An http address always has a path; there is no other kind here.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+}
+
+async fn answered(request: RequestBuilder) -> Result<Value, Refusal> {
+    match request.send().await {
+        Ok(response) => read(Answer::read(response, MAX_BODY).await).granted(),
+        Err(error) => Err(Refusal::unanswered(error)),
+    }
+}
+
+/// The pause in the body is finer than the one in the head.
+fn read(mut answer: Answer) -> Answer {
+    let seconds = answer.body.get("retry_after").and_then(Value::as_f64);
+    let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let millis = seconds.map(|pause| u64::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
+    answer.retry_after_ms = millis.or(answer.retry_after_ms);
+    answer.words = answer.body.get("message").and_then(Value::as_str).map(str::to_owned);
+    answer
+}

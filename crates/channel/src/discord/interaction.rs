@@ -1,0 +1,64 @@
+//! Commands from the menu. Discord shows an error unless it is answered within three seconds, so it is told first that
+//! something will come, and then, to whoever gave the command, what was understood.
+
+use polyclaw_domain::channel::Letter;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::account::Account;
+use super::event::Interaction;
+use super::letter::{self, Place};
+
+const COMMAND: u64 = 2;
+const DEFERRED: u64 = 5;
+/// Only whoever gave the command sees it.
+const EPHEMERAL: u64 = 1 << 6;
+
+impl Interaction {
+    pub fn is_command(&self) -> bool {
+        self.kind == COMMAND
+    }
+}
+
+impl Account {
+    /// False if Discord does not wait any more; the command counts all the same.
+    pub async fn defer(&self, interaction: &Interaction) -> bool {
+        let path = ["interactions", &interaction.id, &interaction.token, "callback"];
+        let body = json!({ "type": DEFERRED, "data": { "flags": EPHEMERAL } });
+        self.api.call(Method::POST, &path, Some(&body)).await.is_ok()
+    }
+
+    /// Puts the command where "thinking" stands: the answer comes as a message of its own.
+    pub async fn confirm(&self, interaction: &Interaction, text: &str) {
+        let path = ["webhooks", &interaction.application_id, &interaction.token, "messages", "@original"];
+        let text: String = text.chars().take(super::MAX_CHARS).collect();
+        let body = json!({ "content": text, "allowed_mentions": { "parse": [] } });
+        if let Err(refusal) = self.api.call(Method::PATCH, &path, Some(&body)).await {
+            tracing::debug!(
+                account = self.name,
+                reason = refusal.reason,
+                "a command on Discord is not confirmed"
+            );
+        }
+    }
+}
+
+/// `/name text`, said to this bot.
+pub(super) fn letter(interaction: &Interaction, place: &Place, account: &str) -> Option<Letter> {
+    let member = interaction.member.as_ref();
+    let user = member.and_then(|member| member.user.as_ref()).or(interaction.user.as_ref())?;
+    let command = interaction.data.get("name").and_then(Value::as_str)?;
+    let options = interaction.data.get("options").and_then(Value::as_array).map(Vec::as_slice);
+    let values = options.unwrap_or_default().iter().filter_map(|option| option.get("value")?.as_str());
+    let text = values.fold(format!("/{command}"), |text, value| format!("{text} {value}"));
+    let roles = member.map(|member| member.roles.clone()).unwrap_or_default();
+    Some(Letter {
+        arrival: place.arrival(account, &user.id, roles),
+        address: place.address(account),
+        platform_id: interaction.id.clone(),
+        text,
+        parts: Vec::new(),
+        mentioned: true,
+        sender_name: Some(letter::name(user, member)),
+    })
+}

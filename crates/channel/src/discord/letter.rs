@@ -1,0 +1,89 @@
+//! What is written on Discord as a letter. Pure: what has to be asked for is asked before.
+
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
+use polyclaw_domain::channel::{Address, Letter};
+
+use super::NAME;
+use super::event::{Member, Message, User};
+
+/// An ordinary message and a reply; everything else is told by Discord, not by people.
+const SPOKEN: [u64; 2] = [0, 19];
+
+/// Where something was written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    pub channel: String,
+    /// None in a conversation with one person.
+    pub guild: Option<String>,
+    /// The channel that a thread hangs on.
+    pub parent: Option<String>,
+}
+
+impl Place {
+    /// Where it is and who is there, as routing sees it.
+    pub fn arrival(&self, account: &str, sender: &str, roles: Vec<String>) -> Arrival {
+        let channel = |id: &String| Peer { kind: PeerKind::Channel, id: id.clone() };
+        let peer = match self.guild {
+            Some(_) => channel(&self.channel),
+            None => Peer { kind: PeerKind::Dm, id: sender.to_owned() },
+        };
+        let thread = || Thread { kind: ThreadKind::Thread, id: self.channel.clone() };
+        Arrival {
+            channel: NAME.to_owned(),
+            account: account.to_owned(),
+            peer,
+            parent: self.parent.as_ref().map(channel),
+            thread: self.parent.as_ref().map(|_| thread()),
+            guild: self.guild.clone(),
+            team: None,
+            roles,
+            sender: sender.to_owned(),
+        }
+    }
+
+    /// Answers go to the channel, also where the conversation is known by the person.
+    pub fn address(&self, account: &str) -> Address {
+        Address {
+            channel: NAME.to_owned(),
+            account: account.to_owned(),
+            peer: self.channel.clone(),
+            thread: self.parent.as_ref().map(|_| self.channel.clone()),
+        }
+    }
+}
+
+/// Nothing for what nobody has to answer: bots, this one among them, webhooks, and what Discord says itself.
+pub(super) fn letter(message: &Message, place: &Place, me: &str, account: &str) -> Option<Letter> {
+    let author = &message.author;
+    if author.bot || author.id == me || message.webhook_id.is_some() || !SPOKEN.contains(&message.kind) {
+        return None;
+    }
+    let reply = message.referenced_message.as_ref().and_then(|reply| reply.author.as_ref());
+    let replies = reply.is_some_and(|author| author.id == me);
+    let roles = message.member.as_ref().map(|member| member.roles.clone()).unwrap_or_default();
+    Some(Letter {
+        arrival: place.arrival(account, &author.id, roles),
+        address: place.address(account),
+        platform_id: message.id.clone(),
+        text: without_name(&message.content, me).to_owned(),
+        parts: Vec::new(),
+        mentioned: replies || message.mentions.iter().any(|user| user.id == me),
+        sender_name: Some(name(author, message.member.as_ref())),
+    })
+}
+
+pub(super) fn name(user: &User, member: Option<&Member>) -> String {
+    let nick = member.and_then(|member| member.nick.as_ref()).or(user.global_name.as_ref());
+    nick.unwrap_or(&user.username).clone()
+}
+
+/// `<@bot> /new` is `/new`: whom it is said to is known already. The name alone stays.
+fn without_name<'a>(text: &'a str, me: &str) -> &'a str {
+    let names = [format!("<@{me}>"), format!("<@!{me}>")];
+    let rest =
+        names.iter().find_map(|name| text.trim_start().strip_prefix(name.as_str())).map(str::trim_start);
+    rest.filter(|rest| !rest.is_empty()).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn place(parent: Option<&str>) -> Place {
+    Place { channel: "c1".into(), guild: Some("g1".into()), parent: parent.map(str::to_owned) }
+}
+
+/// A message of a channel, with these fields put over it.
+fn said(over: Value) -> Option<Letter> {
+    said_at(&place(None), over)
+}
+
+fn said_at(place: &Place, over: Value) -> Option<Letter> {
+    let mut message = json!({
+        "id": "10", "channel_id": "c1", "type": 0, "content": "hello",
+        "author": { "id": "7", "username": "ann", "global_name": "Ann" },
+        "member": { "roles": ["r1", "r2"], "nick": "Annie" },
+    });
+    for (key, value) in over.as_object().unwrap() {
+        message[key] = value.clone();
+    }
+    letter(&serde_json::from_value(message).unwrap(), place, "1", "biz")
+}
+
+#[test]
+fn a_message_keeps_its_whole_place() {
+    let found = said(json!({})).unwrap();
+    assert_eq!(found.arrival.peer, Peer { kind: PeerKind::Channel, id: "c1".into() });
+    assert_eq!(
+        (found.arrival.guild.as_deref(), &found.arrival.roles[..]),
+        (Some("g1"), &["r1".into(), "r2".into()][..])
+    );
+    assert_eq!((found.arrival.parent, found.arrival.thread, found.address.thread), (None, None, None));
+    assert_eq!((found.platform_id.as_str(), found.sender_name.as_deref()), ("10", Some("Annie")));
+}
+
+#[test]
+fn a_thread_is_a_place_of_its_own_below_its_channel() {
+    let found = said_at(&place(Some("p1")), json!({})).unwrap();
+    assert_eq!(found.arrival.peer.id, "c1");
+    assert_eq!(found.arrival.parent, Some(Peer { kind: PeerKind::Channel, id: "p1".into() }));
+    assert_eq!(found.arrival.thread, Some(Thread { kind: ThreadKind::Thread, id: "c1".into() }));
+    assert_eq!((found.address.peer.as_str(), found.address.thread.as_deref()), ("c1", Some("c1")));
+}
+
+#[test]
+fn a_person_is_known_by_their_id_and_answered_in_the_channel() {
+    let alone = Place { channel: "d9".into(), ..Place::default() };
+    let found = said_at(&alone, json!({ "member": null })).unwrap();
+    assert_eq!(found.arrival.peer, Peer { kind: PeerKind::Dm, id: "7".into() });
+    assert_eq!((found.address.peer.as_str(), found.sender_name.as_deref()), ("d9", Some("Ann")));
+}
+
+#[test]
+fn who_is_spoken_to() {
+    let table = [
+        (json!({}), false),
+        (json!({ "content": "hi <@1>", "mentions": [{ "id": "1" }] }), true),
+        (json!({ "content": "hi <@2>", "mentions": [{ "id": "2" }] }), false),
+        (json!({ "content": "@everyone", "mention_everyone": true }), false),
+        (json!({ "type": 19, "referenced_message": { "author": { "id": "1" } } }), true),
+        (json!({ "type": 19, "referenced_message": { "author": { "id": "2" } } }), false),
+        (json!({ "type": 19, "referenced_message": null }), false),
+    ];
+    for (over, expected) in table {
+        assert_eq!(said(over.clone()).unwrap().mentioned, expected, "{over}");
+    }
+}
+
+#[test]
+fn the_name_before_a_command_is_taken_off() {
+    let text = |text: &str| said(json!({ "content": text })).unwrap().text;
+    assert_eq!(text("<@1> /new"), "/new");
+    assert_eq!(text("<@!1>  what now"), "what now");
+    assert_eq!(text("<@1>"), "<@1>");
+    assert_eq!(text("<@12> /new"), "<@12> /new");
+    assert_eq!(text("see <@1>"), "see <@1>");
+}
+
+#[test]
+fn bots_webhooks_and_notices_are_not_answered() {
+    for over in [
+        json!({ "author": { "id": "9", "bot": true } }),
+        json!({ "author": { "id": "1" } }),
+        json!({ "webhook_id": "5" }),
+        json!({ "type": 7 }),
+        json!({ "type": 21 }),
+    ] {
+        assert!(said(over.clone()).is_none(), "{over}");
+    }
+}

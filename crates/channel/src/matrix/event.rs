@@ -1,0 +1,302 @@
+//! What a homeserver delivers, and the letter in it. A field of another kind than it should be makes no letter.
+
+use std::collections::BTreeMap;
+
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
+use polyclaw_domain::channel::{Address, Letter};
+use serde::Deserialize;
+
+use super::{NAME, text};
+
+/// Whom the account is, and what a room knows of it.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    pub account: String,
+    pub own_id: String,
+    pub id: String,
+    /// Everybody in it, and what they are called there.
+    pub members: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Event {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub event_id: String,
+    pub sender: String,
+    pub state_key: Option<String>,
+    pub content: Content,
+    unsigned: Unsigned,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Unsigned {
+    prev_content: Previous,
+}
+
+/// What a state was before.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Previous {
+    membership: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Content {
+    msgtype: String,
+    body: String,
+    formatted_body: String,
+    filename: Option<String>,
+    /// `mxc://server/id`.
+    pub url: Option<String>,
+    pub info: Info,
+    pub membership: String,
+    pub is_direct: bool,
+    #[serde(rename = "m.mentions")]
+    mentions: Option<Mentions>,
+    #[serde(rename = "m.relates_to")]
+    relation: Relation,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Info {
+    pub mimetype: String,
+    pub size: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Mentions {
+    user_ids: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Relation {
+    rel_type: String,
+    event_id: String,
+    is_falling_back: bool,
+    #[serde(rename = "m.in_reply_to")]
+    reply: Option<Reply>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Reply {
+    event_id: String,
+}
+
+impl Room {
+    /// Nobody else is in it but one person.
+    fn is_dm(&self) -> bool {
+        self.members.len() <= 2
+    }
+
+    fn own_name(&self) -> Option<&str> {
+        self.members.get(&self.own_id)?.as_deref()
+    }
+}
+
+impl Event {
+    pub fn is_membership_of(&self, user: &str) -> bool {
+        self.kind == "m.room.member" && self.state_key.as_deref() == Some(user)
+    }
+
+    /// It invites this user or takes them in; a change of their name does not.
+    pub fn lets_in(&self, user: &str) -> bool {
+        let was_in = self.unsigned.prev_content.membership == "join";
+        self.is_membership_of(user)
+            && !was_in
+            && matches!(self.content.membership.as_str(), "invite" | "join")
+    }
+
+    /// What is attached to it: its name.
+    pub fn file_name(&self) -> Option<&str> {
+        let is_file = matches!(self.content.msgtype.as_str(), "m.file" | "m.image" | "m.audio" | "m.video");
+        is_file.then(|| self.content.filename.as_deref().unwrap_or(&self.content.body))
+    }
+
+    /// The message of ours that this one may answer: the one it replies to, or the one its thread began with.
+    pub fn answers(&self) -> Option<&str> {
+        let relation = &self.content.relation;
+        let reply = relation.reply.as_ref().filter(|_| !relation.is_falling_back);
+        reply.map(|reply| reply.event_id.as_str()).or(self.thread()).filter(|id| !id.is_empty())
+    }
+
+    fn thread(&self) -> Option<&str> {
+        let relation = &self.content.relation;
+        (relation.rel_type == "m.thread").then_some(relation.event_id.as_str()).filter(|id| !id.is_empty())
+    }
+
+    /// The message in it, if it is a new one of somebody else. Notices are what programs say: answering them could go
+    /// on for ever.
+    pub fn letter(&self, room: &Room) -> Option<Letter> {
+        let is_message = self.kind == "m.room.message" && self.state_key.is_none();
+        let is_said =
+            matches!(self.content.msgtype.as_str(), "m.text" | "m.emote") || self.file_name().is_some();
+        let is_edit = self.content.relation.rel_type == "m.replace";
+        let is_own = self.sender == room.own_id || self.sender.is_empty() || self.event_id.is_empty();
+        if !is_message || !is_said || is_edit || is_own {
+            return None;
+        }
+        Some(Letter {
+            arrival: self.arrival(room),
+            address: Address {
+                channel: NAME.to_owned(),
+                account: room.account.clone(),
+                peer: room.id.clone(),
+                thread: self.thread().map(str::to_owned),
+            },
+            platform_id: self.event_id.clone(),
+            text: self.said(room),
+            parts: Vec::new(),
+            mentioned: self.is_mention(room),
+            sender_name: room.members.get(&self.sender).cloned().flatten(),
+        })
+    }
+
+    fn arrival(&self, room: &Room) -> Arrival {
+        let (kind, id) =
+            if room.is_dm() { (PeerKind::Dm, &self.sender) } else { (PeerKind::Group, &room.id) };
+        Arrival {
+            channel: NAME.to_owned(),
+            account: room.account.clone(),
+            peer: Peer { kind, id: id.clone() },
+            parent: None,
+            thread: self.thread().map(|id| Thread { kind: ThreadKind::Thread, id: id.to_owned() }),
+            guild: None,
+            team: None,
+            roles: Vec::new(),
+            sender: self.sender.clone(),
+        }
+    }
+
+    /// The caption of a file is its body, where it has a name beside it.
+    fn said(&self, room: &Room) -> String {
+        let content = &self.content;
+        if self.file_name().is_some() {
+            let caption = content.filename.as_ref().filter(|name| **name != content.body);
+            return caption.map(|_| content.body.clone()).unwrap_or_default();
+        }
+        let is_reply = content.relation.reply.is_some();
+        let body = if is_reply { text::without_quote(&content.body) } else { &content.body };
+        text::without_own_name(body, [Some(room.own_id.as_str()), room.own_name()]).to_owned()
+    }
+
+    /// Clients of today say whom they mention; of others only the text tells.
+    fn is_mention(&self, room: &Room) -> bool {
+        let content = &self.content;
+        if let Some(mentions) = &content.mentions {
+            return mentions.user_ids.contains(&room.own_id);
+        }
+        let pill = format!("https://matrix.to/#/{}\"", room.own_id);
+        content.formatted_body.contains(&pill)
+            || content.body.contains(&room.own_id)
+            || room.own_name().is_some_and(|name| text::holds_word(&content.body, name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn room(people: &[&str]) -> Room {
+        let mut members: BTreeMap<_, _> = people.iter().map(|id| ((*id).to_owned(), None)).collect();
+        members.insert("@claw:hs".into(), Some("Claw".into()));
+        members.insert("@ann:hs".into(), Some("Ann".into()));
+        Room { account: "home".into(), own_id: "@claw:hs".into(), id: "!r:hs".into(), members }
+    }
+
+    fn event(content: Value) -> Event {
+        let event =
+            json!({ "type": "m.room.message", "event_id": "$1", "sender": "@ann:hs", "content": content });
+        serde_json::from_value(event).unwrap()
+    }
+
+    fn said(body: &str) -> Value {
+        json!({ "msgtype": "m.text", "body": body })
+    }
+
+    fn with(mut content: Value, name: &str, value: Value) -> Value {
+        content[name] = value;
+        content
+    }
+
+    #[test]
+    fn a_room_of_two_is_a_conversation_with_one_person() {
+        let letter = event(said("hi")).letter(&room(&[])).unwrap();
+        assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Dm, id: "@ann:hs".into() });
+        assert_eq!((letter.address.peer.as_str(), letter.platform_id.as_str()), ("!r:hs", "$1"));
+        assert_eq!(letter.sender_name.as_deref(), Some("Ann"));
+        let letter = event(said("hi")).letter(&room(&["@bob:hs"])).unwrap();
+        assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Group, id: "!r:hs".into() });
+    }
+
+    #[test]
+    fn what_is_no_new_message_of_a_person_is_no_letter() {
+        let room = room(&[]);
+        for content in [
+            json!({ "msgtype": "m.notice", "body": "hi" }),
+            with(said("* hi"), "m.relates_to", json!({ "rel_type": "m.replace", "event_id": "$0" })),
+            json!({}),
+        ] {
+            assert_eq!(event(content.clone()).letter(&room), None, "{content}");
+        }
+        let own = Event { sender: "@claw:hs".into(), ..event(said("hi")) };
+        let state = Event { state_key: Some(String::new()), ..event(said("hi")) };
+        let sealed = Event { kind: "m.room.encrypted".into(), ..event(said("hi")) };
+        for event in [own, state, sealed] {
+            assert_eq!(event.letter(&room), None);
+        }
+    }
+
+    #[test]
+    fn who_is_spoken_to_is_what_the_client_says_or_else_the_text() {
+        let mentions = |ids: Value| with(said("Claw: hi"), "m.mentions", ids);
+        let pill = "<a href=\"https://matrix.to/#/@claw:hs\">Claw</a>";
+        for (content, expected) in [
+            (said("hi"), false),
+            (said("Claw: hi"), true),
+            (said("hello claw!"), true),
+            (said("clawing"), false),
+            (said("ask @claw:hs"), true),
+            (with(said("hi"), "formatted_body", json!(pill)), true),
+            (mentions(json!({})), false),
+            (mentions(json!({ "user_ids": ["@claw:hs"] })), true),
+            (mentions(json!({ "room": true, "user_ids": ["@bob:hs"] })), false),
+        ] {
+            let letter = event(content.clone()).letter(&room(&["@bob:hs"])).unwrap();
+            assert_eq!(letter.mentioned, expected, "{content}");
+        }
+    }
+
+    #[test]
+    fn a_thread_is_told_from_a_reply() {
+        let thread = json!({ "rel_type": "m.thread", "event_id": "$root", "is_falling_back": true,
+            "m.in_reply_to": { "event_id": "$last" } });
+        let in_thread = event(with(said("hi"), "m.relates_to", thread));
+        assert_eq!(in_thread.answers(), Some("$root"));
+        assert_eq!(in_thread.letter(&room(&[])).unwrap().address.thread.as_deref(), Some("$root"));
+        let reply = json!({ "m.in_reply_to": { "event_id": "$last" } });
+        let reply = event(with(said("> <@bob:hs> old\n> text\n\n/code hi"), "m.relates_to", reply));
+        assert_eq!(reply.answers(), Some("$last"));
+        let letter = reply.letter(&room(&[])).unwrap();
+        assert_eq!((letter.address.thread, letter.text.as_str()), (None, "/code hi"));
+    }
+
+    #[test]
+    fn a_file_says_its_caption() {
+        let file = json!({ "msgtype": "m.file", "body": "notes.txt", "url": "mxc://hs/1" });
+        let letter = |content| event(content).letter(&room(&[])).unwrap();
+        assert_eq!(letter(file.clone()).text, "");
+        let captioned = with(with(file, "body", json!("look")), "filename", json!("notes.txt"));
+        assert_eq!(letter(captioned.clone()).text, "look");
+        assert_eq!(event(captioned).file_name(), Some("notes.txt"));
+    }
+}

@@ -1,0 +1,66 @@
+//! Invitations. They are accepted from who may write, and refused to everybody else, so that nobody waits in vain.
+
+use polyclaw_domain::admission::{Admission, Known};
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
+use serde_json::{Value, json};
+
+use super::NAME;
+use super::account::Account;
+use super::api::{Ask, Trouble};
+use super::event::Event;
+
+const ENCRYPTED: &str = "This account cannot read encrypted rooms. Please invite it to one that is not.";
+
+impl Account {
+    /// What cannot be answered for good is left as it is.
+    pub async fn answer_invite(&self, room: &str, events: &[Event]) -> Result<(), Trouble> {
+        let own = &self.settings.user_id;
+        let Some(invite) = events.iter().find(|event| event.is_membership_of(own)) else { return Ok(()) };
+        let (action, body) = self.decide(room, invite, events);
+        let path = ["v3", "rooms", room, action];
+        tracing::info!(account = self.name, room, by = invite.sender, action, "invited to a room");
+        match self.api.ask(&Ask::post(&path, &body)).await {
+            Err(trouble) if trouble.is_final() => {
+                tracing::warn!(account = self.name, room, reason = trouble.reason(), "the invitation stays");
+                Ok(())
+            }
+            answered => answered.map(drop),
+        }
+    }
+
+    fn decide(&self, room: &str, invite: &Event, events: &[Event]) -> (&'static str, Value) {
+        if events.iter().any(|event| event.kind == "m.room.encryption") {
+            tracing::warn!(
+                account = self.name,
+                room,
+                "an encrypted room cannot be read: the invitation is refused"
+            );
+            return ("leave", json!({ "reason": ENCRYPTED }));
+        }
+        match self.may_write(room, invite) {
+            true => ("join", json!({})),
+            false => ("leave", json!({})),
+        }
+    }
+
+    /// A stranger who could be told a code may write as far as that.
+    fn may_write(&self, room: &str, invite: &Event) -> bool {
+        let (kind, id) = match invite.content.is_direct {
+            true => (PeerKind::Dm, invite.sender.as_str()),
+            false => (PeerKind::Group, room),
+        };
+        let arrival = Arrival {
+            channel: NAME.to_owned(),
+            account: self.name.clone(),
+            peer: Peer { kind, id: id.to_owned() },
+            parent: None,
+            thread: None,
+            guild: None,
+            team: None,
+            roles: Vec::new(),
+            sender: invite.sender.clone(),
+        };
+        let known = Known { paired: false, mentioned: true };
+        !matches!(self.settings.access.admit(&arrival, known), Admission::Ignored(_))
+    }
+}

@@ -1,0 +1,99 @@
+//! Being logged in. A token of the config is used as it is; with a password a device of the account's name is logged
+//! in, the same one after every start, so that the homeserver still knows the keys of messages.
+
+use polyclaw_domain::config::{self, Secret};
+use reqwest::{Client, Url};
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use super::api::{path, read};
+use crate::answer::{self, Answer};
+
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub token: Secret,
+    pub user: String,
+    pub device: String,
+}
+
+pub(super) struct Login {
+    client: Client,
+    base: Url,
+    device: String,
+    settings: config::Matrix,
+    session: Mutex<Option<Session>>,
+}
+
+impl Login {
+    pub fn new(account: &str, settings: config::Matrix, client: Client, base: Url) -> Self {
+        let device = format!("POLYCLAW_{}", account.to_uppercase());
+        Self { client, base, device, settings, session: Mutex::new(None) }
+    }
+
+    /// Logs in, if that was not done before.
+    pub async fn session(&self) -> Result<Session, String> {
+        let mut session = self.session.lock().await;
+        if let Some(session) = &*session {
+            return Ok(session.clone());
+        }
+        let made = match (&self.settings.access_token, &self.settings.password) {
+            (Some(token), _) => self.look_up(token).await?,
+            (None, Some(password)) => self.log_in(password).await?,
+            (None, None) => return Err("there is neither a token nor a password".to_owned()),
+        };
+        Ok(session.insert(made).clone())
+    }
+
+    /// The homeserver no longer knows this token. Whether there can be another one.
+    pub async fn forget(&self, token: &Secret) -> bool {
+        let mut session = self.session.lock().await;
+        if session.as_ref().is_some_and(|session| session.token == *token) {
+            *session = None;
+        }
+        self.settings.password.is_some()
+    }
+
+    async fn look_up(&self, token: &Secret) -> Result<Session, String> {
+        let url = path(&self.base, &["v3", "account", "whoami"]);
+        let response =
+            self.client.get(url).bearer_auth(token.expose()).send().await.map_err(answer::cause)?;
+        self.made(read(response).await, Some(token.clone()))
+    }
+
+    async fn log_in(&self, password: &Secret) -> Result<Session, String> {
+        let body = json!({
+            "type": "m.login.password",
+            "identifier": { "type": "m.id.user", "user": self.settings.user_id },
+            "password": password.expose(),
+            "device_id": self.device,
+            "initial_device_display_name": "Polyclaw",
+        });
+        let url = path(&self.base, &["v3", "login"]);
+        let response = self.client.post(url).json(&body).send().await.map_err(answer::cause)?;
+        self.made(read(response).await, None)
+    }
+
+    fn made(&self, answer: Answer, token: Option<Secret>) -> Result<Session, String> {
+        let body = answer.granted().map_err(|refusal| format!("it cannot log in: {}", refusal.reason))?;
+        let text = |name: &str| body[name].as_str().map(str::to_owned).filter(|text| !text.is_empty());
+        let token = token.or_else(|| text("access_token").map(Secret::new));
+        let (Some(token), Some(user), Some(device)) = (token, text("user_id"), text("device_id")) else {
+            return Err("it cannot log in: the homeserver does not say as whom".to_owned());
+        };
+        if user != self.settings.user_id {
+            return Err(format!("the token is of {user}, and the config names {}", self.settings.user_id));
+        }
+        Ok(Session { token, user, device })
+    }
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login").field("user", &self.settings.user_id).finish_non_exhaustive()
+    }
+}
+
+/// Whether an answer says that a token is not known.
+pub(super) fn is_stranger(answer: &Answer) -> bool {
+    answer.status == 401 && answer.body["errcode"] == "M_UNKNOWN_TOKEN"
+}

@@ -1,0 +1,82 @@
+//! The text of a message without what clients put around it.
+
+/// Older clients repeat what a message answers, line by line, in front of it.
+pub(super) fn without_quote(body: &str) -> &str {
+    let mut rest = body;
+    while rest.starts_with("> ") {
+        rest = rest.split_once('\n').map_or("", |(_, after)| after);
+    }
+    if rest.len() == body.len() { body } else { rest.trim_start_matches('\n') }
+}
+
+/// Without the account's own name in front, so that a command can follow it.
+pub(super) fn without_own_name<'a, 'b>(
+    body: &'a str,
+    names: impl IntoIterator<Item = Option<&'b str>>,
+) -> &'a str {
+    let trimmed = body.trim_start();
+    let after = |name: &str| {
+        let (start, rest) = (trimmed.get(..name.len())?, trimmed.get(name.len()..)?);
+        let ends = rest.is_empty() || rest.starts_with([':', ',', ' ']);
+        (!name.is_empty() && ends && start.eq_ignore_ascii_case(name)).then_some(rest)
+    };
+    let found = names.into_iter().flatten().find_map(after);
+    found.map_or(body, |rest| rest.trim_start_matches([':', ',']).trim_start())
+}
+
+/// Whether a name stands in the text as a word, in upper or lower case.
+pub(super) fn holds_word(text: &str, name: &str) -> bool {
+    let (text, name) = (text.to_lowercase(), name.to_lowercase());
+    let is_edge = |next: Option<char>| !next.is_some_and(char::is_alphanumeric);
+    !name.is_empty()
+        && text.match_indices(&name).any(|(at, found)| {
+            is_edge(text[..at].chars().next_back()) && is_edge(text[at + found.len()..].chars().next())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quote_in_front_is_left_out_and_nothing_else_is() {
+        for (body, rest) in [
+            ("hi", "hi"),
+            ("> <@a:b> x\n> y\n\nhi\n> z", "hi\n> z"),
+            ("> only", ""),
+            ("\n\nhi", "\n\nhi"),
+            ("", ""),
+        ] {
+            assert_eq!(without_quote(body), rest, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn the_own_name_in_front_is_left_out_once() {
+        for (body, rest) in [
+            ("claw: /code hi", "/code hi"),
+            ("@claw:hs hi", "hi"),
+            ("@claw:hs: hi", "hi"),
+            ("Claw", ""),
+            ("clawing", "clawing"),
+            ("hi claw", "hi claw"),
+            ("ÿclaw", "ÿclaw"),
+        ] {
+            assert_eq!(
+                without_own_name(body, [Some("@claw:hs"), Some("Claw"), None, Some("")]),
+                rest,
+                "{body:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_is_a_word_of_its_own() {
+        assert!(
+            holds_word("hey CLAW!", "Claw")
+                && holds_word("(claw)", "claw")
+                && holds_word("ünter claw", "Claw")
+        );
+        assert!(!holds_word("clawed", "claw") && !holds_word("xclaw", "claw") && !holds_word("x", ""));
+    }
+}

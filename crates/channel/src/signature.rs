@@ -1,0 +1,79 @@
+//! Proofs that a body comes from who says so and was not changed on its way: HMAC-SHA256, compared in constant time.
+
+use std::fmt::Write;
+
+use hmac::{Hmac, KeyInit, Mac};
+use polyclaw_domain::config::Secret;
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+/// Carries the proof that a post comes from this instance.
+pub(crate) const OURS: &str = "X-Polyclaw-Signature";
+
+/// What stands in it.
+pub(crate) fn ours(secret: &Secret, body: &[u8]) -> String {
+    format!("sha256={}", sign(secret, &[body]))
+}
+
+/// The signature of these pieces, one after another, in hex.
+pub(crate) fn sign(secret: &Secret, pieces: &[&[u8]]) -> String {
+    let mut signature = String::new();
+    for byte in mac(secret, pieces).finalize().into_bytes() {
+        let _ = write!(signature, "{byte:02x}");
+    }
+    signature
+}
+
+/// Whether `given`, in hex, is the signature of these pieces.
+pub(crate) fn is_genuine(secret: &Secret, pieces: &[&[u8]], given: &str) -> bool {
+    unhex(given).is_some_and(|given| mac(secret, pieces).verify_slice(&given).is_ok())
+}
+
+/// Whether a word that was given is the secret. Only its length can be learned from the time this takes.
+pub(crate) fn is_secret(secret: &Secret, given: &str) -> bool {
+    secret.expose().as_bytes().ct_eq(given.as_bytes()).into()
+}
+
+fn mac(secret: &Secret, pieces: &[&[u8]]) -> Hmac<Sha256> {
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).expect("HMAC takes a key of any length");
+    pieces.iter().for_each(|piece| mac.update(piece));
+    mac
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 4231, test case 2.
+    const KNOWN: &str = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+
+    #[test]
+    fn a_signature_is_the_hmac_of_all_pieces() {
+        let secret = Secret::new("Jefe");
+        let pieces: [&[u8]; 2] = [b"what do ya want ", b"for nothing?"];
+        assert_eq!(sign(&secret, &pieces), KNOWN);
+        assert!(is_genuine(&secret, &pieces, KNOWN));
+        assert!(is_genuine(&secret, &pieces, &KNOWN.to_uppercase()));
+    }
+
+    #[test]
+    fn anything_else_is_not_genuine() {
+        let pieces: [&[u8]; 1] = [b"what do ya want for nothing?"];
+        let secret = Secret::new("Jefe");
+        for given in
+            ["", "5b", &KNOWN[..62], &KNOWN[..63], &format!("{KNOWN}00"), "zz", "é", &KNOWN.replace('5', "6")]
+        {
+            assert!(!is_genuine(&secret, &pieces, given), "{given}");
+        }
+        assert!(!is_genuine(&Secret::new("jefe"), &pieces, KNOWN));
+        assert!(!is_genuine(&secret, &[b"what do ya want for nothing!"], KNOWN));
+        assert!(is_secret(&secret, "Jefe") && !is_secret(&secret, "Jef") && !is_secret(&secret, "jefe"));
+    }
+}

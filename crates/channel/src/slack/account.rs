@@ -1,0 +1,112 @@
+//! One app in one workspace.
+
+use polyclaw_domain::channel::{Inbox, Letter, Sent, Taken};
+use polyclaw_domain::config;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use super::NAME;
+use super::api::Api;
+use super::event::{Callback, Command, Event, Identity};
+use crate::attachment::{self, File, MAX_COUNT};
+use crate::client::{self, Clients};
+use crate::{Error, Pace};
+
+const API: &str = "https://slack.com/api";
+
+pub(super) struct Account {
+    pub name: String,
+    pub settings: config::Slack,
+    pub api: Api,
+    pub pace: Pace,
+    identity: OnceCell<Identity>,
+}
+
+/// What Slack delivered.
+pub(super) enum Delivery {
+    Callback(Box<Callback>),
+    Command(Command),
+}
+
+impl Delivery {
+    /// Nothing where it is of another kind, or not as it should be: having it delivered again would not help.
+    pub fn read(kind: &str, payload: &Value) -> Option<Self> {
+        match kind {
+            "events_api" => {
+                Callback::deserialize(payload).ok().map(|callback| Self::Callback(Box::new(callback)))
+            }
+            "slash_commands" => Command::deserialize(payload).ok().map(Self::Command),
+            _ => None,
+        }
+    }
+}
+
+impl Account {
+    pub fn new(name: &str, settings: config::Slack, clients: &Clients, pace: Pace) -> Result<Self, Error> {
+        let url = client::base(settings.api_url.as_deref().unwrap_or(API));
+        let url =
+            url.ok_or_else(|| Error::Url { channel: NAME, account: name.to_owned(), setting: "api_url" })?;
+        let api = Api::new(clients.reaching(&url), url);
+        Ok(Self { name: name.to_owned(), settings, api, pace, identity: OnceCell::new() })
+    }
+
+    pub async fn send(&self, method: &str, body: &Value) -> Sent {
+        self.api.send(method, &self.settings.bot_token, body).await
+    }
+
+    /// Who it is. Slack is asked once.
+    pub async fn identity(&self) -> Result<&Identity, String> {
+        let ask = || async {
+            let answer = self.api.ask("auth.test", &self.settings.bot_token, &json!({})).await?;
+            let text = |name: &str| answer[name].as_str().map(str::to_owned);
+            let user = text("user_id").ok_or("Slack does not say who this app is")?;
+            Ok(Identity { account: self.name.clone(), user, team: text("team_id") })
+        };
+        self.identity.get_or_try_init(ask).await
+    }
+
+    /// Puts the letter in it into the inbox. What is no letter is done with.
+    pub async fn take(&self, me: &Identity, delivery: &Delivery, inbox: &dyn Inbox) -> Taken {
+        let letter = match delivery {
+            Delivery::Callback(callback) => self.letter(me, callback).await,
+            Delivery::Command(command) => command.letter(me),
+        };
+        match letter {
+            Some(letter) => inbox.take(letter).await,
+            None => Taken::Done,
+        }
+    }
+
+    async fn letter(&self, me: &Identity, callback: &Callback) -> Option<Letter> {
+        if callback.is_foreign(me) {
+            tracing::warn!(
+                account = self.name,
+                team = callback.team_id,
+                "an event of another workspace is left out"
+            );
+            return None;
+        }
+        let mut letter = callback.event.letter(me, callback.team_id.as_deref())?;
+        self.attach(&callback.event, &mut letter).await;
+        Some(letter)
+    }
+
+    /// The token goes to Slack's own servers only, whatever an event says where a file is.
+    async fn attach(&self, event: &Event, letter: &mut Letter) {
+        for given in event.files().iter().take(MAX_COUNT) {
+            let file = File {
+                name: given.name.clone(),
+                media_type: given.mimetype.clone(),
+                size: Some(given.size),
+                url: given.permalink.clone(),
+            };
+            let place = given.url_private_download.as_deref().filter(|_| file.is_short_text());
+            let text = match place.and_then(|place| self.api.file(place, &self.settings.bot_token)) {
+                Some(request) => attachment::fetch(request).await,
+                None => None,
+            };
+            letter.parts.push(file.into_part(text));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Slack's Web API. It says most of its noes with a status of 200.
+
+use polyclaw_domain::channel::Sent;
+use polyclaw_domain::config::Secret;
+use reqwest::{Client, RequestBuilder, Url};
+use serde_json::Value;
+
+use crate::answer::{self, Answer};
+
+/// Longest answer that is read.
+const MAX_BODY: usize = 256 * 1024;
+/// Where Slack keeps files.
+const FILES: &str = "files.slack.com";
+
+pub(super) struct Api {
+    client: Client,
+    base: Url,
+}
+
+impl Api {
+    pub fn new(client: Client, base: Url) -> Self {
+        Self { client, base }
+    }
+
+    /// Asks for something that changes nothing people see.
+    pub async fn ask(&self, method: &str, token: &Secret, body: &Value) -> Result<Value, String> {
+        let answer = self.call(method, token, body).await.map_err(answer::cause)?;
+        let body = answer.granted().map_err(|refusal| refusal.reason)?;
+        match body["ok"] == true {
+            true => Ok(body),
+            false => Err(format!("Slack refuses {method}: {}", word(&body))),
+        }
+    }
+
+    /// Sends or changes a message.
+    pub async fn send(&self, method: &str, token: &Secret, body: &Value) -> Sent {
+        match self.call(method, token, body).await {
+            Ok(answer) => sent(&answer),
+            Err(error) => answer::failure(error),
+        }
+    }
+
+    /// A request for a file, if it is where Slack's files are.
+    pub fn file(&self, place: &str, token: &Secret) -> Option<RequestBuilder> {
+        let url = Url::parse(place).ok()?;
+        let is_slack = url.scheme() == "https" && url.host_str() == Some(FILES);
+        let is_here = url.origin() == self.base.origin();
+        (is_slack || is_here).then(|| self.client.get(url).bearer_auth(token.expose()))
+    }
+
+    async fn call(&self, method: &str, token: &Secret, body: &Value) -> Result<Answer, reqwest::Error> {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().push(method);
+        }
+        let request = self.client.post(url).bearer_auth(token.expose()).json(body);
+        Ok(Answer::read(request.send().await?, MAX_BODY).await)
+    }
+}
+
+/// What became of a message. Slack warns of `fatal_error` and its like that the message may have been shown.
+fn sent(answer: &Answer) -> Sent {
+    let is_said = answer.body["ok"].is_boolean();
+    if !answer.status.is_success() && !is_said {
+        return answer.sent(false, |_| None);
+    }
+    if answer.body["ok"] == true {
+        let field = |name: &str| answer.body[name].as_str();
+        let id = field("channel").zip(field("ts")).map(|(channel, ts)| format!("{channel}:{ts}"));
+        return Sent::Accepted { platform_id: id };
+    }
+    let error = word(&answer.body);
+    let reason = format!("Slack answered {error}");
+    match error.as_str() {
+        _ if answer.status == 429 => Sent::Retry { reason, after_ms: answer.retry_after_ms },
+        "ratelimited" | "rate_limited" | "team_added_to_org" => {
+            Sent::Retry { reason, after_ms: answer.retry_after_ms }
+        }
+        "fatal_error" | "internal_error" | "request_timeout" | "service_unavailable" | "nothing" => {
+            Sent::Unknown { reason }
+        }
+        _ if answer.status.is_server_error() => Sent::Unknown { reason },
+        _ => Sent::Rejected { reason },
+    }
+}
+
+/// Slack's word for what is wrong: a word and nothing else.
+fn word(body: &Value) -> String {
+    let error = body["error"].as_str().unwrap_or("nothing");
+    error.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::StatusCode;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_surely_was_not_shown_is_tried_again() {
+        let sent = |status, body, retry_after_ms| {
+            let status = StatusCode::from_u16(status).unwrap();
+            sent(&Answer { status, body, retry_after_ms, words: None })
+        };
+        let no = |error: &str| json!({ "ok": false, "error": error });
+        let ok = json!({ "ok": true, "channel": "C1", "ts": "1.2" });
+        assert_eq!(sent(200, ok, None), Sent::Accepted { platform_id: Some("C1:1.2".into()) });
+        for error in ["channel_not_found", "not_in_channel", "msg_too_long", "invalid_auth"] {
+            assert!(matches!(sent(200, no(error), None), Sent::Rejected { .. }), "{error}");
+        }
+        for error in ["fatal_error", "internal_error", "service_unavailable"] {
+            assert!(matches!(sent(200, no(error), None), Sent::Unknown { .. }), "{error}");
+        }
+        assert!(matches!(sent(200, Value::Null, None), Sent::Unknown { .. }));
+        assert!(matches!(sent(500, Value::Null, None), Sent::Unknown { .. }));
+        assert!(matches!(sent(500, no("scripted"), None), Sent::Unknown { .. }));
+        for body in [no("ratelimited"), no("other"), Value::Null] {
+            let retry = sent(429, body, Some(7000));
+            assert!(matches!(retry, Sent::Retry { after_ms: Some(7000), .. }), "{retry:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_goes_to_slack_only() {
+        let api = Api::new(Client::new(), Url::parse("https://slack.com/api").unwrap());
+        let token = Secret::new("xoxb-1");
+        for (place, taken) in [
+            ("https://files.slack.com/files-pri/T1-F1/download/notes.txt", true),
+            ("http://files.slack.com/notes.txt", false),
+            ("https://files.slack.com.evil.example/notes.txt", false),
+            ("https://evil.example/notes.txt", false),
+            ("https://slack.com/api/x", true),
+            ("not an address", false),
+        ] {
+            assert_eq!(api.file(place, &token).is_some(), taken, "{place}");
+        }
+    }
+}

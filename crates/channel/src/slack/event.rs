@@ -1,0 +1,262 @@
+//! What Slack delivers, and the letter in it. Fields that are missing or of another kind make no letter.
+
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
+use polyclaw_domain::channel::{Address, Letter};
+use serde::Deserialize;
+
+use super::{NAME, text};
+
+/// Who the account is in its workspace.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub account: String,
+    pub user: String,
+    pub team: Option<String>,
+}
+
+/// The body of the Events API, and the payload of an `events_api` envelope.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Callback {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub challenge: String,
+    pub team_id: Option<String>,
+    authorizations: Option<Vec<Authorization>>,
+    pub event: Event,
+}
+
+/// An installation of the app that may see the event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Authorization {
+    team_id: Option<String>,
+    is_enterprise_install: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    subtype: Option<String>,
+    user: Option<String>,
+    bot_id: Option<String>,
+    text: String,
+    channel: String,
+    ts: String,
+    thread_ts: Option<String>,
+    parent_user_id: Option<String>,
+    files: Option<Vec<File>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct File {
+    pub name: String,
+    pub mimetype: String,
+    pub size: u64,
+    /// Where people who are logged in see it. It holds no token.
+    pub permalink: Option<String>,
+    pub url_private_download: Option<String>,
+}
+
+/// A command that a person chose from Slack's own list, such as `/polyclaw status`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Command {
+    command: String,
+    text: String,
+    channel_id: String,
+    user_id: String,
+    user_name: String,
+    team_id: Option<String>,
+    /// Names this use of the command.
+    trigger_id: String,
+}
+
+impl Callback {
+    /// It is for another workspace that has the same app: this account's token could not answer it.
+    pub fn is_foreign(&self, me: &Identity) -> bool {
+        let is_here = |one: &Authorization| one.is_enterprise_install || one.team_id == me.team;
+        let known = self.authorizations.as_deref().unwrap_or_default();
+        !known.is_empty() && !known.iter().any(is_here)
+    }
+}
+
+impl Event {
+    pub fn files(&self) -> &[File] {
+        self.files.as_deref().unwrap_or_default()
+    }
+
+    /// The message in it, if it is a new one of a person. `message` and `app_mention` tell of the same message, and
+    /// the id is of the message.
+    pub fn letter(&self, me: &Identity, team: Option<&str>) -> Option<Letter> {
+        let is_message = matches!(self.kind.as_str(), "message" | "app_mention");
+        let is_new =
+            matches!(self.subtype.as_deref(), None | Some("file_share" | "thread_broadcast" | "me_message"));
+        let sender = self.user.as_deref().filter(|user| *user != me.user && *user != "USLACKBOT")?;
+        if !is_message || !is_new || self.bot_id.is_some() || self.channel.is_empty() || self.ts.is_empty() {
+            return None;
+        }
+        let thread = self.thread_ts.as_deref().filter(|thread| *thread != self.ts);
+        let arrival = arrival(me, &self.channel, sender, team, thread);
+        let replies_to_me = thread.is_some() && self.parent_user_id.as_deref() == Some(&me.user);
+        Some(Letter {
+            address: address(me, &self.channel, thread),
+            platform_id: format!("{}:{}", self.channel, self.ts),
+            text: text::read(&self.text, &me.user),
+            parts: Vec::new(),
+            mentioned: self.kind == "app_mention" || text::names(&self.text, &me.user) || replies_to_me,
+            sender_name: None,
+            arrival,
+        })
+    }
+}
+
+impl Command {
+    pub fn letter(&self, me: &Identity) -> Option<Letter> {
+        let ids = [&self.command, &self.channel_id, &self.user_id, &self.trigger_id];
+        if ids.iter().any(|id| id.is_empty()) || !self.command.starts_with('/') {
+            return None;
+        }
+        Some(Letter {
+            arrival: arrival(me, &self.channel_id, &self.user_id, self.team_id.as_deref(), None),
+            address: address(me, &self.channel_id, None),
+            platform_id: format!("command:{}", self.trigger_id),
+            text: format!("{} {}", self.command, text::read(&self.text, &me.user)).trim_end().to_owned(),
+            parts: Vec::new(),
+            mentioned: true,
+            sender_name: Some(self.user_name.clone()).filter(|name| !name.is_empty()),
+        })
+    }
+}
+
+fn address(me: &Identity, channel: &str, thread: Option<&str>) -> Address {
+    Address {
+        channel: NAME.to_owned(),
+        account: me.account.clone(),
+        peer: channel.to_owned(),
+        thread: thread.map(str::to_owned),
+    }
+}
+
+/// The first letter of a conversation's id says what it is: of one person (`D`), of a few (`G`), or a channel (`C`).
+fn arrival(me: &Identity, channel: &str, sender: &str, team: Option<&str>, thread: Option<&str>) -> Arrival {
+    let (kind, id) = match channel.as_bytes().first() {
+        Some(b'D') => (PeerKind::Dm, sender),
+        Some(b'G') => (PeerKind::Group, channel),
+        _ => (PeerKind::Channel, channel),
+    };
+    Arrival {
+        channel: NAME.to_owned(),
+        account: me.account.clone(),
+        peer: Peer { kind, id: id.to_owned() },
+        parent: None,
+        thread: thread.map(|id| Thread { kind: ThreadKind::Thread, id: id.to_owned() }),
+        guild: None,
+        team: team.or(me.team.as_deref()).map(str::to_owned),
+        roles: Vec::new(),
+        sender: sender.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn me() -> Identity {
+        Identity { account: "work".into(), user: "UBOT".into(), team: Some("T1".into()) }
+    }
+
+    fn letter(change: Value) -> Option<Letter> {
+        let mut event =
+            json!({ "type": "message", "user": "U1", "text": "hi", "channel": "C1", "ts": "5.1" });
+        for (name, value) in change.as_object().unwrap() {
+            event[name] = value.clone();
+        }
+        serde_json::from_value::<Event>(event).unwrap().letter(&me(), Some("T9"))
+    }
+
+    #[test]
+    fn only_new_messages_of_people_are_letters() {
+        assert!(letter(json!({})).is_some());
+        for subtype in ["file_share", "thread_broadcast", "me_message"] {
+            assert!(letter(json!({ "subtype": subtype })).is_some(), "{subtype}");
+        }
+        for change in [
+            json!({ "subtype": "message_changed" }),
+            json!({ "subtype": "message_deleted" }),
+            json!({ "subtype": "bot_message" }),
+            json!({ "subtype": "channel_join" }),
+            json!({ "bot_id": "B1" }),
+            json!({ "user": "UBOT" }),
+            json!({ "user": "USLACKBOT" }),
+            json!({ "user": null }),
+            json!({ "type": "reaction_added" }),
+            json!({ "channel": "" }),
+            json!({ "ts": "" }),
+        ] {
+            assert_eq!(letter(change.clone()), None, "{change}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_for_the_workspace_that_may_see_it() {
+        let foreign = |authorizations: Value| {
+            let callback = json!({ "team_id": "T9", "authorizations": authorizations });
+            serde_json::from_value::<Callback>(callback).unwrap().is_foreign(&me())
+        };
+        assert!(foreign(json!([{ "team_id": "T9" }])));
+        assert!(!foreign(json!([])) && !foreign(json!(null)), "Slack does not say");
+        assert!(!foreign(json!([{ "team_id": "T1" }])), "a channel that two workspaces share");
+        assert!(!foreign(json!([{ "team_id": null, "is_enterprise_install": true }])));
+    }
+
+    #[test]
+    fn a_mention_and_its_message_are_one_letter() {
+        let text = "<@UBOT> hi";
+        let message = letter(json!({ "text": text })).unwrap();
+        assert_eq!(Some(&message), letter(json!({ "type": "app_mention", "text": text })).as_ref());
+        assert_eq!((message.platform_id.as_str(), message.text.as_str()), ("C1:5.1", "hi"));
+        assert!(message.mentioned);
+        assert_eq!(message.arrival.team.as_deref(), Some("T9"));
+    }
+
+    #[test]
+    fn the_place_of_a_letter_is_the_place_of_its_reply() {
+        let place = |change| {
+            let letter = letter(change).unwrap();
+            let peer = letter.arrival.peer;
+            (peer.kind, peer.id, letter.address.peer, letter.address.thread, letter.mentioned)
+        };
+        let thread = Some("4.0".to_owned());
+        let (d, u, c, g) = ("D1".to_owned(), "U1".to_owned(), "C1".to_owned(), "G1".to_owned());
+        assert_eq!(place(json!({ "channel": "D1" })), (PeerKind::Dm, u, d, None, false));
+        assert_eq!(place(json!({ "channel": "G1" })), (PeerKind::Group, g.clone(), g, None, false));
+        assert_eq!(
+            place(json!({ "thread_ts": "4.0" })),
+            (PeerKind::Channel, c.clone(), c.clone(), thread.clone(), false)
+        );
+        let of_mine = json!({ "thread_ts": "4.0", "parent_user_id": "UBOT" });
+        assert_eq!(place(of_mine), (PeerKind::Channel, c.clone(), c.clone(), thread, true));
+        assert_eq!(place(json!({ "thread_ts": "5.1" })), (PeerKind::Channel, c.clone(), c, None, false));
+    }
+
+    #[test]
+    fn a_command_is_a_letter_that_begins_with_it() {
+        let command = json!({
+            "command": "/polyclaw", "text": "say &lt;hi&gt;", "channel_id": "D1", "user_id": "U1",
+            "user_name": "ann", "team_id": "T9", "trigger_id": "1.2.x",
+        });
+        let letter = serde_json::from_value::<Command>(command).unwrap().letter(&me()).unwrap();
+        assert_eq!(
+            (letter.text.as_str(), letter.platform_id.as_str()),
+            ("/polyclaw say <hi>", "command:1.2.x")
+        );
+        assert!(letter.mentioned);
+        assert_eq!(Command::default().letter(&me()), None);
+    }
+}

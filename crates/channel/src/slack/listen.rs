@@ -1,0 +1,112 @@
+//! Socket Mode: a WebSocket that this instance opens, and opens again whenever it breaks. An envelope is acknowledged
+//! after the letter in it was taken; what is not acknowledged Slack sends again.
+
+use futures_util::{SinkExt, StreamExt};
+use polyclaw_domain::channel::{Inbox, Taken};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::{Bytes, Message};
+
+use super::account::{Account, Delivery};
+use super::event::Identity;
+use crate::backoff::Backoff;
+use crate::socket::{self, Socket};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Envelope {
+    #[serde(rename = "type")]
+    kind: String,
+    envelope_id: Option<String>,
+    payload: Value,
+    reason: String,
+}
+
+impl Account {
+    /// Receives until it is dropped.
+    pub async fn listen(&self, inbox: &dyn Inbox) {
+        let mut backoff = self.pace.backoff();
+        loop {
+            let ended = self.converse(inbox, &mut backoff).await;
+            let pause = backoff.next();
+            match ended {
+                Ok(reason) => tracing::debug!(account = self.name, reason, "Slack asks for another socket"),
+                Err(reason) => {
+                    tracing::warn!(account = self.name, reason, ?pause, "Slack is not connected");
+                }
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// One socket, from its opening to its end. Slack's own wish to end it is not a failure.
+    async fn converse(&self, inbox: &dyn Inbox, backoff: &mut Backoff) -> Result<String, String> {
+        let me = self.identity().await?;
+        let mut socket = self.open().await?;
+        loop {
+            let Some(text) = self.hear(&mut socket).await? else { continue };
+            let Ok(envelope) = serde_json::from_str::<Envelope>(&text) else { continue };
+            match envelope.kind.as_str() {
+                "hello" => {
+                    backoff.reset();
+                    tracing::info!(account = self.name, "Slack is connected");
+                }
+                "disconnect" => return Ok(envelope.reason),
+                _ => self.answer(me, &envelope, &mut socket, inbox).await?,
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Socket, String> {
+        let token = self.settings.app_token.as_ref().ok_or("there is no app_token")?;
+        let answer = self.api.ask("apps.connections.open", token, &json!({})).await?;
+        socket::open(answer["url"].as_str().unwrap_or_default()).await
+    }
+
+    /// The next text. A socket that is silent is asked whether it is still there, and given up if it does not say.
+    async fn hear(&self, socket: &mut Socket) -> Result<Option<String>, String> {
+        let mut received = timeout(self.pace.patience, socket.next()).await;
+        if received.is_err() {
+            socket.send(Message::Ping(Bytes::new())).await.map_err(|error| error.to_string())?;
+            received = timeout(self.pace.patience, socket.next()).await;
+        }
+        match received.map_err(|_| "the socket is silent")? {
+            Some(Ok(Message::Text(text))) => Ok(Some(text.to_string())),
+            Some(Ok(Message::Close(_))) | None => Err("Slack closed the socket".to_owned()),
+            Some(Ok(_)) => Ok(None),
+            Some(Err(error)) => Err(error.to_string()),
+        }
+    }
+
+    async fn answer(
+        &self,
+        me: &Identity,
+        envelope: &Envelope,
+        socket: &mut Socket,
+        inbox: &dyn Inbox,
+    ) -> Result<(), String> {
+        let Some(id) = &envelope.envelope_id else { return Ok(()) };
+        let taken = match Delivery::read(&envelope.kind, &envelope.payload) {
+            Some(delivery) => self.take(me, &delivery, inbox).await,
+            None => {
+                tracing::debug!(
+                    account = self.name,
+                    kind = envelope.kind,
+                    "Slack sends what is not understood"
+                );
+                Taken::Done
+            }
+        };
+        if let Taken::Later { reason } = taken {
+            tracing::warn!(
+                account = self.name,
+                reason,
+                "a letter is not taken now: Slack will send it again"
+            );
+            return Ok(());
+        }
+        let acknowledged = Message::text(json!({ "envelope_id": id }).to_string());
+        socket.send(acknowledged).await.map_err(|error| error.to_string())
+    }
+}

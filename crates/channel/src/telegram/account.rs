@@ -1,0 +1,88 @@
+//! One bot.
+
+use polyclaw_domain::channel::{Address, MenuItem, Sent};
+use polyclaw_domain::config;
+use polyclaw_domain::delivery::Outgoing;
+use serde_json::{Value, json};
+
+use super::NAME;
+use super::api::Api;
+use crate::client::{self, Clients};
+use crate::{Error, Pace};
+
+const ROOT: &str = "https://api.telegram.org";
+/// What Telegram takes of a menu.
+const MAX_COMMANDS: usize = 100;
+const MAX_DESCRIPTION: usize = 256;
+
+pub(super) struct Account {
+    pub name: String,
+    pub api: Api,
+    pub pace: Pace,
+}
+
+impl Account {
+    pub fn new(name: &str, bot: &config::Telegram, clients: &Clients, pace: Pace) -> Result<Self, Error> {
+        let root = client::base(bot.api_url.as_deref().unwrap_or(ROOT)).ok_or_else(|| Error::Url {
+            channel: NAME,
+            account: name.to_owned(),
+            setting: "api_url",
+        })?;
+        let client = clients.reaching(&root);
+        Ok(Self { name: name.to_owned(), api: Api::new(root, bot.bot_token.clone(), client), pace })
+    }
+
+    pub async fn send(&self, outgoing: &Outgoing) -> Sent {
+        let mut body = place(outgoing.address());
+        body["text"] = outgoing.text().into();
+        quiet(&mut body);
+        self.api.show("sendMessage", &body, false).await
+    }
+
+    pub async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
+        let mut body = json!({ "chat_id": id(&outgoing.address().peer), "message_id": id(platform_id) });
+        body["text"] = outgoing.text().into();
+        quiet(&mut body);
+        match self.api.show("editMessageText", &body, true).await {
+            Sent::Accepted { .. } => Sent::Accepted { platform_id: Some(platform_id.to_owned()) },
+            other => other,
+        }
+    }
+
+    pub async fn typing(&self, address: &Address) {
+        let mut body = place(address);
+        body["action"] = "typing".into();
+        if let Err(refusal) = self.api.call("sendChatAction", &body, None).await {
+            tracing::debug!(account = self.name, reason = refusal.reason, "Telegram shows nobody typing");
+        }
+    }
+
+    pub async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
+        let command = |item: &MenuItem| {
+            let description = if item.description.is_empty() { &item.command } else { &item.description };
+            let description: String = description.chars().take(MAX_DESCRIPTION).collect();
+            json!({ "command": item.command, "description": description })
+        };
+        let commands: Value = items.iter().take(MAX_COMMANDS).map(command).collect();
+        let set = self.api.call("setMyCommands", &json!({ "commands": commands }), None).await;
+        set.map(|_| ()).map_err(|refusal| refusal.reason)
+    }
+}
+
+fn place(address: &Address) -> Value {
+    let mut body = json!({ "chat_id": id(&address.peer) });
+    if let Some(topic) = &address.thread {
+        body["message_thread_id"] = id(topic);
+    }
+    body
+}
+
+/// Ids are numbers, but for the public names of channels.
+fn id(text: &str) -> Value {
+    text.parse::<i64>().map_or_else(|_| text.into(), Into::into)
+}
+
+/// A preview makes Telegram's servers fetch an address because a model wrote it: nobody has asked for that.
+fn quiet(body: &mut Value) {
+    body["link_preview_options"] = json!({ "is_disabled": true });
+}

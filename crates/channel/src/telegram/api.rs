@@ -1,0 +1,104 @@
+//! The Bot API: methods by name, JSON both ways. The token is part of every address, so no address is ever shown.
+
+use std::time::Duration;
+
+use polyclaw_domain::channel::Sent;
+use polyclaw_domain::config::Secret;
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
+use serde_json::Value;
+
+use crate::answer::{self, Answer, Refusal};
+
+/// A hundred updates of the longest text are far below this.
+const MAX_BODY: usize = 16 << 20;
+
+pub(super) struct Api {
+    root: Url,
+    token: Secret,
+    client: Client,
+}
+
+impl Api {
+    pub fn new(root: Url, token: Secret, client: Client) -> Self {
+        Self { root, token, client }
+    }
+
+    /// A method that changes nothing people see, or nothing that matters twice.
+    pub async fn call(
+        &self,
+        method: &str,
+        body: &Value,
+        patience: Option<Duration>,
+    ) -> Result<Value, Refusal> {
+        let mut request = self.request(method, body);
+        if let Some(patience) = patience {
+            request = request.timeout(patience);
+        }
+        match request.send().await {
+            Ok(response) => {
+                let mut body = read(Answer::read(response, MAX_BODY).await).granted()?;
+                body.get_mut("result").map(Value::take).ok_or_else(Refusal::garbled)
+            }
+            Err(error) => Err(Refusal::unanswered(error)),
+        }
+    }
+
+    /// A method that shows people something. `is_idempotent`: it may be called again when its fate is unknown.
+    pub async fn show(&self, method: &str, body: &Value, is_idempotent: bool) -> Sent {
+        match self.request(method, body).send().await {
+            Ok(response) => {
+                let answer = read(Answer::read(response, MAX_BODY).await);
+                match is_unmodified(&answer) {
+                    true => Sent::Accepted { platform_id: None },
+                    false => answer.sent(is_idempotent, |body| body.pointer("/result/message_id")),
+                }
+            }
+            Err(error) => answer::failure(error),
+        }
+    }
+
+    /// Where the bytes of a file are.
+    pub fn download(&self, file_path: &str) -> RequestBuilder {
+        let file = ["file".to_owned(), self.bot()];
+        self.client.get(below(&self.root, file.iter().map(String::as_str).chain(file_path.split('/'))))
+    }
+
+    fn request(&self, method: &str, body: &Value) -> RequestBuilder {
+        let bot = self.bot();
+        self.client.post(below(&self.root, [bot.as_str(), method].into_iter())).json(body)
+    }
+
+    fn bot(&self) -> String {
+        format!("bot{}", self.token.expose())
+    }
+}
+
+fn below<'a>(root: &Url, segments: impl Iterator<Item = &'a str>) -> Url {
+    let mut url = root.clone();
+    // An http address always has a path; there is no other kind here.
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(segments.filter(|segment| *segment != ".."));
+    }
+    url
+}
+
+/// What Telegram says in its body it does not always say in the head: the pause it asks for, and, where a server of
+/// one's own is careless, the status.
+fn read(mut answer: Answer) -> Answer {
+    let body = &answer.body;
+    let seconds = body.pointer("/parameters/retry_after").and_then(Value::as_u64);
+    answer.retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000)).or(answer.retry_after_ms);
+    if body.get("ok") == Some(&Value::Bool(false)) && answer.status.is_success() {
+        let code = body.get("error_code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let status = code.and_then(|code| StatusCode::from_u16(code).ok());
+        answer.status = status.unwrap_or(StatusCode::BAD_REQUEST);
+    }
+    answer.words = body.get("description").and_then(Value::as_str).map(str::to_owned);
+    answer
+}
+
+/// An edit to the text that is there already: people see what they should.
+fn is_unmodified(answer: &Answer) -> bool {
+    let words = answer.words.as_deref().unwrap_or_default();
+    answer.status == StatusCode::BAD_REQUEST && words.contains("message is not modified")
+}

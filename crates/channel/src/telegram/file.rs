@@ -1,0 +1,41 @@
+//! What is attached to a message. The address of a file holds the bot's token, so it goes into no message: a short text
+//! file is read here, of anything else only its name and kind are said.
+
+use polyclaw_domain::message::Part;
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::update::{Media, Message};
+use crate::attachment::{self, File};
+
+pub(super) async fn parts(api: &Api, message: &Message) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (media, name, media_type) in media(message) {
+        let file = File {
+            name: media.file_name.clone().unwrap_or_else(|| name.to_owned()),
+            media_type: media.mime_type.clone().unwrap_or_else(|| media_type.to_owned()),
+            size: media.file_size,
+            url: None,
+        };
+        let text = if file.is_short_text() { fetch(api, &media.file_id).await } else { None };
+        parts.push(file.into_part(text));
+    }
+    parts
+}
+
+async fn fetch(api: &Api, file_id: &str) -> Option<String> {
+    let found = api.call("getFile", &json!({ "file_id": file_id }), None).await.ok()?;
+    attachment::fetch(api.download(found.get("file_path").and_then(Value::as_str)?)).await
+}
+
+/// With the name and the type it has where Telegram says neither.
+fn media(message: &Message) -> impl Iterator<Item = (&Media, &'static str, &'static str)> {
+    let named = |media, name, media_type| (media, name, media_type);
+    let photo = message.photo.last().map(|media| named(media, "photo.jpg", "image/jpeg"));
+    let document = message.document.as_ref().map(|media| named(media, "file", ""));
+    let audio = message.audio.as_ref().map(|media| named(media, "audio", "audio/mpeg"));
+    let voice = message.voice.as_ref().map(|media| named(media, "voice.ogg", "audio/ogg"));
+    let video = message.video.as_ref().map(|media| named(media, "video.mp4", "video/mp4"));
+    let note = message.video_note.as_ref().map(|media| named(media, "video.mp4", "video/mp4"));
+    [photo, document, audio, voice, video, note].into_iter().flatten()
+}

@@ -1,0 +1,115 @@
+//! A message of Telegram as a letter. Pure: what is attached is added by whoever can fetch it.
+
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
+use polyclaw_domain::channel::{Address, Letter};
+
+use super::NAME;
+use super::update::{Entity, Message, User};
+
+/// Nothing for what nobody has to answer: bots, this one among them, commands to others of them, and copies that
+/// Telegram makes, which may be of this bot's own posts.
+pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<Letter> {
+    if message.is_automatic_forward {
+        return None;
+    }
+    let (sender, sender_name) = sender(message)?;
+    let (text, entities) = match (&message.text, &message.caption) {
+        (Some(text), _) => (text.as_str(), &message.entities),
+        (None, Some(caption)) => (caption.as_str(), &message.caption_entities),
+        (None, None) => ("", &message.entities),
+    };
+    let (text, called) = command(without_name(text, me), me)?;
+    let topic = message.message_thread_id.filter(|_| message.is_topic_message).map(|id| id.to_string());
+    let peer = message.chat.id.to_string();
+    let kind = match message.chat.kind.as_str() {
+        "private" => PeerKind::Dm,
+        "channel" => PeerKind::Channel,
+        _ => PeerKind::Group,
+    };
+    Some(Letter {
+        arrival: Arrival {
+            channel: NAME.to_owned(),
+            account: account.to_owned(),
+            peer: Peer { kind, id: peer.clone() },
+            parent: None,
+            thread: topic.clone().map(|id| Thread { kind: ThreadKind::Topic, id }),
+            guild: None,
+            team: None,
+            roles: Vec::new(),
+            sender,
+        },
+        platform_id: format!("{peer}:{}", message.message_id),
+        address: Address { channel: NAME.to_owned(), account: account.to_owned(), peer, thread: topic },
+        mentioned: called || names(message, entities, me) || replies(message, me),
+        text,
+        parts: Vec::new(),
+        sender_name,
+    })
+}
+
+/// Who wrote it: a person, or a group or channel that somebody wrote in the name of.
+fn sender(message: &Message) -> Option<(String, Option<String>)> {
+    if let Some(chat) = &message.sender_chat {
+        return Some((chat.id.to_string(), chat.title.clone()));
+    }
+    let Some(user) = &message.from else {
+        let chat = Some(&message.chat).filter(|chat| chat.kind == "channel")?;
+        return Some((chat.id.to_string(), chat.title.clone()));
+    };
+    let name = match &user.last_name {
+        Some(last) => format!("{} {last}", user.first_name),
+        None => user.first_name.clone(),
+    };
+    (!user.is_bot).then(|| (user.id.to_string(), Some(name)))
+}
+
+fn names(message: &Message, entities: &[Entity], me: &User) -> bool {
+    let text = message.text.as_ref().or(message.caption.as_ref()).map_or("", String::as_str);
+    entities.iter().any(|entity| match entity.kind.as_str() {
+        "mention" => slice(text, entity).is_some_and(|name| is_name(&name, me)),
+        "text_mention" => entity.user.as_ref().is_some_and(|user| user.id == me.id),
+        _ => false,
+    })
+}
+
+fn replies(message: &Message, me: &User) -> bool {
+    // In a topic everything replies to the message that opened it.
+    let reply = message.reply_to_message.as_ref();
+    let reply = reply.filter(|reply| Some(reply.message_id) != message.message_thread_id);
+    reply.and_then(|reply| reply.from.as_ref()).is_some_and(|user| user.id == me.id)
+}
+
+fn is_name(text: &str, me: &User) -> bool {
+    let name = text.strip_prefix('@').unwrap_or_default();
+    me.username.as_ref().is_some_and(|username| username.eq_ignore_ascii_case(name))
+}
+
+/// `@bot /new` is `/new`: whom it is said to is known already. The name alone stays.
+fn without_name<'a>(text: &'a str, me: &User) -> &'a str {
+    match text.split_once(char::is_whitespace) {
+        Some((first, rest)) if is_name(first, me) && !rest.trim().is_empty() => rest.trim_start(),
+        _ => text,
+    }
+}
+
+/// `/new@bot rest` is `/new rest`, and was said to this bot; nothing, if it was said to another.
+fn command(text: &str, me: &User) -> Option<(String, bool)> {
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    let (first, rest) = text.split_at(end);
+    let is_word =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    match first.strip_prefix('/').and_then(|first| first.split_once('@')) {
+        Some((word, name)) if is_word(word) && is_word(name) => {
+            is_name(&format!("@{name}"), me).then(|| (format!("/{word}{rest}"), true))
+        }
+        _ => Some((text.to_owned(), false)),
+    }
+}
+
+fn slice(text: &str, entity: &Entity) -> Option<String> {
+    let units: Vec<u16> = text.encode_utf16().skip(entity.offset).take(entity.length).collect();
+    String::from_utf16(&units).ok()
+}
+
+#[cfg(test)]
+mod tests;

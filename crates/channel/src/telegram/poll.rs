@@ -1,0 +1,131 @@
+//! Receiving: one long poll after the other. What is asked for next confirms what came before, so the next question
+//! names only what was taken.
+
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::channel::{Inbox, Letter, Taken};
+use reqwest::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::account::Account;
+use super::update::{Update, User};
+use super::{file, letter};
+use crate::answer::Refusal;
+use crate::backoff::Backoff;
+
+/// Updates of other kinds, edited messages among them, are not even asked for.
+const KINDS: [&str; 2] = ["message", "channel_post"];
+const AT_ONCE: usize = 100;
+
+/// Where an account is in its updates.
+struct Place {
+    me: User,
+    /// The first update that was not taken.
+    next: i64,
+    /// Pauses while nothing can be taken here.
+    later: Backoff,
+}
+
+impl Account {
+    pub async fn receive(&self, inbox: &dyn Inbox) {
+        let mut backoff = self.pace.backoff();
+        let me = loop {
+            match self.me().await {
+                Ok(me) => break me,
+                Err(refusal) => self.wait(&mut backoff, &refusal).await,
+            }
+        };
+        tracing::info!(account = self.name, bot = me.username, "Telegram is connected");
+        let mut place = Place { me, next: 0, later: self.pace.backoff() };
+        loop {
+            match self.poll(&mut place, inbox).await {
+                Ok(()) => backoff.reset(),
+                Err(refusal) => self.wait(&mut backoff, &refusal).await,
+            }
+        }
+    }
+
+    async fn me(&self) -> Result<User, Refusal> {
+        let me = self.api.call("getMe", &json!({}), None).await?;
+        User::deserialize(me).map_err(|error| Refusal {
+            status: None,
+            reason: format!("what Telegram says of the bot is not understood: {error}"),
+            after: None,
+        })
+    }
+
+    async fn poll(&self, place: &mut Place, inbox: &dyn Inbox) -> Result<(), Refusal> {
+        let poll = self.pace.patience * 2;
+        let seconds = poll.as_secs().max(1);
+        let question =
+            json!({ "offset": place.next, "limit": AT_ONCE, "timeout": seconds, "allowed_updates": KINDS });
+        let asked = Instant::now();
+        let patience = Duration::from_secs(seconds) + self.pace.patience;
+        let updates = self.api.call("getUpdates", &question, Some(patience)).await?;
+        let updates = updates.as_array().map(Vec::as_slice).unwrap_or_default();
+        if updates.is_empty() && asked.elapsed() < poll / 2 {
+            // A server that does not wait would be asked without end.
+            tokio::time::sleep(self.pace.first_pause).await;
+        }
+        for update in updates {
+            if !self.take(update, place, inbox).await {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// False if it has to come again.
+    async fn take(&self, update: &Value, place: &mut Place, inbox: &dyn Inbox) -> bool {
+        let Some(id) = update.get("update_id").and_then(Value::as_i64) else { return true };
+        if let Some(letter) = self.letter(update, &place.me).await
+            && let Taken::Later { reason } = inbox.take(letter).await
+        {
+            let pause = place.later.next();
+            tracing::warn!(
+                account = self.name,
+                reason,
+                ?pause,
+                "a message from Telegram cannot be taken now"
+            );
+            tokio::time::sleep(pause).await;
+            return false;
+        }
+        place.later.reset();
+        place.next = place.next.max(id.saturating_add(1));
+        true
+    }
+
+    async fn letter(&self, update: &Value, me: &User) -> Option<Letter> {
+        let update = match Update::deserialize(update) {
+            Ok(update) => update,
+            Err(error) => {
+                tracing::warn!(account = self.name, %error, "an update from Telegram is not understood");
+                return None;
+            }
+        };
+        let message = update.message.or(update.channel_post)?;
+        let mut letter = letter::letter(&message, me, &self.name)?;
+        letter.parts = file::parts(&self.api, &message).await;
+        // Somebody joined, something was pinned: nobody said anything.
+        (!letter.text.is_empty() || !letter.parts.is_empty()).then_some(letter)
+    }
+
+    async fn wait(&self, backoff: &mut Backoff, refusal: &Refusal) {
+        let Refusal { status, reason, after } = refusal;
+        let slow = self.pace.longest_pause;
+        let (pause, advice) = match *status {
+            Some(StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND) => {
+                (slow, "Telegram does not know this bot: correct its bot_token")
+            }
+            Some(StatusCode::CONFLICT) => {
+                (slow, "another program receives for this bot, or a webhook is set for it: only one can")
+            }
+            _ => (backoff.next(), "Telegram is not reached; it will be asked again"),
+        };
+        let pause = after.map_or(pause, |after| after.max(pause));
+        tracing::warn!(account = self.name, reason, ?pause, "{advice}");
+        tokio::time::sleep(pause).await;
+    }
+}

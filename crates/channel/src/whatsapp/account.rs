@@ -1,0 +1,106 @@
+//! One number.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use polyclaw_domain::channel::{Letter, MenuItem, Sent};
+use polyclaw_domain::config;
+use serde_json::json;
+
+use super::NAME;
+use super::api::Api;
+use super::content::Media;
+use super::event::{Message, Value};
+use crate::Error;
+use crate::attachment::{self, File};
+use crate::client::{self, Clients};
+
+const API: &str = "https://graph.facebook.com/v23.0";
+/// Of how many conversations the last message is remembered.
+const MAX_LAST: usize = 1000;
+/// Meta's limits for the menu: so many commands, and so many characters about each.
+const MAX_COMMANDS: usize = 30;
+const MAX_DESCRIPTION: usize = 256;
+
+pub(super) struct Account {
+    pub name: String,
+    pub settings: config::Whatsapp,
+    api: Api,
+    /// The last message of each conversation: the sign that an answer is being written is shown under a message.
+    last: Mutex<BTreeMap<String, String>>,
+}
+
+impl Account {
+    pub fn new(name: &str, settings: config::Whatsapp, clients: &Clients) -> Result<Self, Error> {
+        let url = client::base(settings.api_url.as_deref().unwrap_or(API));
+        let url =
+            url.ok_or_else(|| Error::Url { channel: NAME, account: name.to_owned(), setting: "api_url" })?;
+        let api = Api::new(clients.reaching(&url), url, settings.access_token.clone());
+        Ok(Self { name: name.to_owned(), settings, api, last: Mutex::default() })
+    }
+
+    /// A person is a number, a group is not.
+    pub async fn send(&self, peer: &str, text: &str) -> Sent {
+        let is_person = peer.bytes().all(|byte| byte.is_ascii_digit());
+        let body = json!({
+            "messaging_product": "whatsapp",
+            "recipient_type": if is_person { "individual" } else { "group" },
+            "to": peer,
+            "type": "text",
+            // A preview would have Meta fetch what an agent wrote, and so tell its server that it was written.
+            "text": { "preview_url": false, "body": text },
+        });
+        self.api.send(&self.settings.phone_number_id, &body).await
+    }
+
+    /// Meta shows it for 25 seconds or until an answer comes, and marks the message as read.
+    pub async fn show_typing(&self, peer: &str) {
+        let message = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(peer).cloned();
+        let Some(message) = message else { return };
+        let body = json!({
+            "messaging_product": "whatsapp",
+            "status": "read",
+            "message_id": message,
+            "typing_indicator": { "type": "text" },
+        });
+        let sent = self.api.send(&self.settings.phone_number_id, &body).await;
+        tracing::trace!(account = self.name, ?sent, "WhatsApp was told that an answer is being written");
+    }
+
+    pub async fn offer(&self, items: &[MenuItem]) -> Result<(), String> {
+        let command = |item: &MenuItem| {
+            let description: String = item.description.chars().take(MAX_DESCRIPTION).collect();
+            json!({ "command_name": item.command, "command_description": description })
+        };
+        let commands: Vec<_> = items.iter().take(MAX_COMMANDS).map(command).collect();
+        self.api.set_up(&self.settings.phone_number_id, &json!({ "commands": commands })).await
+    }
+
+    pub async fn letter(&self, value: &Value, message: &Message) -> Option<Letter> {
+        let mut letter = value.letter(&self.name, message)?;
+        if let Some((kind, media)) = message.content.media() {
+            letter.parts.push(self.attachment(kind, media).await);
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() >= MAX_LAST {
+            last.clear();
+        }
+        last.insert(letter.address.peer.clone(), letter.platform_id.clone());
+        drop(last);
+        Some(letter)
+    }
+
+    /// Where Meta keeps a file is nobody else's to fetch, so only its text can come along.
+    async fn attachment(&self, kind: &str, media: &Media) -> polyclaw_domain::message::Part {
+        let name = media.filename.clone().unwrap_or_else(|| kind.to_owned());
+        let file = File { name, media_type: media.mime_type.clone(), size: None, url: None };
+        let text = match file.is_short_text() {
+            true => match self.api.file(&media.id).await {
+                Some(request) => attachment::fetch(request).await,
+                None => None,
+            },
+            false => None,
+        };
+        file.into_part(text)
+    }
+}

@@ -1,0 +1,127 @@
+//! Meta's Graph API, as far as WhatsApp needs it.
+
+use polyclaw_domain::channel::Sent;
+use polyclaw_domain::config::Secret;
+use reqwest::{Client, RequestBuilder, Url};
+use serde_json::Value;
+
+use crate::answer::{self, Answer};
+
+/// Longest answer that is read.
+const MAX_BODY: usize = 64 * 1024;
+/// Where Meta keeps files.
+const FILES: [&str; 3] = [".fbsbx.com", ".whatsapp.net", ".facebook.com"];
+
+pub(super) struct Api {
+    client: Client,
+    base: Url,
+    token: Secret,
+}
+
+impl Api {
+    pub fn new(client: Client, base: Url, token: Secret) -> Self {
+        Self { client, base, token }
+    }
+
+    pub async fn send(&self, number: &str, body: &Value) -> Sent {
+        match self.post(&[number, "messages"], body).await {
+            Ok(answer) => sent(&answer),
+            Err(error) => answer::failure(error),
+        }
+    }
+
+    /// Changes what a number offers to who opens its chat.
+    pub async fn set_up(&self, number: &str, body: &Value) -> Result<(), String> {
+        let answer = self.post(&[number, "conversational_automation"], body).await.map_err(answer::cause)?;
+        answer.granted().map(drop).map_err(|refusal| refusal.reason)
+    }
+
+    async fn post(&self, path: &[&str], body: &Value) -> Result<Answer, reqwest::Error> {
+        let request = self.client.post(self.url(path)).bearer_auth(self.token.expose());
+        Ok(Answer::read(request.json(body).send().await?, MAX_BODY).await)
+    }
+
+    /// A request for a file: first its address has to be asked for. The token goes to Meta's own servers only.
+    pub async fn file(&self, id: &str) -> Option<RequestBuilder> {
+        let about = self.client.get(self.url(&[id])).bearer_auth(self.token.expose()).send().await.ok()?;
+        let about = Answer::read(about, MAX_BODY).await;
+        let url = Url::parse(about.body["url"].as_str()?).ok().filter(|url| self.is_own(url))?;
+        Some(self.client.get(url).bearer_auth(self.token.expose()))
+    }
+
+    fn is_own(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        let is_meta = url.scheme() == "https" && FILES.iter().any(|end| host.ends_with(end));
+        is_meta || url.origin() == self.base.origin()
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+}
+
+/// What became of a message. Meta's own number says more than the status.
+fn sent(answer: &Answer) -> Sent {
+    let code = answer.body["error"]["code"].as_u64();
+    let reason = |code: u64| format!("WhatsApp answered with error {code}");
+    match code {
+        // Too many requests: of the app, of the business, of the number, to this person.
+        Some(code @ (4 | 80_007 | 130_429 | 131_056)) => {
+            Sent::Retry { reason: reason(code), after_ms: answer.retry_after_ms }
+        }
+        Some(code @ 131_047) => {
+            let why = "the person wrote more than 24 hours ago, so only templates may be sent";
+            Sent::Rejected { reason: format!("{}: {why}", reason(code)) }
+        }
+        Some(code) if answer.status.is_client_error() && answer.status != 429 => {
+            Sent::Rejected { reason: reason(code) }
+        }
+        _ => answer.sent(false, |body| body.pointer("/messages/0/id")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::StatusCode;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_surely_was_not_shown_is_tried_again() {
+        let sent = |status, body| {
+            let status = StatusCode::from_u16(status).unwrap();
+            sent(&Answer { status, body, retry_after_ms: None, words: None })
+        };
+        let error = |code: u64| json!({ "error": { "code": code, "message": "secret words" } });
+        let ok = json!({ "messages": [{ "id": "wamid.1" }] });
+        assert_eq!(sent(200, ok), Sent::Accepted { platform_id: Some("wamid.1".into()) });
+        for code in [4, 80_007, 130_429, 131_056] {
+            assert!(matches!(sent(400, error(code)), Sent::Retry { .. }), "{code}");
+        }
+        for code in [190, 131_047, 131_026, 100] {
+            assert!(matches!(sent(400, error(code)), Sent::Rejected { .. }), "{code}");
+        }
+        assert!(matches!(sent(429, error(1)), Sent::Retry { .. }));
+        assert!(matches!(sent(500, error(131_000)), Sent::Unknown { .. }));
+        assert!(matches!(sent(503, Value::Null), Sent::Unknown { .. }));
+    }
+
+    #[test]
+    fn a_token_goes_to_meta_only() {
+        let base = Url::parse("https://graph.facebook.com/v23.0").unwrap();
+        let api = Api::new(Client::new(), base, Secret::new("EAA"));
+        for (place, own) in [
+            ("https://lookaside.fbsbx.com/whatsapp_business/attachments/?mid=1", true),
+            ("http://lookaside.fbsbx.com/x", false),
+            ("https://evilfbsbx.com/x", false),
+            ("https://evil.example/.fbsbx.com", false),
+        ] {
+            assert_eq!(api.is_own(&Url::parse(place).unwrap()), own, "{place}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a message says, by its kind.
+
+use serde::Deserialize;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Content {
+    Text {
+        text: Body,
+    },
+    Button {
+        button: Button,
+    },
+    Interactive {
+        interactive: Interactive,
+    },
+    Location {
+        location: Location,
+    },
+    Image {
+        image: Media,
+    },
+    Document {
+        document: Media,
+    },
+    Audio {
+        audio: Media,
+    },
+    Video {
+        video: Media,
+    },
+    Sticker {
+        sticker: Media,
+    },
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Body {
+    body: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Button {
+    text: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Interactive {
+    #[serde(alias = "list_reply")]
+    button_reply: Choice,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    title: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Location {
+    latitude: f64,
+    longitude: f64,
+    name: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Media {
+    pub id: String,
+    pub mime_type: String,
+    pub filename: Option<String>,
+    caption: String,
+}
+
+impl Content {
+    pub fn media(&self) -> Option<(&'static str, &Media)> {
+        match self {
+            Self::Image { image } => Some(("image", image)),
+            Self::Document { document } => Some(("document", document)),
+            Self::Audio { audio } => Some(("audio", audio)),
+            Self::Video { video } => Some(("video", video)),
+            Self::Sticker { sticker } => Some(("sticker", sticker)),
+            _ => None,
+        }
+    }
+
+    /// Nothing where the kind has no words and no file, like a reaction.
+    pub fn text(&self) -> Option<String> {
+        Some(match self {
+            Self::Text { text } => text.body.clone(),
+            Self::Button { button } => button.text.clone(),
+            Self::Interactive { interactive } => interactive.button_reply.title.clone(),
+            Self::Location { location: Location { latitude, longitude, name } } => {
+                format!("{} {latitude}, {longitude}", name.as_deref().unwrap_or("Location:"))
+            }
+            media => media.media()?.1.caption.clone(),
+        })
+    }
+}

@@ -1,0 +1,262 @@
+//! What Meta delivers, and the letters in it. Reactions, and reports on messages of our own, are none.
+
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
+use polyclaw_domain::channel::{Address, Letter};
+use serde::Deserialize;
+
+use super::NAME;
+use super::content::Content;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Callback {
+    entry: Vec<Entry>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    changes: Vec<Change>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Change {
+    field: String,
+    value: Value,
+}
+
+/// What happened to one number.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Value {
+    pub metadata: Metadata,
+    contacts: Vec<Contact>,
+    messages: Vec<serde_json::Value>,
+    statuses: Vec<Status>,
+}
+
+/// What became of a message of ours.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    id: String,
+    errors: Vec<Fault>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Fault {
+    code: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    pub phone_number_id: String,
+    display_phone_number: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Contact {
+    wa_id: String,
+    profile: Profile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Profile {
+    name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message {
+    from: String,
+    id: String,
+    /// Seconds since 1970, as text.
+    timestamp: String,
+    group_id: Option<String>,
+    context: Option<Context>,
+    #[serde(flatten)]
+    pub content: Content,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Context {
+    from: String,
+}
+
+impl Callback {
+    pub fn read(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
+
+    /// What happened to numbers, in order.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        let changes = self.entry.iter().flat_map(|entry| &entry.changes);
+        changes.filter(|change| change.field == "messages").map(|change| &change.value)
+    }
+}
+
+impl Value {
+    /// One that cannot be read does not take the others with it.
+    pub fn messages(&self) -> impl Iterator<Item = Message> {
+        self.messages.iter().filter_map(|message| Message::deserialize(message).ok())
+    }
+
+    /// The messages of ours that were accepted and failed later: their ids, and Meta's numbers for why.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.statuses.iter().filter_map(|status| Some((status.id.as_str(), status.errors.first()?.code)))
+    }
+
+    pub fn letter(&self, account: &str, message: &Message) -> Option<Letter> {
+        let text = message.content.text()?;
+        if message.from.is_empty() || message.id.is_empty() || message.from == self.own_number() {
+            return None;
+        }
+        let (kind, place) = match &message.group_id {
+            Some(group) => (PeerKind::Group, group),
+            None => (PeerKind::Dm, &message.from),
+        };
+        let arrival = Arrival {
+            channel: NAME.to_owned(),
+            account: account.to_owned(),
+            peer: Peer { kind, id: place.clone() },
+            parent: None,
+            thread: None,
+            guild: None,
+            team: None,
+            roles: Vec::new(),
+            sender: message.from.clone(),
+        };
+        let address = Address {
+            channel: NAME.to_owned(),
+            account: account.to_owned(),
+            peer: place.clone(),
+            thread: None,
+        };
+        let mentioned = self.is_mentioned(message, &text);
+        let sender_name = self.name(&message.from);
+        Some(Letter {
+            arrival,
+            address,
+            platform_id: message.id.clone(),
+            text,
+            parts: Vec::new(),
+            mentioned,
+            sender_name,
+        })
+    }
+
+    /// The number's digits: it is shown with spaces and signs.
+    fn own_number(&self) -> String {
+        self.metadata.display_phone_number.chars().filter(char::is_ascii_digit).collect()
+    }
+
+    fn is_mentioned(&self, message: &Message, text: &str) -> bool {
+        let own = self.own_number();
+        let replied = message.context.as_ref().is_some_and(|context| context.from == own);
+        !own.is_empty() && (replied || text.contains(&format!("@{own}")))
+    }
+
+    fn name(&self, id: &str) -> Option<String> {
+        let contact = self.contacts.iter().find(|contact| contact.wa_id == id)?;
+        Some(contact.profile.name.clone()).filter(|name| !name.is_empty())
+    }
+}
+
+impl Message {
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// When it was written, in milliseconds since 1970.
+    pub fn written_ms(&self) -> Option<i64> {
+        self.timestamp.parse::<i64>().ok()?.checked_mul(1000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+
+    fn letters(message: Json) -> Vec<Letter> {
+        let value = json!({
+            "metadata": { "phone_number_id": "100", "display_phone_number": "+1 (555) 010" },
+            "contacts": [{ "wa_id": "49151", "profile": { "name": "Ann" } }],
+            "messages": [{ "type": "text" }, 7, message],
+            "statuses": [{ "id": "wamid.1", "status": "read" }],
+        });
+        let body = json!({ "entry": [{ "changes": [{ "field": "messages", "value": value }] }] });
+        let callback = Callback::read(body.to_string().as_bytes()).unwrap();
+        let of = |value: &Value| -> Vec<_> {
+            value.messages().filter_map(|message| value.letter("shop", &message)).collect()
+        };
+        callback.values().flat_map(of).collect()
+    }
+
+    fn text(change: Json) -> Json {
+        let mut message = json!({ "from": "49151", "id": "wamid.1", "timestamp": "17", "type": "text", "text": { "body": "hi" } });
+        for (name, value) in change.as_object().unwrap() {
+            message[name] = value.clone();
+        }
+        message
+    }
+
+    #[test]
+    fn a_message_is_a_letter_of_its_sender() {
+        let letter = &letters(text(json!({})))[0];
+        assert_eq!((letter.text.as_str(), letter.platform_id.as_str()), ("hi", "wamid.1"));
+        assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Dm, id: "49151".into() });
+        assert_eq!((letter.address.peer.as_str(), letter.sender_name.as_deref()), ("49151", Some("Ann")));
+        assert!(!letter.mentioned);
+    }
+
+    #[test]
+    fn a_group_answers_as_a_group_and_is_spoken_to_by_number_or_reply() {
+        for (change, mentioned) in [
+            (json!({ "group_id": "g-1" }), false),
+            (json!({ "group_id": "g-1", "text": { "body": "@1555010 hi" } }), true),
+            (json!({ "group_id": "g-1", "context": { "from": "1555010", "id": "wamid.0" } }), true),
+            (json!({ "group_id": "g-1", "context": { "from": "49152", "id": "wamid.0" } }), false),
+        ] {
+            let letter = &letters(text(change.clone()))[0];
+            assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Group, id: "g-1".into() });
+            assert_eq!((letter.address.peer.as_str(), letter.arrival.sender.as_str()), ("g-1", "49151"));
+            assert_eq!(letter.mentioned, mentioned, "{change}");
+        }
+    }
+
+    #[test]
+    fn every_kind_that_says_something_has_its_text() {
+        for (change, said) in [
+            (json!({ "type": "button", "button": { "text": "Yes" } }), Some("Yes")),
+            (
+                json!({ "type": "interactive", "interactive": { "type": "list_reply", "list_reply": { "title": "Two" } } }),
+                Some("Two"),
+            ),
+            (
+                json!({ "type": "location", "location": { "latitude": 1.5, "longitude": -2.0 } }),
+                Some("Location: 1.5, -2"),
+            ),
+            (
+                json!({ "type": "image", "image": { "id": "m1", "mime_type": "image/png", "caption": "see" } }),
+                Some("see"),
+            ),
+            (json!({ "type": "audio", "audio": { "id": "m1", "mime_type": "audio/ogg" } }), Some("")),
+            (json!({ "type": "reaction", "reaction": { "emoji": "x" } }), None),
+            (json!({ "type": "unsupported" }), None),
+            (json!({ "from": "1555010" }), None),
+            (json!({ "from": "" }), None),
+            (json!({ "id": "" }), None),
+        ] {
+            let letters = letters(text(change.clone()));
+            assert_eq!(letters.first().map(|letter| letter.text.as_str()), said, "{change}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+mod outgoing;
+mod sessions;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use polyclaw_channel::discord::{Discord, NAME};
+use polyclaw_domain::arrival::{Peer, PeerKind, Thread, ThreadKind};
+use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::config;
+use polyclaw_domain::message::attachments;
+use polyclaw_testkit::platform::discord::Discord as Platform;
+use serde_json::json;
+
+use crate::fixture::{Desk, PACE, Reception, outgoing, word};
+
+const TOKEN: &str = "T0K3N.x.y";
+/// Long enough not to matter.
+const CALM_MS: u64 = 40_000;
+
+fn config(platform: &Platform, token: &str) -> config::Discord {
+    serde_json::from_value(json!({ "bot_token": token, "api_url": platform.api_url() })).unwrap()
+}
+
+fn adapter(bots: &[(&str, config::Discord)]) -> Arc<Discord> {
+    let bots: BTreeMap<_, _> = bots.iter().map(|(name, bot)| ((*name).to_owned(), bot.clone())).collect();
+    Arc::new(Discord::with_pace(&bots, PACE).unwrap())
+}
+
+/// A platform with one bot in the server `g1`, and the adapter of it.
+fn one(heartbeat_ms: u64) -> (Platform, Arc<Discord>) {
+    let platform = Platform::start(heartbeat_ms);
+    platform.bot(TOKEN, "1");
+    platform.channel("100", "g1", None);
+    let discord = adapter(&[("main", config(&platform, TOKEN))]);
+    (platform, discord)
+}
+
+async fn connected(platform: &Platform, token: &str) {
+    platform.until("the bot is connected", |platform| platform.openings(token).0 > 0).await;
+}
+
+fn to(channel: &str) -> Address {
+    Address { channel: NAME.to_owned(), account: "main".to_owned(), peer: channel.to_owned(), thread: None }
+}
+
+#[tokio::test]
+async fn a_reply_goes_where_it_was_asked() {
+    let (platform, discord) = one(CALM_MS);
+    platform.channel("101", "g1", Some("100"));
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.say(TOKEN, "7", "alone");
+    platform.say_in(TOKEN, "100", "in a channel", json!({}));
+    platform.say_in(TOKEN, "101", "in a thread", json!({}));
+    let letters = desk.wait_for(3).await;
+    for letter in &letters {
+        let sent = discord.send(&letter.platform_id, &outgoing(&letter.address, &letter.text)).await;
+        assert_eq!(word(&sent), "accepted");
+    }
+    let seen: Vec<_> = platform.visible().into_iter().map(|message| (message.chat, message.text)).collect();
+    let expected = [("97", "alone"), ("100", "in a channel"), ("101", "in a thread")];
+    assert_eq!(seen, expected.map(|(chat, text)| (chat.to_owned(), text.to_owned())));
+    assert_eq!(letters[0].arrival.peer, Peer { kind: PeerKind::Dm, id: "7".to_owned() });
+    assert_eq!(letters[1].arrival.guild.as_deref(), Some("g1"));
+    assert_eq!(letters[1].arrival.roles, ["role-of-5"]);
+    assert_eq!(letters[2].arrival.thread, Some(Thread { kind: ThreadKind::Thread, id: "101".to_owned() }));
+    assert_eq!(letters[2].arrival.parent.as_ref().map(|parent| parent.id.as_str()), Some("100"));
+}
+
+/// A thread that was opened meanwhile, and whose opening was not told.
+#[tokio::test]
+async fn an_unknown_thread_is_asked_about_once() {
+    let (platform, discord) = one(CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.channel("555", "g1", Some("100"));
+    platform.say_in(TOKEN, "555", "one", json!({}));
+    platform.say_in(TOKEN, "555", "two", json!({}));
+    for letter in desk.wait_for(2).await {
+        assert_eq!(letter.arrival.parent.map(|parent| parent.id).as_deref(), Some("100"));
+    }
+    assert_eq!(platform.calls("GET channels").len(), 1);
+}
+
+#[tokio::test]
+async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
+    let platform = Platform::start(CALM_MS);
+    platform.bot(TOKEN, "1");
+    platform.bot("other", "2");
+    let off = serde_json::from_value(json!({ "bot_token": "x", "enabled": false })).unwrap();
+    let discord = adapter(&[
+        ("bad", config(&platform, "wrong")),
+        ("biz", config(&platform, "other")),
+        ("main", config(&platform, TOKEN)),
+        ("off", off),
+    ]);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    connected(&platform, "other").await;
+    platform.say(TOKEN, "7", "to main");
+    desk.wait_for(1).await;
+    platform.say("other", "7", "to biz");
+    let letters = desk.wait_for(2).await;
+    let accounts: Vec<_> = letters.iter().map(|letter| letter.arrival.account.as_str()).collect();
+    assert_eq!(accounts, ["main", "biz"]);
+    for letter in &letters {
+        discord.send("k", &outgoing(&letter.address, "answer")).await;
+    }
+    let bots: Vec<_> = platform.visible().into_iter().map(|message| message.bot).collect();
+    assert_eq!(bots, [TOKEN, "other"]);
+    let off = Address { account: "off".to_owned(), ..to("100") };
+    assert_eq!(word(&discord.send("k", &outgoing(&off, "x")).await), "rejected");
+}
+
+#[tokio::test]
+async fn a_token_that_only_the_gateway_refuses_is_tried_slowly() {
+    let platform = Platform::start(CALM_MS);
+    platform.bot(TOKEN, "1");
+    let gateway = format!("{}/gateway", platform.api_url().replace("http", "ws").replace("/api/v10", ""));
+    let wrong = json!({ "bot_token": "wrong", "api_url": platform.api_url(), "gateway_url": gateway });
+    let discord = adapter(&[("main", serde_json::from_value(wrong).unwrap())]);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    tokio::time::sleep(PACE.longest_pause * 3).await;
+    assert_eq!(platform.openings("wrong"), (0, 0));
+    assert!(desk.letters().is_empty());
+}
+
+#[tokio::test]
+async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
+    let (platform, discord) = one(CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    let data = json!({ "name": "code", "options": [{ "name": "text", "type": 3, "value": "fix it" }] });
+    let member = json!({ "user": { "id": "7", "username": "ann" }, "roles": ["r1"] });
+    let interaction = json!({
+        "id": "777", "application_id": "1", "type": 2, "token": "once", "channel_id": "100", "guild_id": "g1",
+        "member": member, "data": data,
+    });
+    platform.dispatch(TOKEN, "INTERACTION_CREATE", interaction.clone());
+    let letter = &desk.wait_for(1).await[0];
+    assert_eq!((letter.text.as_str(), letter.mentioned), ("/code fix it", true));
+    assert_eq!((letter.arrival.sender.as_str(), &letter.arrival.roles[..]), ("7", &["r1".to_owned()][..]));
+    assert_eq!(letter.address, to("100"));
+    platform.until("it is confirmed", |platform| platform.calls("PATCH @original").len() == 1).await;
+    assert_eq!(platform.calls("POST callback")[0].body["type"], 5);
+    assert_eq!(platform.calls("PATCH @original")[0].body["content"], "/code fix it");
+    // The same one again, as after a resumed session, is the same letter.
+    platform.dispatch(TOKEN, "INTERACTION_CREATE", interaction);
+    desk.until(|| desk.handed() == 2).await;
+    assert_eq!(desk.letters().len(), 1);
+}
+
+#[tokio::test]
+async fn short_text_files_are_read_and_only_from_the_platform() {
+    let (platform, discord) = one(CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    let root = platform.api_url().replace("/api/v10", "");
+    let file = |name: &str, url: String| json!({ "filename": name, "content_type": "text/plain", "size": 5, "url": url });
+    let attached = json!({ "attachments": [
+        file("a.txt", format!("{root}/files/hello")),
+        file("b.txt", "http://169.254.169.254/secret".to_owned()),
+        { "filename": "c.png", "content_type": "image/png", "size": 9, "url": "https://cdn.discordapp.com/c.png" },
+    ] });
+    platform.say_in(TOKEN, "100", "", attached);
+    let letter = &desk.wait_for(1).await[0];
+    let found: Vec<_> = attachments(&letter.parts).collect();
+    assert_eq!(found[0].text.as_deref(), Some("hello"));
+    assert_eq!(found[1].text, None);
+    assert_eq!(found[2].url.as_deref(), Some("https://cdn.discordapp.com/c.png"));
+}
+
+#[tokio::test]
+async fn hostile_events_break_nothing() {
+    let (platform, discord) = one(CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    for (kind, data) in [
+        ("MESSAGE_CREATE", json!({ "id": 5 })),
+        ("MESSAGE_CREATE", json!(null)),
+        ("MESSAGE_UPDATE", json!({ "id": "1", "content": "edited" })),
+        ("INTERACTION_CREATE", json!({ "id": "1", "application_id": "1", "type": 3, "token": "t" })),
+        ("GUILD_CREATE", json!([])),
+        ("SOMETHING_NEW", json!({})),
+    ] {
+        platform.dispatch(TOKEN, kind, data);
+    }
+    let emoji = "😀".repeat(10_000);
+    for text in ["\u{202e}\0 <@everyone>", emoji.as_str()] {
+        platform.say(TOKEN, "7", text);
+    }
+    desk.wait_for(2).await;
+    assert_eq!(desk.texts(), ["\u{202e}\0 <@everyone>", emoji.as_str()]);
+}
+
+#[test]
+fn addresses_that_lead_nowhere_are_refused_at_the_start() {
+    for (setting, url) in [("api_url", "discord.example"), ("gateway_url", "https://discord.example")] {
+        let bot: config::Discord =
+            serde_json::from_value(json!({ "bot_token": TOKEN, setting: url })).unwrap();
+        let error = Discord::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();
+        assert_eq!(error.code(), "channel_url");
+        assert!(error.to_string().contains(setting));
+    }
+}

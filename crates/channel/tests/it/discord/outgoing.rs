@@ -1,0 +1,116 @@
+//! What is sent, and what is said about it.
+
+use polyclaw_domain::channel::{Channel, MenuItem, Sent};
+use polyclaw_testkit::platform::Outcome;
+use serde_json::json;
+
+use super::{CALM_MS, TOKEN, adapter, one, to};
+use crate::fixture::{hostile, letters_of, outgoing, stream, word};
+
+#[tokio::test]
+async fn only_what_surely_did_not_arrive_is_said_to_be_tried_again() {
+    let table = [
+        (Outcome::Shown, "accepted", "accepted"),
+        (Outcome::Status(400), "rejected", "rejected"),
+        (Outcome::Status(403), "rejected", "rejected"),
+        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
+        (Outcome::ShownThenStatus(500), "unknown", "retry"),
+        (Outcome::Status(502), "unknown", "retry"),
+        (Outcome::ShownThenCut, "unknown", "unknown"),
+        (Outcome::ShownThenHang, "unknown", "unknown"),
+    ];
+    let (platform, discord) = one(CALM_MS);
+    let first = discord.send("first", &outgoing(&to("100"), "first")).await;
+    let Sent::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
+    for (n, (outcome, on_send, on_edit)) in table.into_iter().enumerate() {
+        let text = outgoing(&to("100"), &format!("text {n}"));
+        platform.push("POST messages", outcome);
+        assert_eq!(word(&discord.send(&n.to_string(), &text).await), on_send, "send: {outcome:?}");
+        platform.push("PATCH messages", outcome);
+        assert_eq!(word(&discord.edit(&id, &text).await), on_edit, "edit: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_repeat_under_the_same_key_is_shown_once() {
+    let (platform, discord) = one(CALM_MS);
+    let text = outgoing(&to("100"), "once");
+    for outcome in [Outcome::ShownThenCut, Outcome::ShownThenHang, Outcome::ShownThenStatus(500)] {
+        platform.push("POST messages", outcome);
+        assert_eq!(word(&discord.send("key", &text).await), "unknown");
+    }
+    let sent = discord.send("key", &text).await;
+    let seen = platform.visible();
+    assert_eq!(sent, Sent::Accepted { platform_id: Some(seen[0].id.clone()) });
+    assert_eq!(seen.len(), 1);
+    discord.send("another key", &text).await;
+    assert_eq!(platform.visible().len(), 2);
+    assert!(discord.capabilities("main").idempotent_send);
+    assert!(discord.remembers_ms("main").is_some(), "but not for ever");
+}
+
+#[tokio::test]
+async fn a_long_text_is_seen_whole_whatever_fails_meanwhile() {
+    let (platform, discord) = one(CALM_MS);
+    let mut random = fastrand::Rng::with_seed(6);
+    for round in 0..100 {
+        let text = hostile(&mut random, 5_000);
+        let trouble =
+            [Outcome::Status(400), Outcome::Later { status: 429, seconds: 0 }, Outcome::Status(502)];
+        for outcome in trouble.iter().cycle().take(round % 4) {
+            platform.push("PATCH messages", *outcome);
+        }
+        platform.push("POST messages", Outcome::Later { status: 429, seconds: 0 });
+        let channel = (1000 + round).to_string();
+        stream(discord.as_ref(), &to(&channel), &text, &mut random).await;
+        let seen = platform.visible().into_iter().filter(|message| message.chat == channel);
+        let seen: String = seen.map(|message| message.text).collect();
+        assert_eq!(letters_of(&seen), letters_of(&text), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_called_and_nothing_fetched_by_what_a_model_writes() {
+    let (platform, discord) = one(CALM_MS);
+    let emoji = "😀".repeat(10_000);
+    for text in ["@everyone <@5> https://x.example", "\u{202e}a\0b **x**", &emoji] {
+        let before = platform.visible().len();
+        for (n, part) in outgoing(&to("100"), text).split(2000).iter().enumerate() {
+            assert_eq!(word(&discord.send(&format!("{n} {}", text.len()), part).await), "accepted");
+        }
+        let seen: String = platform.visible()[before..].iter().map(|m| m.text.as_str()).collect();
+        assert_eq!(seen, text);
+    }
+    for called in platform.calls("POST messages") {
+        assert_eq!(called.body["allowed_mentions"], json!({ "parse": [] }));
+        assert_eq!(called.body["flags"], 4);
+    }
+}
+
+#[tokio::test]
+async fn the_menu_and_typing_reach_the_platform() {
+    let (platform, discord) = one(CALM_MS);
+    let item = MenuItem { command: "code".to_owned(), description: String::new() };
+    discord.menu("main", &[item]).await.unwrap();
+    let command = &platform.calls("PUT commands")[0].body[0];
+    assert_eq!((&command["name"], &command["description"]), (&json!("code"), &json!("code")));
+    assert_eq!(command["options"][0]["required"], false);
+    platform.push("PUT commands", Outcome::Status(403));
+    assert!(discord.menu("main", &[]).await.is_err());
+    assert!(discord.menu("other", &[]).await.is_err());
+    discord.typing(&to("100")).await;
+    assert_eq!(platform.calls("POST typing").len(), 1);
+}
+
+#[tokio::test]
+async fn a_platform_that_is_not_there_got_nothing_and_the_token_does_not_show() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": url })).unwrap();
+    let discord = adapter(&[("main", bot)]);
+    let sent = discord.send("k", &outgoing(&to("100"), "x")).await;
+    assert_eq!(word(&sent), "retry");
+    let menu = discord.menu("main", &[]).await;
+    assert!(!format!("{sent:?} {menu:?} {discord:?}").contains("T0K3N"));
+}

@@ -1,0 +1,138 @@
+//! Connections that end in every way there is.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use polyclaw_testkit::platform::Outcome;
+use polyclaw_testkit::platform::discord::End;
+use serde_json::json;
+
+use super::{CALM_MS, TOKEN, connected, one};
+use crate::fixture::{Desk, Reception};
+
+#[tokio::test]
+async fn a_session_is_gone_on_with_and_nothing_is_lost_or_doubled() {
+    let (platform, discord) = one(CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    let ends =
+        [End::Drop, End::Reconnect, End::Invalid { resumable: true }, End::Close(4000), End::Close(4008)];
+    for (n, end) in ends.into_iter().cycle().take(15).enumerate() {
+        platform.say(TOKEN, "7", &format!("before {n}"));
+        platform.end(TOKEN, end);
+        platform.say_in(TOKEN, "100", &format!("after {n}"), json!({}));
+        platform.until("it goes on", |platform| platform.openings(TOKEN).1 == n + 1).await;
+    }
+    desk.wait_for(30).await;
+    let expected: Vec<_> = (0..15).flat_map(|n| [format!("before {n}"), format!("after {n}")]).collect();
+    assert_eq!(desk.texts(), expected);
+    assert_eq!(desk.handed(), 30, "nothing was even handed in twice");
+    assert_eq!(platform.openings(TOKEN).0, 1, "it identified itself once");
+}
+
+#[tokio::test]
+async fn what_a_forgotten_session_missed_is_looked_for() {
+    let (platform, discord) = one(CALM_MS);
+    platform.channel("200", "g1", None);
+    platform.channel("201", "g1", Some("200"));
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.say(TOKEN, "7", "dm before");
+    platform.say_in(TOKEN, "100", "channel before", json!({}));
+    desk.wait_for(2).await;
+    platform.forget(TOKEN);
+    platform.say(TOKEN, "7", "dm missed");
+    for n in 0..150 {
+        platform.say_in(TOKEN, "100", &format!("missed {n}"), json!({}));
+    }
+    platform.say_in(TOKEN, "201", "thread missed", json!({}));
+    let letters = desk.wait_for(154).await;
+    let mut texts = desk.texts();
+    texts.sort();
+    texts.dedup();
+    assert_eq!((texts.len(), desk.handed()), (154, 154));
+    let thread = letters.iter().find(|letter| letter.text == "thread missed").unwrap();
+    assert_eq!(thread.arrival.parent.as_ref().map(|parent| parent.id.as_str()), Some("200"));
+    assert_eq!(thread.arrival.roles, ["role-of-5"], "what a message does not say is asked for");
+    let missed: Vec<_> = desk.texts().into_iter().filter(|text| text.starts_with("missed")).collect();
+    assert_eq!(missed, (0..150).map(|n| format!("missed {n}")).collect::<Vec<_>>(), "in order");
+    platform.say(TOKEN, "7", "live again");
+    desk.wait_for(155).await;
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_gone_on_with_is_followed_by_another() {
+    for end in [End::Invalid { resumable: false }, End::Close(4009), End::Close(4007)] {
+        let (platform, discord) = one(CALM_MS);
+        let desk = Desk::new();
+        let _reception = Reception::start(&discord, &desk);
+        connected(&platform, TOKEN).await;
+        platform.end(TOKEN, end);
+        platform.until("it identifies itself again", |platform| platform.openings(TOKEN).0 == 2).await;
+        platform.say(TOKEN, "7", "hello");
+        desk.wait_for(1).await;
+    }
+}
+
+/// A little before the start: the bot was being restarted.
+#[tokio::test]
+async fn what_was_written_during_a_restart_is_found_in_servers() {
+    let (platform, discord) = one(CALM_MS);
+    platform.say_in(TOKEN, "100", "is anybody there?", json!({}));
+    platform.push("GET messages", Outcome::Status(502));
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    desk.wait_for(1).await;
+    assert_eq!(desk.texts(), ["is anybody there?"]);
+}
+
+#[tokio::test]
+async fn a_gateway_that_answers_no_beats_is_left() {
+    let (platform, discord) = one(50);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.say(TOKEN, "7", "one");
+    desk.wait_for(1).await;
+    platform.until("the heart beats", |platform| platform.beaten(TOKEN) >= Some(3)).await;
+    platform.end(TOKEN, End::Silence);
+    platform.until("it goes on elsewhere", |platform| platform.openings(TOKEN) == (1, 1)).await;
+    platform.say(TOKEN, "7", "two");
+    desk.wait_for(2).await;
+    assert_eq!((desk.texts(), desk.handed()), (vec!["one".to_owned(), "two".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
+    let (platform, discord) = one(30);
+    let desk = Desk::new();
+    desk.later.store(12, Ordering::SeqCst);
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.say(TOKEN, "7", "one");
+    platform.say(TOKEN, "7", "two");
+    // READY and the server were 1 and 2.
+    desk.until(|| desk.handed() >= 6).await;
+    assert!(platform.beaten(TOKEN) <= Some(2), "{:?}", platform.beaten(TOKEN));
+    platform.end(TOKEN, End::Drop);
+    desk.wait_for(2).await;
+    assert_eq!(desk.texts(), ["one", "two"]);
+    platform.until("it names what was taken", |platform| platform.beaten(TOKEN) >= Some(4)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(desk.letters().len(), 2);
+}
+
+#[tokio::test]
+async fn a_platform_that_comes_up_late_is_found() {
+    let (platform, discord) = one(CALM_MS);
+    for outcome in
+        [Outcome::Status(503), Outcome::Cut, Outcome::Status(500), Outcome::Cut, Outcome::Status(502)]
+    {
+        platform.push("GET bot", outcome);
+    }
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+}

@@ -1,0 +1,371 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use polyclaw_channel::matrix::{Matrix, NAME};
+use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
+use polyclaw_domain::arrival::PeerKind;
+use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_domain::config::{self, Secret};
+use polyclaw_domain::message::attachments;
+use polyclaw_testkit::platform::Outcome;
+use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
+use serde_json::{Value, json};
+
+use crate::fixture::{Desk, PACE, Reception, each_text, open, outgoing_to, stream, trouble, word};
+
+const CLAW: &str = "@claw:hs";
+const ANN: &str = "@ann:hs";
+const BOB: &str = "@bob:hs";
+const ROOM: &str = "!room:hs";
+
+fn account(homeserver: &Homeserver, user: &str) -> config::Matrix {
+    let name = user.trim_start_matches('@').split(':').next().unwrap();
+    config::Matrix {
+        homeserver: homeserver.url(),
+        user_id: user.to_owned(),
+        access_token: None,
+        password: Some(Secret::new(format!("pw-{name}"))),
+        access: open(),
+    }
+}
+
+fn matrix(accounts: impl IntoIterator<Item = (&'static str, config::Matrix)>) -> Arc<Matrix> {
+    let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
+    Arc::new(Matrix::with_pace(&accounts, PACE).unwrap())
+}
+
+fn one(homeserver: &Homeserver) -> Arc<Matrix> {
+    matrix([("home", account(homeserver, CLAW))])
+}
+
+/// A homeserver with a room of two, whose stream the account reads from its start on.
+async fn dm() -> (Homeserver, Arc<Desk>) {
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    homeserver.room(ROOM, &[ANN, CLAW]);
+    homeserver.say(ROOM, ANN, "from before");
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
+    drop(reception);
+    (homeserver, inbox)
+}
+
+#[tokio::test]
+async fn what_was_said_before_the_first_start_is_not_answered() {
+    let (homeserver, inbox) = dm().await;
+    let said = homeserver.say(ROOM, ANN, "hello");
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(1).await;
+    drop(reception);
+    let letter = &inbox.letters()[0];
+    assert_eq!((letter.text.as_str(), &letter.platform_id), ("hello", &said));
+    assert_eq!((letter.arrival.peer.id.as_str(), letter.address.peer.as_str()), (ANN, ROOM));
+    assert_eq!(letter.sender_name.as_deref(), Some("ann"));
+}
+
+#[tokio::test]
+async fn a_restart_neither_loses_nor_doubles() {
+    let (homeserver, inbox) = dm().await;
+    let mut expected = Vec::new();
+    for round in 1..=4 {
+        for n in 1..=3 {
+            let text = format!("round {round} text {n}");
+            homeserver.say(ROOM, ANN, &text);
+            expected.push(text);
+        }
+        // In every other round the position is lost, as if it had crashed before: the letters come again.
+        if round % 2 == 0 {
+            homeserver.push("store", Outcome::Status(500));
+        }
+        let reception = Reception::start(&one(&homeserver), &inbox);
+        inbox.wait_for(expected.len()).await;
+        drop(reception);
+    }
+    assert_eq!(inbox.texts(), expected);
+}
+
+#[tokio::test]
+async fn the_position_moves_over_taken_letters_only() {
+    let (homeserver, inbox) = dm().await;
+    inbox.later.store(2, Ordering::SeqCst);
+    homeserver.say(ROOM, ANN, "one");
+    homeserver.say(ROOM, ANN, "two");
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(2).await;
+    drop(reception);
+    assert_eq!(inbox.texts(), ["one", "two"], "what comes after is not taken before");
+}
+
+#[tokio::test]
+async fn a_broken_connection_loses_and_doubles_nothing() {
+    let (homeserver, inbox) = dm().await;
+    let matrix = one(&homeserver);
+    let reception = Reception::start(&matrix, &inbox);
+    for (round, outcome) in [Outcome::Cut, Outcome::Status(502), Outcome::ShownThenHang, Outcome::Status(429)]
+        .into_iter()
+        .enumerate()
+    {
+        homeserver.push("sync", outcome);
+        homeserver.say(ROOM, ANN, &format!("text {round}"));
+        inbox.wait_for(round + 1).await;
+    }
+    homeserver.forget_tokens();
+    homeserver.say(ROOM, ANN, "text 4");
+    inbox.wait_for(5).await;
+    drop(reception);
+    assert_eq!(inbox.texts(), (0..5).map(|n| format!("text {n}")).collect::<Vec<_>>());
+    assert_eq!(homeserver.logins(), 3, "once, once more, and when the token was gone");
+}
+
+#[tokio::test]
+async fn what_one_answer_does_not_hold_is_read_back() {
+    let (homeserver, inbox) = dm().await;
+    homeserver.limit_page(3);
+    let texts: Vec<_> = (0..20).map(|n| format!("text {n}")).collect();
+    texts.iter().for_each(|text| drop(homeserver.say(ROOM, ANN, text)));
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(20).await;
+    drop(reception);
+    assert_eq!(inbox.texts(), texts);
+}
+
+#[tokio::test]
+async fn an_invitation_is_accepted_from_who_may_write() {
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    let access = Access {
+        group_policy: GroupPolicy::Allowlist,
+        groups: vec!["!team:hs".to_owned()],
+        owners: vec![ANN.to_owned()],
+        ..Access::default()
+    };
+    let open = config::Matrix { access: access.clone(), ..account(&homeserver, CLAW) };
+    let strict = Access { dm_policy: DmPolicy::Allowlist, ..access };
+    let strict = config::Matrix { access: strict, ..account(&homeserver, "@strict:hs") };
+    let rooms =
+        [("!ann:hs", ANN, true), ("!bob:hs", BOB, true), ("!team:hs", BOB, false), ("!other:hs", ANN, false)];
+    for (room, by, is_direct) in rooms {
+        homeserver.room(room, &[by]);
+        homeserver.say(room, by, "long before");
+        homeserver.invite(room, by, CLAW, is_direct);
+        homeserver.invite(room, by, "@strict:hs", is_direct);
+        homeserver.say(room, by, "right after");
+    }
+    let matrix = matrix([("open", open), ("strict", strict)]);
+    let reception = Reception::start(&matrix, &inbox);
+    inbox.wait_for(5).await;
+    drop(reception);
+    let how = |user: &str| {
+        ["!ann:hs", "!bob:hs", "!team:hs", "!other:hs"].map(|room| homeserver.membership(room, user).unwrap())
+    };
+    assert_eq!(how(CLAW), ["join", "join", "join", "leave"], "a stranger could be told a code");
+    assert_eq!(how("@strict:hs"), ["join", "leave", "join", "leave"]);
+    assert!(inbox.texts().iter().all(|text| text == "right after"), "{:?}", inbox.texts());
+}
+
+#[tokio::test]
+async fn an_encrypted_room_is_not_entered_and_not_read() {
+    let (homeserver, inbox) = dm().await;
+    homeserver.room("!sealed:hs", &[ANN]);
+    homeserver.invite("!sealed:hs", ANN, CLAW, true);
+    homeserver.seal("!sealed:hs");
+    homeserver.emit(
+        ROOM,
+        ANN,
+        "m.room.encrypted",
+        json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }),
+    );
+    homeserver.say(ROOM, ANN, "in the clear");
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(1).await;
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 2).await;
+    drop(reception);
+    assert_eq!(inbox.texts(), ["in the clear"]);
+    assert_eq!(homeserver.membership("!sealed:hs", CLAW).as_deref(), Some("leave"));
+}
+
+#[tokio::test]
+async fn a_third_person_makes_a_group_of_a_conversation() {
+    let (homeserver, inbox) = dm().await;
+    let matrix = one(&homeserver);
+    let reception = Reception::start(&matrix, &inbox);
+    homeserver.say(ROOM, ANN, "between us");
+    inbox.wait_for(1).await;
+    homeserver.room(ROOM, &[BOB]);
+    homeserver.say(ROOM, ANN, "among us");
+    inbox.wait_for(2).await;
+    drop(reception);
+    let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.arrival.peer.kind).collect();
+    assert_eq!(kinds, [PeerKind::Dm, PeerKind::Group]);
+}
+
+/// In a group it is spoken to by name, by an answer to it, and in threads that it began.
+#[tokio::test]
+async fn who_answers_it_speaks_to_it() {
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    homeserver.room(ROOM, &[ANN, BOB, CLAW]);
+    let matrix = one(&homeserver);
+    let reception = Reception::start(&matrix, &inbox);
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
+    drop(reception);
+    let sent = matrix.send("k", &outgoing_to(NAME, "home", ROOM, None, "hello all")).await;
+    let Sent::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
+    let other = homeserver.say(ROOM, ANN, "nobody in particular");
+    let said = |body: &str, relation: Value| {
+        homeserver.emit(
+            ROOM,
+            ANN,
+            "m.room.message",
+            json!({ "msgtype": "m.text", "body": body, "m.relates_to": relation }),
+        )
+    };
+    for (name, id) in [("own", &own), ("other", &other), ("gone", &"$gone".to_owned())] {
+        said(&format!("reply {name}"), json!({ "m.in_reply_to": { "event_id": id } }));
+        said(&format!("thread {name}"), json!({ "rel_type": "m.thread", "event_id": id }));
+    }
+    homeserver.say(ROOM, ANN, "claw: by name");
+    let reception = Reception::start(&matrix, &inbox);
+    inbox.wait_for(8).await;
+    drop(reception);
+    let spoken: Vec<_> = inbox.letters().into_iter().filter(|l| l.mentioned).map(|l| l.text).collect();
+    assert_eq!(spoken, ["reply own", "thread own", "by name"]);
+}
+
+#[tokio::test]
+async fn a_reply_goes_to_its_thread_and_can_be_changed() {
+    let (homeserver, _) = dm().await;
+    let matrix = one(&homeserver);
+    let part = |text| outgoing_to(NAME, "home", ROOM, Some("$root"), text);
+    let sent = matrix.send("k/1 ü", &part("<b>hel</b>")).await;
+    let Sent::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
+    for text in ["hello", "hello, world", "hello, world"] {
+        assert_eq!(word(&matrix.edit(&id, &part(text)).await), "accepted");
+    }
+    matrix.typing(part("x").address()).await;
+    let said = homeserver.visible();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!((said[0].text.as_str(), said[0].thread.as_deref()), ("hello, world", Some("$root")));
+    assert_eq!(homeserver.typing(), [(ROOM.to_owned(), CLAW.to_owned())]);
+}
+
+/// The homeserver knows a key again, also after a restart.
+#[tokio::test]
+async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
+    let (homeserver, _) = dm().await;
+    for (n, (outcome, first)) in [
+        (Outcome::ShownThenCut, "unknown"),
+        (Outcome::ShownThenHang, "unknown"),
+        (Outcome::ShownThenStatus(500), "retry"),
+        (Outcome::Cut, "unknown"),
+        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        homeserver.push("send", outcome);
+        let (key, part) = (format!("turn-{n}"), outgoing_to(NAME, "home", ROOM, None, &format!("text {n}")));
+        assert_eq!(word(&one(&homeserver).send(&key, &part).await), first, "{outcome:?}");
+        assert_eq!(word(&one(&homeserver).send(&key, &part).await), "accepted", "{outcome:?}");
+        assert_eq!(homeserver.visible().len(), n + 1, "{outcome:?}");
+    }
+    assert!(one(&homeserver).capabilities("home").idempotent_send);
+    let elsewhere = outgoing_to(NAME, "home", "!foreign:hs", None, "x");
+    assert_eq!(word(&one(&homeserver).send("k", &elsewhere).await), "rejected");
+}
+
+#[tokio::test]
+async fn an_account_that_fails_holds_up_no_other() {
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    homeserver.room(ROOM, &[ANN, CLAW]);
+    homeserver.room("!two:hs", &[ANN, "@two:hs"]);
+    let wrong = config::Matrix { password: Some(Secret::new("wrong")), ..account(&homeserver, BOB) };
+    let away = config::Matrix { homeserver: "http://127.0.0.1:1".to_owned(), ..account(&homeserver, BOB) };
+    let token = config::Matrix { password: None, access_token: Some(Secret::new("none")), ..wrong.clone() };
+    let matrix = matrix([
+        ("away", away),
+        ("one", account(&homeserver, CLAW)),
+        ("token", token),
+        ("two", account(&homeserver, "@two:hs")),
+        ("wrong", wrong),
+    ]);
+    let reception = Reception::start(&matrix, &inbox);
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 2).await;
+    homeserver.say(ROOM, ANN, "to one");
+    homeserver.say("!two:hs", ANN, "to two");
+    inbox.wait_for(2).await;
+    drop(reception);
+    let mut taken: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
+    taken.sort();
+    assert_eq!(taken, [("one".into(), "to one".into()), ("two".into(), "to two".into())]);
+}
+
+#[tokio::test]
+async fn thousands_of_texts_are_seen_as_they_were_written() {
+    let (homeserver, _) = dm().await;
+    let matrix = one(&homeserver);
+    let address = outgoing_to(NAME, "home", ROOM, None, "x").address().clone();
+    each_text(async |text, random| {
+        trouble(random, |outcome| homeserver.push("send", outcome));
+        stream(matrix.as_ref(), &address, &text, random).await;
+        let seen: String = homeserver.wipe().into_iter().map(|shown| shown.text).collect();
+        assert_eq!(seen, text);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_small_text_file_comes_along() {
+    let (homeserver, inbox) = dm().await;
+    let notes = homeserver.keep_file("m1", b"remember the milk");
+    let file = |url: &str, mimetype: &str, size: u64| {
+        let info = json!({ "mimetype": mimetype, "size": size });
+        homeserver.emit(
+            ROOM,
+            ANN,
+            "m.room.message",
+            json!({ "msgtype": "m.file", "body": "notes", "url": url, "info": info }),
+        )
+    };
+    file(&notes, "text/plain", 17);
+    file(&notes, "text/plain", 1 << 30);
+    file(&notes, "image/png", 17);
+    file("mxc://hs/gone", "text/plain", 17);
+    file("https://evil.example/notes", "text/plain", 17);
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(5).await;
+    drop(reception);
+    let letters = inbox.letters();
+    let texts: Vec<_> =
+        letters.iter().flat_map(|letter| attachments(&letter.parts)).map(|one| one.text.as_deref()).collect();
+    assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
+}
+
+#[tokio::test]
+async fn events_that_make_no_sense_hold_nothing_up() {
+    let (homeserver, inbox) = dm().await;
+    for content in
+        [json!(null), json!(7), json!({ "msgtype": 1 }), json!({ "msgtype": "m.text", "body": ["x"] })]
+    {
+        homeserver.emit(ROOM, ANN, "m.room.message", content);
+    }
+    homeserver.say(ROOM, ANN, "still here");
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(1).await;
+    drop(reception);
+    assert_eq!(inbox.texts(), ["still here"]);
+}
+
+#[tokio::test]
+async fn no_secret_shows() {
+    let homeserver = Homeserver::start();
+    let account = config::Matrix {
+        homeserver: "http://127.0.0.1:1/T0K3N".to_owned(),
+        password: Some(Secret::new("T0K3N")),
+        ..account(&homeserver, CLAW)
+    };
+    let sent =
+        matrix([("home", account.clone())]).send("k", &outgoing_to(NAME, "home", ROOM, None, "x")).await;
+    assert!(!format!("{:?} {sent:?}", matrix([("home", account.clone())])).contains("T0K3N"));
+    let nowhere = config::Matrix { homeserver: "hs.example".to_owned(), ..account };
+    let accounts = BTreeMap::from([("home".to_owned(), nowhere)]);
+    assert_eq!(Matrix::from_config(&accounts).unwrap_err().code(), "channel_url");
+}

@@ -1,0 +1,67 @@
+//! What the engine cuts by a channel's limit fits its platform and joins to the stored text.
+
+use std::collections::BTreeMap;
+
+use polyclaw_channel::discord::Discord;
+use polyclaw_channel::matrix::Matrix;
+use polyclaw_channel::slack::Slack;
+use polyclaw_channel::telegram::Telegram;
+use polyclaw_channel::whatsapp::Whatsapp;
+use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_testkit::SimClock;
+
+use crate::fixture::{hostile, outgoing};
+
+/// A channel, how its platform counts, and the most it takes.
+type Limit<'a> = (&'a dyn Channel, fn(&str) -> usize, usize);
+
+fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A changed message holds its text twice.
+fn twice_in_json(text: &str) -> usize {
+    let bytes = |c: char| match c {
+        '"' | '\\' => 2,
+        c if c.is_control() => 6,
+        c => c.len_utf8(),
+    };
+    2 * text.chars().map(bytes).sum::<usize>()
+}
+
+/// Slack cuts what is longer as it is sent, with `&`, `<` and `>` escaped.
+fn escaped(text: &str) -> usize {
+    text.chars().map(|c| if matches!(c, '&' | '<' | '>') { 5 } else { 1 }).sum()
+}
+
+#[tokio::test]
+async fn ten_thousand_texts_in_parts_are_the_texts() {
+    let telegram = Telegram::from_config(&BTreeMap::new()).unwrap();
+    let discord = Discord::from_config(&BTreeMap::new()).unwrap();
+    let matrix = Matrix::from_config(&BTreeMap::new()).unwrap();
+    let slack = Slack::from_config(&BTreeMap::new(), SimClock::start()).unwrap();
+    let whatsapp = Whatsapp::from_config(&BTreeMap::new(), SimClock::start()).unwrap();
+    let platforms: [Limit<'_>; 5] = [
+        (&telegram, units, 4096),
+        (&discord, chars, 2000),
+        (&matrix, twice_in_json, 64_000),
+        (&slack, escaped, 40_000),
+        (&whatsapp, chars, 4096),
+    ];
+    let address =
+        Address { channel: "x".to_owned(), account: "main".to_owned(), peer: "p".to_owned(), thread: None };
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..10_000 {
+        let length = random.usize(1..4_500);
+        let text = format!("x{}", hostile(&mut random, length));
+        for (channel, count, limit) in platforms {
+            let parts = outgoing(&address, &text).split(channel.capabilities("main").max_chars);
+            assert!(parts.iter().all(|part| count(part.text()) <= limit));
+            assert_eq!(parts.iter().map(polyclaw_domain::delivery::Outgoing::text).collect::<String>(), text);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+mod outgoing;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use polyclaw_channel::telegram::{NAME, Telegram};
+use polyclaw_domain::arrival::{PeerKind, Thread, ThreadKind};
+use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::config;
+use polyclaw_domain::message::attachments;
+use polyclaw_testkit::platform::Outcome;
+use polyclaw_testkit::platform::telegram::Telegram as Platform;
+use serde_json::json;
+
+use crate::fixture::{Desk, PACE, Reception, outgoing, word};
+
+const TOKEN: &str = "123:T0K3N";
+
+fn config(platform: &Platform, token: &str) -> config::Telegram {
+    serde_json::from_value(json!({ "bot_token": token, "api_url": platform.api_url() })).unwrap()
+}
+
+fn adapter(bots: &[(&str, config::Telegram)]) -> Arc<Telegram> {
+    let bots: BTreeMap<_, _> = bots.iter().map(|(name, bot)| ((*name).to_owned(), bot.clone())).collect();
+    Arc::new(Telegram::with_pace(&bots, PACE).unwrap())
+}
+
+/// A platform with one bot and the adapter of it.
+fn one() -> (Platform, Arc<Telegram>) {
+    let platform = Platform::start();
+    platform.bot(TOKEN, 1, "polybot");
+    let telegram = adapter(&[("main", config(&platform, TOKEN))]);
+    (platform, telegram)
+}
+
+fn to(peer: &str, thread: Option<&str>) -> Address {
+    Address {
+        channel: NAME.to_owned(),
+        account: "main".to_owned(),
+        peer: peer.to_owned(),
+        thread: thread.map(str::to_owned),
+    }
+}
+
+#[tokio::test]
+async fn what_is_taken_is_confirmed_and_comes_once() {
+    let (platform, telegram) = one();
+    let desk = Desk::new();
+    for n in 0..3 {
+        platform.say(TOKEN, 7, &format!("message {n}"));
+    }
+    // The first answer never arrives: everything is delivered again.
+    platform.push("getUpdates", Outcome::ShownThenCut);
+    let _reception = Reception::start(&telegram, &desk);
+    let letters = desk.wait_for(3).await;
+    platform.until("all are confirmed", |platform| platform.unconfirmed(TOKEN) == 0).await;
+    assert_eq!(desk.texts(), ["message 0", "message 1", "message 2"]);
+    assert_eq!(desk.handed(), 3);
+    let first = &letters[0];
+    assert_eq!((first.arrival.peer.kind, first.arrival.peer.id.as_str()), (PeerKind::Dm, "7"));
+    assert_eq!(first.address, to("7", None));
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_is_not_confirmed() {
+    let (platform, telegram) = one();
+    let desk = Desk::new();
+    desk.later.store(3, Ordering::SeqCst);
+    platform.say(TOKEN, 7, "one");
+    platform.say(TOKEN, 7, "two");
+    let reception = Reception::start(&telegram, &desk);
+    desk.until(|| desk.handed() >= 2).await;
+    assert_eq!(platform.unconfirmed(TOKEN), 2);
+    desk.wait_for(2).await;
+    assert_eq!(desk.texts(), ["one", "two"], "in order, none lost");
+    platform.until("both are confirmed", |platform| platform.unconfirmed(TOKEN) == 0).await;
+    drop(reception);
+}
+
+/// Taken, and the process died before it could confirm: the next life gets it again, under the same id.
+#[tokio::test]
+async fn a_restart_before_the_confirmation_delivers_again_under_the_same_id() {
+    let (platform, telegram) = one();
+    let desk = Desk::new();
+    platform.say(TOKEN, 7, "once");
+    platform.push("getUpdates", Outcome::Shown);
+    for _ in 0..10 {
+        platform.push("getUpdates", Outcome::Status(500));
+    }
+    let reception = Reception::start(&telegram, &desk);
+    desk.wait_for(1).await;
+    drop(reception);
+    assert_eq!(platform.unconfirmed(TOKEN), 1);
+    let _reception = Reception::start(&telegram, &desk);
+    desk.until(|| desk.handed() >= 2).await;
+    assert_eq!(desk.texts(), ["once"]);
+}
+
+#[tokio::test]
+async fn broken_connections_lose_and_double_nothing() {
+    let (platform, telegram) = one();
+    let desk = Desk::new();
+    let _reception = Reception::start(&telegram, &desk);
+    let troubles = [
+        Outcome::Cut,
+        Outcome::ShownThenCut,
+        Outcome::Status(502),
+        Outcome::Status(409),
+        Outcome::ShownThenHang,
+    ];
+    for (n, trouble) in troubles.into_iter().cycle().take(15).enumerate() {
+        platform.push("getUpdates", trouble);
+        platform.say(TOKEN, 7, &n.to_string());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    desk.wait_for(15).await;
+    let expected: Vec<_> = (0..15).map(|n| n.to_string()).collect();
+    assert_eq!(desk.texts(), expected);
+}
+
+#[tokio::test]
+async fn a_reply_goes_to_the_topic_it_was_asked_in() {
+    let (platform, telegram) = one();
+    let desk = Desk::new();
+    platform.say_in(TOKEN, -100, Some(42), "in a topic");
+    platform.say_in(TOKEN, -100, None, "in the group");
+    let _reception = Reception::start(&telegram, &desk);
+    for letter in desk.wait_for(2).await {
+        let sent = telegram.send("k", &outgoing(&letter.address, &format!("re: {}", letter.text))).await;
+        assert_eq!(word(&sent), "accepted");
+    }
+    assert_eq!(
+        desk.letters()[0].arrival.thread,
+        Some(Thread { kind: ThreadKind::Topic, id: "42".to_owned() })
+    );
+    let seen: Vec<_> = platform.visible().into_iter().map(|m| (m.chat, m.thread, m.text)).collect();
+    let group = "-100".to_owned();
+    assert_eq!(seen[0], (group.clone(), Some("42".to_owned()), "re: in a topic".to_owned()));
+    assert_eq!(seen[1], (group, None, "re: in the group".to_owned()));
+}
+
+#[tokio::test]
+async fn hostile_text_goes_through_as_it_is() {
+    let (platform, telegram) = one();
+    let emoji = "😀".repeat(10_000);
+    for text in ["\u{202e}olleh <b>&lt;</b> *_`[x](y)", "a\0b\u{feff}c", "{\"ok\":false}", &emoji] {
+        let before = platform.visible().len();
+        let address = to("7", None);
+        for part in outgoing(&address, text).split(telegram.capabilities("main").max_chars) {
+            assert_eq!(word(&telegram.send("k", &part).await), "accepted");
+        }
+        let seen: String = platform.visible()[before..].iter().map(|m| m.text.as_str()).collect();
+        assert_eq!(seen, text);
+    }
+    let desk = Desk::new();
+    let _reception = Reception::start(&telegram, &desk);
+    platform.deliver(
+        TOKEN,
+        json!({
+            "chat": { "id": 7, "type": "private" }, "from": { "id": 7, "first_name": "\u{202e}\0" },
+            "text": "\0😀", "entities": [{ "type": "mention", "offset": 9_999_999, "length": 5 }],
+        }),
+    );
+    platform.update(TOKEN, json!({ "message": { "message_id": "not a number" } }));
+    platform.update(TOKEN, json!({ "edited_message": { "message_id": 1 } }));
+    platform.update(TOKEN, json!({ "poll": 5 }));
+    platform.say(TOKEN, 7, "after");
+    desk.wait_for(2).await;
+    assert_eq!(desk.texts(), ["\0😀", "after"]);
+}
+
+#[tokio::test]
+async fn attachments_come_without_the_token() {
+    let (platform, telegram) = one();
+    let desk = Desk::new();
+    platform.file("notes", b"remember the milk");
+    platform.file("binary", b"\xff\xfe\0");
+    let chat = json!({ "id": 7, "type": "private" });
+    let from = json!({ "id": 7, "first_name": "Ann" });
+    platform.deliver(TOKEN, json!({
+        "chat": chat, "from": from, "caption": "look",
+        "document": { "file_id": "notes", "file_name": "notes.txt", "mime_type": "text/plain", "file_size": 17 },
+    }));
+    platform.deliver(
+        TOKEN,
+        json!({
+            "chat": chat, "from": from, "document": { "file_id": "binary", "file_name": "x.txt" },
+        }),
+    );
+    platform.deliver(
+        TOKEN,
+        json!({
+            "chat": chat, "from": from, "photo": [{ "file_id": "small" }, { "file_id": "large" }],
+        }),
+    );
+    platform.deliver(TOKEN, json!({
+        "chat": chat, "from": from, "document": { "file_id": "huge", "file_name": "x.log", "file_size": 1u64 << 40 },
+    }));
+    let _reception = Reception::start(&telegram, &desk);
+    let letters = desk.wait_for(4).await;
+    let found: Vec<_> = letters.iter().flat_map(|letter| attachments(&letter.parts).cloned()).collect();
+    assert_eq!(letters[0].text, "look");
+    assert_eq!(found[0].text.as_deref(), Some("remember the milk"));
+    assert_eq!((found[1].text.as_deref(), found[1].media_type.as_str()), (None, "application/octet-stream"));
+    assert_eq!((found[2].name.as_str(), found[2].media_type.as_str()), ("photo.jpg", "image/jpeg"));
+    assert_eq!(found[3].text, None);
+    assert!(platform.calls("getFile").len() == 2, "only what may be text is fetched");
+    assert!(!format!("{letters:?}").contains("T0K3N"));
+}
+
+#[tokio::test]
+async fn a_bad_token_holds_up_no_other_account() {
+    let platform = Platform::start();
+    platform.bot(TOKEN, 1, "polybot");
+    platform.bot("9:other", 2, "otherbot");
+    let good = config(&platform, TOKEN);
+    let off = serde_json::from_value(json!({ "bot_token": "x", "enabled": false })).unwrap();
+    let telegram = adapter(&[
+        ("bad", config(&platform, "0:wrong")),
+        ("biz", config(&platform, "9:other")),
+        ("main", good),
+        ("off", off),
+    ]);
+    let desk = Desk::new();
+    platform.say(TOKEN, 7, "to main");
+    platform.say("9:other", 7, "to biz");
+    let _reception = Reception::start(&telegram, &desk);
+    let mut letters = desk.wait_for(2).await;
+    letters.sort_by_key(|letter| letter.arrival.account.clone());
+    let came: Vec<_> = letters.iter().map(|l| (l.arrival.account.as_str(), l.text.as_str())).collect();
+    assert_eq!(came, [("biz", "to biz"), ("main", "to main")]);
+    for letter in &letters {
+        telegram.send("k", &outgoing(&letter.address, "answer")).await;
+    }
+    let bots: Vec<_> = platform.visible().into_iter().map(|message| message.bot).collect();
+    assert_eq!(bots, ["9:other", TOKEN]);
+    for account in ["off", "nobody"] {
+        let address = Address { account: account.to_owned(), ..to("7", None) };
+        assert_eq!(word(&telegram.send("k", &outgoing(&address, "x")).await), "rejected");
+    }
+}
+
+#[test]
+fn an_address_that_leads_nowhere_is_refused_at_the_start() {
+    let bot: config::Telegram =
+        serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": "telegram.example" })).unwrap();
+    let error = Telegram::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();
+    assert_eq!(error.code(), "channel_url");
+}

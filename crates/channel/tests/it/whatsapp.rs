@@ -1,0 +1,279 @@
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use polyclaw_channel::whatsapp::{NAME, Whatsapp};
+use polyclaw_domain::channel::{Call, Channel, MenuItem};
+use polyclaw_domain::config::{self, Secret};
+use polyclaw_domain::message::attachments;
+use polyclaw_domain::port::Clock;
+use polyclaw_testkit::SimClock;
+use polyclaw_testkit::platform::Outcome;
+use polyclaw_testkit::platform::whatsapp::{Whatsapp as Platform, message_call, signed_call};
+use serde_json::{Value, json};
+
+use crate::fixture::{Desk, PACE, each_text, open, outgoing_to, stream, trouble, word};
+
+const SECRET: &str = "app-s3cret";
+
+fn account(platform: &Platform, number: &str) -> config::Whatsapp {
+    config::Whatsapp {
+        access_token: Secret::new(format!("EAA-{number}")),
+        phone_number_id: number.to_owned(),
+        app_secret: Secret::new(SECRET),
+        verify_token: Secret::new("v3rify"),
+        api_url: Some(platform.api_url()),
+        access: open(),
+    }
+}
+
+fn whatsapp(accounts: impl IntoIterator<Item = (&'static str, config::Whatsapp)>) -> Whatsapp {
+    let accounts: BTreeMap<_, _> = accounts.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
+    Whatsapp::with_pace(&accounts, SimClock::start(), PACE).unwrap()
+}
+
+fn one(platform: &Platform) -> Whatsapp {
+    whatsapp([("shop", account(platform, "100"))])
+}
+
+/// Seconds since 1970 by the clock of these tests.
+fn now() -> i64 {
+    SimClock::start().now().0 / 1000
+}
+
+fn text(id: &str, body: &str) -> Value {
+    let at = now().to_string();
+    json!({ "from": "49151", "id": id, "timestamp": at, "type": "text", "text": { "body": body } })
+}
+
+#[tokio::test]
+async fn messages_are_letters_once_and_in_order() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let whatsapp = one(&platform);
+    let call = message_call(SECRET, "100", &[text("wamid.1", "one"), text("wamid.2", "two")]);
+    for _ in 0..2 {
+        assert_eq!(whatsapp.called("shop", call.clone(), inbox.as_ref()).await.status, 200);
+    }
+    assert_eq!(inbox.texts(), ["one", "two"]);
+    assert_eq!(inbox.letters()[0].sender_name.as_deref(), Some("Ann"));
+}
+
+#[tokio::test]
+async fn what_is_not_taken_has_to_be_delivered_again() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let whatsapp = one(&platform);
+    inbox.later.store(1, Ordering::SeqCst);
+    let call = message_call(SECRET, "100", &[text("wamid.1", "one"), text("wamid.2", "two")]);
+    assert_eq!(whatsapp.called("shop", call.clone(), inbox.as_ref()).await.status, 503);
+    assert!(inbox.letters().is_empty(), "what comes after is not taken before");
+    assert_eq!(whatsapp.called("shop", call, inbox.as_ref()).await.status, 200);
+    assert_eq!(inbox.texts(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn only_what_meta_signed_is_taken() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let whatsapp = one(&platform);
+    let good = message_call(SECRET, "100", &[text("wamid.1", "hi")]);
+    let change = |change: &dyn Fn(&mut Call)| {
+        let mut call = good.clone();
+        change(&mut call);
+        call
+    };
+    for (what, call, status) in [
+        ("another secret", message_call("other", "100", &[text("wamid.1", "hi")]), 401),
+        ("no signature", change(&|call| call.headers.clear()), 401),
+        ("another body", change(&|call| call.body.push(b' ')), 401),
+        ("a short signature", change(&|call| "sha256=".clone_into(&mut call.headers[0].1)), 401),
+        (
+            "no kind of signature",
+            change(&|call| call.headers[0].1 = call.headers[0].1.replace("sha256=", "")),
+            401,
+        ),
+        ("another way to ask", change(&|call| "PUT".clone_into(&mut call.method)), 405),
+    ] {
+        let answer = whatsapp.called("shop", call, inbox.as_ref()).await;
+        assert_eq!((answer.status, answer.body.as_str()), (status, ""), "{what}");
+    }
+    assert_eq!(whatsapp.called("nobody", good.clone(), inbox.as_ref()).await.status, 404);
+    let mut old = text("wamid.0", "from last month");
+    old["timestamp"] = json!((now() - 8 * 24 * 3600).to_string());
+    assert_eq!(
+        whatsapp.called("shop", message_call(SECRET, "100", &[old]), inbox.as_ref()).await.status,
+        200
+    );
+    assert!(inbox.letters().is_empty());
+    for odd in ["", "{", "[]", "{\"entry\":7}", "{\"entry\":[{\"changes\":[{\"field\":\"messages\"}]}]}"] {
+        assert_eq!(
+            whatsapp.called("shop", signed_call(SECRET, odd), inbox.as_ref()).await.status,
+            200,
+            "{odd}"
+        );
+    }
+    assert_eq!(whatsapp.called("shop", good, inbox.as_ref()).await.status, 200);
+    assert_eq!(inbox.texts(), ["hi"]);
+}
+
+#[tokio::test]
+async fn the_webhook_is_set_up_by_who_knows_the_word() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let whatsapp = one(&platform);
+    let long = "c".repeat(300);
+    for (query, status, body) in [
+        ("hub.mode=subscribe&hub.verify_token=v3rify&hub.challenge=1158", 200, "1158"),
+        ("hub.mode=subscribe&hub.verify_token=wrong&hub.challenge=1158", 403, ""),
+        ("hub.mode=subscribe&hub.challenge=1158", 403, ""),
+        ("hub.mode=other&hub.verify_token=v3rify&hub.challenge=1158", 403, ""),
+        ("hub.mode=subscribe&hub.verify_token=v3rify", 403, ""),
+        (&format!("hub.mode=subscribe&hub.verify_token=v3rify&hub.challenge={long}"), 403, ""),
+        ("", 403, ""),
+    ] {
+        let call = Call { method: "GET".into(), query: query.into(), headers: vec![], body: vec![] };
+        let answer = whatsapp.called("shop", call, inbox.as_ref()).await;
+        assert_eq!(
+            (answer.status, answer.body.as_str(), answer.media_type),
+            (status, body, "text/plain"),
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn each_number_has_its_own_letters() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let foreign = config::Whatsapp { app_secret: Secret::new("of another app"), ..account(&platform, "300") };
+    let whatsapp = whatsapp([
+        ("foreign", foreign),
+        ("shop", account(&platform, "100")),
+        ("support", account(&platform, "200")),
+    ]);
+    for number in ["100", "200", "300", "400"] {
+        let call = message_call(SECRET, number, &[text(&format!("wamid.{number}"), number)]);
+        assert_eq!(whatsapp.called("shop", call, inbox.as_ref()).await.status, 200);
+    }
+    let taken: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
+    assert_eq!(taken, [("shop".into(), "100".into()), ("support".into(), "200".into())]);
+    for account in ["shop", "support", "nobody"] {
+        whatsapp.send("k", &outgoing_to(NAME, account, "49151", None, "hello")).await;
+    }
+    let said: Vec<_> = platform.visible().into_iter().map(|said| said.bot).collect();
+    assert_eq!(said, ["EAA-100", "EAA-200"]);
+}
+
+#[tokio::test]
+async fn a_reply_goes_to_the_person_or_the_group() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let whatsapp = one(&platform);
+    let mut grouped = text("wamid.2", "hi all");
+    grouped["group_id"] = json!("Y2FwaV9ncm91cDox");
+    let call = message_call(SECRET, "100", &[text("wamid.1", "hi"), grouped]);
+    whatsapp.called("shop", call, inbox.as_ref()).await;
+    for letter in inbox.letters() {
+        let outgoing = outgoing_to(NAME, "shop", &letter.address.peer, None, "<b>*hello*</b>");
+        assert_eq!(word(&whatsapp.send("k", &outgoing).await), "accepted");
+        whatsapp.typing(&letter.address).await;
+    }
+    let peers: Vec<_> = platform.visible().into_iter().map(|said| (said.chat, said.text)).collect();
+    let hello = || "<b>*hello*</b>".to_owned();
+    assert_eq!(peers, [("49151".to_owned(), hello()), ("Y2FwaV9ncm91cDox".to_owned(), hello())]);
+    let writes = platform.calls("messages").into_iter().filter(|called| called.body["status"] == "read");
+    let under: Vec<_> = writes.map(|called| called.body["message_id"].clone()).collect();
+    assert_eq!(under, ["wamid.1", "wamid.2"]);
+}
+
+#[tokio::test]
+async fn the_menu_is_what_meta_takes_of_it() {
+    let platform = Platform::start();
+    let whatsapp = one(&platform);
+    let item = |n: usize| MenuItem { command: format!("agent_{n}"), description: "long ".repeat(100) };
+    let items: Vec<_> = (0..40).map(item).collect();
+    assert_eq!(whatsapp.menu("shop", &items).await, Ok(()));
+    let menu = &platform.calls("conversational_automation")[0].body["commands"];
+    assert_eq!((menu.as_array().unwrap().len(), &menu[0]["command_name"]), (30, &json!("agent_0")));
+    assert!(menu[0]["command_description"].as_str().unwrap().len() <= 256);
+    assert!(whatsapp.menu("nobody", &items).await.is_err());
+    let wrong = config::Whatsapp { access_token: Secret::new("wrong"), ..account(&platform, "100") };
+    assert!(self::whatsapp([("shop", wrong)]).menu("shop", &items).await.is_err());
+}
+
+#[tokio::test]
+async fn only_what_surely_did_not_arrive_is_tried_again() {
+    let platform = Platform::start();
+    let whatsapp = one(&platform);
+    let send = |peer: &'static str| {
+        let whatsapp = &whatsapp;
+        async move { word(&whatsapp.send("k", &outgoing_to(NAME, "shop", peer, None, "x")).await) }
+    };
+    for (outcome, expected) in [
+        (Outcome::Status(400), "rejected"),
+        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000"),
+        (Outcome::Status(503), "unknown"),
+        (Outcome::ShownThenStatus(500), "unknown"),
+        (Outcome::ShownThenCut, "unknown"),
+        (Outcome::ShownThenHang, "unknown"),
+    ] {
+        platform.push(outcome);
+        assert_eq!(send("49151").await, expected, "{outcome:?}");
+    }
+    assert_eq!(send("130429").await, "retry");
+    assert_eq!(send("131047").await, "rejected");
+    let away =
+        config::Whatsapp { api_url: Some("http://127.0.0.1:1".to_owned()), ..account(&platform, "100") };
+    let sent = self::whatsapp([("shop", away)]).send("k", &outgoing_to(NAME, "shop", "1", None, "x")).await;
+    assert_eq!(word(&sent), "retry");
+    assert!(!whatsapp.capabilities("shop").idempotent_send && !whatsapp.capabilities("shop").edits);
+}
+
+#[tokio::test]
+async fn thousands_of_texts_are_seen_as_they_were_written() {
+    let platform = Platform::start();
+    let whatsapp = one(&platform);
+    let address = outgoing_to(NAME, "shop", "49151", None, "x").address().clone();
+    each_text(async |text, random| {
+        trouble(random, |outcome| platform.push(outcome));
+        stream(&whatsapp, &address, &text, random).await;
+        let seen: String = platform.wipe().into_iter().map(|shown| shown.text).collect();
+        assert_eq!(seen, text);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_small_text_file_comes_along_and_no_token_does() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let whatsapp = one(&platform);
+    platform.keep_file("m1", b"remember the milk");
+    platform.keep_file("m2", &vec![b'x'; 1 << 20]);
+    let document = |id: &str, mime_type: &str| {
+        let mut message = text(&format!("wamid.{id}"), "");
+        message["type"] = json!("document");
+        message["document"] =
+            json!({ "id": id, "mime_type": mime_type, "filename": "notes.txt", "caption": "see" });
+        message
+    };
+    let messages = [
+        document("m1", "text/plain"),
+        document("m2", "text/plain"),
+        document("m1", "application/pdf"),
+        document("gone", "text/plain"),
+    ];
+    whatsapp.called("shop", message_call(SECRET, "100", &messages), inbox.as_ref()).await;
+    let letters = inbox.letters();
+    let texts: Vec<_> =
+        letters.iter().flat_map(|letter| attachments(&letter.parts)).map(|one| one.text.as_deref()).collect();
+    assert_eq!(texts, [Some("remember the milk"), None, None]);
+    assert_eq!(letters[0].text, "see");
+    assert!(!format!("{letters:?}").contains("EAA"));
+}
+
+#[tokio::test]
+async fn no_secret_shows() {
+    let platform = Platform::start();
+    let account = config::Whatsapp {
+        api_url: Some("http://127.0.0.1:1/T0K3N".to_owned()),
+        access_token: Secret::new("T0K3N"),
+        ..account(&platform, "100")
+    };
+    let whatsapp = whatsapp([("shop", account)]);
+    let sent = whatsapp.send("k", &outgoing_to(NAME, "shop", "1", None, "x")).await;
+    assert!(!format!("{whatsapp:?} {sent:?}").contains("T0K3N"));
+}

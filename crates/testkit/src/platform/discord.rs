@@ -1,0 +1,126 @@
+//! Discord on the wire: a gateway with sessions that can be gone on with, and the REST calls of a bot. Every call can
+//! be made to fail as its script says, and every connection to end in each way there is.
+
+mod gateway;
+mod rest;
+mod serve;
+mod state;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Outcome;
+pub use super::board::{Called, Shown};
+use super::server::Server;
+use state::State;
+
+/// How a gateway connection is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The connection breaks without a word.
+    Drop,
+    /// Discord asks to connect again.
+    Reconnect,
+    /// The session is declared invalid: it can be gone on with, or not.
+    Invalid { resumable: bool },
+    /// The connection is closed with a code.
+    Close(u16),
+    /// Beats of the heart are not answered any more.
+    Silence,
+}
+
+/// Runs until dropped.
+pub struct Discord {
+    server: Server,
+    state: Arc<State>,
+}
+
+impl Discord {
+    /// Listens on a free loopback port and knows no bot yet. `heartbeat_ms` is what it asks of connections.
+    pub fn start(heartbeat_ms: u64) -> Self {
+        let state = Arc::new(State::new(heartbeat_ms));
+        let shared = Arc::clone(&state);
+        let server = Server::start(move |request| serve::answer(Arc::clone(&shared), request));
+        state.set_address(server.address);
+        Self { server, state }
+    }
+
+    /// The `api_url`.
+    pub fn api_url(&self) -> String {
+        format!("http://{}/api/v10", self.server.address)
+    }
+
+    /// From now on there is a bot with this token.
+    pub fn bot(&self, token: &str, id: &str) {
+        self.state.add_bot(token, id);
+    }
+
+    /// A channel of the server `guild`; with a parent it is a thread.
+    pub fn channel(&self, id: &str, guild: &str, parent: Option<&str>) {
+        self.state.add_channel(id, guild, parent);
+    }
+
+    /// What happens to the next REST call of this name, like `POST messages`, that has no outcome yet.
+    pub fn push(&self, call: &str, outcome: Outcome) {
+        self.state.board.push(call, outcome);
+    }
+
+    /// A person writes to a bot in a conversation of their own.
+    pub fn say(&self, token: &str, person: &str, text: &str) -> String {
+        self.write(token, &format!("9{person}"), person, text, json!({}))
+    }
+
+    /// A person writes in a channel of a server.
+    pub fn say_in(&self, token: &str, channel: &str, text: &str, over: Value) -> String {
+        self.write(token, channel, "5", text, over)
+    }
+
+    /// `over` is put over the message.
+    pub fn write(&self, token: &str, channel: &str, person: &str, text: &str, over: Value) -> String {
+        self.state.write(token, channel, person, text, over)
+    }
+
+    /// Any event at all.
+    pub fn dispatch(&self, token: &str, kind: &str, data: Value) {
+        self.state.dispatch(token, kind, data);
+    }
+
+    /// Ends the connection of a bot. Events go on to be kept for its session, unless that ends too.
+    pub fn end(&self, token: &str, end: End) {
+        self.state.end(token, end);
+    }
+
+    /// Ends the connection of a bot and forgets its session: what happens until it is back is told to nobody.
+    pub fn forget(&self, token: &str) {
+        self.state.forget(token);
+    }
+
+    /// How often a bot identified itself, and how often it went on with a session.
+    pub fn openings(&self, token: &str) -> (usize, usize) {
+        self.state.openings(token)
+    }
+
+    /// The last number that a heartbeat named.
+    pub fn beaten(&self, token: &str) -> Option<u64> {
+        self.state.beaten(token)
+    }
+
+    pub fn calls(&self, call: &str) -> Vec<Called> {
+        self.state.board.calls(call)
+    }
+
+    /// The messages of bots that people see, in order.
+    pub fn visible(&self) -> Vec<Shown> {
+        self.state.board.shown()
+    }
+
+    /// Waits until something is so.
+    ///
+    /// # Panics
+    /// When it does not become so within 10 seconds.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let reached = self.state.board.until(|| is_so(self)).await;
+        assert!(reached, "it did not happen in time: {what}");
+    }
+}

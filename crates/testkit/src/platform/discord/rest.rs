@@ -1,0 +1,115 @@
+//! The REST calls, as Discord answers them.
+
+use axum::body::Body;
+use axum::http::Response;
+use serde_json::{Value, json};
+
+use super::state::{State, member};
+use crate::platform::board::{Edited, Shown, json as answer};
+
+const MAX_CHARS: usize = 2000;
+const MAX_NONCE: usize = 25;
+
+pub(super) struct Call<'a> {
+    pub token: &'a str,
+    pub bot: &'a str,
+    pub name: String,
+    pub segments: &'a [&'a str],
+    pub query: &'a str,
+    pub body: Value,
+}
+
+/// The method and the last word of the path that is no id, like `POST messages`.
+pub(super) fn name(method: &str, segments: &[&str]) -> String {
+    const WORDS: [&str; 9] = [
+        "messages",
+        "typing",
+        "commands",
+        "callback",
+        "members",
+        "bot",
+        "channels",
+        "applications",
+        "@original",
+    ];
+    let word = segments.iter().rev().find(|segment| WORDS.contains(segment));
+    format!("{method} {}", word.unwrap_or(&"?"))
+}
+
+pub(super) fn perform(state: &State, call: &Call<'_>) -> Response<Body> {
+    match (call.name.as_str(), call.segments) {
+        ("GET bot", _) => answer(200, &json!({ "url": state.gateway_url().trim_end_matches('/') })),
+        ("GET applications", _) => answer(200, &json!({ "id": call.bot })),
+        ("PUT commands", _) => answer(200, &call.body),
+        ("POST callback" | "POST typing", _) => answer(204, &Value::Null),
+        ("PATCH @original", _) => answer(200, &json!({})),
+        ("GET members", [.., person]) => answer(200, &member(person)),
+        ("GET channels", [.., channel]) => {
+            state.channel(channel).map_or_else(unknown, |found| answer(200, &found))
+        }
+        ("GET messages", ["channels", channel, ..]) => {
+            let (after, limit) = (number(call.query, "after"), number(call.query, "limit"));
+            let limit = usize::try_from(limit).unwrap_or(50).clamp(1, 100);
+            answer(200, &state.after(channel, after, limit).into())
+        }
+        ("POST messages", ["channels", channel, ..]) => create(state, call, channel),
+        ("PATCH messages", ["channels", channel, "messages", id]) => edit(state, call, channel, id),
+        _ => unknown(),
+    }
+}
+
+fn create(state: &State, call: &Call<'_>, channel: &str) -> Response<Body> {
+    let text = match content(&call.body) {
+        Ok(text) => text,
+        Err(why) => return bad(why),
+    };
+    let nonce = call.body["nonce"].as_str().unwrap_or_default();
+    if nonce.len() > MAX_NONCE {
+        return bad("the nonce is too long");
+    }
+    let is_enforced = call.body["enforce_nonce"] == true && !nonce.is_empty();
+    let id = if is_enforced { state.nonce(call.token, channel, nonce) } else { Ok(state.next_id()) };
+    match id {
+        Ok(id) => {
+            let (bot, chat) = (call.token.to_owned(), channel.to_owned());
+            state.board.show(Shown { bot, chat, thread: None, id: id.clone(), text });
+            answer(200, &json!({ "id": id, "channel_id": channel }))
+        }
+        Err(known) => answer(200, &json!({ "id": known, "channel_id": channel })),
+    }
+}
+
+fn edit(state: &State, call: &Call<'_>, channel: &str, id: &str) -> Response<Body> {
+    match content(&call.body) {
+        Ok(text) => match state.board.edit(channel, id, &text) {
+            Edited::Changed | Edited::Same => answer(200, &json!({ "id": id, "channel_id": channel })),
+            Edited::Missing => unknown(),
+        },
+        Err(why) => bad(why),
+    }
+}
+
+/// White space at both ends is not kept.
+fn content(body: &Value) -> Result<String, &'static str> {
+    let text = body["content"].as_str().unwrap_or_default().trim();
+    if text.is_empty() {
+        return Err("Cannot send an empty message");
+    }
+    if text.chars().count() > MAX_CHARS {
+        return Err("Must be 2000 or fewer in length.");
+    }
+    Ok(text.to_owned())
+}
+
+fn number(query: &str, name: &str) -> u64 {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| value.parse().ok()).unwrap_or(0)
+}
+
+fn unknown() -> Response<Body> {
+    answer(404, &json!({ "message": "Unknown", "code": 10003 }))
+}
+
+fn bad(message: &str) -> Response<Body> {
+    answer(400, &json!({ "message": message, "code": 50035 }))
+}

@@ -1,0 +1,232 @@
+//! What the handle and the server thread share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::End;
+use crate::platform::board::Board;
+use crate::platform::state::lock;
+
+const EPOCH_MS: u64 = 1_420_070_400_000;
+
+pub(super) struct State {
+    pub board: Board,
+    pub heartbeat_ms: u64,
+    bots: Mutex<HashMap<String, Bot>>,
+    /// By id: the server and the parent.
+    channels: Mutex<BTreeMap<String, (String, Option<String>)>>,
+    /// What people wrote, by channel.
+    messages: Mutex<HashMap<String, Vec<Value>>>,
+    /// The message that has a nonce, by bot, channel and nonce.
+    nonces: Mutex<HashMap<(String, String, String), String>>,
+    ids: AtomicU64,
+    address: OnceLock<SocketAddr>,
+}
+
+#[derive(Default)]
+pub(super) struct Bot {
+    pub id: String,
+    pub session: Option<String>,
+    /// What was said in the session, to be said again.
+    events: Vec<Value>,
+    connection: Option<UnboundedSender<Order>>,
+    pub identified: usize,
+    pub resumed: usize,
+    pub beaten: Option<u64>,
+}
+
+/// What a connection is told to do.
+pub(super) enum Order {
+    Say(Value),
+    End(End),
+}
+
+impl State {
+    pub fn new(heartbeat_ms: u64) -> Self {
+        Self {
+            board: Board::default(),
+            heartbeat_ms,
+            bots: Mutex::default(),
+            channels: Mutex::default(),
+            messages: Mutex::default(),
+            nonces: Mutex::default(),
+            ids: AtomicU64::new(0),
+            address: OnceLock::new(),
+        }
+    }
+
+    pub fn set_address(&self, address: SocketAddr) {
+        let _ = self.address.set(address);
+    }
+
+    pub fn gateway_url(&self) -> String {
+        format!("ws://{}/gateway", self.address.get().expect("the server runs"))
+    }
+
+    pub fn add_bot(&self, token: &str, id: &str) {
+        lock(&self.bots).insert(token.to_owned(), Bot { id: id.to_owned(), ..Bot::default() });
+    }
+
+    pub fn add_channel(&self, id: &str, guild: &str, parent: Option<&str>) {
+        lock(&self.channels).insert(id.to_owned(), (guild.to_owned(), parent.map(str::to_owned)));
+    }
+
+    /// Runs on one bot; none, if there is no such token.
+    pub fn with<T>(&self, token: &str, change: impl FnOnce(&mut Bot) -> T) -> Option<T> {
+        let changed = lock(&self.bots).get_mut(token).map(change);
+        self.board.changed();
+        changed
+    }
+
+    /// Ids grow with time, as Discord's do.
+    pub fn next_id(&self) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis();
+        let now = u64::try_from(now).expect("a clock before the year 500,000,000") - EPOCH_MS;
+        ((now << 22) + self.ids.fetch_add(1, Ordering::Relaxed)).to_string()
+    }
+
+    pub fn write(&self, token: &str, channel: &str, person: &str, text: &str, over: Value) -> String {
+        let id = self.next_id();
+        let author = json!({ "id": person, "username": format!("user{person}"), "bot": false });
+        let mut message =
+            json!({ "id": id, "channel_id": channel, "type": 0, "author": author, "content": text });
+        for (key, value) in over.as_object().into_iter().flatten() {
+            message[key] = value.clone();
+        }
+        lock(&self.messages).entry(channel.to_owned()).or_default().push(message.clone());
+        let guild = lock(&self.channels).get(channel).map(|(guild, _)| guild.clone());
+        if let Some(guild) = guild {
+            message["guild_id"] = guild.into();
+            message["member"] = member(person);
+        }
+        self.dispatch(token, "MESSAGE_CREATE", message);
+        id
+    }
+
+    /// Said to the connection there is, and kept for the one that goes on with the session.
+    pub fn dispatch(&self, token: &str, kind: &str, data: Value) {
+        self.with(token, |bot| bot.say(kind, data));
+    }
+
+    pub fn end(&self, token: &str, end: End) {
+        self.with(token, |bot| {
+            if let End::Invalid { resumable: false } = end {
+                bot.session = None;
+            }
+            bot.connection.as_ref().map(|connection| connection.send(Order::End(end)))
+        });
+    }
+
+    pub fn forget(&self, token: &str) {
+        self.end(token, End::Drop);
+        self.with(token, |bot| (bot.session, bot.connection) = (None, None));
+    }
+
+    /// A new session on this connection, or none without such a bot.
+    pub fn identify(&self, token: &str, connection: UnboundedSender<Order>) -> bool {
+        let (session, url) = (format!("s{}", self.next_id()), self.gateway_url());
+        let guilds = self.guilds();
+        let identified = self.with(token, |bot| {
+            bot.identified += 1;
+            bot.events.clear();
+            (bot.session, bot.connection) = (Some(session.clone()), Some(connection));
+            let user = json!({ "id": bot.id, "username": "polybot", "bot": true });
+            bot.say("READY", json!({ "session_id": session, "resume_gateway_url": url, "user": user }));
+            guilds.into_iter().for_each(|guild| bot.say("GUILD_CREATE", guild));
+        });
+        identified.is_some()
+    }
+
+    /// Says again what comes after `seq`; false if there is no such session.
+    pub fn resume(&self, token: &str, session: &Value, seq: u64, connection: UnboundedSender<Order>) -> bool {
+        let resumed = self.with(token, |bot| {
+            if bot.session.is_none() || bot.session.as_deref() != session.as_str() {
+                return false;
+            }
+            bot.resumed += 1;
+            for event in bot.events.iter().filter(|event| event["s"].as_u64().is_some_and(|s| s > seq)) {
+                let _ = connection.send(Order::Say(event.clone()));
+            }
+            bot.connection = Some(connection);
+            bot.say("RESUMED", json!({}));
+            true
+        });
+        resumed.unwrap_or(false)
+    }
+
+    fn guilds(&self) -> Vec<Value> {
+        let mut guilds: BTreeMap<String, Value> = BTreeMap::new();
+        for (id, (guild, parent)) in lock(&self.channels).iter() {
+            let last =
+                lock(&self.messages).get(id).and_then(|list| list.last().map(|last| last["id"].clone()));
+            let (list, kind) = if parent.is_some() { ("threads", 11) } else { ("channels", 0) };
+            let channel = json!({ "id": id, "type": kind, "parent_id": parent, "last_message_id": last });
+            let entry = guilds.entry(guild.clone());
+            let entry = entry.or_insert_with(|| json!({ "id": guild, "channels": [], "threads": [] }));
+            entry[list].as_array_mut().expect("a list").push(channel);
+        }
+        guilds.into_values().collect()
+    }
+
+    pub fn channel(&self, id: &str) -> Option<Value> {
+        let channels = lock(&self.channels);
+        let (guild, parent) = channels.get(id)?;
+        let kind = if parent.is_some() { 11 } else { 0 };
+        Some(json!({ "id": id, "guild_id": guild, "type": kind, "parent_id": parent }))
+    }
+
+    /// Newest first, without what only events say: so does Discord.
+    pub fn after(&self, channel: &str, after: u64, limit: usize) -> Vec<Value> {
+        let messages = lock(&self.messages);
+        let id = |message: &Value| message["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or(0);
+        let list = messages.get(channel).into_iter().flatten();
+        let mut list: Vec<Value> = list.filter(|message| id(message) > after).take(limit).cloned().collect();
+        list.reverse();
+        list
+    }
+
+    /// A new id for a new nonce; the id of the message that has it already, if there is one.
+    pub fn nonce(&self, token: &str, channel: &str, nonce: &str) -> Result<String, String> {
+        let key = (token.to_owned(), channel.to_owned(), nonce.to_owned());
+        let mut nonces = lock(&self.nonces);
+        match nonces.get(&key) {
+            Some(known) => Err(known.clone()),
+            None => {
+                let id = self.next_id();
+                nonces.insert(key, id.clone());
+                Ok(id)
+            }
+        }
+    }
+
+    pub fn openings(&self, token: &str) -> (usize, usize) {
+        lock(&self.bots).get(token).map_or((0, 0), |bot| (bot.identified, bot.resumed))
+    }
+
+    pub fn beaten(&self, token: &str) -> Option<u64> {
+        lock(&self.bots).get(token).and_then(|bot| bot.beaten)
+    }
+}
+
+impl Bot {
+    fn say(&mut self, kind: &str, data: Value) {
+        if self.session.is_none() {
+            return;
+        }
+        let event = json!({ "op": 0, "t": kind, "s": self.events.len() + 1, "d": data });
+        self.events.push(event.clone());
+        if let Some(connection) = &self.connection {
+            let _ = connection.send(Order::Say(event));
+        }
+    }
+}
+
+pub(super) fn member(person: &str) -> Value {
+    json!({ "roles": [format!("role-of-{person}")], "nick": null })
+}

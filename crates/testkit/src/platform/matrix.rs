@@ -1,0 +1,197 @@
+//! A small homeserver on the wire: users, rooms, a stream of events, and the parts of the client-server API that a
+//! bot needs. The password of `@ann:hs` is `pw-ann`; tokens are given out by logging in.
+
+mod rest;
+mod sync;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::routing::{get, post, put};
+use serde_json::{Value, json};
+
+use super::board::Board;
+pub use super::board::Shown;
+use super::server::Server;
+use super::state::lock;
+use super::{Outcome, router};
+
+/// Runs until dropped.
+pub struct Matrix {
+    server: Server,
+    state: Arc<State>,
+}
+
+struct State {
+    board: Board,
+    world: Mutex<World>,
+    /// How many times a position was stored by a client.
+    stored: AtomicUsize,
+}
+
+#[derive(Default)]
+struct World {
+    /// Whose token it is, and of which device.
+    tokens: BTreeMap<String, (String, String)>,
+    logins: usize,
+    /// Everything that happened, with the room where.
+    stream: Vec<(String, Value)>,
+    /// Who is in a room, and how: `join`, `invite` or `leave`.
+    members: BTreeMap<(String, String), String>,
+    account_data: BTreeMap<(String, String), Value>,
+    sent: BTreeMap<(String, String, String), String>,
+    files: BTreeMap<String, Vec<u8>>,
+    typing: BTreeSet<(String, String)>,
+    sealed: BTreeSet<String>,
+    /// The most events of a room that one answer holds.
+    page: usize,
+}
+
+impl Matrix {
+    pub fn start() -> Self {
+        let state = Arc::new(State {
+            board: Board::default(),
+            world: Mutex::new(World { page: usize::MAX, ..World::default() }),
+            stored: AtomicUsize::new(0),
+        });
+        Self { server: router::serve(routes().with_state(Arc::clone(&state))), state }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    /// A room with these people in it.
+    pub fn room(&self, room: &str, people: &[&str]) {
+        for user in people {
+            self.state.set_member(
+                room,
+                user,
+                user,
+                &json!({ "membership": "join", "displayname": name(user) }),
+            );
+        }
+    }
+
+    pub fn invite(&self, room: &str, inviter: &str, user: &str, is_direct: bool) {
+        let content = json!({ "membership": "invite", "is_direct": is_direct });
+        self.state.set_member(room, inviter, user, &content);
+    }
+
+    /// The room is encrypted, and says so to who is invited.
+    pub fn seal(&self, room: &str) {
+        lock(&self.state.world).sealed.insert(room.to_owned());
+    }
+
+    /// `join`, `invite` or `leave`.
+    pub fn membership(&self, room: &str, user: &str) -> Option<String> {
+        lock(&self.state.world).members.get(&(room.to_owned(), user.to_owned())).cloned()
+    }
+
+    /// A person writes something. Returns the event's id.
+    pub fn say(&self, room: &str, sender: &str, text: &str) -> String {
+        self.emit(room, sender, "m.room.message", json!({ "msgtype": "m.text", "body": text }))
+    }
+
+    /// Anything at all happens in a room.
+    pub fn emit(&self, room: &str, sender: &str, kind: &str, content: Value) -> String {
+        self.state.append(room, json!({ "type": kind, "sender": sender, "content": content }))
+    }
+
+    /// Keeps a file and says its address.
+    pub fn keep_file(&self, id: &str, content: &[u8]) -> String {
+        lock(&self.state.world).files.insert(id.to_owned(), content.to_owned());
+        format!("mxc://hs/{id}")
+    }
+
+    /// What happens to the next request of a kind: `send`, `sync`, or `store` for a position that a client keeps.
+    pub fn push(&self, kind: &str, outcome: Outcome) {
+        self.state.board.push(kind, outcome);
+    }
+
+    /// From now on one answer holds no more than this many events of a room.
+    pub fn limit_page(&self, events: usize) {
+        lock(&self.state.world).page = events;
+    }
+
+    /// Every token becomes unknown.
+    pub fn forget_tokens(&self) {
+        lock(&self.state.world).tokens.clear();
+    }
+
+    pub fn logins(&self) -> usize {
+        lock(&self.state.world).logins
+    }
+
+    /// Rooms and the users who are writing in them.
+    pub fn typing(&self) -> Vec<(String, String)> {
+        lock(&self.state.world).typing.iter().cloned().collect()
+    }
+
+    /// How often clients stored a position.
+    pub fn stored(&self) -> usize {
+        self.state.stored.load(Ordering::SeqCst)
+    }
+
+    /// The messages of clients that people see, in order.
+    pub fn visible(&self) -> Vec<Shown> {
+        self.state.board.shown()
+    }
+
+    /// What people see, which is then wiped.
+    pub fn wipe(&self) -> Vec<Shown> {
+        self.state.board.wipe()
+    }
+
+    /// Waits until something is so.
+    ///
+    /// # Panics
+    /// When it does not become so within 10 seconds.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let reached = self.state.board.until(|| is_so(self)).await;
+        assert!(reached, "it did not happen in time: {what}");
+    }
+}
+
+impl State {
+    /// Makes it happen: it gets an id and a place in the stream.
+    fn append(&self, room: &str, mut event: Value) -> String {
+        let mut world = lock(&self.world);
+        let id = format!("$event{}", world.stream.len() + 1);
+        event["event_id"] = json!(id);
+        world.stream.push((room.to_owned(), event));
+        drop(world);
+        self.board.changed();
+        id
+    }
+
+    fn set_member(&self, room: &str, sender: &str, user: &str, content: &Value) {
+        let membership = content["membership"].as_str().unwrap_or_default().to_owned();
+        lock(&self.world).members.insert((room.to_owned(), user.to_owned()), membership);
+        let event =
+            json!({ "type": "m.room.member", "sender": sender, "state_key": user, "content": content });
+        self.append(room, event);
+    }
+}
+
+/// What people call a user: `ann` for `@ann:hs`.
+fn name(user: &str) -> &str {
+    user.trim_start_matches('@').split(':').next().unwrap_or_default()
+}
+
+fn routes() -> Router<Arc<State>> {
+    Router::new()
+        .route("/_matrix/client/v3/login", post(rest::login))
+        .route("/_matrix/client/v3/account/whoami", get(rest::whoami))
+        .route("/_matrix/client/v3/sync", get(sync::sync))
+        .route("/_matrix/client/v3/user/{user}/account_data/{kind}", get(rest::data).put(rest::store))
+        .route("/_matrix/client/v3/rooms/{room}/send/m.room.message/{key}", put(rest::send))
+        .route("/_matrix/client/v3/rooms/{room}/typing/{user}", put(rest::typing))
+        .route("/_matrix/client/v3/rooms/{room}/joined_members", get(rest::members))
+        .route("/_matrix/client/v3/rooms/{room}/messages", get(sync::messages))
+        .route("/_matrix/client/v3/rooms/{room}/event/{event}", get(rest::event))
+        .route("/_matrix/client/v3/rooms/{room}/{action}", post(rest::change))
+        .route("/_matrix/client/v1/media/download/{server}/{id}", get(rest::media))
+}

@@ -1,0 +1,219 @@
+//! Everything but the stream.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State as Shared};
+use axum::http::{HeaderMap, Response};
+use serde_json::{Value, json};
+
+use super::{State, name};
+use crate::platform::Outcome;
+use crate::platform::board::{self, Called, Shown, carry_out, with_retry_after};
+use crate::platform::server::Cut;
+use crate::platform::state::lock;
+
+/// What the content of an event may have, less what a homeserver puts around it.
+const MAX_EVENT: usize = 64_000;
+
+pub(super) fn refused(status: u16, code: &str) -> Response<Body> {
+    board::json(status, &json!({ "errcode": code, "error": "no" }))
+}
+
+/// Who asks, and from which device.
+pub(super) fn caller(state: &State, headers: &HeaderMap) -> Result<(String, String), Box<Response<Body>>> {
+    let token = headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let known = token.and_then(|token| lock(&state.world).tokens.get(token).cloned());
+    known.ok_or_else(|| Box::new(refused(401, "M_UNKNOWN_TOKEN")))
+}
+
+/// Keeps the request and says what is to happen to it.
+pub(super) fn script(state: &State, user: &str, kind: &str) -> Outcome {
+    state.board.called(Called { bot: user.to_owned(), method: kind.to_owned(), body: Value::Null })
+}
+
+pub(super) fn refuse(status: u16, seconds: Option<u64>) -> Response<Body> {
+    with_retry_after(refused(status, "M_UNKNOWN"), seconds)
+}
+
+fn read(body: &Bytes) -> Value {
+    serde_json::from_slice(body).unwrap_or_default()
+}
+
+pub(super) async fn login(Shared(state): Shared<Arc<State>>, body: Bytes) -> Response<Body> {
+    let body = read(&body);
+    let user = body["identifier"]["user"].as_str().unwrap_or_default().to_owned();
+    if body["password"] != format!("pw-{}", name(&user)) {
+        return refused(403, "M_FORBIDDEN");
+    }
+    let mut world = lock(&state.world);
+    world.logins += 1;
+    let token = format!("token-{}", world.logins);
+    let device = body["device_id"].as_str().map_or_else(|| format!("DEVICE{}", world.logins), str::to_owned);
+    world.tokens.retain(|_, holder| *holder != (user.clone(), device.clone()));
+    world.tokens.insert(token.clone(), (user.clone(), device.clone()));
+    board::json(200, &json!({ "access_token": token, "device_id": device, "user_id": user }))
+}
+
+pub(super) async fn whoami(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response<Body> {
+    match caller(&state, &headers) {
+        Ok((user, device)) => board::json(200, &json!({ "user_id": user, "device_id": device })),
+        Err(refused) => *refused,
+    }
+}
+
+pub(super) async fn data(
+    Shared(state): Shared<Arc<State>>,
+    Path((user, kind)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    match caller(&state, &headers) {
+        Err(refused) => *refused,
+        Ok(_) => match lock(&state.world).account_data.get(&(user, kind)) {
+            Some(content) => board::json(200, content),
+            None => refused(404, "M_NOT_FOUND"),
+        },
+    }
+}
+
+pub(super) async fn store(
+    Shared(state): Shared<Arc<State>>,
+    Path(key): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response<Body>, Cut> {
+    let (user, _) = match caller(&state, &headers) {
+        Ok(caller) => caller,
+        Err(refused) => return Ok(*refused),
+    };
+    let keep = || {
+        lock(&state.world).account_data.insert(key, read(&body));
+        state.stored.fetch_add(1, Ordering::SeqCst);
+        state.board.changed();
+        board::json(200, &json!({}))
+    };
+    carry_out(script(&state, &user, "store"), keep, refuse).await
+}
+
+/// A key that a device used before is answered with what it made then.
+pub(super) async fn send(
+    Shared(state): Shared<Arc<State>>,
+    Path((room, key)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response<Body>, Cut> {
+    let (user, device) = match caller(&state, &headers) {
+        Ok(caller) => caller,
+        Err(refused) => return Ok(*refused),
+    };
+    let joined =
+        lock(&state.world).members.get(&(room.clone(), user.clone())).is_some_and(|how| how == "join");
+    if !joined {
+        return Ok(refused(403, "M_FORBIDDEN"));
+    }
+    if body.len() > MAX_EVENT {
+        return Ok(refused(413, "M_TOO_LARGE"));
+    }
+    let show = || {
+        let key = (user.clone(), device, key);
+        let known = lock(&state.world).sent.get(&key).cloned();
+        let id = known.unwrap_or_else(|| {
+            let id = publish(&state, &room, &user, read(&body));
+            lock(&state.world).sent.insert(key, id.clone());
+            id
+        });
+        board::json(200, &json!({ "event_id": id }))
+    };
+    carry_out(script(&state, &user, "send"), show, refuse).await
+}
+
+fn publish(state: &State, room: &str, user: &str, content: Value) -> String {
+    let relation = content["m.relates_to"].clone();
+    let text = |content: &Value| content["body"].as_str().unwrap_or_default().to_owned();
+    let said = text(&content);
+    let new = text(&content["m.new_content"]);
+    let event = json!({ "type": "m.room.message", "sender": user, "content": content });
+    let id = state.append(room, event);
+    let target = relation["event_id"].as_str().unwrap_or_default();
+    if relation["rel_type"] == "m.replace" {
+        state.board.edit(room, target, &new);
+        return id;
+    }
+    let thread = (relation["rel_type"] == "m.thread").then(|| target.to_owned());
+    state.board.show(Shown {
+        bot: user.to_owned(),
+        chat: room.to_owned(),
+        thread,
+        text: said,
+        id: id.clone(),
+    });
+    id
+}
+
+pub(super) async fn typing(
+    Shared(state): Shared<Arc<State>>,
+    Path(key): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    if let Err(refused) = caller(&state, &headers) {
+        return *refused;
+    }
+    lock(&state.world).typing.insert(key);
+    board::json(200, &json!({}))
+}
+
+pub(super) async fn members(
+    Shared(state): Shared<Arc<State>>,
+    Path(room): Path<String>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    if let Err(refused) = caller(&state, &headers) {
+        return *refused;
+    }
+    let world = lock(&state.world);
+    let inside = world.members.iter().filter(|((place, _), how)| *place == room && *how == "join");
+    let joined: serde_json::Map<_, _> =
+        inside.map(|((_, user), _)| (user.clone(), json!({ "display_name": name(user) }))).collect();
+    board::json(200, &json!({ "joined": joined }))
+}
+
+pub(super) async fn event(
+    Shared(state): Shared<Arc<State>>,
+    Path((_, id)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    if let Err(refused) = caller(&state, &headers) {
+        return *refused;
+    }
+    let world = lock(&state.world);
+    let found = world.stream.iter().find(|(_, event)| event["event_id"] == id.as_str());
+    found.map_or_else(|| refused(404, "M_NOT_FOUND"), |(_, event)| board::json(200, event))
+}
+
+/// Goes into a room, or out of it.
+pub(super) async fn change(
+    Shared(state): Shared<Arc<State>>,
+    Path((room, action)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let (user, _) = match caller(&state, &headers) {
+        Ok(caller) => caller,
+        Err(refused) => return *refused,
+    };
+    let membership = if action == "join" { "join" } else { "leave" };
+    state.set_member(&room, &user, &user, &json!({ "membership": membership }));
+    board::json(200, &json!({ "room_id": room }))
+}
+
+pub(super) async fn media(
+    Shared(state): Shared<Arc<State>>,
+    Path((_, id)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    if let Err(refused) = caller(&state, &headers) {
+        return *refused;
+    }
+    let content = lock(&state.world).files.get(&id).cloned();
+    content.map_or_else(|| refused(404, "M_NOT_FOUND"), |content| Response::new(Body::from(content)))
+}

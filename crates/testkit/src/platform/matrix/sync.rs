@@ -1,0 +1,108 @@
+//! The stream: what happened since a position, and what happened before one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, Query, State as Shared};
+use axum::http::{HeaderMap, Response};
+use serde_json::{Value, json};
+
+use super::rest::{caller, refuse, script};
+use super::{State, World};
+use crate::platform::board::{self, carry_out};
+use crate::platform::server::Cut;
+use crate::platform::state::lock;
+
+type Asked = Query<BTreeMap<String, String>>;
+
+/// Waits for news as long as it was asked to.
+pub(super) async fn sync(
+    Shared(state): Shared<Arc<State>>,
+    Query(asked): Asked,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Cut> {
+    let (user, _) = match caller(&state, &headers) {
+        Ok(caller) => caller,
+        Err(refused) => return Ok(*refused),
+    };
+    let since = asked.get("since").and_then(|since| position(since));
+    let wait = asked.get("timeout").and_then(|ms| ms.parse().ok()).unwrap_or(0);
+    if let Some(since) = since {
+        let mut changes = state.board.watch();
+        let is_new = || lock(&state.world).stream.len() > since;
+        let news = async { while !is_new() && changes.changed().await.is_ok() {} };
+        let _ = tokio::time::timeout(Duration::from_millis(wait), news).await;
+    }
+    let outcome = script(&state, &user, "sync");
+    carry_out(outcome, || board::json(200, &lock(&state.world).news(&user, since)), refuse).await
+}
+
+/// Backwards from a position to another.
+pub(super) async fn messages(
+    Shared(state): Shared<Arc<State>>,
+    Path(room): Path<String>,
+    Query(asked): Asked,
+    headers: HeaderMap,
+) -> Response<Body> {
+    if let Err(refused) = caller(&state, &headers) {
+        return *refused;
+    }
+    let at = |name: &str| asked.get(name).and_then(|token| position(token));
+    let (from, to) = (at("from").unwrap_or(0), at("to").unwrap_or(0));
+    let world = lock(&state.world);
+    let all = world.stream.iter().enumerate().take(from).skip(to).filter(|(_, (place, _))| *place == room);
+    let page: Vec<_> = all.rev().take(world.page).collect();
+    let chunk: Vec<&Value> = page.iter().map(|(_, (_, event))| event).collect();
+    let mut answer = json!({ "chunk": chunk, "start": format!("s{from}") });
+    if let Some((last, _)) = page.last() {
+        answer["end"] = json!(format!("s{last}"));
+    }
+    board::json(200, &answer)
+}
+
+/// A position's token is `s` and how many events came before.
+fn position(token: &str) -> Option<usize> {
+    token.strip_prefix('s')?.parse().ok()
+}
+
+impl World {
+    fn news(&self, user: &str, since: Option<usize>) -> Value {
+        let (mut join, mut invite) = (json!({}), json!({}));
+        let mine = self.members.iter().filter(|((_, member), _)| member == user);
+        for ((room, _), how) in mine {
+            if how == "join" {
+                join[room] = json!({ "timeline": self.timeline(user, room, since.unwrap_or(0)) });
+            }
+            if how == "invite" && self.changed(room, user, since.unwrap_or(0)).is_some() {
+                let mut events: Vec<Value> =
+                    self.changed(room, user, 0).map(|(_, event)| event.clone()).into_iter().collect();
+                if self.sealed.contains(room) {
+                    events.push(json!({ "type": "m.room.encryption", "state_key": "" }));
+                }
+                invite[room] = json!({ "invite_state": { "events": events } });
+            }
+        }
+        let next = format!("s{}", self.stream.len());
+        json!({ "next_batch": next, "rooms": { "join": join, "invite": invite } })
+    }
+
+    /// The user's last change of membership in a room, at or after a position.
+    fn changed(&self, room: &str, user: &str, since: usize) -> Option<(usize, &Value)> {
+        let is_own = |event: &Value| event["type"] == "m.room.member" && event["state_key"] == user;
+        let mut events = self.stream.iter().enumerate().skip(since);
+        events.rfind(|(_, (place, event))| place == room && is_own(event)).map(|(at, (_, event))| (at, event))
+    }
+
+    /// Who has just come in is shown what was said before, too.
+    fn timeline(&self, user: &str, room: &str, since: usize) -> Value {
+        let since = if self.changed(room, user, since).is_some() { 0 } else { since };
+        let all = self.stream.iter().enumerate().skip(since).filter(|(_, (place, _))| place == room);
+        let mut page: Vec<_> = all.clone().rev().take(self.page).collect();
+        page.reverse();
+        let events: Vec<&Value> = page.iter().map(|(_, (_, event))| event).collect();
+        let first = page.first().map_or(since, |(at, _)| *at);
+        json!({ "events": events, "limited": all.count() > page.len(), "prev_batch": format!("s{first}") })
+    }
+}

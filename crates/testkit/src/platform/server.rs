@@ -1,0 +1,96 @@
+//! What every platform on the wire stands on: hyper itself, since only there can a request end with no answer at all.
+//! It runs on a thread and a runtime of its own, and stopping it takes every connection with it.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+/// The connection is closed without an answer.
+#[derive(Debug)]
+pub(super) struct Cut;
+
+impl std::fmt::Display for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("cut by the script")
+    }
+}
+
+impl std::error::Error for Cut {}
+
+/// Listens until dropped.
+pub(super) struct Server {
+    pub address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Answers whatever comes to a free loopback port.
+    ///
+    /// # Panics
+    /// When no loopback port can be had: no test can go on without one.
+    pub fn start<A, R>(answer: A) -> Self
+    where
+        A: Fn(Request<Incoming>) -> R + Clone + Send + 'static,
+        R: Future<Output = Result<Response<Body>, Cut>> + Send + 'static,
+    {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+        listener.set_nonblocking(true).expect("a listener that does not block");
+        let address = listener.local_addr().expect("a bound address");
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || run(listener, answer, stopped));
+        Self { address, stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server thread has been printed already; a second one here would hide the test's.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Dropping the runtime at the end drops its tasks: open connections close, hanging answers included.
+fn run<A, R>(listener: std::net::TcpListener, answer: A, stopped: oneshot::Receiver<()>)
+where
+    A: Fn(Request<Incoming>) -> R + Clone + Send + 'static,
+    R: Future<Output = Result<Response<Body>, Cut>> + Send + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async move {
+        let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
+        let mut connections = JoinSet::new();
+        let accept = async {
+            while let Ok((socket, _)) = listener.accept().await {
+                connections.spawn(converse(socket, answer.clone()));
+                while connections.try_join_next().is_some() {}
+            }
+        };
+        tokio::select! {
+            () = accept => {}
+            _ = stopped => {}
+        }
+    });
+}
+
+async fn converse<A, R>(socket: TcpStream, answer: A)
+where
+    A: Fn(Request<Incoming>) -> R + Send + 'static,
+    R: Future<Output = Result<Response<Body>, Cut>> + Send + 'static,
+{
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), service_fn(answer));
+    let _ = connection.with_upgrades().await;
+}

@@ -1,0 +1,112 @@
+//! Telegram's Bot API on the wire: bots that are called by token, updates that stay until they are confirmed, and
+//! messages people see. Every method can be made to fail as its script says.
+
+mod serve;
+mod state;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Outcome;
+pub use super::board::{Called, Shown};
+use super::server::Server;
+use state::State;
+
+/// Runs until dropped.
+pub struct Telegram {
+    server: Server,
+    state: Arc<State>,
+}
+
+impl Telegram {
+    /// Listens on a free loopback port and knows no bot yet.
+    pub fn start() -> Self {
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        let server = Server::start(move |request| serve::answer(Arc::clone(&shared), request));
+        Self { server, state }
+    }
+
+    /// The `api_url`.
+    pub fn api_url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    /// From now on there is a bot with this token.
+    pub fn bot(&self, token: &str, id: i64, username: &str) {
+        self.state.add_bot(
+            token,
+            json!({ "id": id, "is_bot": true, "first_name": username, "username": username }),
+        );
+    }
+
+    /// What happens to the next call of a method that has no outcome yet.
+    pub fn push(&self, method: &str, outcome: Outcome) {
+        self.state.board.push(method, outcome);
+    }
+
+    /// A person writes to a bot in a conversation of their own: its message id.
+    pub fn say(&self, token: &str, person: i64, text: &str) -> i64 {
+        let chat = json!({ "id": person, "type": "private", "first_name": "Ann" });
+        self.deliver(token, json!({ "chat": chat, "from": human(person), "text": text }))
+    }
+
+    /// A person writes in a group, perhaps in a topic of it.
+    pub fn say_in(&self, token: &str, group: i64, topic: Option<i64>, text: &str) -> i64 {
+        let chat =
+            json!({ "id": group, "type": "supergroup", "title": "Group", "is_forum": topic.is_some() });
+        let mut message = json!({ "chat": chat, "from": human(5), "text": text });
+        if let Some(topic) = topic {
+            message["message_thread_id"] = topic.into();
+            message["is_topic_message"] = true.into();
+        }
+        self.deliver(token, message)
+    }
+
+    /// Any message at all; its id and date are added.
+    pub fn deliver(&self, token: &str, mut message: Value) -> i64 {
+        let id = self.state.next_id();
+        message["message_id"] = id.into();
+        message["date"] = 1_700_000_000.into();
+        self.update(token, json!({ "message": message }));
+        id
+    }
+
+    /// Any update at all; its id is added.
+    pub fn update(&self, token: &str, update: Value) {
+        self.state.queue(token, update);
+    }
+
+    /// A file that can be fetched by its id.
+    pub fn file(&self, id: &str, content: &[u8]) {
+        self.state.add_file(id, content);
+    }
+
+    /// How many updates a bot has not confirmed.
+    pub fn unconfirmed(&self, token: &str) -> usize {
+        self.state.unconfirmed(token)
+    }
+
+    pub fn calls(&self, method: &str) -> Vec<Called> {
+        self.state.board.calls(method)
+    }
+
+    /// The messages people see, in order.
+    pub fn visible(&self) -> Vec<Shown> {
+        self.state.board.shown()
+    }
+
+    /// Waits until something is so.
+    ///
+    /// # Panics
+    /// When it does not become so within 10 seconds.
+    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let reached = self.state.board.until(|| is_so(self)).await;
+        assert!(reached, "it did not happen in time: {what}");
+    }
+}
+
+fn human(id: i64) -> Value {
+    json!({ "id": id, "is_bot": false, "first_name": "Ann", "username": format!("ann{id}") })
+}

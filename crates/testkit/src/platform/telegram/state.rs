@@ -1,0 +1,74 @@
+//! What the handle and the server thread share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::Value;
+
+use crate::platform::board::Board;
+use crate::platform::state::lock;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub board: Board,
+    bots: Mutex<HashMap<String, Bot>>,
+    files: Mutex<HashMap<String, Vec<u8>>>,
+    ids: AtomicI64,
+}
+
+struct Bot {
+    user: Value,
+    /// By update id, until confirmed.
+    updates: BTreeMap<i64, Value>,
+}
+
+impl State {
+    pub fn add_bot(&self, token: &str, user: Value) {
+        lock(&self.bots).insert(token.to_owned(), Bot { user, updates: BTreeMap::new() });
+    }
+
+    pub fn user(&self, token: &str) -> Option<Value> {
+        lock(&self.bots).get(token).map(|bot| bot.user.clone())
+    }
+
+    pub fn next_id(&self) -> i64 {
+        self.ids.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn queue(&self, token: &str, mut update: Value) {
+        let id = self.next_id();
+        update["update_id"] = id.into();
+        if let Some(bot) = lock(&self.bots).get_mut(token) {
+            bot.updates.insert(id, update);
+        }
+        self.board.changed();
+    }
+
+    /// Confirms everything before `offset` and returns what is left, as Telegram does.
+    pub fn updates(&self, token: &str, offset: i64, limit: usize) -> Vec<Value> {
+        let mut bots = lock(&self.bots);
+        let Some(bot) = bots.get_mut(token) else { return Vec::new() };
+        let confirmed = bot.updates.len();
+        bot.updates = bot.updates.split_off(&offset);
+        let confirmed = confirmed - bot.updates.len();
+        let left = bot.updates.values().take(limit).cloned().collect();
+        drop(bots);
+        if confirmed > 0 {
+            self.board.changed();
+        }
+        left
+    }
+
+    pub fn unconfirmed(&self, token: &str) -> usize {
+        lock(&self.bots).get(token).map_or(0, |bot| bot.updates.len())
+    }
+
+    pub fn add_file(&self, id: &str, content: &[u8]) {
+        lock(&self.files).insert(id.to_owned(), content.to_owned());
+    }
+
+    pub fn content(&self, id: &str) -> Option<Vec<u8>> {
+        lock(&self.files).get(id).cloned()
+    }
+}

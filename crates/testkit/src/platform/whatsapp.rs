@@ -1,0 +1,183 @@
+//! The Cloud API on the wire, and what Meta posts to who is called by it. Numbers are known by their id; the token
+//! of a number is `EAA-<id>`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State as Shared};
+use axum::http::{HeaderMap, Response};
+use axum::routing::{get, post};
+use polyclaw_domain::channel::Call;
+use serde_json::{Value, json};
+
+use super::board::{self, Board, carry_out, with_retry_after};
+pub use super::board::{Called, Shown};
+use super::server::{Cut, Server};
+use super::state::lock;
+use super::{Outcome, router, signature};
+
+/// Runs until dropped.
+pub struct Whatsapp {
+    server: Server,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    board: Board,
+    files: Mutex<BTreeMap<String, Vec<u8>>>,
+    count: AtomicUsize,
+}
+
+impl Whatsapp {
+    /// Listens on a free loopback port and shows whatever arrives.
+    pub fn start() -> Self {
+        let state = Arc::new(State::default());
+        let router = Router::new()
+            .route("/{id}/{method}", post(call))
+            .route("/{id}", get(about))
+            .route("/media/{id}", get(media))
+            .with_state(Arc::clone(&state));
+        Self { server: router::serve(router), state }
+    }
+
+    /// What the config calls `api_url`.
+    pub fn api_url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    pub fn keep_file(&self, id: &str, content: &[u8]) {
+        lock(&self.state.files).insert(id.to_owned(), content.to_owned());
+    }
+
+    /// What happens to the next message that has no outcome yet.
+    pub fn push(&self, outcome: Outcome) {
+        self.state.board.push("messages", outcome);
+    }
+
+    /// What was asked of numbers: `messages`, also those that only show that somebody writes, or
+    /// `conversational_automation`.
+    pub fn calls(&self, method: &str) -> Vec<Called> {
+        self.state.board.calls(method)
+    }
+
+    /// The messages people see, in order.
+    pub fn visible(&self) -> Vec<Shown> {
+        self.state.board.shown()
+    }
+
+    /// What people see, which is then wiped.
+    pub fn wipe(&self) -> Vec<Shown> {
+        self.state.board.wipe()
+    }
+}
+
+fn token(headers: &HeaderMap) -> Option<&str> {
+    headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+fn refused(status: u16, code: u32) -> Response<Body> {
+    board::json(status, &json!({ "error": { "code": code, "message": "no" } }))
+}
+
+async fn call(
+    Shared(state): Shared<Arc<State>>,
+    Path((id, method)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response<Body>, Cut> {
+    let Some(token) = token(&headers).filter(|token| *token == format!("EAA-{id}")) else {
+        return Ok(refused(401, 190));
+    };
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let called = Called { bot: token.to_owned(), method: method.clone(), body: body.clone() };
+    let outcome = state.board.called(called);
+    let perform = || match method.as_str() {
+        "messages" if body["status"] == "read" => board::json(200, &json!({ "success": true })),
+        "messages" => show(&state, token, &body),
+        "conversational_automation" if body["commands"].as_array().is_some_and(|all| all.len() <= 30) => {
+            board::json(200, &json!({ "success": true }))
+        }
+        _ => refused(400, 100),
+    };
+    carry_out(outcome, perform, |status, seconds| {
+        with_retry_after(board::json(status, &Value::Null), seconds)
+    })
+    .await
+}
+
+/// `to` chooses what Meta thinks of it: `130429` is told to slow down, `131047` has been silent for a day.
+fn show(state: &State, token: &str, body: &Value) -> Response<Body> {
+    let (Some(chat), Some(text)) = (body["to"].as_str(), body["text"]["body"].as_str()) else {
+        return refused(400, 100);
+    };
+    let is_group = body["recipient_type"] == "group";
+    let is_number = chat.bytes().all(|byte| byte.is_ascii_digit());
+    match chat {
+        "130429" | "131047" => return refused(400, chat.parse().unwrap_or_default()),
+        _ if is_group == is_number
+            || text.chars().count() > 4096
+            || body["messaging_product"] != "whatsapp" =>
+        {
+            return refused(400, 100);
+        }
+        _ => {}
+    }
+    let id = format!("wamid.out{}", state.count.fetch_add(1, Ordering::Relaxed) + 1);
+    let answer = board::json(200, &json!({ "messaging_product": "whatsapp", "messages": [{ "id": id }] }));
+    let (bot, chat, text) = (token.to_owned(), chat.to_owned(), text.to_owned());
+    state.board.show(Shown { bot, chat, thread: None, id, text });
+    answer
+}
+
+async fn about(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
+    match lock(&state.files).contains_key(&id) && token(&headers).is_some() {
+        true => board::json(200, &json!({ "url": format!("http://{host}/media/{id}"), "file_size": 10 })),
+        false => refused(404, 100),
+    }
+}
+
+async fn media(
+    Shared(state): Shared<Arc<State>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let content = lock(&state.files).get(&id).cloned();
+    match (token(&headers), content) {
+        (Some(_), Some(content)) => Response::new(Body::from(content)),
+        _ => refused(404, 100),
+    }
+}
+
+/// What Meta posts when these messages were written to a number, signed.
+pub fn message_call(secret: &str, number: &str, messages: &[Value]) -> Call {
+    let value = json!({
+        "messaging_product": "whatsapp",
+        "metadata": { "phone_number_id": number, "display_phone_number": "+1 555 010" },
+        "contacts": [{ "wa_id": "49151", "profile": { "name": "Ann" } }],
+        "messages": messages,
+    });
+    let change = json!({ "field": "messages", "value": value });
+    let body =
+        json!({ "object": "whatsapp_business_account", "entry": [{ "id": "1", "changes": [change] }] });
+    signed_call(secret, &body.to_string())
+}
+
+/// Any request of Meta, signed.
+pub fn signed_call(secret: &str, body: &str) -> Call {
+    let signature = signature::sign(secret, body.as_bytes());
+    Call {
+        method: "POST".to_owned(),
+        query: String::new(),
+        headers: vec![("x-hub-signature-256".to_owned(), signature)],
+        body: body.as_bytes().to_vec(),
+    }
+}
