@@ -89,6 +89,22 @@ async fn what_was_written_during_a_restart_is_found_in_servers() {
 }
 
 #[tokio::test]
+async fn what_was_said_before_the_bot_was_there_was_not_said_to_it() {
+    let (platform, discord) = one(CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.say(TOKEN, "7", "the bot is there");
+    desk.wait_for(1).await;
+    platform.channel("900", "g9", None);
+    platform.write("of nobody", "900", "5", "among ourselves", json!({}));
+    platform.join(TOKEN);
+    platform.say_in(TOKEN, "900", "welcome", json!({}));
+    desk.wait_for(2).await;
+    assert_eq!(desk.texts(), ["the bot is there", "welcome"]);
+}
+
+#[tokio::test]
 async fn a_gateway_that_answers_no_beats_is_left() {
     let (platform, discord) = one(100);
     let desk = Desk::new();
