@@ -137,7 +137,10 @@ impl State {
             bot.events.clear();
             (bot.session, bot.connection) = (Some(session.clone()), Some(connection));
             let user = json!({ "id": bot.id, "username": "polybot", "bot": true });
-            bot.say("READY", json!({ "session_id": session, "resume_gateway_url": url, "user": user }));
+            let mut ready = json!({ "session_id": session, "resume_gateway_url": url, "user": user });
+            ready["guilds"] =
+                guilds.iter().map(|guild| json!({ "id": guild["id"], "unavailable": true })).collect();
+            bot.say("READY", ready);
             guilds.into_iter().for_each(|guild| bot.say("GUILD_CREATE", guild));
         });
         identified.is_some()
@@ -160,7 +163,7 @@ impl State {
         resumed.unwrap_or(false)
     }
 
-    fn guilds(&self) -> Vec<Value> {
+    pub fn guilds(&self) -> Vec<Value> {
         let mut guilds: BTreeMap<String, Value> = BTreeMap::new();
         for (id, (guild, parent)) in lock(&self.channels).iter() {
             let last =
