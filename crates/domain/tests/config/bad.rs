@@ -539,8 +539,8 @@ fn a_hook_has_one_place_and_something_to_tell() {
     );
 }
 
-#[test]
 /// One conversation for everybody is refused where more than one person can write, however the config says so.
+#[test]
 fn several_people_never_share_a_conversation_by_accident() {
     let account =
         |name: &str, rules: &str| format!("[channels.telegram.{name}]\nbot_token = \"t\"\n{rules}\n");
