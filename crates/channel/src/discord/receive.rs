@@ -45,7 +45,7 @@ pub(super) struct Life<'a> {
     /// Servers that the session began with and has not told about yet. One that comes later was only joined then, and
     /// what people said there before was not said to this bot.
     awaited: HashSet<String>,
-    /// Events come, or did until the connection ended.
+    /// Events came over this connection.
     is_live: bool,
 }
 
@@ -68,9 +68,6 @@ impl Account {
             let ended = self.connect(&mut life, &progress).await;
             if begun.elapsed() > self.pace.first_pause * GOOD {
                 backoff.reset();
-            }
-            if std::mem::take(&mut life.is_live) {
-                life.begin = recently();
             }
             self.wait(&mut backoff, &ended).await;
             if matches!(ended, Ended::Forgotten(_) | Ended::Refused(_)) {
@@ -106,7 +103,12 @@ impl Account {
             Err(ended) => return ended,
         };
         let (events, waiting) = unbounded_channel();
-        tokio::join!(connection.run(events), self.take_all(waiting, life, progress)).0
+        let run = async { (connection.run(events).await, recently()) };
+        let ((ended, lately), ()) = tokio::join!(run, self.take_all(waiting, life, progress));
+        if std::mem::take(&mut life.is_live) {
+            life.begin = lately;
+        }
+        ended
     }
 
     async fn gateway(&self, life: &Life<'_>) -> Result<String, Refusal> {

@@ -61,6 +61,11 @@ impl Discord {
         self.state.add_channel(id, guild, parent);
     }
 
+    /// Bots are told to go on with their sessions at this address.
+    pub fn resume_at(&self, url: &str) {
+        let _ = self.state.resume_url.set(url.to_owned());
+    }
+
     /// The bot is told about all servers once more, as when it joins one.
     pub fn join(&self, token: &str) {
         for guild in self.state.guilds() {

@@ -142,6 +142,22 @@ async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
 }
 
 #[tokio::test]
+async fn a_session_goes_on_at_the_front_door_where_its_own_is_gone() {
+    let (platform, discord) = one(CALM_MS);
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    platform.resume_at(&format!("ws://{gone}"));
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.say(TOKEN, "7", "one");
+    desk.wait_for(1).await;
+    platform.end(TOKEN, End::Drop);
+    platform.say(TOKEN, "7", "two");
+    desk.wait_for(2).await;
+    assert_eq!((platform.openings(TOKEN), desk.handed()), ((1, 1), 2));
+}
+
+#[tokio::test]
 async fn a_platform_that_comes_up_late_is_found() {
     let (platform, discord) = one(CALM_MS);
     for outcome in

@@ -27,6 +27,8 @@ pub(super) struct State {
     nonces: Mutex<HashMap<(String, String, String), String>>,
     ids: AtomicU64,
     address: OnceLock<SocketAddr>,
+    /// Where sessions are to be gone on with, if not where they begin.
+    pub resume_url: OnceLock<String>,
 }
 
 #[derive(Default)]
@@ -58,6 +60,7 @@ impl State {
             nonces: Mutex::default(),
             ids: AtomicU64::new(0),
             address: OnceLock::new(),
+            resume_url: OnceLock::new(),
         }
     }
 
@@ -130,7 +133,8 @@ impl State {
 
     /// A new session on this connection, or none without such a bot.
     pub fn identify(&self, token: &str, connection: UnboundedSender<Order>) -> bool {
-        let (session, url) = (format!("s{}", self.next_id()), self.gateway_url());
+        let url = self.resume_url.get().cloned().unwrap_or_else(|| self.gateway_url());
+        let session = format!("s{}", self.next_id());
         let guilds = self.guilds();
         let identified = self.with(token, |bot| {
             bot.identified += 1;
