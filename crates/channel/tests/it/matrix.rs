@@ -129,6 +129,25 @@ async fn what_one_answer_does_not_hold_is_read_back() {
     assert_eq!(inbox.texts(), texts);
 }
 
+/// What half an answer does not say is not taken for what is not there.
+#[tokio::test]
+async fn half_an_answer_is_none() {
+    let (homeserver, inbox) = dm().await;
+    homeserver.room(ROOM, &[BOB]);
+    homeserver.limit_page(3);
+    let texts: Vec<_> = (0..10).map(|n| format!("text {n}")).collect();
+    texts.iter().for_each(|text| drop(homeserver.say(ROOM, ANN, text)));
+    for kind in ["stored", "sync", "messages", "members", "members"] {
+        homeserver.push(kind, Outcome::Status(200));
+    }
+    let matrix = one(&homeserver);
+    let reception = Reception::start(&matrix, &inbox);
+    let letters = inbox.wait_for(10).await;
+    drop(reception);
+    assert_eq!(inbox.texts(), texts, "all of it, from where it stopped");
+    assert!(letters.iter().all(|letter| letter.arrival.peer.kind == PeerKind::Group), "three are no two");
+}
+
 #[tokio::test]
 async fn an_invitation_is_accepted_from_who_may_write() {
     let (homeserver, inbox) = (Homeserver::start(), Desk::new());
