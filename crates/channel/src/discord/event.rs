@@ -20,6 +20,14 @@ pub(super) struct Ready {
     pub session_id: String,
     pub resume_gateway_url: Option<String>,
     pub user: User,
+    /// The servers that the bot is in; each is told about later.
+    #[serde(default)]
+    pub guilds: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Named {
+    pub id: String,
 }
 
 #[derive(Deserialize)]

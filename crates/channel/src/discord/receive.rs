@@ -1,6 +1,6 @@
 //! Receiving: one connection after the other, and events taken one after the other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,8 @@ const PATIENT: u32 = 3;
 const VERY_PATIENT: u32 = 10;
 /// A connection that lasted so many first pauses was a good one.
 const GOOD: u32 = 30;
-/// What was written this long before the start is looked for too: a restart takes a moment.
+/// What was written this long before the start, or before a connection ended, is looked for too: a restart takes a
+/// moment, and so does noticing that nothing comes any more.
 const RECENT_MS: u64 = 10 * 60 * 1000;
 const EPOCH_MS: u64 = 1_420_070_400_000;
 
@@ -39,8 +40,13 @@ pub(super) struct Life<'a> {
     pub places: Places,
     /// The last message of each channel that was seen, with the server of the channel.
     pub seen: HashMap<String, (u64, Option<String>)>,
-    /// What is older than this was before our time.
+    /// In channels where nothing was seen, what is older than this was not missed.
     pub begin: u64,
+    /// Servers that the session began with and has not told about yet. One that comes later was only joined then, and
+    /// what people said there before was not said to this bot.
+    awaited: HashSet<String>,
+    /// Events come, or did until the connection ended.
+    is_live: bool,
 }
 
 impl Account {
@@ -52,6 +58,8 @@ impl Account {
             places: Places::default(),
             seen: HashMap::new(),
             begin: recently(),
+            awaited: HashSet::new(),
+            is_live: false,
         };
         let progress = Progress::default();
         let mut backoff = Backoff::new(self.pace.first_pause, self.pace.longest_pause * PATIENT);
@@ -60,6 +68,9 @@ impl Account {
             let ended = self.connect(&mut life, &progress).await;
             if begun.elapsed() > self.pace.first_pause * GOOD {
                 backoff.reset();
+            }
+            if std::mem::take(&mut life.is_live) {
+                life.begin = recently();
             }
             self.wait(&mut backoff, &ended).await;
             if matches!(ended, Ended::Forgotten(_) | Ended::Refused(_)) {
@@ -137,13 +148,20 @@ impl Account {
                 tracing::info!(account = self.name, bot = ready.user.username, "Discord is connected");
                 life.me = ready.user.id;
                 life.session = Some((ready.session_id, ready.resume_gateway_url));
+                life.awaited = ready.guilds.into_iter().map(|guild| guild.id).collect();
+                life.is_live = true;
                 self.look_for_missed_dms(life).await;
             }
-            Some("RESUMED") => tracing::info!(account = self.name, "Discord is connected again"),
+            Some("RESUMED") => {
+                tracing::info!(account = self.name, "Discord is connected again");
+                life.is_live = true;
+            }
             Some("GUILD_CREATE") => {
                 let guild = Guild::deserialize(frame.d)?;
                 life.places.learn(&guild);
-                self.look_for_missed(&guild, life).await;
+                if life.awaited.remove(&guild.id) {
+                    self.look_for_missed(&guild, life).await;
+                }
             }
             Some("CHANNEL_CREATE" | "THREAD_CREATE") => {
                 life.places.learn_one(&Channel::deserialize(frame.d)?);

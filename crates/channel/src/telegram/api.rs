@@ -77,7 +77,7 @@ fn below<'a>(root: &Url, segments: impl Iterator<Item = &'a str>) -> Url {
     let mut url = root.clone();
     // An http address always has a path; there is no other kind here.
     if let Ok(mut path) = url.path_segments_mut() {
-        path.pop_if_empty().extend(segments.filter(|segment| *segment != ".."));
+        path.pop_if_empty().extend(segments);
     }
     url
 }

@@ -162,11 +162,12 @@ async fn short_text_files_are_read_and_only_from_the_platform() {
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
-    let root = platform.api_url().replace("/api/v10", "");
+    let elsewhere = Platform::start(CALM_MS);
+    let [root, foreign] = [&platform, &elsewhere].map(|platform| platform.api_url().replace("/api/v10", ""));
     let file = |name: &str, url: String| json!({ "filename": name, "content_type": "text/plain", "size": 5, "url": url });
     let attached = json!({ "attachments": [
         file("a.txt", format!("{root}/files/hello")),
-        file("b.txt", "http://169.254.169.254/secret".to_owned()),
+        file("b.txt", format!("{foreign}/files/secret")),
         { "filename": "c.png", "content_type": "image/png", "size": 9, "url": "https://cdn.discordapp.com/c.png" },
     ] });
     platform.say_in(TOKEN, "100", "", attached);

@@ -61,6 +61,18 @@ impl Discord {
         self.state.add_channel(id, guild, parent);
     }
 
+    /// Bots are told to go on with their sessions at this address.
+    pub fn resume_at(&self, url: &str) {
+        let _ = self.state.resume_url.set(url.to_owned());
+    }
+
+    /// The bot is told about all servers once more, as when it joins one.
+    pub fn join(&self, token: &str) {
+        for guild in self.state.guilds() {
+            self.dispatch(token, "GUILD_CREATE", guild);
+        }
+    }
+
     /// What happens to the next REST call of this name, like `POST messages`, that has no outcome yet.
     pub fn push(&self, call: &str, outcome: Outcome) {
         self.state.board.push(call, outcome);

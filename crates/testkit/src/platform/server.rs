@@ -91,6 +91,8 @@ where
     A: Fn(Request<Incoming>) -> R + Send + 'static,
     R: Future<Output = Result<Response<Body>, Cut>> + Send + 'static,
 {
+    // Small frames go out at once: waiting for more would look like a platform that is slow to answer.
+    let _ = socket.set_nodelay(true);
     let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), service_fn(answer));
     let _ = connection.with_upgrades().await;
 }

@@ -89,8 +89,24 @@ async fn what_was_written_during_a_restart_is_found_in_servers() {
 }
 
 #[tokio::test]
+async fn what_was_said_before_the_bot_was_there_was_not_said_to_it() {
+    let (platform, discord) = one(CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.say(TOKEN, "7", "the bot is there");
+    desk.wait_for(1).await;
+    platform.channel("900", "g9", None);
+    platform.write("of nobody", "900", "5", "among ourselves", json!({}));
+    platform.join(TOKEN);
+    platform.say_in(TOKEN, "900", "welcome", json!({}));
+    desk.wait_for(2).await;
+    assert_eq!(desk.texts(), ["the bot is there", "welcome"]);
+}
+
+#[tokio::test]
 async fn a_gateway_that_answers_no_beats_is_left() {
-    let (platform, discord) = one(50);
+    let (platform, discord) = one(100);
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
@@ -106,22 +122,39 @@ async fn a_gateway_that_answers_no_beats_is_left() {
 
 #[tokio::test]
 async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
-    let (platform, discord) = one(30);
+    let (platform, discord) = one(100);
     let desk = Desk::new();
-    desk.later.store(12, Ordering::SeqCst);
+    desk.later.store(40, Ordering::SeqCst);
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
     platform.say(TOKEN, "7", "one");
     platform.say(TOKEN, "7", "two");
     // READY and the server were 1 and 2.
+    platform.until("the heart beats", |platform| platform.beaten(TOKEN) == Some(2)).await;
     desk.until(|| desk.handed() >= 6).await;
-    assert!(platform.beaten(TOKEN) <= Some(2), "{:?}", platform.beaten(TOKEN));
+    assert_eq!(platform.beaten(TOKEN), Some(2), "the letters are held, so they are not named");
     platform.end(TOKEN, End::Drop);
     desk.wait_for(2).await;
     assert_eq!(desk.texts(), ["one", "two"]);
     platform.until("it names what was taken", |platform| platform.beaten(TOKEN) >= Some(4)).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(desk.letters().len(), 2);
+}
+
+#[tokio::test]
+async fn a_session_goes_on_at_the_front_door_where_its_own_is_gone() {
+    let (platform, discord) = one(CALM_MS);
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    platform.resume_at(&format!("ws://{gone}"));
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    platform.say(TOKEN, "7", "one");
+    desk.wait_for(1).await;
+    platform.end(TOKEN, End::Drop);
+    platform.say(TOKEN, "7", "two");
+    desk.wait_for(2).await;
+    assert_eq!((platform.openings(TOKEN), desk.handed()), ((1, 1), 2));
 }
 
 #[tokio::test]

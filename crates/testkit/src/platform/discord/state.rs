@@ -27,6 +27,8 @@ pub(super) struct State {
     nonces: Mutex<HashMap<(String, String, String), String>>,
     ids: AtomicU64,
     address: OnceLock<SocketAddr>,
+    /// Where sessions are to be gone on with, if not where they begin.
+    pub resume_url: OnceLock<String>,
 }
 
 #[derive(Default)]
@@ -58,6 +60,7 @@ impl State {
             nonces: Mutex::default(),
             ids: AtomicU64::new(0),
             address: OnceLock::new(),
+            resume_url: OnceLock::new(),
         }
     }
 
@@ -130,14 +133,18 @@ impl State {
 
     /// A new session on this connection, or none without such a bot.
     pub fn identify(&self, token: &str, connection: UnboundedSender<Order>) -> bool {
-        let (session, url) = (format!("s{}", self.next_id()), self.gateway_url());
+        let url = self.resume_url.get().cloned().unwrap_or_else(|| self.gateway_url());
+        let session = format!("s{}", self.next_id());
         let guilds = self.guilds();
         let identified = self.with(token, |bot| {
             bot.identified += 1;
             bot.events.clear();
             (bot.session, bot.connection) = (Some(session.clone()), Some(connection));
             let user = json!({ "id": bot.id, "username": "polybot", "bot": true });
-            bot.say("READY", json!({ "session_id": session, "resume_gateway_url": url, "user": user }));
+            let mut ready = json!({ "session_id": session, "resume_gateway_url": url, "user": user });
+            ready["guilds"] =
+                guilds.iter().map(|guild| json!({ "id": guild["id"], "unavailable": true })).collect();
+            bot.say("READY", ready);
             guilds.into_iter().for_each(|guild| bot.say("GUILD_CREATE", guild));
         });
         identified.is_some()
@@ -160,7 +167,7 @@ impl State {
         resumed.unwrap_or(false)
     }
 
-    fn guilds(&self) -> Vec<Value> {
+    pub fn guilds(&self) -> Vec<Value> {
         let mut guilds: BTreeMap<String, Value> = BTreeMap::new();
         for (id, (guild, parent)) in lock(&self.channels).iter() {
             let last =
