@@ -83,7 +83,7 @@ impl Slack {
 }
 
 impl Channel for Slack {
-    /// Slack forgets the keys of messages, so a repeat would be shown twice.
+    /// Slack documents no key by which it would know a message again, so a repeat would be shown twice.
     fn capabilities(&self, _: &str) -> Capabilities {
         Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use polyclaw_domain::channel::Sent;
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::session::{Login, Session, is_stranger};
@@ -77,6 +78,12 @@ impl Api {
 
     pub async fn ask(&self, ask: &Ask<'_>) -> Result<Value, Trouble> {
         self.call(ask).await?.granted().map_err(Trouble::Refused)
+    }
+
+    /// Asks for something of a known shape. Half an answer is none: what is missing in it would be taken for what is
+    /// not there.
+    pub async fn fetch<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, Trouble> {
+        serde_json::from_value(self.ask(ask).await?).map_err(|_| Trouble::Refused(Refusal::garbled()))
     }
 
     /// Sends a message under a key that the homeserver knows again.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use polyclaw_domain::arrival::PeerKind;
 use polyclaw_domain::channel::{Inbox, Taken};
 use reqwest::StatusCode;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::account::Account;
@@ -18,6 +18,23 @@ use super::timeline::{Joined, News, filter};
 
 /// How often the position is stored while nothing is taken.
 const STORE_EVERY: Duration = Duration::from_secs(300);
+
+/// What a homeserver keeps for a device.
+#[derive(Serialize, Deserialize)]
+struct Position {
+    since: String,
+}
+
+/// Who is in a room.
+#[derive(Deserialize)]
+struct Members {
+    joined: HashMap<String, Member>,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    display_name: Option<String>,
+}
 
 /// Where in the stream an account is, and what it knows of its rooms.
 #[derive(Default)]
@@ -51,9 +68,6 @@ impl Account {
             stream.since = self.stored().await.map_err(Trouble::reason)?;
         }
         let news = self.news(stream.since.as_deref()).await.map_err(Trouble::reason)?;
-        if news.next_batch.is_empty() {
-            return Err("the homeserver does not say where its answer ends".to_owned());
-        }
         let mut any = false;
         if let Some(since) = stream.since.clone() {
             for (room, joined) in &news.rooms.join {
@@ -80,8 +94,7 @@ impl Account {
         let mut query = vec![("filter", filter.as_str()), ("timeout", wait_ms.as_str())];
         query.extend(since.map(|since| ("since", since)));
         let patience = Some(wait.saturating_add(self.pace.patience));
-        let news = self.api.ask(&Ask { query: &query, patience, ..Ask::get(&["v3", "sync"]) }).await?;
-        Ok(News::deserialize(&news).unwrap_or_default())
+        self.api.fetch(&Ask { query: &query, patience, ..Ask::get(&["v3", "sync"]) }).await
     }
 
     /// Whether there was a letter.
@@ -145,17 +158,15 @@ impl Account {
     async fn room<'a>(&self, stream: &'a mut Stream, id: &str) -> Result<Option<&'a Room>, String> {
         if !stream.rooms.contains_key(id) {
             let path = ["v3", "rooms", id, "joined_members"];
-            let answer = match self.api.ask(&Ask::get(&path)).await {
+            let Members { joined } = match self.api.fetch(&Ask::get(&path)).await {
                 Err(trouble) if trouble.is_final() => return Ok(None),
-                answer => answer.map_err(Trouble::reason)?,
+                members => members.map_err(Trouble::reason)?,
             };
-            let joined = answer["joined"].as_object().into_iter().flatten();
-            let name = |member: &Value| member["display_name"].as_str().map(str::to_owned);
             let room = Room {
                 account: self.name.clone(),
                 own_id: self.settings.user_id.clone(),
                 id: id.to_owned(),
-                members: joined.map(|(user, member)| (user.clone(), name(member))).collect(),
+                members: joined.into_iter().map(|(user, member)| (user, member.display_name)).collect(),
             };
             stream.rooms.insert(id.to_owned(), room);
         }
@@ -182,8 +193,8 @@ impl Account {
 
     async fn stored(&self) -> Result<Option<String>, Trouble> {
         let place = self.place().await?;
-        match self.api.ask(&Ask::get(&place.each_ref().map(String::as_str))).await {
-            Ok(data) => Ok(data["since"].as_str().map(str::to_owned)),
+        match self.api.fetch(&Ask::get(&place.each_ref().map(String::as_str))).await {
+            Ok(Position { since }) => Ok(Some(since)),
             Err(Trouble::Refused(refusal)) if refusal.status == Some(StatusCode::NOT_FOUND) => Ok(None),
             Err(trouble) => Err(trouble),
         }
@@ -196,7 +207,7 @@ impl Account {
             return;
         }
         let Ok(place) = self.place().await else { return };
-        let body = json!({ "since": position });
+        let body = json!(Position { since: position.to_owned() });
         match self.api.ask(&Ask::put(&place.each_ref().map(String::as_str), &body)).await {
             Ok(_) => stream.stored = Some(Instant::now()),
             Err(trouble) => {

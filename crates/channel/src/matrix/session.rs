@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::api::{path, read};
 use crate::answer::{self, Answer};
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Session {
     pub token: Secret,
     pub user: String,
@@ -84,12 +84,6 @@ impl Login {
             return Err(format!("the token is of {user}, and the config names {}", self.settings.user_id));
         }
         Ok(Session { token, user, device })
-    }
-}
-
-impl std::fmt::Debug for Login {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").field("user", &self.settings.user_id).finish_non_exhaustive()
     }
 }
 

@@ -14,10 +14,10 @@ const PAGE: u32 = 20;
 /// How many pages of 100 are read back where an answer did not hold everything.
 const MAX_PAGES: usize = 20;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 pub(super) struct News {
     pub next_batch: String,
+    #[serde(default)]
     pub rooms: Rooms,
 }
 
@@ -55,8 +55,7 @@ struct State {
     events: Vec<Value>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct Page {
     chunk: Vec<Value>,
     end: Option<String>,
@@ -113,8 +112,7 @@ impl Account {
         let (path, filter) = (["v3", "rooms", room, "messages"], json!({ "types": types() }).to_string());
         for _ in 0..MAX_PAGES {
             let query = [("dir", "b"), ("limit", "100"), ("from", &from), ("to", to), ("filter", &filter)];
-            let page = self.api.ask(&Ask { query: &query, ..Ask::get(&path) }).await?;
-            let page = Page::deserialize(&page).unwrap_or_default();
+            let page: Page = self.api.fetch(&Ask { query: &query, ..Ask::get(&path) }).await?;
             events.extend(read(&page.chunk));
             match page.end.filter(|end| !page.chunk.is_empty() && *end != to) {
                 Some(end) => from = end,

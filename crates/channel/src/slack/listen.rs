@@ -52,6 +52,9 @@ impl Account {
                     backoff.reset();
                     tracing::info!(account = self.name, "Slack is connected");
                 }
+                "disconnect" if envelope.reason == "link_disabled" => {
+                    return Err("Socket Mode is turned off for this app".to_owned());
+                }
                 "disconnect" => return Ok(envelope.reason),
                 _ => self.answer(me, &envelope, &mut socket, inbox).await?,
             }

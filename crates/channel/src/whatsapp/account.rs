@@ -41,7 +41,7 @@ impl Account {
 
     /// A person is a number, a group is not.
     pub async fn send(&self, peer: &str, text: &str) -> Sent {
-        let is_person = peer.bytes().all(|byte| byte.is_ascii_digit());
+        let is_person = peer.bytes().all(|byte| byte.is_ascii_digit() || byte == b'+');
         let body = json!({
             "messaging_product": "whatsapp",
             "recipient_type": if is_person { "individual" } else { "group" },

@@ -1,18 +1,20 @@
+mod outgoing;
+mod rooms;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use polyclaw_channel::matrix::{Matrix, NAME};
-use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
 use polyclaw_domain::arrival::PeerKind;
-use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_domain::channel::Channel;
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::message::attachments;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, each_text, open, outgoing_to, stream, trouble, word};
+use crate::fixture::{Desk, PACE, Reception, open, outgoing_to};
 
 const CLAW: &str = "@claw:hs";
 const ANN: &str = "@ann:hs";
@@ -129,147 +131,23 @@ async fn what_one_answer_does_not_hold_is_read_back() {
     assert_eq!(inbox.texts(), texts);
 }
 
+/// What half an answer does not say is not taken for what is not there.
 #[tokio::test]
-async fn an_invitation_is_accepted_from_who_may_write() {
-    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
-    let access = Access {
-        group_policy: GroupPolicy::Allowlist,
-        groups: vec!["!team:hs".to_owned()],
-        owners: vec![ANN.to_owned()],
-        ..Access::default()
-    };
-    let open = config::Matrix { access: access.clone(), ..account(&homeserver, CLAW) };
-    let strict = Access { dm_policy: DmPolicy::Allowlist, ..access };
-    let strict = config::Matrix { access: strict, ..account(&homeserver, "@strict:hs") };
-    let rooms =
-        [("!ann:hs", ANN, true), ("!bob:hs", BOB, true), ("!team:hs", BOB, false), ("!other:hs", ANN, false)];
-    for (room, by, is_direct) in rooms {
-        homeserver.room(room, &[by]);
-        homeserver.say(room, by, "long before");
-        homeserver.invite(room, by, CLAW, is_direct);
-        homeserver.invite(room, by, "@strict:hs", is_direct);
-        homeserver.say(room, by, "right after");
-    }
-    let matrix = matrix([("open", open), ("strict", strict)]);
-    let reception = Reception::start(&matrix, &inbox);
-    inbox.wait_for(5).await;
-    drop(reception);
-    let how = |user: &str| {
-        ["!ann:hs", "!bob:hs", "!team:hs", "!other:hs"].map(|room| homeserver.membership(room, user).unwrap())
-    };
-    assert_eq!(how(CLAW), ["join", "join", "join", "leave"], "a stranger could be told a code");
-    assert_eq!(how("@strict:hs"), ["join", "leave", "join", "leave"]);
-    assert!(inbox.texts().iter().all(|text| text == "right after"), "{:?}", inbox.texts());
-}
-
-#[tokio::test]
-async fn an_encrypted_room_is_not_entered_and_not_read() {
+async fn half_an_answer_is_none() {
     let (homeserver, inbox) = dm().await;
-    homeserver.room("!sealed:hs", &[ANN]);
-    homeserver.invite("!sealed:hs", ANN, CLAW, true);
-    homeserver.seal("!sealed:hs");
-    homeserver.emit(
-        ROOM,
-        ANN,
-        "m.room.encrypted",
-        json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }),
-    );
-    homeserver.say(ROOM, ANN, "in the clear");
-    let reception = Reception::start(&one(&homeserver), &inbox);
-    inbox.wait_for(1).await;
-    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 2).await;
-    drop(reception);
-    assert_eq!(inbox.texts(), ["in the clear"]);
-    assert_eq!(homeserver.membership("!sealed:hs", CLAW).as_deref(), Some("leave"));
-}
-
-#[tokio::test]
-async fn a_third_person_makes_a_group_of_a_conversation() {
-    let (homeserver, inbox) = dm().await;
-    let matrix = one(&homeserver);
-    let reception = Reception::start(&matrix, &inbox);
-    homeserver.say(ROOM, ANN, "between us");
-    inbox.wait_for(1).await;
     homeserver.room(ROOM, &[BOB]);
-    homeserver.say(ROOM, ANN, "among us");
-    inbox.wait_for(2).await;
-    drop(reception);
-    let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.arrival.peer.kind).collect();
-    assert_eq!(kinds, [PeerKind::Dm, PeerKind::Group]);
-}
-
-/// In a group it is spoken to by name, by an answer to it, and in threads that it began.
-#[tokio::test]
-async fn who_answers_it_speaks_to_it() {
-    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
-    homeserver.room(ROOM, &[ANN, BOB, CLAW]);
+    homeserver.limit_page(3);
+    let texts: Vec<_> = (0..10).map(|n| format!("text {n}")).collect();
+    texts.iter().for_each(|text| drop(homeserver.say(ROOM, ANN, text)));
+    for kind in ["stored", "sync", "messages", "members", "members"] {
+        homeserver.push(kind, Outcome::Status(200));
+    }
     let matrix = one(&homeserver);
     let reception = Reception::start(&matrix, &inbox);
-    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
+    let letters = inbox.wait_for(10).await;
     drop(reception);
-    let sent = matrix.send("k", &outgoing_to(NAME, "home", ROOM, None, "hello all")).await;
-    let Sent::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
-    let other = homeserver.say(ROOM, ANN, "nobody in particular");
-    let said = |body: &str, relation: Value| {
-        homeserver.emit(
-            ROOM,
-            ANN,
-            "m.room.message",
-            json!({ "msgtype": "m.text", "body": body, "m.relates_to": relation }),
-        )
-    };
-    for (name, id) in [("own", &own), ("other", &other), ("gone", &"$gone".to_owned())] {
-        said(&format!("reply {name}"), json!({ "m.in_reply_to": { "event_id": id } }));
-        said(&format!("thread {name}"), json!({ "rel_type": "m.thread", "event_id": id }));
-    }
-    homeserver.say(ROOM, ANN, "claw: by name");
-    let reception = Reception::start(&matrix, &inbox);
-    inbox.wait_for(8).await;
-    drop(reception);
-    let spoken: Vec<_> = inbox.letters().into_iter().filter(|l| l.mentioned).map(|l| l.text).collect();
-    assert_eq!(spoken, ["reply own", "thread own", "by name"]);
-}
-
-#[tokio::test]
-async fn a_reply_goes_to_its_thread_and_can_be_changed() {
-    let (homeserver, _) = dm().await;
-    let matrix = one(&homeserver);
-    let part = |text| outgoing_to(NAME, "home", ROOM, Some("$root"), text);
-    let sent = matrix.send("k/1 ü", &part("<b>hel</b>")).await;
-    let Sent::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
-    for text in ["hello", "hello, world", "hello, world"] {
-        assert_eq!(word(&matrix.edit(&id, &part(text)).await), "accepted");
-    }
-    matrix.typing(part("x").address()).await;
-    let said = homeserver.visible();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert_eq!((said[0].text.as_str(), said[0].thread.as_deref()), ("hello, world", Some("$root")));
-    assert_eq!(homeserver.typing(), [(ROOM.to_owned(), CLAW.to_owned())]);
-}
-
-/// The homeserver knows a key again, also after a restart.
-#[tokio::test]
-async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
-    let (homeserver, _) = dm().await;
-    for (n, (outcome, first)) in [
-        (Outcome::ShownThenCut, "unknown"),
-        (Outcome::ShownThenHang, "unknown"),
-        (Outcome::ShownThenStatus(500), "retry"),
-        (Outcome::Cut, "unknown"),
-        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        homeserver.push("send", outcome);
-        let (key, part) = (format!("turn-{n}"), outgoing_to(NAME, "home", ROOM, None, &format!("text {n}")));
-        assert_eq!(word(&one(&homeserver).send(&key, &part).await), first, "{outcome:?}");
-        assert_eq!(word(&one(&homeserver).send(&key, &part).await), "accepted", "{outcome:?}");
-        assert_eq!(homeserver.visible().len(), n + 1, "{outcome:?}");
-    }
-    assert!(one(&homeserver).capabilities("home").idempotent_send);
-    let elsewhere = outgoing_to(NAME, "home", "!foreign:hs", None, "x");
-    assert_eq!(word(&one(&homeserver).send("k", &elsewhere).await), "rejected");
+    assert_eq!(inbox.texts(), texts, "all of it, from where it stopped");
+    assert!(letters.iter().all(|letter| letter.arrival.peer.kind == PeerKind::Group), "three are no two");
 }
 
 #[tokio::test]
@@ -296,20 +174,6 @@ async fn an_account_that_fails_holds_up_no_other() {
     let mut taken: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     taken.sort();
     assert_eq!(taken, [("one".into(), "to one".into()), ("two".into(), "to two".into())]);
-}
-
-#[tokio::test]
-async fn thousands_of_texts_are_seen_as_they_were_written() {
-    let (homeserver, _) = dm().await;
-    let matrix = one(&homeserver);
-    let address = outgoing_to(NAME, "home", ROOM, None, "x").address().clone();
-    each_text(async |text, random| {
-        trouble(random, |outcome| homeserver.push("send", outcome));
-        stream(matrix.as_ref(), &address, &text, random).await;
-        let seen: String = homeserver.wipe().into_iter().map(|shown| shown.text).collect();
-        assert_eq!(seen, text);
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -106,7 +106,8 @@ impl Matrix {
         format!("mxc://hs/{id}")
     }
 
-    /// What happens to the next request of a kind: `send`, `sync`, or `store` for a position that a client keeps.
+    /// What happens to the next request of a kind: `send`, `sync`, `messages` for what lies before, `members`, `store` and
+    /// `stored` for the position of a client. `Status(200)` is an answer without anything in it.
     pub fn push(&self, kind: &str, outcome: Outcome) {
         self.state.board.push(kind, outcome);
     }

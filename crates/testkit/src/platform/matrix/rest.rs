@@ -65,16 +65,18 @@ pub(super) async fn whoami(Shared(state): Shared<Arc<State>>, headers: HeaderMap
 
 pub(super) async fn data(
     Shared(state): Shared<Arc<State>>,
-    Path((user, kind)): Path<(String, String)>,
+    Path(key): Path<(String, String)>,
     headers: HeaderMap,
-) -> Response<Body> {
-    match caller(&state, &headers) {
-        Err(refused) => *refused,
-        Ok(_) => match lock(&state.world).account_data.get(&(user, kind)) {
-            Some(content) => board::json(200, content),
-            None => refused(404, "M_NOT_FOUND"),
-        },
-    }
+) -> Result<Response<Body>, Cut> {
+    let (user, _) = match caller(&state, &headers) {
+        Ok(caller) => caller,
+        Err(refused) => return Ok(*refused),
+    };
+    let tell = || match lock(&state.world).account_data.get(&key) {
+        Some(content) => board::json(200, content),
+        None => refused(404, "M_NOT_FOUND"),
+    };
+    carry_out(script(&state, &user, "stored"), tell, refuse).await
 }
 
 pub(super) async fn store(
@@ -167,15 +169,19 @@ pub(super) async fn members(
     Shared(state): Shared<Arc<State>>,
     Path(room): Path<String>,
     headers: HeaderMap,
-) -> Response<Body> {
-    if let Err(refused) = caller(&state, &headers) {
-        return *refused;
-    }
-    let world = lock(&state.world);
-    let inside = world.members.iter().filter(|((place, _), how)| *place == room && *how == "join");
-    let joined: serde_json::Map<_, _> =
-        inside.map(|((_, user), _)| (user.clone(), json!({ "display_name": name(user) }))).collect();
-    board::json(200, &json!({ "joined": joined }))
+) -> Result<Response<Body>, Cut> {
+    let (user, _) = match caller(&state, &headers) {
+        Ok(caller) => caller,
+        Err(refused) => return Ok(*refused),
+    };
+    let tell = || {
+        let world = lock(&state.world);
+        let inside = world.members.iter().filter(|((place, _), how)| *place == room && *how == "join");
+        let joined: serde_json::Map<_, _> =
+            inside.map(|((_, user), _)| (user.clone(), json!({ "display_name": name(user) }))).collect();
+        board::json(200, &json!({ "joined": joined }))
+    };
+    carry_out(script(&state, &user, "members"), tell, refuse).await
 }
 
 pub(super) async fn event(

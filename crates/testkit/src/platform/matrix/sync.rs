@@ -45,21 +45,14 @@ pub(super) async fn messages(
     Path(room): Path<String>,
     Query(asked): Asked,
     headers: HeaderMap,
-) -> Response<Body> {
-    if let Err(refused) = caller(&state, &headers) {
-        return *refused;
-    }
-    let at = |name: &str| asked.get(name).and_then(|token| position(token));
-    let (from, to) = (at("from").unwrap_or(0), at("to").unwrap_or(0));
-    let world = lock(&state.world);
-    let all = world.stream.iter().enumerate().take(from).skip(to).filter(|(_, (place, _))| *place == room);
-    let page: Vec<_> = all.rev().take(world.page).collect();
-    let chunk: Vec<&Value> = page.iter().map(|(_, (_, event))| event).collect();
-    let mut answer = json!({ "chunk": chunk, "start": format!("s{from}") });
-    if let Some((last, _)) = page.last() {
-        answer["end"] = json!(format!("s{last}"));
-    }
-    board::json(200, &answer)
+) -> Result<Response<Body>, Cut> {
+    let (user, _) = match caller(&state, &headers) {
+        Ok(caller) => caller,
+        Err(refused) => return Ok(*refused),
+    };
+    let at = |name: &str| asked.get(name).and_then(|token| position(token)).unwrap_or(0);
+    let tell = || board::json(200, &lock(&state.world).page(&room, at("from"), at("to")));
+    carry_out(script(&state, &user, "messages"), tell, refuse).await
 }
 
 /// A position's token is `s` and how many events came before.
@@ -86,6 +79,17 @@ impl World {
         }
         let next = format!("s{}", self.stream.len());
         json!({ "next_batch": next, "rooms": { "join": join, "invite": invite } })
+    }
+
+    fn page(&self, room: &str, from: usize, to: usize) -> Value {
+        let all = self.stream.iter().enumerate().take(from).skip(to).filter(|(_, (place, _))| place == room);
+        let page: Vec<_> = all.rev().take(self.page).collect();
+        let chunk: Vec<&Value> = page.iter().map(|(_, (_, event))| event).collect();
+        let mut answer = json!({ "chunk": chunk, "start": format!("s{from}") });
+        if let Some((last, _)) = page.last() {
+            answer["end"] = json!(format!("s{last}"));
+        }
+        answer
     }
 
     /// The user's last change of membership in a room, at or after a position.

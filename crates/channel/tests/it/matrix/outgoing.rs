@@ -1,0 +1,64 @@
+//! What is sent and changed.
+
+use polyclaw_channel::matrix::NAME;
+use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_testkit::platform::Outcome;
+
+use super::{CLAW, ROOM, dm, one};
+use crate::fixture::{each_text, outgoing_to, stream, trouble, word};
+
+#[tokio::test]
+async fn a_reply_goes_to_its_thread_and_can_be_changed() {
+    let (homeserver, _) = dm().await;
+    let matrix = one(&homeserver);
+    let part = |text| outgoing_to(NAME, "home", ROOM, Some("$root"), text);
+    let sent = matrix.send("k/1 ü", &part("<b>hel</b>")).await;
+    let Sent::Accepted { platform_id: Some(id) } = sent else { panic!("{sent:?}") };
+    for text in ["hello", "hello, world", "hello, world"] {
+        assert_eq!(word(&matrix.edit(&id, &part(text)).await), "accepted");
+    }
+    matrix.typing(part("x").address()).await;
+    let said = homeserver.visible();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!((said[0].text.as_str(), said[0].thread.as_deref()), ("hello, world", Some("$root")));
+    assert_eq!(homeserver.typing(), [(ROOM.to_owned(), CLAW.to_owned())]);
+}
+
+/// The homeserver knows a key again, also after a restart.
+#[tokio::test]
+async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
+    let (homeserver, _) = dm().await;
+    for (n, (outcome, first)) in [
+        (Outcome::ShownThenCut, "unknown"),
+        (Outcome::ShownThenHang, "unknown"),
+        (Outcome::ShownThenStatus(500), "retry"),
+        (Outcome::Cut, "unknown"),
+        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        homeserver.push("send", outcome);
+        let (key, part) = (format!("turn-{n}"), outgoing_to(NAME, "home", ROOM, None, &format!("text {n}")));
+        assert_eq!(word(&one(&homeserver).send(&key, &part).await), first, "{outcome:?}");
+        assert_eq!(word(&one(&homeserver).send(&key, &part).await), "accepted", "{outcome:?}");
+        assert_eq!(homeserver.visible().len(), n + 1, "{outcome:?}");
+    }
+    assert!(one(&homeserver).capabilities("home").idempotent_send);
+    let elsewhere = outgoing_to(NAME, "home", "!foreign:hs", None, "x");
+    assert_eq!(word(&one(&homeserver).send("k", &elsewhere).await), "rejected");
+}
+
+#[tokio::test]
+async fn thousands_of_texts_are_seen_as_they_were_written() {
+    let (homeserver, _) = dm().await;
+    let matrix = one(&homeserver);
+    let address = outgoing_to(NAME, "home", ROOM, None, "x").address().clone();
+    each_text(async |text, random| {
+        trouble(random, |outcome| homeserver.push("send", outcome));
+        stream(matrix.as_ref(), &address, &text, random).await;
+        let seen: String = homeserver.wipe().into_iter().map(|shown| shown.text).collect();
+        assert_eq!(seen, text);
+    })
+    .await;
+}

@@ -1,0 +1,113 @@
+//! Who is in a room, who may be, and who is spoken to there.
+
+use polyclaw_channel::matrix::NAME;
+use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
+use polyclaw_domain::arrival::PeerKind;
+use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_domain::config;
+use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
+use serde_json::{Value, json};
+
+use super::{ANN, BOB, CLAW, ROOM, account, dm, matrix, one};
+use crate::fixture::{Desk, Reception, outgoing_to};
+
+#[tokio::test]
+async fn an_invitation_is_accepted_from_who_may_write() {
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    let access = Access {
+        group_policy: GroupPolicy::Allowlist,
+        groups: vec!["!team:hs".to_owned()],
+        owners: vec![ANN.to_owned()],
+        ..Access::default()
+    };
+    let open = config::Matrix { access: access.clone(), ..account(&homeserver, CLAW) };
+    let strict = Access { dm_policy: DmPolicy::Allowlist, ..access };
+    let strict = config::Matrix { access: strict, ..account(&homeserver, "@strict:hs") };
+    let rooms =
+        [("!ann:hs", ANN, true), ("!bob:hs", BOB, true), ("!team:hs", BOB, false), ("!other:hs", ANN, false)];
+    for (room, by, is_direct) in rooms {
+        homeserver.room(room, &[by]);
+        homeserver.say(room, by, "long before");
+        homeserver.invite(room, by, CLAW, is_direct);
+        homeserver.invite(room, by, "@strict:hs", is_direct);
+        homeserver.say(room, by, "right after");
+    }
+    let matrix = matrix([("open", open), ("strict", strict)]);
+    let reception = Reception::start(&matrix, &inbox);
+    inbox.wait_for(5).await;
+    drop(reception);
+    let how = |user: &str| {
+        ["!ann:hs", "!bob:hs", "!team:hs", "!other:hs"].map(|room| homeserver.membership(room, user).unwrap())
+    };
+    assert_eq!(how(CLAW), ["join", "join", "join", "leave"], "a stranger could be told a code");
+    assert_eq!(how("@strict:hs"), ["join", "leave", "join", "leave"]);
+    assert!(inbox.texts().iter().all(|text| text == "right after"), "{:?}", inbox.texts());
+}
+
+#[tokio::test]
+async fn an_encrypted_room_is_not_entered_and_not_read() {
+    let (homeserver, inbox) = dm().await;
+    homeserver.room("!sealed:hs", &[ANN]);
+    homeserver.invite("!sealed:hs", ANN, CLAW, true);
+    homeserver.seal("!sealed:hs");
+    homeserver.emit(
+        ROOM,
+        ANN,
+        "m.room.encrypted",
+        json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" }),
+    );
+    homeserver.say(ROOM, ANN, "in the clear");
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(1).await;
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 2).await;
+    drop(reception);
+    assert_eq!(inbox.texts(), ["in the clear"]);
+    assert_eq!(homeserver.membership("!sealed:hs", CLAW).as_deref(), Some("leave"));
+}
+
+#[tokio::test]
+async fn a_third_person_makes_a_group_of_a_conversation() {
+    let (homeserver, inbox) = dm().await;
+    let matrix = one(&homeserver);
+    let reception = Reception::start(&matrix, &inbox);
+    homeserver.say(ROOM, ANN, "between us");
+    inbox.wait_for(1).await;
+    homeserver.room(ROOM, &[BOB]);
+    homeserver.say(ROOM, ANN, "among us");
+    inbox.wait_for(2).await;
+    drop(reception);
+    let kinds: Vec<_> = inbox.letters().into_iter().map(|letter| letter.arrival.peer.kind).collect();
+    assert_eq!(kinds, [PeerKind::Dm, PeerKind::Group]);
+}
+
+/// In a group it is spoken to by name, by an answer to it, and in threads that it began.
+#[tokio::test]
+async fn who_answers_it_speaks_to_it() {
+    let (homeserver, inbox) = (Homeserver::start(), Desk::new());
+    homeserver.room(ROOM, &[ANN, BOB, CLAW]);
+    let matrix = one(&homeserver);
+    let reception = Reception::start(&matrix, &inbox);
+    homeserver.until("it is stored", |homeserver| homeserver.stored() >= 1).await;
+    drop(reception);
+    let sent = matrix.send("k", &outgoing_to(NAME, "home", ROOM, None, "hello all")).await;
+    let Sent::Accepted { platform_id: Some(own) } = sent else { panic!("{sent:?}") };
+    let other = homeserver.say(ROOM, ANN, "nobody in particular");
+    let said = |body: &str, relation: Value| {
+        homeserver.emit(
+            ROOM,
+            ANN,
+            "m.room.message",
+            json!({ "msgtype": "m.text", "body": body, "m.relates_to": relation }),
+        )
+    };
+    for (name, id) in [("own", &own), ("other", &other), ("gone", &"$gone".to_owned())] {
+        said(&format!("reply {name}"), json!({ "m.in_reply_to": { "event_id": id } }));
+        said(&format!("thread {name}"), json!({ "rel_type": "m.thread", "event_id": id }));
+    }
+    homeserver.say(ROOM, ANN, "claw: by name");
+    let reception = Reception::start(&matrix, &inbox);
+    inbox.wait_for(8).await;
+    drop(reception);
+    let spoken: Vec<_> = inbox.letters().into_iter().filter(|l| l.mentioned).map(|l| l.text).collect();
+    assert_eq!(spoken, ["reply own", "thread own", "by name"]);
+}
