@@ -6,7 +6,7 @@ use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Letter};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::route::{Candidate, Tier};
+use polyclaw_domain::route::{Candidate, Loss, Tier};
 use polyclaw_engine::reception::{self, Answerer};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -108,7 +108,7 @@ impl From<Candidate> for CandidateView {
             agent_id: candidate.agent,
             tier: candidate.tier,
             wins: candidate.loss.is_none(),
-            why: candidate.loss.map(|loss| loss.sentence()),
+            why: candidate.loss.map(Loss::sentence),
         }
     }
 }

@@ -77,7 +77,7 @@ fn among<'a>(access: &Access, bindings: &[&'a Binding]) -> Option<Vec<&'a str>> 
         Some(peer) if peer.id != ANY => Some(Some(peer.id.as_str())),
         _ => Some(None),
     };
-    if is_closed { Some(Vec::new()) } else { sharing.filter_map(|binding| peer(binding)).collect() }
+    if is_closed { Some(Vec::new()) } else { sharing.filter_map(peer).collect() }
 }
 
 fn reaches(binding: &Binding, channel: &str, account: &str, is_default: bool) -> bool {
