@@ -46,6 +46,11 @@ impl Inbox for Engine {
             let (channel, account) = (letter.arrival.channel.clone(), letter.arrival.account.clone());
             match self.receive(letter).await {
                 Ok(()) => Taken::Done,
+                Err(error) if !is_passing(&error) => {
+                    // To have it delivered for ever would hold up all that comes after it.
+                    tracing::error!(channel, account, %error, "a letter can not be taken and is given up");
+                    Taken::Done
+                }
                 Err(error) => {
                     tracing::warn!(channel, account, %error, "a letter could not be kept; it is to come again");
                     Taken::Later { reason: error.to_string() }

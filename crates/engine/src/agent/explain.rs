@@ -65,7 +65,11 @@ impl Engine {
             .ok_or_else(|| Error::UnknownTool(tool.to_owned()))
     }
 
-    async fn explain_in(&self, agent: &AgentId, place: Option<&Session>) -> Result<Vec<Explained>> {
+    pub(crate) async fn explain_in(
+        &self,
+        agent: &AgentId,
+        place: Option<&Session>,
+    ) -> Result<Vec<Explained>> {
         let (stored, settings) = (self.agent(agent).await?, self.settings());
         let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
         let can_ask = place.is_none() || address.is_some_and(|address| can_ask(self, address));

@@ -3,10 +3,12 @@
 use polyclaw_domain::admission::Admission;
 use polyclaw_domain::channel::Letter;
 use polyclaw_domain::command::parse;
-use polyclaw_domain::id::AgentId;
+use polyclaw_domain::id::{AgentId, SessionId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::route;
+use polyclaw_domain::session::Session;
+use polyclaw_store::sessions;
 
 use super::route::{Layer, Routed, Target};
 use crate::agent::Explained;
@@ -54,7 +56,7 @@ impl Engine {
         };
         let mut answers = Vec::new();
         for target in targets {
-            answers.push(self.answerer(target).await?);
+            answers.push(self.answerer(target, letter).await?);
         }
         Ok(Explanation {
             admission: self.admission(letter).await?,
@@ -74,16 +76,20 @@ impl Engine {
         })
     }
 
-    async fn answerer(&self, target: Target) -> Result<Answerer> {
+    /// Looks at the session as it is, or as it would be begun.
+    async fn answerer(&self, target: Target, letter: &Letter) -> Result<Answerer> {
         let wanted = target.session.clone();
-        let stored = self.db().read(move |tx| polyclaw_store::sessions::get(tx, &wanted)).await?;
-        let active = stored.as_ref().map_or(&target.agent, |session| &session.active_agent);
-        let agent = target.by.as_ref().unwrap_or(active).clone();
-        let picked = stored.as_ref().and_then(|session| session.model_override.clone());
+        let stored = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
+        let begun = || Session {
+            address: Some(letter.address.clone()),
+            ..Session::begun(target.session.clone(), SessionId::new(""), target.agent.clone(), self.now())
+        };
+        let session = stored.unwrap_or_else(begun);
+        let agent = target.by.as_ref().unwrap_or(&session.active_agent).clone();
         let spec = self.agent(&agent).await?.spec;
-        let model = picked.or(spec.defaults.model).or_else(|| self.settings().default_model.clone());
-        let session = stored.as_ref().map(|session| &session.key);
-        let tools = self.tools_of(Some(&agent), session).await?;
+        let own = || spec.defaults.model.clone().or_else(|| self.settings().default_model.clone());
+        let model = session.model_override.clone().or_else(own);
+        let tools = self.explain_in(&agent, Some(&session)).await?;
         Ok(Answerer { agent, session: target.session, model, tools })
     }
 }

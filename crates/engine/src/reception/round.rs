@@ -118,7 +118,7 @@ impl Engine {
         let taken = match self.accept(message).await {
             Ok(accepted) => Taken::Turn(accepted.turn_id),
             Err(error) if is_passing(&error) => return Err(error),
-            Err(error) => self.refuse_seat(round, seat, &error).await?,
+            Err(error) => self.refuse_seat(round, at, &error).await?,
         };
         self.reach(KillPoint::SeatTaken).await;
         let (id, noted) = (round.id.clone(), taken.clone());
@@ -127,12 +127,13 @@ impl Engine {
     }
 
     /// One that cannot take the message stops none of the others; whoever wrote is told which it was.
-    async fn refuse_seat(&self, round: &Round, seat: &Seat, error: &Error) -> Result<Taken> {
+    async fn refuse_seat(&self, round: &Round, at: usize, error: &Error) -> Result<Taken> {
+        let seat = &round.seats[at];
         tracing::warn!(round = round.id, agent.id = %seat.agent, code = error.code(), "an agent of a round is left out");
         let receipt = Receipt {
             session: seat.session.clone(),
             address: round.address.clone(),
-            platform_id: None,
+            platform_id: Some(format!("round {} {at}", round.id)),
             deliver: true,
         };
         self.settle(&receipt, &format!("{}: I can not take this: {error}.", seat.agent)).await?;

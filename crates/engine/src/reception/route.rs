@@ -6,7 +6,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::route::Tier;
 use polyclaw_domain::session::Session;
-use polyclaw_store::agents;
+use polyclaw_store::{Tx, agents, sessions};
 use serde::Serialize;
 
 use super::rules::Rules;
@@ -88,7 +88,16 @@ impl Engine {
         let choice = rules.router.choose(arrival);
         let key = rules.key(choice.agent, arrival, choice);
         let (agent, tier, wanted) = (choice.agent.clone(), choice.tier, key.clone());
-        let session = self.db().read(move |tx| polyclaw_store::sessions::get(tx, &wanted)).await?;
+        let read = move |tx: &mut Tx<'_>| {
+            let Some(session) = sessions::get(tx, &wanted)? else { return Ok(None) };
+            // A session that is gone is no place to go on.
+            let focus = match &session.focus {
+                Some(there) => sessions::get(tx, there)?.map(|there| there.key),
+                None => None,
+            };
+            Ok(Some(Session { focus, ..session }))
+        };
+        let session = self.db().read(read).await?;
         Ok(Place { agent, key, tier, session })
     }
 
