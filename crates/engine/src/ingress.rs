@@ -153,8 +153,9 @@ struct Here {
 
 impl Engine {
     pub async fn accept(&self, mut inbound: Inbound) -> Result<Accepted> {
-        if inbound.origin.is_person() {
-            inbound.text = steered(&inbound.text).to_owned();
+        let said = steered(&inbound.text);
+        if inbound.origin.is_person() && said.len() < inbound.text.len() {
+            inbound.text = said.to_owned();
         }
         self.check(&inbound)?;
         redact::inbound(&self.redactor(), &mut inbound);

@@ -88,8 +88,12 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
     let ops = world.engine.explain_route(&group_letter("-7", "x", "hi")).await.unwrap();
     assert_eq!(ops.answers[0].model.as_ref().unwrap().to_string(), "small/ops");
     assert!(ops.answers[0].tools.iter().any(|tool| tool.tool.name == "look"));
-    let losses: Vec<_> =
-        ops.bindings.candidates.iter().map(|one| one.loss.map(|loss| loss.sentence())).collect();
+    let losses: Vec<_> = ops
+        .bindings
+        .candidates
+        .iter()
+        .map(|one| one.loss.map(polyclaw_domain::route::Loss::sentence))
+        .collect();
     assert_eq!(losses, [Some("it holds, but another one fits more closely"), None]);
 }
 
