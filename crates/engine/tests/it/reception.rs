@@ -340,3 +340,13 @@ async fn a_letter_survives_a_crash_anywhere() {
         }
     }
 }
+
+/// One channel that panics is opened again, with growing pauses, and nothing else notices.
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_fails_takes_nothing_down() {
+    let ground = ground(CONFIG).await;
+    ground.outlet.fail(6);
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.says("by another way").await.text, "echo: by another way");
+    assert_eq!(read_after(&world, letter("guest", "hello")).await, ["echo: hello"]);
+}
