@@ -292,7 +292,10 @@ async fn rules_change_under_way_and_no_letter_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn menus_hold_commands_and_agents_and_follow_them() {
-    let world = world().await;
+    let workspace = tempfile::tempdir().unwrap();
+    let mut ground = ground(CONFIG).await;
+    ground.settings.workspace = workspace.path().to_owned();
+    let world = ground.wake(Faulty::never());
     let names = || -> Vec<String> {
         let menu = world.ground.outlet.menus().remove("default").unwrap_or_default();
         menu.into_iter().map(|item| item.command).collect()
