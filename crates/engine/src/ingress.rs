@@ -1,5 +1,7 @@
 //! Ingress: makes an inbound message durable. When `accept` returns, a crash loses nothing.
 
+mod anew;
+
 use std::sync::Arc;
 
 use polyclaw_domain::backlog::{Admission, MAX_WAITING, admit};
@@ -16,8 +18,8 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, Claimer, Kind, NewJob};
 use polyclaw_store::messages::Message;
-use polyclaw_store::sessions::{Compaction, Standing};
-use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions, todos};
+use polyclaw_store::sessions::Standing;
+use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
@@ -27,7 +29,6 @@ use crate::import::title;
 use crate::lanes::{Lanes, Slot};
 use crate::prompt::{self, Rows};
 use crate::redact;
-use crate::session::renewed_event;
 use crate::settings::Settings;
 use crate::turn;
 use crate::worker::{Running, Start, claimer};
@@ -196,8 +197,9 @@ pub(crate) fn in_words(refused: &Refused) -> String {
 
 impl Engine {
     pub async fn accept(&self, mut inbound: Inbound) -> Result<Accepted> {
-        if inbound.origin.is_person() {
-            inbound.text = steered(&inbound.text).to_owned();
+        let said = steered(&inbound.text);
+        if inbound.origin.is_person() && said.len() < inbound.text.len() {
+            inbound.text = said.to_owned();
         }
         self.check(&inbound)?;
         redact::inbound(&self.redactor(), &mut inbound);
@@ -466,7 +468,7 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
 /// Takes the session's row and a ticket for each line; a new session is begun. `None`: there is no such agent.
 fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::Result<Option<Standing>> {
     if let Some(standing) = sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)? {
-        return begin_anew(tx, standing, inbound, fresh).map(Some);
+        return anew::begin(tx, standing, inbound, fresh).map(Some);
     }
     if agents::get(tx, &inbound.agent)?.is_none() {
         return Ok(None);
@@ -476,31 +478,6 @@ fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::R
     let session = Session { address: Some(inbound.address.clone()), title: title(&inbound.text), ..begun };
     sessions::ensure(tx, &session)?;
     sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)
-}
-
-/// A conversation that has been silent for longer than it was to last begins anew, unless work is left in it.
-fn begin_anew(
-    tx: &mut Tx<'_>,
-    standing: Standing,
-    inbound: &Inbound,
-    fresh: &Fresh,
-) -> polyclaw_store::Result<Standing> {
-    let Some(ttl_ms) = standing.session.ttl_ms else { return Ok(standing) };
-    let key = &inbound.session;
-    let silent = messages::last_at(tx, key)?.is_some_and(|last| fresh.now.since(last) > ttl_ms);
-    if !silent || !jobs::load(tx, key)?.is_idle() {
-        return Ok(standing);
-    }
-    sessions::renew(tx, key, &fresh.session, fresh.now)?;
-    todos::clear(tx, key)?;
-    // The tickets of this very message are handed out already: the old history ends before them.
-    let through = standing.next_ticket - 1 - i64::try_from(lines(inbound)).unwrap_or_default();
-    let compaction = Compaction { summary: None, through };
-    sessions::set_compaction(tx, key, &fresh.session, &compaction)?;
-    let data = json!({ "session_id": fresh.session.as_str(), "silent_ms": ttl_ms });
-    events::record(tx, &renewed_event(key, data), fresh.now)?;
-    let session = Session { id: fresh.session.clone(), ..standing.session };
-    Ok(Standing { session, compaction, next_ticket: standing.next_ticket })
 }
 
 /// How many messages it becomes.

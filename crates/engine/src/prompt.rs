@@ -1,5 +1,6 @@
 //! What a turn knows: its session, its agent, its transcript, and the prompt made of them. Loaded in one read.
 
+mod round;
 mod rows;
 mod tools;
 
@@ -10,7 +11,6 @@ use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::briefing::Bootstrap;
 use polyclaw_domain::budget::Nanos;
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::is_silence;
 use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
@@ -30,7 +30,6 @@ use crate::budget::Spent;
 use crate::core::Engine;
 use crate::history::History;
 use crate::memory::Recall;
-use crate::reception::seat_of;
 use crate::settings::Settings;
 use crate::turn::{Driven, Halt};
 use rows::read;
@@ -210,27 +209,6 @@ impl Context {
     pub fn question(&self) -> String {
         let said = self.begun.iter().chain(self.inputs()).filter(|message| message.role == Role::User);
         said.map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
-    }
-
-    /// Where several agents answer one message, each reply says whose it is. Silence stays silence.
-    pub fn signed(&self, text: &str) -> String {
-        match self.seat() {
-            Some(_) if !is_silence(text) => format!("{}: {text}", self.spec.name),
-            _ => text.to_owned(),
-        }
-    }
-
-    /// The round this turn answers in, and its place in it.
-    fn seat(&self) -> Option<(&str, usize)> {
-        self.begun.iter().chain(self.inputs()).rev().find_map(|message| seat_of(message.meta.as_ref()))
-    }
-
-    /// Looks up what agents before it have said, for this turn only.
-    pub async fn listen(&mut self, engine: &Engine) -> Driven<()> {
-        let Some((round, seat)) = self.seat().filter(|(_, seat)| *seat > 0) else { return Ok(()) };
-        let said = engine.said_before(round, seat).await;
-        self.said_before = said.map_err(Halt::Lost)?;
-        Ok(())
     }
 
     pub fn prompt(&self) -> Prompt {

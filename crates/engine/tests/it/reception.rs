@@ -292,7 +292,10 @@ async fn rules_change_under_way_and_no_letter_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn menus_hold_commands_and_agents_and_follow_them() {
-    let world = world().await;
+    let workspace = tempfile::tempdir().unwrap();
+    let mut ground = ground(CONFIG).await;
+    ground.settings.workspace = workspace.path().to_owned();
+    let world = ground.wake(Faulty::never());
     let names = || -> Vec<String> {
         let menu = world.ground.outlet.menus().remove("default").unwrap_or_default();
         menu.into_iter().map(|item| item.command).collect()
@@ -339,4 +342,14 @@ async fn a_letter_survives_a_crash_anywhere() {
             assert_eq!(read.len(), 1, "{text} at {point:?}: {read:?}");
         }
     }
+}
+
+/// One channel that panics is opened again, with growing pauses, and nothing else notices.
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_fails_takes_nothing_down() {
+    let ground = ground(CONFIG).await;
+    ground.outlet.fail(6);
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.says("by another way").await.text, "echo: by another way");
+    assert_eq!(read_after(&world, letter("guest", "hello")).await, ["echo: hello"]);
 }

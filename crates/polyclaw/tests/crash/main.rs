@@ -6,3 +6,4 @@ mod approvals;
 mod cluster;
 mod daemon;
 mod sigkill;
+mod telegram;

@@ -3,12 +3,14 @@
 use polyclaw_domain::budget::{Amount, Limits, Purse};
 use polyclaw_domain::id::NodeId;
 use polyclaw_domain::job::Lane;
+use polyclaw_domain::pairing::Code;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{Effect, ToolCall};
 use polyclaw_store::budgets::Allowance;
+use polyclaw_store::pairings::{self, Sender};
 use polyclaw_store::{
-    Db, Result, Tx, approvals, backlog, budgets, ingress, intents, jobs, messages, outbox, sessions, turns,
-    usage,
+    Db, Result, Tx, approvals, backlog, budgets, ingress, intents, jobs, messages, outbox, rounds, sessions,
+    turns, usage,
 };
 
 use crate::engines::{File, Shared, drive};
@@ -61,6 +63,14 @@ const FILL: &[&str] = &[
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
      INSERT INTO usage (session_key, turn_id, agent_id, model, input_tokens, output_tokens, created_at)
      SELECT 'agent:main:test:dm:' || (n % 2000 + 1), 't' || n, 'main', 'm', n, n, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO pairings (channel, account, sender, code, state, address_json, told_at, created_at, expires_at)
+     SELECT 'test', 'a', 's' || n, 'c' || n, 'approved', '{}', n, n, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO rounds (round_id, text, address_json, priority, in_turn, see_previous, is_open, created_at)
+     SELECT 'r' || n, 'hello', '{\"channel\":\"c\",\"account\":\"a\",\"peer\":\"p\"}', 0, 0, 0, CASE WHEN n <= 5 THEN 1 ELSE 0 END, n FROM c",
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO seats (round_id, seat, agent_id, session_key) SELECT 'r' || n, 0, 'main', 'agent:main:x' FROM c",
 ];
 
 type Body = fn(&mut Tx<'_>) -> Result<()>;
@@ -138,7 +148,20 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ),
     ("usage of a turn", |tx| usage::of_turn(tx, &turn("t7")).map(drop), &["usage_turn"]),
     ("approvals", |tx| approvals::pending(tx, Millis(3)).map(drop), &["approvals_pending"]),
+    ("usage of a session", |tx| usage::of_session(tx, &key("7")).map(drop), &["usage_session"]),
+    ("last word", |tx| messages::last_at(tx, &key("7")).map(drop), &["messages_ticket"]),
+    ("is paired", |tx| pairings::is_paired(tx, &stranger()).map(drop), &["PRIMARY KEY (channel=?"]),
+    ("code", |tx| pairings::waiting(tx, &stranger(), NOW).map(drop), &["pairings"]),
+    ("approve", |tx| pairings::approve(tx, &Code::of("x"), NOW).map(drop), &["pairings_code"]),
+    ("expired codes", |tx| pairings::forget_expired(tx, NOW).map(drop), &["pairings_"]),
+    ("open rounds", |tx| rounds::open(tx).map(drop), &["rounds_open"]),
+    ("round", |tx| rounds::get(tx, "r9").map(drop), &["PRIMARY KEY (round_id=?"]),
+    ("old rounds", |tx| rounds::forget(tx, Millis(3)).map(drop), &["rounds_age"]),
 ];
+
+fn stranger() -> Sender {
+    Sender { channel: "test".into(), account: "a".into(), id: "s7".into() }
+}
 
 const TABLES: &[&str] = &[
     "sessions",
@@ -152,6 +175,9 @@ const TABLES: &[&str] = &[
     "spending",
     "reservations",
     "usage",
+    "pairings",
+    "rounds",
+    "seats",
 ];
 
 /// One that was spent from on the eighth day.

@@ -25,6 +25,8 @@ pub struct Outlet {
     /// Letters on their way in, each with whoever waits for what becomes of it.
     letters: Mutex<VecDeque<(Letter, oneshot::Sender<Taken>)>>,
     posted: Notify,
+    /// How often receiving fails before it works.
+    failures: AtomicU64,
     menus: Mutex<BTreeMap<String, Vec<MenuItem>>>,
 }
 
@@ -39,6 +41,7 @@ impl Outlet {
             remembers_ms: OnceLock::new(),
             letters: Mutex::default(),
             posted: Notify::new(),
+            failures: AtomicU64::new(0),
             menus: Mutex::default(),
         })
     }
@@ -69,6 +72,11 @@ impl Outlet {
                 return taken;
             }
         }
+    }
+
+    /// Receiving panics so many times, as a badly written adapter does.
+    pub fn fail(&self, times: u64) {
+        self.failures.store(times, Ordering::Relaxed);
     }
 
     /// What each account offers.
@@ -116,6 +124,9 @@ impl Channel for Outlet {
 
     fn receive<'a>(&'a self, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
         Box::pin(async move {
+            let left = self.failures.load(Ordering::Relaxed);
+            self.failures.store(left.saturating_sub(1), Ordering::Relaxed);
+            assert!(left == 0, "an adapter that panics");
             loop {
                 let next = lock(&self.letters).pop_front();
                 match next {
