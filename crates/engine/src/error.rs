@@ -131,6 +131,8 @@ impl Error {
             | Self::UnknownTurn(_) => Action::NotFound,
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
             Self::UnknownTool(_) | Self::UnknownMemory(_) | Self::UnknownPairing(_) => Action::NotFound,
+            Self::UnknownRun(_) => Action::NotFound,
+            Self::Family(_) | Self::TooMany(..) | Self::DelegationDenied(..) => Action::Reject,
             Self::UnfitMemory(_) => Action::Reject,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
@@ -154,6 +156,9 @@ impl Error {
             Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),
             Self::UnknownPairing(_) => {
                 Some("codes end after an hour; `polyclaw pairing list` shows who waits")
+            }
+            Self::DelegationDenied(..) => {
+                Some("delegation.allow_agents of the agent that asks, in config.toml, names whom it may ask")
             }
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),

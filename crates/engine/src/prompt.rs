@@ -119,7 +119,7 @@ impl Context {
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::named(claim.agent.clone()));
         let settings = engine.settings();
         let asked_by: Vec<&Address> = asked_by(&rows.stored, &rows.begun).collect();
-        let scope = scope(engine, claim, &spec, &asked_by);
+        let scope = scope(engine, &rows.session, &spec, &asked_by);
         let senders = asked_by.into_iter().map(sender).collect();
         let client_tools = client_tools(&rows.stored);
         let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);

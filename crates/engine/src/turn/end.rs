@@ -106,6 +106,14 @@ pub(super) async fn give_way(
     Ok(())
 }
 
+/// Ends a turn that waits for others to tell it that they are done.
+pub(super) async fn rest(engine: &Engine, running: &Arc<Running>, context: &Context) -> Driven<()> {
+    let mut last = last(engine, running, context, JobState::Done);
+    last.unanswered = Some("Skipped: the turn ended with sessions_yield.");
+    say(engine, context, &mut last, String::new(), None);
+    lost(commit(engine, running, last).await).map(drop)
+}
+
 /// Ends a turn that went round in circles.
 pub(super) async fn stop(
     engine: &Engine,

@@ -52,7 +52,12 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         owner: asked.scope.session.clone(),
         turn: asked.turn.clone(),
         agent: agent.clone(),
-        task: Task { label: plain::line(&given.task, 60), prompt: given.task, tags: Vec::new(), schema: None },
+        task: Task {
+            label: plain::line(&given.task, 60),
+            prompt: given.task,
+            tags: Vec::new(),
+            schema: None,
+        },
         model: None,
         timeout_ms: if waits { i64::try_from(patience).unwrap_or(LATER_MS) } else { LATER_MS },
         is_deleted_after: false,
@@ -63,7 +68,8 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         Err(error) => return Ok(rejected(&error, &agent)),
     };
     if !waits {
-        let told = json!({ "status": "accepted", "run_id": run.id, "session_key": run.child, "agent_id": agent });
+        let told =
+            json!({ "status": "accepted", "run_id": run.id, "session_key": run.child, "agent_id": agent });
         return Ok(told.to_string());
     }
     let who = (&asked.scope.session, asked.turn);

@@ -71,4 +71,3 @@ fn is_below(tx: &mut Tx<'_>, own: &SessionKey, wanted: &SessionKey) -> polyclaw_
     }
     Ok(false)
 }
-
