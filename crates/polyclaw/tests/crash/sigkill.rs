@@ -12,12 +12,8 @@ use crate::daemon::{Daemon, Home};
 /// Kills per point; with 16 points, more than 200 in all.
 const KILLS: usize = 13;
 
-const RECEPTION: [KillPoint; 4] = [
-    KillPoint::ReceiptBefore,
-    KillPoint::ReceiptCommitted,
-    KillPoint::RoundStored,
-    KillPoint::SeatTaken,
-];
+const RECEPTION: [KillPoint; 4] =
+    [KillPoint::ReceiptBefore, KillPoint::ReceiptCommitted, KillPoint::RoundStored, KillPoint::SeatTaken];
 
 /// Works on `work <id>` with three tools, the last of which must not run twice, and answers `quick <id>` at once.
 fn answer(request: &Request) -> Script {
