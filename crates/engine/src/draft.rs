@@ -20,6 +20,8 @@ use crate::worker::Running;
 
 /// Between two changes of a message: platforms allow about one a second.
 const PACE: Duration = Duration::from_millis(1_200);
+/// Platforms show for about five seconds that somebody writes: so many changes are as long.
+const TYPING: u32 = 3;
 /// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A platform that says no this often is left alone until the end.
@@ -119,8 +121,12 @@ impl Drafting {
         }
         let (text, growing) = watch::channel(String::new());
         let (over, ended) = oneshot::channel();
-        let office =
-            Office { engine: engine.clone(), turn: turn.clone(), drafts: Arc::clone(&running.drafts) };
+        let office = Office {
+            engine: engine.clone(),
+            turn: turn.clone(),
+            drafts: Arc::clone(&running.drafts),
+            signature: context.signature(),
+        };
         let task = tokio::spawn(office.work(desks, growing, ended));
         Some(Self { text, over, task })
     }
@@ -149,6 +155,8 @@ struct Desk {
 }
 
 struct Office {
+    /// Whose answer it is, where several agents give one.
+    signature: String,
     engine: Engine,
     turn: TurnId,
     drafts: Arc<Drafts>,
@@ -161,9 +169,11 @@ impl Office {
         mut growing: watch::Receiver<String>,
         mut over: oneshot::Receiver<()>,
     ) {
-        loop {
-            for desk in &desks {
-                let _ = timeout(PATIENCE, desk.channel.typing(&desk.address)).await;
+        for round in 0_u32.. {
+            // Until there is something to show; and nobody waits for it.
+            if round % TYPING == 0 {
+                let idle = desks.iter().filter(|desk| self.drafts.find(&desk.address).is_none());
+                idle.for_each(|desk| self.engine.show_typing(desk.address.clone()));
             }
             tokio::select! {
                 biased;
@@ -179,16 +189,17 @@ impl Office {
 
     async fn show(&self, desk: &mut Desk, text: &str) {
         let can = desk.channel.capabilities(&desk.address.account);
-        let fits = text.chars().count() + MORE.chars().count() <= can.max_chars;
+        let signed = self.signature.chars().count() + text.chars().count();
+        let fits = signed + MORE.chars().count() <= can.max_chars;
         if !can.edits || !fits || desk.failures >= MOST_FAILURES || may_be_silence(text) {
             return;
         }
-        let text = text.trim_end();
+        let text = &format!("{}{}", self.signature, text.trim_end());
         let growing = format!("{text}{MORE}");
         let Ok(outgoing) = gate(Some(desk.address.clone()), Policy::OPEN, growing) else { return };
         let pen = self.drafts.pen.lock().await;
         let sent = match self.drafts.find(&desk.address) {
-            Some(known) if known.text == text => return,
+            Some(known) if known.text == *text => return,
             Some(Draft { platform_id: Some(id), .. }) => self.change(desk, id, text, &outgoing).await,
             // It was begun, and nobody knows what became of it.
             Some(_) => return,

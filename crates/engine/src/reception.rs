@@ -172,7 +172,7 @@ impl Engine {
     }
 
     /// Shows that somebody has taken a message up, where the platform can. Nobody waits for it.
-    fn show_typing(&self, address: Address) {
+    pub(crate) fn show_typing(&self, address: Address) {
         let Some(channel) = self.ports.channels.get(&address.channel).cloned() else { return };
         tokio::spawn(async move {
             let _ = tokio::time::timeout(std::time::Duration::from_secs(5), channel.typing(&address)).await;

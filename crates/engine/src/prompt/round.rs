@@ -10,10 +10,12 @@ use crate::turn::{Driven, Halt};
 impl Context {
     /// Where several agents answer one message, each reply says whose it is. Silence stays silence.
     pub fn signed(&self, text: &str) -> String {
-        match self.seat() {
-            Some(_) if !is_silence(text) => format!("{}: {text}", self.spec.name),
-            _ => text.to_owned(),
-        }
+        if is_silence(text) { text.to_owned() } else { format!("{}{text}", self.signature()) }
+    }
+
+    /// What stands before such a reply; nothing before others.
+    pub fn signature(&self) -> String {
+        self.seat().map(|_| format!("{}: ", self.spec.name)).unwrap_or_default()
     }
 
     /// The round this turn answers in, and its place in it.

@@ -48,7 +48,7 @@ pub struct Event {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Explanation {
+pub struct RouteExplanation {
     /// `admitted`, `pair` (a stranger is told a code), or why it is ignored.
     admission: &'static str,
     /// What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier` or `default`; null for a command.
@@ -113,7 +113,7 @@ impl From<Candidate> for CandidateView {
     }
 }
 
-impl From<reception::Explanation> for Explanation {
+impl From<reception::Explanation> for RouteExplanation {
     fn from(told: reception::Explanation) -> Self {
         Self {
             admission: told.admission,
@@ -130,8 +130,11 @@ impl From<reception::Explanation> for Explanation {
 
 /// Who would answer a message: what decided, every binding with why it lost, the session, the model and the tools.
 /// By the code that decides; nothing is changed and no model asked.
-#[utoipa::path(get, path = "/route/explain", tag = "channels", params(Event), responses((status = 200, body = Explanation)))]
-pub async fn explain(State(app): State<AppState>, Query(event): Query<Event>) -> Result<Json<Explanation>> {
+#[utoipa::path(get, path = "/route/explain", tag = "channels", params(Event), responses((status = 200, body = RouteExplanation)))]
+pub async fn explain(
+    State(app): State<AppState>,
+    Query(event): Query<Event>,
+) -> Result<Json<RouteExplanation>> {
     let letter = letter(&app, event)?;
     Ok(Json(app.engine.explain_route(&letter).await?.into()))
 }
