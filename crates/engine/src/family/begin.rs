@@ -9,6 +9,7 @@ use polyclaw_domain::job::{Lane, Priority};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
 use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::relay::{self, Relay};
 use polyclaw_domain::run::{Limits, Run, RunKind, RunStatus, Task};
 use polyclaw_domain::session::Session;
 use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
@@ -75,6 +76,10 @@ fn begin(
     let Some(turn) = jobs::get(tx, &wish.turn)? else {
         return Ok(Err(Error::UnknownTurn(wish.turn.to_string())));
     };
+    let sent = Relay { from: wish.owner.clone(), hop: turn.hop + 1, automatic_turns: 0 };
+    if let Err(refusal) = relay::check(&sent, &SessionKey::of(&wish.agent, &[uuid]), u32::MAX) {
+        return Ok(Err(Error::Relay(refusal)));
+    }
     let own = agents::get(tx, &turn.agent)?.map(|stored| stored.spec);
     let own = own.unwrap_or_else(|| AgentSpec::named(turn.agent.clone()));
     let Some(target) = agents::get(tx, &wish.agent)?.map(|stored| stored.spec) else {
