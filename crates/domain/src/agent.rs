@@ -1,5 +1,6 @@
 //! AgentSpec: capability. Resolved on every turn, so an edit takes effect at the next one.
 
+mod family;
 mod file;
 mod model;
 mod patch;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::AgentId;
 pub use crate::policy::ToolPolicy;
 use crate::provider::ModelRef;
+pub use family::{Delegation, Subagents};
 pub use file::{of_toml, to_toml};
 pub use model::ModelChoice;
 pub use patch::patched;
@@ -47,6 +49,12 @@ pub struct AgentSpec {
     /// MCP servers of the instance whose tools it may be given, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
+    /// What sub-agents it may begin.
+    #[serde(default)]
+    pub subagents: Subagents,
+    /// Whom it may give work to. Nobody if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegation: Option<Delegation>,
 }
 
 /// What it remembers, and what of it comes into a turn.
@@ -208,6 +216,8 @@ impl AgentSpec {
             sandbox: Sandbox::default(),
             budget: Budget::default(),
             mcp: Vec::new(),
+            subagents: Subagents::default(),
+            delegation: None,
         }
     }
 }

@@ -62,6 +62,8 @@ pub enum EventKind {
     RecallPartial,
     #[serde(rename = "memory.flushed")]
     MemoryFlushed,
+    #[serde(rename = "announce.held")]
+    AnnounceHeld,
     #[serde(rename = "schedule.missed")]
     ScheduleMissed,
     #[serde(rename = "schedule.failed")]
@@ -98,6 +100,7 @@ impl EventKind {
             Self::SessionRenewed => "session.renewed",
             Self::RecallPartial => "recall.partial",
             Self::MemoryFlushed => "memory.flushed",
+            Self::AnnounceHeld => "announce.held",
             Self::ScheduleMissed => "schedule.missed",
             Self::ScheduleFailed => "schedule.failed",
         }

@@ -39,6 +39,7 @@ pub mod sandbox;
 pub mod schedule;
 pub mod scope;
 pub mod session;
+pub mod shape;
 pub mod skill;
 pub mod time;
 pub mod todo;

@@ -42,6 +42,13 @@ pub fn insert_aside(messages: &mut Vec<PromptMessage>, origin: &str, text: &str,
     messages.insert(newest.unwrap_or(messages.len()), PromptMessage::User(frame(origin, nonce, text)));
 }
 
+/// Puts what is shown to this turn alone behind everything else: what comes before it stays as it was.
+pub fn insert_context(messages: &mut Vec<PromptMessage>, text: &str, nonce: &str) {
+    let newest = messages.iter().rposition(|message| matches!(message, PromptMessage::User(_)));
+    let after = newest.map_or(messages.len(), |newest| newest + 1);
+    messages.insert(after, PromptMessage::User(frame("agent", nonce, text)));
+}
+
 /// A call whose caller never brought its result: models refuse a call without one.
 fn unanswered(call: ToolCall) -> PromptMessage {
     let content = "No result was given.".to_owned();

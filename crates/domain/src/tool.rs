@@ -13,6 +13,7 @@ use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
 use crate::port::Pending;
 use crate::sandbox::Facts;
+use crate::session::Session;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -98,6 +99,10 @@ pub struct ToolScope {
     pub mcp: Vec<String>,
     pub isolation: Isolation,
     pub sandbox: Sandbox,
+    /// Its session is not so deep in a family that it could begin no other.
+    pub spawns: bool,
+    /// It may give work to others.
+    pub delegates: bool,
 }
 
 impl ToolScope {
@@ -114,7 +119,16 @@ impl ToolScope {
             mcp: spec.mcp.clone(),
             isolation: spec.isolation,
             sandbox: spec.sandbox.clone(),
+            spawns: true,
+            delegates: spec.delegation.is_some(),
         }
+    }
+
+    /// In a session that others began: what it may begin itself depends on how many of them there are.
+    pub fn below(self, spec: &AgentSpec, session: &Session) -> Self {
+        let delegates =
+            spec.delegation.as_ref().is_some_and(|rules| session.delegation_depth < rules.max_depth);
+        Self { spawns: session.spawn_depth < spec.subagents.max_spawn_depth, delegates, ..self }
     }
 }
 

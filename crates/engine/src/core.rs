@@ -25,6 +25,7 @@ use crate::memory::Brain;
 use crate::reception::{Judgements, Refused};
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
+use crate::toolbox::family::FamilyTools;
 use crate::toolbox::{EngineTools, Toolboxes};
 use crate::worker::{Running, Start};
 
@@ -96,7 +97,11 @@ impl Engine {
         let others = Arc::clone(&ports.tools);
         ports.brain.set_redactor(Arc::clone(&settings.redactor));
         Self(Arc::new_cyclic(|engine| Inner {
-            tools: Toolboxes::new(vec![others, Arc::new(EngineTools::new(engine.clone()))]),
+            tools: Toolboxes::new(vec![
+                others,
+                Arc::new(EngineTools::new(engine.clone())),
+                Arc::new(FamilyTools::new(engine.clone())),
+            ]),
             ports,
             settings: RwLock::new(Arc::new(settings)),
             family: family.to_owned(),

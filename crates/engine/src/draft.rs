@@ -63,6 +63,10 @@ impl Drafts {
         drop(self.pen.lock().await);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// The message that an answer to this address is written over.
     pub fn message(&self, address: &Address) -> Option<String> {
         self.find(address)?.platform_id

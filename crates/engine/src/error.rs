@@ -1,6 +1,7 @@
 use polyclaw_domain::approval::Invalid;
 use polyclaw_domain::memory::Unfit;
 use polyclaw_domain::relay::Refusal;
+use polyclaw_domain::run::{RunKind, TooMany};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -53,6 +54,14 @@ pub enum Error {
     #[error("{0}")]
     Relay(#[from] Refusal),
     #[error("{0}")]
+    Family(String),
+    #[error("{1}")]
+    TooMany(RunKind, TooMany),
+    #[error("'{0}' may not give work to '{1}'")]
+    DelegationDenied(String, String),
+    #[error("no run '{0}' of this session")]
+    UnknownRun(String),
+    #[error("{0}")]
     NotNow(String),
     #[error("a transcript could not be archived: {0}")]
     Archive(String),
@@ -84,6 +93,13 @@ impl Error {
             Self::UnknownTool(_) => "unknown_tool",
             Self::UnknownMemory(_) => "unknown_memory",
             Self::UnknownPairing(_) => "unknown_pairing",
+            Self::UnknownRun(_) => "unknown_run",
+            Self::Family(_) => "spawn_denied",
+            Self::TooMany(RunKind::Subagent, TooMany::Depth(..)) => "spawn_depth_exceeded",
+            Self::TooMany(RunKind::Subagent, TooMany::Children(..)) => "max_children_exceeded",
+            Self::TooMany(RunKind::Delegate, TooMany::Depth(..)) => "delegation_depth_exceeded",
+            Self::TooMany(RunKind::Delegate, TooMany::Children(..)) => "max_concurrent_exceeded",
+            Self::DelegationDenied(..) => "delegation_denied",
             Self::UnfitMemory(_) => "unfit_memory",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentInConfig(_) => "agent_in_config",
@@ -115,6 +131,8 @@ impl Error {
             | Self::UnknownTurn(_) => Action::NotFound,
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
             Self::UnknownTool(_) | Self::UnknownMemory(_) | Self::UnknownPairing(_) => Action::NotFound,
+            Self::UnknownRun(_) => Action::NotFound,
+            Self::Family(_) | Self::TooMany(..) | Self::DelegationDenied(..) => Action::Reject,
             Self::UnfitMemory(_) => Action::Reject,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
@@ -138,6 +156,9 @@ impl Error {
             Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),
             Self::UnknownPairing(_) => {
                 Some("codes end after an hour; `polyclaw pairing list` shows who waits")
+            }
+            Self::DelegationDenied(..) => {
+                Some("delegation.allow_agents of the agent that asks, in config.toml, names whom it may ask")
             }
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),

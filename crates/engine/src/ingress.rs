@@ -69,6 +69,18 @@ pub struct Relayed {
     pub from: SessionKey,
     pub hop: u32,
     pub trace: TraceId,
+    pub way: Way,
+}
+
+/// What a message between sessions is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The first of a session that another began: bounded by the limits of families.
+    Begin,
+    /// One session writes to another.
+    Send,
+    /// The end of a run, told to its owner: it is never refused, at most held until a person writes.
+    Announce,
 }
 
 #[derive(Clone, Debug)]
@@ -119,16 +131,28 @@ pub struct Accepted {
 
 /// Everything a transaction must not make up itself, so that it can be run again.
 #[derive(Clone)]
-struct Fresh {
-    message: MessageId,
-    turn: TurnId,
-    session: SessionId,
-    trace: TraceId,
-    now: Millis,
+pub(crate) struct Fresh {
+    pub message: MessageId,
+    pub turn: TurnId,
+    pub session: SessionId,
+    pub trace: TraceId,
+    pub now: Millis,
+}
+
+impl Fresh {
+    pub fn new(engine: &Engine, trace: Option<TraceId>) -> Self {
+        Self {
+            message: MessageId::new(engine.next_id()),
+            turn: TurnId::new(engine.next_id()),
+            session: SessionId::new(engine.next_id()),
+            trace: trace.unwrap_or_else(|| TraceId::new(engine.next_id())),
+            now: engine.now(),
+        }
+    }
 }
 
 /// Why a transaction stored nothing.
-enum Refused {
+pub(crate) enum Refused {
     UnknownAgent,
     Full,
     /// It was taken before, and its session deleted since.
@@ -136,20 +160,39 @@ enum Refused {
     Relay(relay::Refusal),
 }
 
-type Verdict = std::result::Result<(Accepted, Option<Begun>), Refused>;
+pub(crate) type Verdict = std::result::Result<(Accepted, Option<Begun>), Refused>;
+
+/// A message that is stored, and the turn that may have begun with it.
+pub(crate) type Stored = (Accepted, Inbound, Option<Begun>);
 
 /// A turn claimed by the transaction that stored its message: nothing waited in its lane.
-struct Begun {
+pub(crate) struct Begun {
     claim: Claim,
     rows: Option<Rows>,
     slot: Slot,
 }
 
 /// What the transaction must know of this node.
-struct Here {
+pub(crate) struct Here {
     claimer: Claimer,
     lanes: Arc<Lanes>,
     settings: Arc<Settings>,
+}
+
+impl Here {
+    pub fn of(engine: &Engine) -> Self {
+        Self { claimer: claimer(engine), lanes: Arc::clone(&engine.lanes), settings: engine.settings() }
+    }
+}
+
+/// Why nothing was stored, for whoever wanted to store more with it.
+pub(crate) fn in_words(refused: &Refused) -> String {
+    match refused {
+        Refused::UnknownAgent => "there is no such agent".to_owned(),
+        Refused::Full => "too much waits there".to_owned(),
+        Refused::Deleted => "it was taken before".to_owned(),
+        Refused::Relay(refusal) => refusal.to_string(),
+    }
 }
 
 impl Engine {
@@ -185,7 +228,7 @@ impl Engine {
     }
 
     /// Hands the turn to the worker, or tells it that there may be one.
-    fn go_on(&self, accepted: &Accepted, begun: Option<Begun>) {
+    pub(crate) fn go_on(&self, accepted: &Accepted, begun: Option<Begun>) {
         match begun {
             Some(Begun { claim, rows, slot }) => {
                 self.begin(Start { running: Running::new(claim, rows), slot });
@@ -217,22 +260,13 @@ impl Engine {
     }
 
     async fn store_inbound(&self, inbound: &Inbound) -> polyclaw_store::Result<Verdict> {
-        let fresh = Fresh {
-            message: MessageId::new(self.next_id()),
-            turn: TurnId::new(self.next_id()),
-            session: SessionId::new(self.next_id()),
-            trace: inbound
-                .relayed
-                .as_ref()
-                .map_or_else(|| TraceId::new(self.next_id()), |relayed| relayed.trace.clone()),
-            now: self.now(),
-        };
-        let here = Here { claimer: claimer(self), lanes: Arc::clone(&self.lanes), settings: self.settings() };
+        let fresh = Fresh::new(self, inbound.relayed.as_ref().map(|relayed| relayed.trace.clone()));
+        let here = Here::of(self);
         let inbound = inbound.clone();
         self.db().write(move |tx| store(tx, &inbound, &fresh, &here)).await
     }
 
-    fn announce_accepted(&self, accepted: &Accepted, inbound: Inbound) {
+    pub(crate) fn announce_accepted(&self, accepted: &Accepted, inbound: Inbound) {
         if accepted.duplicate {
             return;
         }
@@ -265,17 +299,17 @@ impl Engine {
     }
 }
 
-fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, here: &Here) -> polyclaw_store::Result<Verdict> {
+pub(crate) fn store(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    fresh: &Fresh,
+    here: &Here,
+) -> polyclaw_store::Result<Verdict> {
     if let Some(earlier) = find_duplicate(tx, inbound)? {
         return Ok(earlier);
     }
-    if let Some(relayed) = &inbound.relayed {
-        let automatic_turns = ingress::automatic_turns(tx, &relayed.trace)?;
-        let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
-        if let Err(refusal) = relay::check(&sent, &inbound.session, here.settings.automatic_budget) {
-            return Ok(Err(Refused::Relay(refusal)));
-        }
-        ingress::count_automatic_turn(tx, &relayed.trace, fresh.now)?;
+    if let Err(refusal) = pass_relay(tx, inbound, here.settings.automatic_budget, fresh.now)? {
+        return Ok(Err(Refused::Relay(refusal)));
     }
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
     let session = &standing.session;
@@ -290,6 +324,9 @@ fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, here: &Here) -> poly
                 jobs::assign(tx, &session.key, by)?;
             }
             jobs::join(tx, &turn, inbound.origin.is_person(), session.lane, inbound.priority)?;
+            if inbound.origin.is_person() {
+                jobs::resume(tx, &turn, load.running.is_some())?;
+            }
             (turn, load.running.is_some())
         }
         Admission::Run => {
@@ -327,6 +364,70 @@ fn store(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh, here: &Here) -> poly
         None => None,
     };
     Ok(Ok((accepted, begun)))
+}
+
+/// Whether a message between sessions may go on. What a person wrote always may.
+fn pass_relay(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    budget: u32,
+    now: Millis,
+) -> polyclaw_store::Result<std::result::Result<(), relay::Refusal>> {
+    let Some(relayed) = &inbound.relayed else { return Ok(Ok(())) };
+    let automatic_turns = match relayed.way {
+        Way::Begin => 0,
+        Way::Send | Way::Announce => ingress::automatic_turns(tx, &relayed.trace)?,
+    };
+    let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
+    let passed = relay::check(&sent, &inbound.session, budget);
+    if passed.is_ok() && relayed.way != Way::Begin {
+        ingress::count_automatic_turn(tx, &relayed.trace, now)?;
+    }
+    Ok(passed)
+}
+
+/// Stores the end of a run in its owner's session, in the transaction that ends it. Returns the lane in which a turn is
+/// ready, and why there is none where it has to wait for a person.
+pub(crate) fn store_announce(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    fresh: &Fresh,
+    settings: &Settings,
+) -> polyclaw_store::Result<Announced> {
+    let mut announced = Announced::default();
+    if find_duplicate(tx, inbound)?.is_some() || sessions::get(tx, &inbound.session)?.is_none() {
+        return Ok(announced);
+    }
+    announced.held = pass_relay(tx, inbound, settings.automatic_budget, fresh.now)?.err();
+    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(announced) };
+    let session = &standing.session;
+    let load = jobs::load(tx, &session.key)?;
+    let turn = match load.queued {
+        Some(turn) => {
+            jobs::join(tx, &turn, false, session.lane, inbound.priority)?;
+            turn
+        }
+        None => {
+            let held = load.running.is_some() || announced.held.is_some();
+            jobs::insert(tx, &NewJob { held, ..job(inbound, session, fresh) })?;
+            if announced.held.is_some() {
+                jobs::wait_for_person(tx, &fresh.turn)?;
+            }
+            if !held {
+                announced.ready = Some(lane(inbound, session));
+                tx.notify("jobs")?;
+            }
+            fresh.turn.clone()
+        }
+    };
+    insert_messages(tx, inbound, &standing, fresh, &turn)?;
+    Ok(announced)
+}
+
+#[derive(Default)]
+pub(crate) struct Announced {
+    pub ready: Option<Lane>,
+    pub held: Option<relay::Refusal>,
 }
 
 /// Claims the turn at once if nothing waits in its lane, else queues it.
@@ -386,7 +487,9 @@ fn lines(inbound: &Inbound) -> usize {
 
 fn lane(inbound: &Inbound, session: &Session) -> Lane {
     match inbound.origin {
-        _ if inbound.relayed.is_some() => Lane::InternalAnnounce,
+        _ if inbound.relayed.as_ref().is_some_and(|relayed| relayed.way != Way::Begin) => {
+            Lane::InternalAnnounce
+        }
         Origin::Cron => Lane::Cron,
         _ => session.lane,
     }

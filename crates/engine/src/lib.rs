@@ -12,6 +12,7 @@ mod core;
 pub mod delivery;
 mod draft;
 mod error;
+mod family;
 mod history;
 pub mod hub;
 mod import;

@@ -16,6 +16,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
 use polyclaw_domain::prompt::{self, Line};
 use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
+use polyclaw_domain::run;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope, ToolSpec};
 use polyclaw_domain::turn::Step;
@@ -118,7 +119,7 @@ impl Context {
         let spec = rows.spec.unwrap_or_else(|| AgentSpec::named(claim.agent.clone()));
         let settings = engine.settings();
         let asked_by: Vec<&Address> = asked_by(&rows.stored, &rows.begun).collect();
-        let scope = scope(engine, claim, &spec, &asked_by);
+        let scope = scope(engine, &rows.session, &spec, &asked_by);
         let senders = asked_by.into_iter().map(sender).collect();
         let client_tools = client_tools(&rows.stored);
         let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
@@ -186,12 +187,20 @@ impl Context {
     /// Every conversation that waits for this turn, each address whole and once.
     pub fn addresses(&self) -> Vec<(Address, bool)> {
         let mut addresses: Vec<(Address, bool)> = Vec::new();
+        let mut add = |address: &Address, wanted: bool| match addresses
+            .iter_mut()
+            .find(|(known, _)| known == address)
+        {
+            Some((_, known)) => *known |= wanted,
+            None => addresses.push((address.clone(), wanted)),
+        };
         for message in self.begun.iter().chain(self.inputs()) {
-            let Some(address) = &message.address else { continue };
-            match addresses.iter_mut().find(|(known, _)| known == address) {
-                Some((_, wanted)) => *wanted |= message.deliver,
-                None => addresses.push((address.clone(), message.deliver)),
+            if let Some(address) = &message.address {
+                add(address, message.deliver);
             }
+            // Whoever waits for the run that an announce tells of.
+            let waiting = message.meta.as_ref().map(run::reply_to).unwrap_or_default();
+            waiting.iter().for_each(|address| add(address, true));
         }
         addresses
     }
@@ -209,6 +218,10 @@ impl Context {
         }
         if let Some(said) = &self.said_before {
             prompt::insert_aside(&mut messages, "agents", said, &self.nonce);
+        }
+        let announces = self.stored.iter().filter_map(|message| run::block(message.meta.as_ref()?));
+        for block in announces {
+            prompt::insert_context(&mut messages, &block, &self.nonce);
         }
         Prompt {
             system: self.system.clone(),

@@ -22,6 +22,8 @@ use crate::hub::FrameKind;
 pub struct Stopped {
     pub turn: Option<TurnId>,
     pub interrupted_tasks: usize,
+    /// Runs that it had begun.
+    pub children: usize,
 }
 
 impl Engine {
@@ -52,8 +54,15 @@ impl Engine {
         self.db().write(write).await?.ok_or_else(|| Error::UnknownAgent(agent.to_string()))
     }
 
-    /// Ends the running turn and gives up interrupted tasks. Messages that wait are answered next.
+    /// Ends the running turn and gives up interrupted tasks, and stops what the session began. Messages that wait are
+    /// answered next.
     pub async fn stop(&self, key: &SessionKey) -> Result<Stopped> {
+        let stopped = self.stop_session(key).await?;
+        let children = self.stop_children(key).await?;
+        Ok(Stopped { children, ..stopped })
+    }
+
+    pub(crate) async fn stop_session(&self, key: &SessionKey) -> Result<Stopped> {
         self.session(key).await?;
         let (wanted, now) = (key.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
@@ -81,7 +90,7 @@ impl Engine {
         if interrupted_tasks > 0 {
             self.hub.publish(key, FrameKind::Changed);
         }
-        Ok(Stopped { turn: running.or(queued), interrupted_tasks })
+        Ok(Stopped { turn: running.or(queued), interrupted_tasks, children: 0 })
     }
 
     /// Tells the turn's task if it is on this node. On another, that node hears of it.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod draft;
+pub(crate) mod family;
 pub mod memory;
 mod models;
 mod todo;

@@ -24,6 +24,7 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::prompt::Context;
+use crate::toolbox::family;
 use crate::worker::Running;
 
 mod end;
@@ -253,6 +254,9 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
                 let (outcome, steered) = tool::run(engine, running, &mut context, &call).await?;
                 if engine.is_draining() {
                     return Err(Halt::HandedBack);
+                }
+                if call.name == family::YIELD && !outcome.is_error {
+                    return end::rest(engine, running, &context).await;
                 }
                 machine.step(Step::Resulted { call_id: call.id, outcome, steered })
             }

@@ -50,6 +50,8 @@ pub(crate) struct Running {
     waits: Mutex<Waits>,
     /// What platforms show of its answer already.
     pub drafts: Arc<Drafts>,
+    /// It has waited for runs.
+    waited: AtomicBool,
 }
 
 /// Time spent waiting for a person, which is not the turn's own.
@@ -77,7 +79,16 @@ impl Running {
             slot: Mutex::default(),
             waits: Mutex::default(),
             drafts: Arc::default(),
+            waited: AtomicBool::new(false),
         })
+    }
+
+    pub fn has_waited(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
+    }
+
+    pub fn note_waiting(&self) {
+        self.waited.store(true, Ordering::Relaxed);
     }
 
     /// From here on it waits for a person: its slot is free for others, and its time stands still.
@@ -390,6 +401,7 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
     loop {
         let settings = engine.settings();
         tokio::time::sleep(Duration::from_millis(settings.lease_ms.unsigned_abs() / 3)).await;
+        engine.end_overdue().await?;
         let running: Vec<_> =
             engine.running.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         match running.is_empty() {

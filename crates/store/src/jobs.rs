@@ -123,6 +123,17 @@ pub fn join(tx: &mut Tx<'_>, turn: &TurnId, steers: bool, lane: Lane, priority: 
     }
 }
 
+/// Holds a turn until a person writes in its session: its agents have talked enough among themselves.
+pub fn wait_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
+    tx.execute("UPDATE jobs SET held = 2 WHERE turn_id = $1 AND state = 'queued'", params![turn]).map(drop)
+}
+
+/// A person wrote: a turn that waited for that goes on, behind the one that runs.
+pub fn resume(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET held = $2 WHERE turn_id = $1 AND state = 'queued' AND held = 2";
+    tx.execute(SQL, params![turn, is_behind]).map(drop)
+}
+
 /// What goes on in a session. Take its row first.
 pub fn load(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Load> {
     // Two halves, each with an index of what is alive: the past turns of a session are many.

@@ -175,6 +175,14 @@ pub fn page(
     tx.query(SQL, params![session, after, id, limit], read)
 }
 
+/// The last messages of a conversation, in order.
+pub fn newest(tx: &mut Tx<'_>, session: &SessionKey, id: &SessionId, limit: usize) -> Result<Vec<Message>> {
+    const SQL: &str = select!("WHERE session_key = $1 AND session_id = $2 ORDER BY ticket DESC LIMIT $3");
+    let mut found = tx.query(SQL, params![session, id, limit], read)?;
+    found.reverse();
+    Ok(found)
+}
+
 /// What was said in all conversations of a session, in order, behind a ticket.
 pub fn all(tx: &mut Tx<'_>, session: &SessionKey, after: i64, limit: usize) -> Result<Vec<Message>> {
     const SQL: &str = select!("WHERE session_key = $1 AND ticket > $2 ORDER BY ticket LIMIT $3");

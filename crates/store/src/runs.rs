@@ -77,6 +77,25 @@ pub fn end(tx: &mut Tx<'_>, id: &RunId, status: RunStatus, outcome: &Outcome, no
     Ok(tx.execute(SQL, params![id, status.as_str(), &to_json(outcome)?, now])? == 1)
 }
 
+/// Its announce is stored.
+pub fn announced(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
+    tx.execute("UPDATE runs SET is_announced = 1 WHERE run_id = $1", params![id]).map(drop)
+}
+
+/// Runs that ended while a turn waited for them, and were announced to nobody yet.
+pub fn due_to(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Run>> {
+    const SQL: &str =
+        select!("WHERE awaited_by = $1 AND is_announced = 0 AND status <> 'running' ORDER BY run_id");
+    tx.query(SQL, params![turn], read)
+}
+
+/// A turn has ended, and waits for nothing any more.
+pub fn let_go(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
+    const SQL: &str = "UPDATE runs SET awaited_by = NULL
+        WHERE awaited_by = $1 AND is_announced = 0 AND status = 'running'";
+    tx.execute(SQL, params![turn]).map(drop)
+}
+
 /// Notes which turn of the owner waits for a run, or that none does any more.
 pub fn await_by(tx: &mut Tx<'_>, id: &RunId, turn: Option<&TurnId>) -> Result<()> {
     const SQL: &str = "UPDATE runs SET awaited_by = $2 WHERE run_id = $1 AND status = 'running'";

@@ -10,8 +10,8 @@ use super::providers::{Provider, check_model};
 use super::report::Report;
 use super::tools::check_policy;
 use crate::agent::{
-    AgentSpec, Budget, ContextPolicy, Defaults, Identity, Isolation, ModelChoice, Policy, Sandbox,
-    SkillPolicy, ToolPolicy, Workspace,
+    AgentSpec, Budget, ContextPolicy, Defaults, Delegation, Identity, Isolation, ModelChoice, Policy,
+    Sandbox, SkillPolicy, Subagents, ToolPolicy, Workspace,
 };
 use crate::command;
 use crate::id::AgentId;
@@ -56,6 +56,8 @@ pub struct AgentDefaults {
     pub isolation: Isolation,
     /// What programs are kept to.
     pub sandbox: Sandbox,
+    /// What sub-agents an agent may begin.
+    pub subagents: Subagents,
 }
 
 /// One agent: `[[agents.list]]`. What it leaves out it takes from `agents.defaults`.
@@ -113,6 +115,12 @@ pub struct Agent {
     /// MCP servers of the instance whose tools it may be given, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<String>,
+    /// What sub-agents it may begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagents: Option<Subagents>,
+    /// Whom it may give work to with `delegate_to_agent`. Nobody if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegation: Option<Delegation>,
 }
 
 impl Agent {
@@ -135,6 +143,7 @@ impl Agents {
                 defaults: self.shared(),
                 isolation: self.defaults.isolation,
                 sandbox: self.defaults.sandbox.clone(),
+                subagents: self.defaults.subagents.clone(),
                 ..AgentSpec::named(AgentId::main())
             }];
         }
@@ -162,6 +171,8 @@ impl Agents {
             sandbox: agent.sandbox.clone().unwrap_or_else(|| self.defaults.sandbox.clone()),
             budget: agent.budget.clone(),
             mcp: agent.mcp.clone(),
+            subagents: agent.subagents.clone().unwrap_or_else(|| self.defaults.subagents.clone()),
+            delegation: agent.delegation.clone(),
         }
     }
 
@@ -203,6 +214,21 @@ impl Agents {
                 report.error(&format!("agents.list[{index}].id"), message, "give it another id");
             }
             check_policy(&format!("agents.list[{index}].tools"), &agent.tools, &agent.mcp, report);
+            self.check_family(agent, &format!("agents.list[{index}]"), report);
+        }
+    }
+
+    fn check_family(&self, agent: &Agent, path: &str, report: &mut Report) {
+        let begun = agent.subagents.iter().map(|rules| ("subagents", &rules.allow_agents));
+        let given = agent.delegation.iter().map(|rules| ("delegation", &rules.allow_agents));
+        for (key, list) in begun.chain(given) {
+            for (at, entry) in list.iter().enumerate().filter(|(_, entry)| *entry != "*") {
+                let place = format!("{path}.{key}.allow_agents[{at}]");
+                match AgentId::parse(entry) {
+                    Ok(id) => self.check_named(&id, &place, report),
+                    Err(error) => report.error(&place, error.to_string(), "name an agent, or `*` for all"),
+                }
+            }
         }
     }
 

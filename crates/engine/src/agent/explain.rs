@@ -88,6 +88,7 @@ impl Engine {
         };
         let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
         let scope = ToolScope::of(&stored.spec, session, &settings.workspace, can_ask);
+        let scope = place.map_or(scope.clone(), |session| scope.below(&stored.spec, session));
         Ok(self.tools().list(&scope).into_iter().map(|tool| explained(tool, &layers)).collect())
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::policy::{self, Layers, Owner, Reason};
+use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolScope, ToolSpec};
-use polyclaw_store::jobs::Claim;
 use polyclaw_store::messages::Message;
 
 use super::Context;
@@ -63,9 +63,14 @@ impl Context {
     }
 }
 
-pub(super) fn scope(engine: &Engine, claim: &Claim, spec: &AgentSpec, asked_by: &[&Address]) -> ToolScope {
+pub(super) fn scope(
+    engine: &Engine,
+    session: &Session,
+    spec: &AgentSpec,
+    asked_by: &[&Address],
+) -> ToolScope {
     let can_ask = asked_by.iter().any(|address| can_ask(engine, address));
-    ToolScope::of(spec, claim.session.clone(), &engine.settings().workspace, can_ask)
+    ToolScope::of(spec, session.key.clone(), &engine.settings().workspace, can_ask).below(spec, session)
 }
 
 /// The conversations that wait for this turn.

@@ -24,8 +24,11 @@ use crate::core::Engine;
 use crate::delivery::{self, Label};
 use crate::draft::{self, Drafts};
 use crate::error::{Error, Result};
+use crate::family::{self, Closed, Closing};
 use crate::hub::FrameKind;
+use crate::ingress::Fresh;
 use crate::prompt::Context;
+use crate::settings::Settings;
 use crate::turn::tool::OUTCOME_UNKNOWN;
 use crate::turn::{Driven, Halt, event, lost, open_calls, result_message, step_message, stop_code};
 use crate::worker::{Claimed, Room, Running};
@@ -50,6 +53,11 @@ struct Last {
     final_call: Option<Spent>,
     next_turn: TurnId,
     drafts: Arc<Drafts>,
+    /// It may have waited for runs.
+    waited: bool,
+    /// What the end of this turn is to the owner of its session, if it has one.
+    closing: Option<Closing>,
+    settings: Arc<Settings>,
     now: Millis,
 }
 
@@ -96,6 +104,14 @@ pub(super) async fn give_way(
     lost(commit(engine, running, last).await)?;
     engine.reach(KillPoint::Steered).await;
     Ok(())
+}
+
+/// Ends a turn that waits for others to tell it that they are done.
+pub(super) async fn rest(engine: &Engine, running: &Arc<Running>, context: &Context) -> Driven<()> {
+    let mut last = last(engine, running, context, JobState::Done);
+    last.unanswered = Some("Skipped: the turn ended with sessions_yield.");
+    say(engine, context, &mut last, String::new(), None);
+    lost(commit(engine, running, last).await).map(drop)
 }
 
 /// Ends a turn that went round in circles.
@@ -169,6 +185,14 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
     last.session_id.clone_from(&context.session_id);
     last.end.model.clone_from(&context.model_used);
     last.end.usage = context.usage;
+    last.waited = running.has_waited() || running.claim.attempt > 1;
+    last.closing = context.session.owner.is_some().then(|| Closing {
+        turn: running.claim.turn.clone(),
+        state,
+        text: String::new(),
+        error_code: None,
+        fresh: Fresh::new(engine, Some(running.claim.trace.clone())),
+    });
     last
 }
 
@@ -186,6 +210,9 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         final_call: None,
         next_turn: TurnId::new(engine.next_id()),
         drafts: Arc::clone(&running.drafts),
+        closing: None,
+        waited: false,
+        settings: engine.settings(),
         now: engine.now(),
     }
 }
@@ -227,6 +254,10 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
         leave_drafts(engine, last, "");
     }
     step.text = if silent { String::new() } else { text };
+    if let Some(closing) = &mut last.closing {
+        closing.text.clone_from(&step.text);
+        closing.error_code = error.map(str::to_owned);
+    }
     last.steps.push(step);
 }
 
@@ -283,7 +314,7 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
         ended = end_and_claim(engine, &last, None).await;
     }
     running.set_ending(ended.is_ok());
-    let (ticket, notices, next, claimed) = ended?;
+    let (Stored { first, notices, next, closed }, claimed) = ended?;
     budget::tell(engine, &last.claim, notices);
     let is_under_way = claimed.as_ref().is_some_and(|(claim, _)| claim.session == last.claim.session);
     running.leave_to(claimed);
@@ -291,29 +322,41 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
         engine.reach(KillPoint::FinishCommitted).await;
     }
     publish_end(engine, &last);
+    closed.into_iter().for_each(|closed| engine.tell_closed(closed));
     if let Some(lane) = next.filter(|_| !is_under_way) {
         engine.lanes.wake(lane);
     }
-    Ok(ticket)
+    Ok(first)
 }
 
-/// The ticket of the first line, what people are to be told, the lane in which the session's next turn is ready, and
-/// what was claimed.
-type Ended = (i64, Vec<String>, Option<Lane>, Option<Claimed>);
+/// What the last transaction of a turn came to.
+struct Stored {
+    /// The ticket of the first line.
+    first: i64,
+    /// What people are to be told.
+    notices: Vec<String>,
+    /// The lane in which the session's next turn is ready.
+    next: Option<Lane>,
+    /// The run that ended with the turn.
+    closed: Option<Closed>,
+}
+
+/// And the turn that was claimed with it.
+type Ended = (Stored, Option<Claimed>);
 
 async fn end_and_claim(engine: &Engine, last: &Last, room: Option<Room>) -> Result<Ended> {
     let stored = last.clone();
     let write = move |tx: &mut Tx<'_>| {
-        let (ticket, notices, ready) = store(tx, &stored)?;
+        let ended = store(tx, &stored)?;
         let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
-        Ok((ticket, notices, ready, claims.into_iter().next()))
+        Ok((ended, claims.into_iter().next()))
     };
     engine.persist(write).await
 }
 
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
 /// Returns the first ticket, what people are to be told, and the lane in which the session's next turn is ready, if there is one.
-fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Vec<String>, Option<Lane>)> {
+fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stored> {
     let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
     let first = first.unwrap_or_default();
     let given_up = !last.tokens.is_empty() && jobs::holds(tx, &last.claim)? == Hold::Stopping;
@@ -321,11 +364,15 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Vec<Strin
         true => jobs::end(tx, &last.claim, &stopped(&last.end), last.now)?,
         false => jobs::end(tx, &last.claim, &last.end, last.now)?,
     }
-    let closed = close_calls(tx, last)?;
-    if !closed.is_empty() {
-        sessions::take_tickets(tx, &last.claim.session, closed.len(), last.now)?;
+    let mut lines = close_calls(tx, last)?;
+    if last.waited {
+        let line = Message::internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
+        lines.extend(family::told_late(tx, &last.claim.turn, &line, last.now)?);
     }
-    for (ticket, step) in (first..).zip(closed.iter().chain(&last.steps)) {
+    if !lines.is_empty() {
+        sessions::take_tickets(tx, &last.claim.session, lines.len(), last.now)?;
+    }
+    for (ticket, step) in (first..).zip(lines.iter().chain(&last.steps)) {
         messages::insert_at(tx, step, ticket)?;
     }
     let spent = last.final_call.as_ref();
@@ -336,7 +383,9 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Vec<Strin
     for parcel in &last.parcels {
         outbox::push(tx, parcel)?;
     }
-    drafts::forget(tx, &last.claim.turn)?;
+    if !last.drafts.is_empty() {
+        drafts::forget(tx, &last.claim.turn)?;
+    }
     for event in &last.events {
         events::record(tx, event, last.now)?;
     }
@@ -350,8 +399,12 @@ fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<(i64, Vec<Strin
     if next.is_some() {
         tx.notify("jobs")?;
     }
+    let closed = match &last.closing {
+        Some(closing) if next.is_none() => family::close(tx, &last.claim.session, closing, &last.settings)?,
+        _ => None,
+    };
     tx.notify(&format!("session {}", last.claim.session))?;
-    Ok((first, notices, next))
+    Ok(Stored { first, notices, next, closed })
 }
 
 /// A turn that gave way after a person had given its task up does not come back.

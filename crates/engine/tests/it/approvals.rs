@@ -4,7 +4,7 @@ use polyclaw_domain::id::{ApprovalId, TraceId};
 use polyclaw_domain::policy::ApprovalMode;
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
 use polyclaw_engine::hub::{FrameKind, Watch};
-use polyclaw_engine::ingress::{Accepted, Inbound, Relayed};
+use polyclaw_engine::ingress::{Accepted, Inbound, Relayed, Way};
 use polyclaw_engine::{Error, Verdict, decide};
 use polyclaw_store::approvals;
 use polyclaw_testkit::world::{Ground, World};
@@ -204,7 +204,8 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     assert!(matches!(decide(&world.engine, &id, shown).await, Err(Error::NotYours(Invalid::OtherArguments))));
     // Another agent, relaying the words.
     let mut relayed = answer("me", &id);
-    relayed.relayed = Some(Relayed { from: World::key("x"), hop: 1, trace: TraceId::new("t") });
+    relayed.relayed =
+        Some(Relayed { from: World::key("x"), hop: 1, trace: TraceId::new("t"), way: Way::Send });
     assert!(world.engine.command_from(&relayed, Speaker::Alone).await.unwrap().is_none(), "no answer at all");
     let now = world.engine.now();
     assert_eq!(

@@ -176,7 +176,7 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
     let slow = Scripted::new(|_| vec![Line::Pause(Duration::from_secs(1)), Line::Say("ok".into())]);
     let world = World::with(slow).await;
     let mut settings = world.ground.settings.clone();
-    settings.budget = tokens(20_000);
+    settings.budget = tokens(25_000);
     settings.slots.insert(Lane::Main, 50);
     world.engine.reload(settings);
     let mut sent = Vec::new();
@@ -185,8 +185,8 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
     let reserved = balance(&world, &Purse::Instance).await.standing.reserved.tokens;
-    let one = 10_000;
-    assert!((20_000..20_000 + one).contains(&reserved), "{reserved} reserved at once");
+    let one = 12_000;
+    assert!((25_000..25_000 + one).contains(&reserved), "{reserved} reserved at once");
     let (mut done, mut refused) = (0, 0);
     for accepted in &sent {
         match world.answer(accepted).await.error_code.as_deref() {

@@ -2,7 +2,7 @@ use polyclaw_domain::id::{AgentId, TraceId};
 use polyclaw_domain::message::Origin;
 use polyclaw_domain::relay::Refusal;
 use polyclaw_engine::Error;
-use polyclaw_engine::ingress::Relayed;
+use polyclaw_engine::ingress::{Relayed, Way};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Line, Scripted};
 
@@ -75,7 +75,8 @@ async fn loops_between_sessions_are_refused() {
     let relayed = |from: &str, hop: u32| {
         let mut inbound = World::inbound("me", "ping");
         inbound.origin = Origin::Agent(AgentId::main());
-        inbound.relayed = Some(Relayed { from: World::key(from), hop, trace: TraceId::new("t") });
+        inbound.relayed =
+            Some(Relayed { from: World::key(from), hop, trace: TraceId::new("t"), way: Way::Send });
         inbound
     };
     let refused = |result: Result<_, Error>| match result {
@@ -99,7 +100,8 @@ async fn a_message_of_another_session_never_steers() {
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     let mut mail = World::inbound("me", "news");
     mail.origin = Origin::Agent(AgentId::main());
-    mail.relayed = Some(Relayed { from: World::key("other"), hop: 1, trace: TraceId::new("t") });
+    mail.relayed =
+        Some(Relayed { from: World::key("other"), hop: 1, trace: TraceId::new("t"), way: Way::Send });
     mail.deliver = false;
     let mail = world.engine.accept(mail).await.unwrap();
     gate.add_permits(10);

@@ -13,6 +13,7 @@ mod delivery;
 mod drafts;
 mod ends;
 mod explain;
+mod families;
 mod ingress;
 mod lanes;
 mod limits;

@@ -14,6 +14,7 @@ CREATE TABLE runs (
   deadline BIGINT,
   is_deleted_after BIGINT NOT NULL,
   status TEXT NOT NULL,
+  is_announced BIGINT NOT NULL DEFAULT 0,
   result_json TEXT,
   created_at BIGINT NOT NULL,
   ended_at BIGINT
@@ -21,3 +22,4 @@ CREATE TABLE runs (
 CREATE UNIQUE INDEX runs_child ON runs (child_key) WHERE status = 'running';
 CREATE INDEX runs_owner ON runs (owner_key, run_id);
 CREATE INDEX runs_deadline ON runs (deadline) WHERE status = 'running';
+CREATE INDEX runs_awaited ON runs (awaited_by) WHERE awaited_by IS NOT NULL AND is_announced = 0;

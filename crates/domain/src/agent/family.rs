@@ -1,0 +1,89 @@
+//! What sessions an agent may begin, and whom it may give work to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::AgentId;
+use crate::provider::ModelRef;
+use crate::run::Limits;
+
+/// What sub-agents it may begin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Subagents {
+    /// The agents they may be: itself alone if left out, any if `*`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_agents: Vec<String>,
+    /// How deep sub-agents of sub-agents go.
+    #[schemars(range(min = 1, max = 5))]
+    pub max_spawn_depth: u32,
+    /// How many of one session work at once.
+    #[schemars(range(min = 1, max = 20))]
+    pub max_children_per_agent: u32,
+    /// How long one may work, in seconds.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub run_timeout_seconds: u32,
+    /// How long after its end a sub-agent's session is archived, in minutes.
+    pub archive_after_minutes: u32,
+    /// The model they use, if not their agent's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+}
+
+impl Default for Subagents {
+    fn default() -> Self {
+        Self {
+            allow_agents: Vec::new(),
+            max_spawn_depth: 2,
+            max_children_per_agent: 5,
+            run_timeout_seconds: 900,
+            archive_after_minutes: 60,
+            model: None,
+        }
+    }
+}
+
+impl Subagents {
+    pub fn limits(&self) -> Limits {
+        Limits { depth: self.max_spawn_depth, children: self.max_children_per_agent }
+    }
+
+    /// Whether `own` may begin sub-agents that are `wanted`.
+    pub fn allows(&self, own: &AgentId, wanted: &AgentId) -> bool {
+        own == wanted || lists(&self.allow_agents, wanted)
+    }
+}
+
+/// Whom it may give work to with `delegate_to_agent`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Delegation {
+    /// The agents; any if `*`.
+    pub allow_agents: Vec<String>,
+    /// How many of one session work at once.
+    #[schemars(range(min = 1, max = 20))]
+    #[serde(default = "two")]
+    pub max_concurrent: u32,
+    /// How often work may be given on: with 1 a delegate cannot delegate.
+    #[schemars(range(min = 1, max = 5))]
+    #[serde(default = "one")]
+    pub max_depth: u32,
+}
+
+impl Delegation {
+    pub fn allows(&self, wanted: &AgentId) -> bool {
+        lists(&self.allow_agents, wanted)
+    }
+}
+
+fn lists(list: &[String], id: &AgentId) -> bool {
+    list.iter().any(|entry| entry == "*" || entry == id.as_str())
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn two() -> u32 {
+    2
+}

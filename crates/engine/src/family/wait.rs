@@ -1,0 +1,92 @@
+//! Waiting for runs inside a turn. It holds no slot of a lane meanwhile: the children need one.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::id::{RunId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::run::{Run, RunStatus};
+use polyclaw_store::{Tx, runs};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::core::Engine;
+use crate::error::Result;
+use crate::worker::Running;
+
+/// How long a waiter trusts that it will be woken.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// When enough has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mode {
+    /// All of them.
+    #[default]
+    All,
+    /// One of them.
+    Any,
+}
+
+impl Engine {
+    /// The runs as they stand when enough of them have ended, or the time is over.
+    pub(crate) async fn wait_for_runs(
+        &self,
+        (owner, turn): (&SessionKey, &TurnId),
+        ids: &[RunId],
+        mode: Mode,
+        limit: Duration,
+    ) -> Result<Vec<Run>> {
+        let deadline = Instant::now() + limit;
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned();
+        let waiting = running.as_ref().map(|running: &Arc<Running>| {
+            running.note_waiting();
+            running.wait(&self.lanes)
+        });
+        let found = self.look_until((owner, turn), ids, mode, deadline).await;
+        drop(waiting);
+        found
+    }
+
+    async fn look_until(
+        &self,
+        (owner, turn): (&SessionKey, &TurnId),
+        ids: &[RunId],
+        mode: Mode,
+        deadline: Instant,
+    ) -> Result<Vec<Run>> {
+        loop {
+            let mut watch = self.hub.watch(owner);
+            let is_over = Instant::now() >= deadline || self.is_draining();
+            let found = self.note_waiting(ids.to_vec(), Some(turn.clone())).await?;
+            let ended = |run: &Run| run.status != RunStatus::Running;
+            let enough = match mode {
+                Mode::All => found.iter().all(ended),
+                Mode::Any => found.iter().any(ended),
+            };
+            if enough || is_over {
+                // Those still at work are waited for no longer: they announce themselves. What ended just now counts.
+                return self.note_waiting(ids.to_vec(), None).await;
+            }
+            let look = deadline.min(Instant::now() + LOOK_AGAIN);
+            let _ = tokio::time::timeout_at(look, watch.recv()).await;
+        }
+    }
+
+    /// Reads the runs, and notes in those at work who waits for them.
+    async fn note_waiting(&self, ids: Vec<RunId>, turn: Option<TurnId>) -> Result<Vec<Run>> {
+        let write = move |tx: &mut Tx<'_>| {
+            let mut found = Vec::new();
+            for id in &ids {
+                let Some(run) = runs::get(tx, id)? else { continue };
+                if run.status == RunStatus::Running && run.awaited_by != turn {
+                    runs::await_by(tx, id, turn.as_ref())?;
+                }
+                found.push(run);
+            }
+            Ok(found)
+        };
+        Ok(self.db().write(write).await?)
+    }
+}

@@ -1,0 +1,173 @@
+//! Tools by which an agent begins others, gives them work and waits for them.
+
+mod delegate;
+mod sessions;
+mod spawn;
+
+use std::sync::{Arc, Weak};
+
+use polyclaw_domain::id::{RunId, TurnId};
+use polyclaw_domain::port::Pending;
+use polyclaw_domain::run::{Run, RunStatus};
+use polyclaw_domain::tool::{
+    Effect, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox, arguments,
+};
+use serde_json::{Value, json};
+
+use super::{Done, Refused};
+use crate::core::{Engine, Inner};
+
+/// Ends the turn that calls it: what it waits for comes as announces.
+pub(crate) const YIELD: &str = "sessions_yield";
+
+pub(crate) struct FamilyTools {
+    /// The engine owns its tools, so they must not own it.
+    engine: Weak<Inner>,
+    tools: Vec<(Kind, Arc<ToolSpec>)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Spawn,
+    Yield,
+    Wait,
+    List,
+    History,
+    Delegate,
+}
+
+impl Kind {
+    const ALL: [Self; 6] = [Self::Spawn, Self::Yield, Self::Wait, Self::List, Self::History, Self::Delegate];
+
+    fn spec(self) -> ToolSpec {
+        match self {
+            // The same call is the same run: made again after a crash it begins nothing twice.
+            Self::Spawn => ToolSpec {
+                effect: Effect::Idempotent,
+                ..arguments::spec::<spawn::Spawn>(
+                    "sessions_spawn",
+                    "Begins a sub-agent on a task, in a session of its own, and returns at once. Its end is told to you later; \
+                     sessions_yield or agents_wait wait for it.",
+                )
+            },
+            Self::Yield => arguments::spec::<spawn::Yield>(
+                YIELD,
+                "Ends your turn until sub-agents or delegates tell you that they are done. Say nothing before it.",
+            ),
+            Self::Wait => arguments::spec::<spawn::Wait>(
+                "agents_wait",
+                "Waits for runs that you began and returns their results.",
+            ),
+            Self::List => arguments::spec::<sessions::List>(
+                "sessions_list",
+                "Lists the sessions you began, and how their runs stand.",
+            ),
+            Self::History => arguments::spec::<sessions::History>(
+                "sessions_history",
+                "Reads the last messages of a session you began.",
+            ),
+            Self::Delegate => ToolSpec {
+                effect: Effect::Idempotent,
+                ..arguments::spec::<delegate::Delegate>(
+                    "delegate_to_agent",
+                    "Gives a task to another agent, with its own model and tools. sync waits for the answer; async tells you later.",
+                )
+            },
+        }
+    }
+
+    fn is_offered(self, scope: &ToolScope) -> bool {
+        match self {
+            Self::Delegate => scope.delegates,
+            Self::Wait | Self::Yield | Self::List | Self::History => scope.spawns || scope.delegates,
+            Self::Spawn => scope.spawns,
+        }
+    }
+}
+
+impl FamilyTools {
+    pub fn new(engine: Weak<Inner>) -> Self {
+        Self { engine, tools: Kind::ALL.map(|kind| (kind, Arc::new(kind.spec()))).into() }
+    }
+}
+
+/// Which call, of which turn.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    scope: &'a ToolScope,
+    turn: &'a TurnId,
+    call: &'a ToolCall,
+}
+
+impl Asked<'_> {
+    /// The run that this call begins.
+    fn run_id(&self) -> RunId {
+        RunId::new(format!("{}-{}", self.turn, self.call.id))
+    }
+}
+
+async fn perform(engine: &Engine, kind: Kind, asked: Asked<'_>) -> Done {
+    let given = &asked.call.arguments;
+    match kind {
+        Kind::Spawn => spawn::spawn(engine, asked, arguments::read(given)?).await,
+        Kind::Yield => {
+            let spawn::Yield {} = arguments::read(given)?;
+            spawn::rest(engine, asked).await
+        }
+        Kind::Wait => spawn::wait(engine, asked, arguments::read(given)?).await,
+        Kind::List => {
+            let sessions::List {} = arguments::read(given)?;
+            sessions::list(engine, asked).await
+        }
+        Kind::History => sessions::history(engine, asked, arguments::read(given)?).await,
+        Kind::Delegate => delegate::delegate(engine, asked, arguments::read(given)?).await,
+    }
+}
+
+/// A run as its owner is shown it.
+fn shown(run: &Run) -> Value {
+    let result = run.result.as_ref();
+    let answer = result.map(|result| result.text.as_str());
+    json!({
+        "run_id": run.id,
+        "agent_id": run.agent,
+        "label": run.task.label,
+        "session_key": run.child,
+        "status": run.status,
+        "result": answer,
+        "error_code": result.and_then(|result| result.error_code.as_deref()),
+        "fits_schema": fits(run, answer),
+    })
+}
+
+/// Whether the answer is JSON of the shape that was asked for; null where none was.
+fn fits(run: &Run, answer: Option<&str>) -> Option<bool> {
+    let schema = run.task.schema.as_ref().filter(|_| run.status == RunStatus::Ok)?;
+    let value: Value = serde_json::from_str(answer?.trim()).unwrap_or(Value::Null);
+    Some(polyclaw_domain::shape::fits(&value, schema))
+}
+
+impl Toolbox for FamilyTools {
+    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        let offered = self.tools.iter().filter(|(kind, _)| kind.is_offered(scope));
+        offered.map(|(_, spec)| Arc::clone(spec)).collect()
+    }
+
+    fn run<'a>(
+        &'a self,
+        scope: &'a ToolScope,
+        turn: &'a TurnId,
+        call: &'a ToolCall,
+        _: Progress<'a>,
+    ) -> Pending<'a, ToolOutcome> {
+        Box::pin(async move {
+            let kind = self.tools.iter().find(|(_, spec)| spec.name == call.name).map(|(kind, _)| *kind);
+            let (Some(kind), Some(engine)) = (kind, self.engine.upgrade().map(Engine::from)) else {
+                return ToolOutcome::error("The engine has ended.");
+            };
+            perform(&engine, kind, Asked { scope, turn, call })
+                .await
+                .map_or_else(|Refused(text)| ToolOutcome::error(text), ToolOutcome::ok)
+        })
+    }
+}

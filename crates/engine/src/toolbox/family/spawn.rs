@@ -1,0 +1,128 @@
+//! `sessions_spawn`, `sessions_yield` and `agents_wait`.
+
+use std::time::Duration;
+
+use polyclaw_domain::id::{AgentId, RunId};
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::run::{Run, RunKind, Task};
+use polyclaw_store::runs;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Asked, Done, shown};
+use crate::core::Engine;
+use crate::error::Error;
+use crate::family::{Mode, Wish};
+use crate::toolbox::Refused;
+
+const LONGEST_WAIT_S: u32 = 600;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Spawn {
+    /// What it is to do, with everything it needs to know: it sees nothing of this conversation.
+    task: String,
+    /// The agent it is. You yourself if left out.
+    agent_id: Option<String>,
+    /// A few words for people.
+    label: Option<String>,
+    /// provider/model, if not its agent's own.
+    model: Option<String>,
+    /// How long it may work.
+    timeout_seconds: Option<u32>,
+    /// "keep" its session, or "delete" it after its end.
+    cleanup: Option<Cleanup>,
+    tags: Option<Vec<String>>,
+    /// A JSON Schema that its answer must fit.
+    result_schema: Option<Value>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Cleanup {
+    Keep,
+    Delete,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Yield {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wait {
+    /// As sessions_spawn and delegate_to_agent returned them.
+    run_ids: Vec<String>,
+    /// "all" of them, or "any" one.
+    #[serde(default)]
+    mode: Mode,
+    /// How long to wait; 60 if left out, at most 600.
+    timeout_seconds: Option<u32>,
+}
+
+pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Done {
+    if given.task.trim().is_empty() {
+        return Err(Refused("A sub-agent needs a task.".to_owned()));
+    }
+    let own = engine.agent(&asked.scope.agent).await?.spec;
+    let agent = match &given.agent_id {
+        Some(id) => AgentId::parse(id).map_err(|error| Refused(error.to_string()))?,
+        None => own.agent_id.clone(),
+    };
+    let model = given.model.as_deref().map(ModelRef::parse).transpose();
+    let model = model.map_err(|error| Refused(error.to_string()))?.or_else(|| own.subagents.model.clone());
+    let seconds = given.timeout_seconds.unwrap_or(own.subagents.run_timeout_seconds);
+    let schema = given.result_schema.clone();
+    let mut prompt = given.task;
+    if let Some(schema) = &schema {
+        prompt.push_str(&format!("\n\nAnswer with JSON alone that fits this schema:\n{schema}"));
+    }
+    let label = given.label.unwrap_or_else(|| polyclaw_domain::plain::line(&prompt, 60));
+    let run = engine
+        .begin_run(Wish {
+            id: asked.run_id(),
+            kind: RunKind::Subagent,
+            owner: asked.scope.session.clone(),
+            turn: asked.turn.clone(),
+            agent,
+            task: Task { label, prompt, tags: given.tags.unwrap_or_default(), schema },
+            model,
+            timeout_ms: i64::from(seconds.clamp(1, 86_400)) * 1000,
+            is_deleted_after: given.cleanup == Some(Cleanup::Delete),
+            is_awaited: false,
+        })
+        .await?;
+    Ok(json!({ "status": "accepted", "child_session_key": run.child, "run_id": run.id }).to_string())
+}
+
+/// The turn ends after this; the engine sees to that.
+pub(super) async fn rest(engine: &Engine, asked: Asked<'_>) -> Done {
+    let owner = asked.scope.session.clone();
+    match engine.db().read(move |tx| runs::at_work(tx, &owner)).await.map_err(Error::from)?.len() {
+        0 => Err(Refused("Nothing you began is at work: there is nothing to wait for.".to_owned())),
+        count => Ok(format!("Your turn ends here. {count} at work: you are told when they are done.")),
+    }
+}
+
+pub(super) async fn wait(engine: &Engine, asked: Asked<'_>, given: Wait) -> Done {
+    let ids: Vec<RunId> = given.run_ids.into_iter().map(RunId::new).collect();
+    if ids.is_empty() {
+        return Err(Refused("Name the runs to wait for.".to_owned()));
+    }
+    for id in &ids {
+        owned(engine, asked, id).await?;
+    }
+    let limit = Duration::from_secs(given.timeout_seconds.unwrap_or(60).clamp(1, LONGEST_WAIT_S).into());
+    let who = (&asked.scope.session, asked.turn);
+    let found = engine.wait_for_runs(who, &ids, given.mode, limit).await?;
+    Ok(json!({ "runs": found.iter().map(shown).collect::<Vec<_>>() }).to_string())
+}
+
+/// A run of another session is none, as far as this one can see.
+async fn owned(engine: &Engine, asked: Asked<'_>, id: &RunId) -> Result<Run, Refused> {
+    let wanted = id.clone();
+    let found = engine.db().read(move |tx| runs::get(tx, &wanted)).await.map_err(Error::from)?;
+    let own = found.filter(|run| run.owner == asked.scope.session);
+    Ok(own.ok_or_else(|| Error::UnknownRun(id.as_str().chars().take(80).collect()))?)
+}

@@ -1,0 +1,327 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use polyclaw_domain::agent::{AgentSpec, Delegation};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Role;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::run::RunStatus;
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::messages::Message;
+use polyclaw_store::sessions::Filter;
+use polyclaw_store::{Db, events, messages, sessions};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
+use serde_json::{Value, json};
+
+fn said(prompt: &Prompt) -> String {
+    prompt
+        .messages
+        .iter()
+        .map(|message| match message {
+            PromptMessage::User(text) => format!("user {text}\n"),
+            PromptMessage::Assistant { text, .. } => format!("assistant {text}\n"),
+            PromptMessage::ToolResult { content, .. } => format!("result {content}\n"),
+        })
+        .collect()
+}
+
+fn results(prompt: &Prompt) -> usize {
+    prompt.messages.iter().filter(|message| matches!(message, PromptMessage::ToolResult { .. })).count()
+}
+
+/// What its conversation began with.
+fn task(prompt: &Prompt) -> &str {
+    match prompt.messages.first() {
+        Some(PromptMessage::User(text)) => text,
+        _ => "",
+    }
+}
+
+fn is_child(prompt: &Prompt) -> bool {
+    task(prompt).contains("do part")
+}
+
+/// A parent that begins three children and rests; children answer after a while; then it tells what it heard.
+fn parent_of_three(prompt: &Prompt) -> Script {
+    if is_child(prompt) {
+        let part = last_user(prompt).split("do part ").nth(1).unwrap_or("?").chars().next().unwrap_or('?');
+        return vec![Line::Pause(Duration::from_secs(2)), Line::Say(format!("part {part} is done"))];
+    }
+    let heard = said(prompt).matches("[Context: subagent_announce]").count();
+    match (results(prompt), heard) {
+        (0, 0) => (1..=3)
+            .map(|n| {
+                Line::Call(
+                    "sessions_spawn".into(),
+                    json!({ "task": format!("do part {n}"), "label": format!("p{n}") }),
+                )
+            })
+            .collect(),
+        (3, 0) => vec![Line::Call("sessions_yield".into(), json!({}))],
+        (_, heard) => vec![Line::Say(format!("heard {heard}"))],
+    }
+}
+
+async fn transcript(db: &Db, key: &SessionKey) -> Vec<Message> {
+    let key = key.clone();
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| match sessions::get(tx, &key)? {
+        Some(session) => messages::page(tx, &key, &session.id, 0, 10_000),
+        None => Ok(Vec::new()),
+    };
+    db.read(read).await.unwrap()
+}
+
+fn announces(lines: &[Message]) -> Vec<&Message> {
+    lines.iter().filter(|line| line.text.ends_with("] finish")).collect()
+}
+
+async fn no_block_is_stored(db: &Db) {
+    let filter = Filter { agent: None, status: None, owner: None, after: None, limit: 1_000 };
+    let all = db.read(move |tx| sessions::list(tx, &filter)).await.unwrap();
+    for listed in all {
+        for line in transcript(db, &listed.key).await {
+            assert!(!line.text.contains("[Context:"), "{line:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_work_side_by_side_and_each_is_announced_once() {
+    let model = Scripted::new(parent_of_three);
+    let world = World::with(Arc::clone(&model) as _).await;
+    world.sends("me", "do it").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    let told = announces(&lines);
+    assert_eq!(told.len(), 3, "{lines:#?}");
+    for line in &told {
+        let meta = line.meta.as_ref().unwrap();
+        assert_eq!((meta["result"]["status"].as_str(), line.deliver), (Some("ok"), false));
+        assert_eq!((line.channel.as_str(), line.text.as_str()), ("internal", "[@agent:main#main] finish"));
+        assert!(meta["result"]["summary"].as_str().unwrap().starts_with("part "));
+    }
+    // Children say nothing to people; the parent does, where it was asked.
+    let visible: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert!(!visible.is_empty() && visible.iter().all(|text| text.starts_with("heard ")), "{visible:?}");
+    let shown: usize = model.prompts().iter().map(|prompt| said(prompt).matches("[Context:").count()).sum();
+    assert_eq!(shown, 3, "each block is in one prompt, once");
+    no_block_is_stored(world.engine.db()).await;
+    let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
+    assert!(runs.iter().all(|run| run.status == RunStatus::Ok) && runs.len() == 3);
+}
+
+fn keyed() -> Inbound {
+    Inbound { idempotency_key: Some("once".into()), ..World::inbound("me", "do it") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_the_engine_dies_no_announce_is_lost_or_doubled() {
+    let points = [
+        KillPoint::IngressCommitted,
+        KillPoint::TurnClaimed,
+        KillPoint::IntentStored,
+        KillPoint::ToolRan,
+        KillPoint::ResultStored,
+        KillPoint::FinishBefore,
+        KillPoint::FinishCommitted,
+        KillPoint::MidStream,
+    ];
+    for point in points {
+        for n in 1..=3 {
+            let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(parent_of_three)).await;
+            let faults = Faulty::at(point, n);
+            let world = ground.wake(Arc::clone(&faults));
+            // Whether this comes back depends on where the engine dies; the message is asked for again below.
+            let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept(keyed())).await;
+            let _ = tokio::time::timeout(Duration::from_secs(60), faults.death()).await;
+            let world = world.killed().await.wake(Faulty::never());
+            world.engine.accept(keyed()).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(120)).await;
+            world.settled().await;
+            let lines = transcript(world.engine.db(), &World::key("me")).await;
+            let keys: Vec<_> = announces(&lines).iter().map(|line| line.idempotency_key.clone()).collect();
+            assert_eq!(keys.len(), 3, "{point:?} {n}: {keys:?}");
+            let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
+            assert!(runs.len() == 3 && runs.iter().all(|run| run.status == RunStatus::Ok), "{point:?} {n}");
+        }
+    }
+}
+
+/// Waits inside its turn for what it began.
+fn waiting_parent(prompt: &Prompt) -> Script {
+    if is_child(prompt) {
+        return vec![Line::Pause(Duration::from_secs(2)), Line::Say("part done".into())];
+    }
+    match results(prompt) {
+        0 => vec![
+            Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" })),
+            Line::Call("sessions_spawn".into(), json!({ "task": "do part 2" })),
+        ],
+        2 => {
+            let ids: Vec<Value> = said(prompt)
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("result ")?).ok())
+                .map(|result| result["run_id"].clone())
+                .collect();
+            vec![Line::Call("agents_wait".into(), json!({ "run_ids": ids, "timeout_seconds": 30 }))]
+        }
+        _ => vec![Line::Say(format!("got {}", said(prompt).matches("\"result\":\"part done\"").count()))],
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_is_given_the_results_and_starts_no_other() {
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(waiting_parent)).await;
+    // One slot in every lane: whoever waits holds none.
+    ground.settings.slots.values_mut().for_each(|slots| *slots = 1);
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.says("do it").await.text, "got 2");
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    assert_eq!(announces(&lines).len(), 2);
+    assert_eq!(lines.iter().filter(|line| line.role == Role::Assistant && !line.text.is_empty()).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
+    fn endless(prompt: &Prompt) -> Script {
+        if task(prompt).contains("do part leaf") {
+            return vec![Line::Hang];
+        }
+        match results(prompt) {
+            0 if task(prompt).contains("do part branch") => {
+                vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part leaf" }))]
+            }
+            0 => (0..4)
+                .map(|_| Line::Call("sessions_spawn".into(), json!({ "task": "do part branch" })))
+                .collect(),
+            _ => vec![Line::Call("sessions_yield".into(), json!({}))],
+        }
+    }
+    let world = World::with(Scripted::new(endless)).await;
+    world.sends("me", "do it").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let stopped = world.engine.stop(&World::key("me")).await.unwrap();
+    assert_eq!(stopped.children, 8);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
+    assert!(runs.iter().all(|run| run.status == RunStatus::Cancelled), "{runs:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_are_named_and_a_run_that_takes_too_long_is_ended() {
+    let refusals = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = Arc::clone(&refusals);
+    let asked = AtomicUsize::new(0);
+    let model = Scripted::new(move |prompt: &Prompt| {
+        if is_child(prompt) {
+            return vec![Line::Hang];
+        }
+        match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => (0..6)
+                .map(|_| {
+                    Line::Call("sessions_spawn".into(), json!({ "task": "do part x", "timeout_seconds": 5 }))
+                })
+                .chain([Line::Call(
+                    "sessions_spawn".into(),
+                    json!({ "task": "do part y", "agent_id": "other" }),
+                )])
+                .collect(),
+            _ => {
+                heard.lock().unwrap().push(said(prompt));
+                vec![Line::Say("so be it".into())]
+            }
+        }
+    });
+    let ground = Ground::on(Db::in_memory().unwrap(), model).await;
+    ground.add_agent("other").await;
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.says("go").await.text, "so be it");
+    let first = refusals.lock().unwrap()[0].clone();
+    assert!(first.contains("max_children_per_agent is 5"), "{first}");
+    assert!(first.contains("subagents.allow_agents"), "{first}");
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
+    assert!(runs.len() == 5 && runs.iter().all(|run| run.status == RunStatus::Timeout), "{runs:#?}");
+}
+
+async fn delegating_ground(author: fn(&Prompt) -> Script) -> Ground {
+    let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+    ground.add_agent("expert").await;
+    let delegation = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
+    let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::named(AgentId::main()) };
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1))
+    };
+    ground.db.write(write).await.unwrap();
+    ground
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_is_given_to_another_agent_and_its_answer_comes_back() {
+    fn author(prompt: &Prompt) -> Script {
+        if task(prompt).contains("do part of the expert") {
+            return vec![Line::Pause(Duration::from_secs(1)), Line::Say("the expert says 42".into())];
+        }
+        if task(prompt).contains("do part too long") {
+            return vec![Line::Hang];
+        }
+        match results(prompt) {
+            0 => vec![
+                Line::Call(
+                    "delegate_to_agent".into(),
+                    json!({ "agent_id": "expert", "task": "do part of the expert" }),
+                ),
+                Line::Call("delegate_to_agent".into(), json!({ "agent_id": "nobody", "task": "do part" })),
+                Line::Call("delegate_to_agent".into(), json!({ "agent_id": "main", "task": "do part" })),
+                Line::Call(
+                    "delegate_to_agent".into(),
+                    json!({ "agent_id": "expert", "task": "do part too long", "timeout_ms": 1000 }),
+                ),
+            ],
+            _ => vec![Line::Say(said(prompt))],
+        }
+    }
+    let world = delegating_ground(author).await.wake(Faulty::never());
+    let answer = world.says("ask").await.text;
+    assert!(answer.contains("\"status\":\"completed\"") && answer.contains("the expert says 42"), "{answer}");
+    assert!(answer.contains("\"code\":\"agent_not_found\""), "{answer}");
+    assert!(answer.contains("\"code\":\"delegation_denied\""), "{answer}");
+    assert!(answer.contains("\"status\":\"timeout\""), "{answer}");
+    world.settled().await;
+    assert_eq!(announces(&transcript(world.engine.db(), &World::key("me")).await).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_talk_among_themselves_stop_until_a_person_goes_on() {
+    fn tireless(prompt: &Prompt) -> Script {
+        if is_child(prompt) {
+            return vec![Line::Say("done".into())];
+        }
+        match prompt.messages.last() {
+            Some(PromptMessage::ToolResult { .. }) => vec![Line::Call("sessions_yield".into(), json!({}))],
+            _ => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part again" }))],
+        }
+    }
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(tireless)).await;
+    ground.settings.automatic_budget = 2;
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "go").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let begun = world.engine.runs_of(&World::key("me"), 100).await.unwrap().len();
+    assert_eq!(begun, 3, "the first, and one for each automatic turn");
+    let held =
+        world.engine.db().read(|tx| events::list(tx, 0, Some("announce.held"), None, 10)).await.unwrap();
+    assert_eq!(held.len(), 1);
+    world.sends("me", "go on").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    let begun = world.engine.runs_of(&World::key("me"), 100).await.unwrap().len();
+    assert!(begun > 3 && announces(&lines).len() + 1 >= begun, "the held announce was taken up");
+}
