@@ -5,7 +5,8 @@ use polyclaw_store::sessions::{Compaction, Standing};
 use polyclaw_store::{Tx, events, jobs, messages, sessions, todos};
 use serde_json::json;
 
-use super::{Fresh, Inbound, lines};
+use super::store::lines;
+use super::{Fresh, Inbound};
 use crate::session::renewed_event;
 
 /// A conversation that has been silent for longer than it was to last begins anew, unless work is left in it.

@@ -1,5 +1,7 @@
 //! The end of a turn: one transaction with the final text, the usage, the outbox and what comes next.
 
+mod store;
+
 use std::sync::Arc;
 
 use polyclaw_domain::backlog::ResumeToken;
@@ -8,15 +10,15 @@ use polyclaw_domain::delivery::{Outgoing, Policy, gate, is_silence};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{MessageId, SessionId, TurnId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::provider::Usage;
 use polyclaw_domain::time::Millis;
-use polyclaw_domain::tool::{ToolCall, ToolOutcome};
+use polyclaw_domain::tool::ToolCall;
 use polyclaw_domain::turn::Stop;
-use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
+use polyclaw_store::jobs::{Claim, End, Kind};
 use polyclaw_store::messages::Message;
-use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, approvals, backlog, drafts, events, intents, jobs, messages, sessions};
+use polyclaw_store::outbox::Parcel;
+use polyclaw_store::{Tx, jobs};
 use serde_json::json;
 
 use crate::budget::{self, Spent};
@@ -24,13 +26,12 @@ use crate::core::Engine;
 use crate::delivery::{self, Label};
 use crate::draft::{self, Drafts};
 use crate::error::{Error, Result};
-use crate::family::{self, Closed, Closing};
+use crate::family::{Closed, Closing};
 use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 use crate::prompt::Context;
 use crate::settings::Settings;
-use crate::turn::tool::OUTCOME_UNKNOWN;
-use crate::turn::{Driven, Halt, event, lost, open_calls, result_message, step_message, stop_code};
+use crate::turn::{Driven, Halt, event, lost, step_message, stop_code};
 use crate::worker::{Claimed, Room, Running};
 
 const UNREADABLE: &str = "store_unreadable";
@@ -347,116 +348,11 @@ type Ended = (Stored, Option<Claimed>);
 async fn end_and_claim(engine: &Engine, last: &Last, room: Option<Room>) -> Result<Ended> {
     let stored = last.clone();
     let write = move |tx: &mut Tx<'_>| {
-        let ended = store(tx, &stored)?;
+        let ended = store::store(tx, &stored)?;
         let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
         Ok((ended, claims.into_iter().next()))
     };
     engine.persist(write).await
-}
-
-/// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
-/// Returns the first ticket, what people are to be told, and the lane in which the session's next turn is ready, if there is one.
-fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stored> {
-    let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
-    let first = first.unwrap_or_default();
-    let given_up = !last.tokens.is_empty() && jobs::holds(tx, &last.claim)? == Hold::Stopping;
-    match given_up {
-        true => jobs::end(tx, &last.claim, &stopped(&last.end), last.now)?,
-        false => jobs::end(tx, &last.claim, &last.end, last.now)?,
-    }
-    let mut lines = close_calls(tx, last)?;
-    if last.waited {
-        let line = Message::internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
-        lines.extend(family::told_late(tx, &last.claim.turn, &line, last.now)?);
-    }
-    if !lines.is_empty() {
-        sessions::take_tickets(tx, &last.claim.session, lines.len(), last.now)?;
-    }
-    for (ticket, step) in (first..).zip(lines.iter().chain(&last.steps)) {
-        messages::insert_at(tx, step, ticket)?;
-    }
-    let spent = last.final_call.as_ref();
-    let notices = spent.map_or(Ok(Vec::new()), |spent| spent.store(tx, &last.claim, last.now))?;
-    if last.end.state != JobState::Done {
-        approvals::close(tx, &last.claim.turn, last.now)?;
-    }
-    for parcel in &last.parcels {
-        outbox::push(tx, parcel)?;
-    }
-    if !last.drafts.is_empty() {
-        drafts::forget(tx, &last.claim.turn)?;
-    }
-    for event in &last.events {
-        events::record(tx, event, last.now)?;
-    }
-    for token in last.tokens.iter().filter(|_| !given_up) {
-        backlog::push(tx, &last.claim.session, token, last.now)?;
-    }
-    let next = match jobs::release(tx, &last.claim.session)? {
-        Some(lane) => Some(lane),
-        None => queue_resume(tx, &last.claim, &last.next_turn, last.now)?,
-    };
-    if next.is_some() {
-        tx.notify("jobs")?;
-    }
-    let closed = match &last.closing {
-        Some(closing) if next.is_none() => family::close(tx, &last.claim.session, closing, &last.settings)?,
-        _ => None,
-    };
-    tx.notify(&format!("session {}", last.claim.session))?;
-    Ok(Stored { first, notices, next, closed })
-}
-
-/// A turn that gave way after a person had given its task up does not come back.
-fn stopped(end: &End) -> End {
-    End { state: JobState::Cancelled, error_code: Some("stopped"), ..end.clone() }
-}
-
-/// A result for every call that has none. They are looked for here, under the session's row: a step that was
-/// being stored when the turn was halted is there by now, or never will be. A call that was started and must not
-/// be repeated was not "not run": its outcome is unknown.
-fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Message>> {
-    let Some(why) = last.unanswered else { return Ok(Vec::new()) };
-    let doubtful = intents::in_doubt(tx, &last.claim.turn)?;
-    let open = open_calls(&messages::of_turn(tx, &last.claim.turn)?);
-    let ours = open.iter().filter(|call| !last.for_client.contains(&call.name));
-    let closed = ours.enumerate().map(|(n, call)| {
-        let why = if doubtful.contains(&call.id) { OUTCOME_UNKNOWN } else { why };
-        // Derived, so that a transaction that is run again makes the same row.
-        let id = MessageId::new(format!("{}-closed-{n}", last.claim.turn));
-        let step = Message::internal(id, &last.claim, last.session_id.clone(), last.now);
-        result_message(step, call, &ToolOutcome::error(why))
-    });
-    Ok(closed.collect())
-}
-
-/// With nobody waiting, an interrupted task gets the next turn.
-fn queue_resume(
-    tx: &mut Tx<'_>,
-    claim: &Claim,
-    turn: &TurnId,
-    now: Millis,
-) -> polyclaw_store::Result<Option<Lane>> {
-    if !backlog::any_waiting(tx, &claim.session)? {
-        return Ok(None);
-    }
-    let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(None) };
-    let job = NewJob {
-        turn: turn.clone(),
-        session: claim.session.clone(),
-        agent: session.active_agent,
-        kind: Kind::Turn,
-        lane: session.lane,
-        priority: Priority::Direct,
-        held: false,
-        inputs: 0,
-        steers: false,
-        hop: claim.hop,
-        trace: claim.trace.clone(),
-        queued_at: now,
-    };
-    jobs::insert(tx, &job)?;
-    Ok(Some(job.lane))
 }
 
 /// A turn whose end could not be stored may have ended all the same: a person's stop can meet its last commit.

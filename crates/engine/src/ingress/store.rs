@@ -1,0 +1,297 @@
+//! The transaction of an inbound message: its session, its place in the queue, its lines.
+
+use polyclaw_domain::backlog::{Admission, admit};
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::{MessageId, TurnId};
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::relay::{self, Relay};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::jobs::{Claim, Kind, NewJob};
+use polyclaw_store::messages::Message;
+use polyclaw_store::sessions::Standing;
+use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions};
+use serde_json::json;
+
+use super::{Accepted, Begun, Fresh, Here, Inbound, Refused, Verdict, Way, anew};
+use crate::import::title;
+use crate::lanes::Slot;
+use crate::settings::Settings;
+use crate::{prompt, turn};
+
+pub(crate) fn store(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    fresh: &Fresh,
+    here: &Here,
+) -> polyclaw_store::Result<Verdict> {
+    if let Some(earlier) = find_duplicate(tx, inbound)? {
+        return Ok(earlier);
+    }
+    if let Err(refusal) = pass_relay(tx, inbound, here.settings.automatic_budget, fresh.now)? {
+        return Ok(Err(Refused::Relay(refusal)));
+    }
+    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
+    let session = &standing.session;
+    let load = jobs::load(tx, &session.key)?;
+    let lane = lane(inbound, session);
+    let mut claimed = None;
+    let (turn, waiting) = match admit(&load) {
+        Admission::Full => return Ok(Err(Refused::Full)),
+        Admission::Join(turn) => {
+            if let Some(by) = &inbound.by {
+                // What waits is one turn: whoever was named last answers it.
+                jobs::assign(tx, &session.key, by)?;
+            }
+            jobs::join(tx, &turn, inbound.origin.is_person(), session.lane, inbound.priority)?;
+            if inbound.origin.is_person() {
+                jobs::resume(tx, &turn, load.running.is_some())?;
+            }
+            (turn, load.running.is_some())
+        }
+        Admission::Run => {
+            claimed = begin(tx, &job(inbound, session, fresh), here)?;
+            (fresh.turn.clone(), false)
+        }
+        Admission::Hold => {
+            jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
+            (fresh.turn.clone(), true)
+        }
+    };
+    let stored = insert_messages(tx, inbound, &standing, fresh, &turn)?;
+    if let Some(platform_id) = &inbound.platform_id {
+        ingress::remember(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
+    }
+    if waiting {
+        events::record(tx, &waiting_event(inbound, &turn, load.waiting + 1), fresh.now)?;
+    } else if claimed.is_none() {
+        tx.notify("jobs")?;
+    }
+    let accepted = Accepted {
+        message_id: fresh.message.clone(),
+        session_key: session.key.clone(),
+        turn_id: turn,
+        duplicate: false,
+        waiting,
+        lane,
+    };
+    let begun = match claimed {
+        Some((claim, slot)) => {
+            turn::open(tx, &claim, fresh.now)?;
+            let rows = prompt::read_first(tx, &claim, standing, stored)?;
+            Some(Begun { claim, rows, slot })
+        }
+        None => None,
+    };
+    Ok(Ok((accepted, begun)))
+}
+
+/// Whether a message between sessions may go on. What a person wrote always may.
+fn pass_relay(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    budget: u32,
+    now: Millis,
+) -> polyclaw_store::Result<std::result::Result<(), relay::Refusal>> {
+    let Some(relayed) = &inbound.relayed else { return Ok(Ok(())) };
+    let automatic_turns = match relayed.way {
+        Way::Begin => 0,
+        Way::Send | Way::Announce => ingress::automatic_turns(tx, &relayed.trace)?,
+    };
+    let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
+    let passed = relay::check(&sent, &inbound.session, budget);
+    if passed.is_ok() && relayed.way != Way::Begin {
+        ingress::count_automatic_turn(tx, &relayed.trace, now)?;
+    }
+    Ok(passed)
+}
+
+/// Stores the end of a run in its owner's session, in the transaction that ends it. Returns the lane in which a turn is
+/// ready, and why there is none where it has to wait for a person.
+pub(crate) fn store_announce(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    fresh: &Fresh,
+    settings: &Settings,
+) -> polyclaw_store::Result<Announced> {
+    let mut announced = Announced::default();
+    if find_duplicate(tx, inbound)?.is_some() || sessions::get(tx, &inbound.session)?.is_none() {
+        return Ok(announced);
+    }
+    announced.held = pass_relay(tx, inbound, settings.automatic_budget, fresh.now)?.err();
+    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(announced) };
+    let session = &standing.session;
+    let load = jobs::load(tx, &session.key)?;
+    let turn = match load.queued {
+        Some(turn) => {
+            jobs::join(tx, &turn, false, session.lane, inbound.priority)?;
+            turn
+        }
+        None => {
+            let held = load.running.is_some() || announced.held.is_some();
+            jobs::insert(tx, &NewJob { held, ..job(inbound, session, fresh) })?;
+            if announced.held.is_some() {
+                jobs::wait_for_person(tx, &fresh.turn)?;
+            }
+            if !held {
+                announced.ready = Some(lane(inbound, session));
+                tx.notify("jobs")?;
+            }
+            fresh.turn.clone()
+        }
+    };
+    insert_messages(tx, inbound, &standing, fresh, &turn)?;
+    Ok(announced)
+}
+
+#[derive(Default)]
+pub(crate) struct Announced {
+    pub ready: Option<Lane>,
+    pub held: Option<relay::Refusal>,
+}
+
+/// Claims the turn at once if nothing waits in its lane, else queues it.
+fn begin(tx: &mut Tx<'_>, job: &NewJob, here: &Here) -> polyclaw_store::Result<Option<(Claim, Slot)>> {
+    let slots = here.settings.slots_of(job.lane);
+    match here.lanes.enter(job.lane, slots) {
+        Some(slot) => Ok(Some((jobs::begin(tx, job, &here.claimer)?, slot))),
+        None => jobs::insert(tx, job).map(|()| None),
+    }
+}
+
+fn has_message(inbound: &Inbound) -> bool {
+    inbound.tool_results.is_empty() || !inbound.text.trim().is_empty() || !inbound.parts.is_empty()
+}
+
+fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<Option<Verdict>> {
+    let by_platform = match &inbound.platform_id {
+        Some(id) => ingress::find(tx, &inbound.address, id)?,
+        None => None,
+    };
+    let by_key = match &inbound.idempotency_key {
+        Some(key) => messages::by_key(tx, &inbound.session, key)?.map(|(id, _)| id),
+        None => None,
+    };
+    let Some(id) = by_platform.or(by_key) else { return Ok(None) };
+    let Some(message) = messages::get(tx, &id)? else { return Ok(Some(Err(Refused::Deleted))) };
+    let earlier = Accepted {
+        message_id: message.id,
+        session_key: message.session,
+        turn_id: message.turn,
+        duplicate: true,
+        waiting: false,
+        lane: Lane::Main,
+    };
+    Ok(Some(Ok((earlier, None))))
+}
+
+/// Takes the session's row and a ticket for each line; a new session is begun. `None`: there is no such agent.
+fn enter(tx: &mut Tx<'_>, inbound: &Inbound, fresh: &Fresh) -> polyclaw_store::Result<Option<Standing>> {
+    if let Some(standing) = sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)? {
+        return anew::begin(tx, standing, inbound, fresh).map(Some);
+    }
+    if agents::get(tx, &inbound.agent)?.is_none() {
+        return Ok(None);
+    }
+    let begun =
+        Session::begun(inbound.session.clone(), fresh.session.clone(), inbound.agent.clone(), fresh.now);
+    let session = Session { address: Some(inbound.address.clone()), title: title(&inbound.text), ..begun };
+    sessions::ensure(tx, &session)?;
+    sessions::enter(tx, &inbound.session, lines(inbound), fresh.now)
+}
+
+/// How many messages it becomes.
+pub(super) fn lines(inbound: &Inbound) -> usize {
+    inbound.tool_results.len() + usize::from(has_message(inbound))
+}
+
+fn lane(inbound: &Inbound, session: &Session) -> Lane {
+    match inbound.origin {
+        _ if inbound.relayed.as_ref().is_some_and(|relayed| relayed.way != Way::Begin) => {
+            Lane::InternalAnnounce
+        }
+        Origin::Cron => Lane::Cron,
+        _ => session.lane,
+    }
+}
+
+fn job(inbound: &Inbound, session: &Session, fresh: &Fresh) -> NewJob {
+    NewJob {
+        turn: fresh.turn.clone(),
+        session: session.key.clone(),
+        agent: inbound.by.as_ref().unwrap_or(&session.active_agent).clone(),
+        kind: Kind::Turn,
+        lane: lane(inbound, session),
+        priority: inbound.priority,
+        held: false,
+        inputs: 1,
+        steers: inbound.origin.is_person(),
+        hop: inbound.relayed.as_ref().map_or(0, |relayed| relayed.hop),
+        trace: fresh.trace.clone(),
+        queued_at: fresh.now,
+    }
+}
+
+fn insert_messages(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    standing: &Standing,
+    fresh: &Fresh,
+    turn: &TurnId,
+) -> polyclaw_store::Result<Vec<Message>> {
+    let session = &standing.session;
+    let mut ticket = standing.next_ticket - i64::try_from(lines(inbound)).unwrap_or_default();
+    let base = Message {
+        id: fresh.message.clone(),
+        session: session.key.clone(),
+        session_id: session.id.clone(),
+        ticket,
+        role: Role::User,
+        text: inbound.text.clone(),
+        parts: inbound.parts.clone(),
+        origin: inbound.origin.clone(),
+        channel: inbound.address.channel.clone(),
+        deliver: inbound.deliver,
+        address: Some(inbound.address.clone()),
+        meta: inbound.meta.clone(),
+        idempotency_key: inbound.idempotency_key.clone(),
+        turn: turn.clone(),
+        created_at: fresh.now,
+    };
+    let mut stored = Vec::with_capacity(lines(inbound));
+    for (n, result) in inbound.tool_results.iter().enumerate() {
+        let part =
+            Part::ToolResult { call_id: result.call_id.clone(), name: result.name.clone(), is_error: false };
+        let first = n == 0 && !has_message(inbound);
+        let message = Message {
+            ticket,
+            id: if first { fresh.message.clone() } else { MessageId::new(format!("{}-{n}", fresh.message)) },
+            role: Role::Tool,
+            text: result.content.clone(),
+            parts: vec![part],
+            idempotency_key: base.idempotency_key.clone().filter(|_| first),
+            ..base.clone()
+        };
+        messages::insert(tx, &message)?;
+        ticket += 1;
+        stored.push(message);
+    }
+    if has_message(inbound) {
+        let message = Message { ticket, ..base };
+        messages::insert(tx, &message)?;
+        stored.push(message);
+    }
+    Ok(stored)
+}
+
+fn waiting_event(inbound: &Inbound, turn: &TurnId, waiting: usize) -> Event {
+    Event {
+        kind: EventKind::MessageWaiting,
+        session: Some(inbound.session.clone()),
+        turn: Some(turn.clone()),
+        agent: Some(inbound.agent.clone()),
+        trace: None,
+        data: json!({ "waiting": waiting, "steers": inbound.origin.is_person() }),
+    }
+}

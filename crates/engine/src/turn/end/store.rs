@@ -1,0 +1,119 @@
+//! The last transaction of a turn.
+
+use polyclaw_domain::id::{MessageId, TurnId};
+use polyclaw_domain::job::{JobState, Lane, Priority};
+use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::ToolOutcome;
+use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
+use polyclaw_store::messages::Message;
+use polyclaw_store::{Tx, approvals, backlog, drafts, events, intents, jobs, messages, outbox, sessions};
+
+use super::{Last, Stored};
+use crate::family;
+use crate::turn::tool::OUTCOME_UNKNOWN;
+use crate::turn::{open_calls, result_message};
+
+/// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
+/// Returns the first ticket, what people are to be told, and the lane in which the session's next turn is ready, if there is one.
+pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stored> {
+    let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
+    let first = first.unwrap_or_default();
+    let given_up = !last.tokens.is_empty() && jobs::holds(tx, &last.claim)? == Hold::Stopping;
+    match given_up {
+        true => jobs::end(tx, &last.claim, &stopped(&last.end), last.now)?,
+        false => jobs::end(tx, &last.claim, &last.end, last.now)?,
+    }
+    let mut lines = close_calls(tx, last)?;
+    if last.waited {
+        let line = Message::internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
+        lines.extend(family::told_late(tx, &last.claim.turn, &line, last.now)?);
+    }
+    if !lines.is_empty() {
+        sessions::take_tickets(tx, &last.claim.session, lines.len(), last.now)?;
+    }
+    for (ticket, step) in (first..).zip(lines.iter().chain(&last.steps)) {
+        messages::insert_at(tx, step, ticket)?;
+    }
+    let spent = last.final_call.as_ref();
+    let notices = spent.map_or(Ok(Vec::new()), |spent| spent.store(tx, &last.claim, last.now))?;
+    if last.end.state != JobState::Done {
+        approvals::close(tx, &last.claim.turn, last.now)?;
+    }
+    for parcel in &last.parcels {
+        outbox::push(tx, parcel)?;
+    }
+    if !last.drafts.is_empty() {
+        drafts::forget(tx, &last.claim.turn)?;
+    }
+    for event in &last.events {
+        events::record(tx, event, last.now)?;
+    }
+    for token in last.tokens.iter().filter(|_| !given_up) {
+        backlog::push(tx, &last.claim.session, token, last.now)?;
+    }
+    let next = match jobs::release(tx, &last.claim.session)? {
+        Some(lane) => Some(lane),
+        None => queue_resume(tx, &last.claim, &last.next_turn, last.now)?,
+    };
+    if next.is_some() {
+        tx.notify("jobs")?;
+    }
+    let closed = match &last.closing {
+        Some(closing) if next.is_none() => family::close(tx, &last.claim.session, closing, &last.settings)?,
+        _ => None,
+    };
+    tx.notify(&format!("session {}", last.claim.session))?;
+    Ok(Stored { first, notices, next, closed })
+}
+
+/// A turn that gave way after a person had given its task up does not come back.
+fn stopped(end: &End) -> End {
+    End { state: JobState::Cancelled, error_code: Some("stopped"), ..end.clone() }
+}
+
+/// A result for every call that has none. They are looked for here, under the session's row: a step that was
+/// being stored when the turn was halted is there by now, or never will be. A call that was started and must not
+/// be repeated was not "not run": its outcome is unknown.
+fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Message>> {
+    let Some(why) = last.unanswered else { return Ok(Vec::new()) };
+    let doubtful = intents::in_doubt(tx, &last.claim.turn)?;
+    let open = open_calls(&messages::of_turn(tx, &last.claim.turn)?);
+    let ours = open.iter().filter(|call| !last.for_client.contains(&call.name));
+    let closed = ours.enumerate().map(|(n, call)| {
+        let why = if doubtful.contains(&call.id) { OUTCOME_UNKNOWN } else { why };
+        // Derived, so that a transaction that is run again makes the same row.
+        let id = MessageId::new(format!("{}-closed-{n}", last.claim.turn));
+        let step = Message::internal(id, &last.claim, last.session_id.clone(), last.now);
+        result_message(step, call, &ToolOutcome::error(why))
+    });
+    Ok(closed.collect())
+}
+
+/// With nobody waiting, an interrupted task gets the next turn.
+fn queue_resume(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    turn: &TurnId,
+    now: Millis,
+) -> polyclaw_store::Result<Option<Lane>> {
+    if !backlog::any_waiting(tx, &claim.session)? {
+        return Ok(None);
+    }
+    let Some(session) = sessions::get(tx, &claim.session)? else { return Ok(None) };
+    let job = NewJob {
+        turn: turn.clone(),
+        session: claim.session.clone(),
+        agent: session.active_agent,
+        kind: Kind::Turn,
+        lane: session.lane,
+        priority: Priority::Direct,
+        held: false,
+        inputs: 0,
+        steers: false,
+        hop: claim.hop,
+        trace: claim.trace.clone(),
+        queued_at: now,
+    };
+    jobs::insert(tx, &job)?;
+    Ok(Some(job.lane))
+}
