@@ -34,12 +34,12 @@ impl Calls {
         self.open.is_empty()
     }
 
-    pub fn add(&mut self, piece: genai::chat::ToolCall) {
-        let arguments = match piece.fn_arguments {
+    pub fn add(&mut self, id: String, name: String, arguments: Value) {
+        let arguments = match arguments {
             Value::String(text) => Arguments::Text(text),
             value => Arguments::Value(value),
         };
-        let piece = Open { id: piece.call_id, name: piece.fn_name, arguments };
+        let piece = Open { id, name, arguments };
         match self.continued(&piece) {
             Some(at) if self.pieces == Pieces::Snapshots => self.open[at].arguments = piece.arguments,
             Some(at) => self.open[at].extend(piece),
@@ -137,12 +137,7 @@ mod tests {
     fn assembled(pieces: Pieces, parts: &[(&str, &str, &str)]) -> Result<Vec<ToolCall>, Fault> {
         let mut calls = Calls::new(pieces);
         for (id, name, arguments) in parts {
-            calls.add(genai::chat::ToolCall {
-                call_id: (*id).into(),
-                fn_name: (*name).into(),
-                fn_arguments: Value::String((*arguments).into()),
-                thought_signatures: None,
-            });
+            calls.add((*id).into(), (*name).into(), Value::String((*arguments).into()));
         }
         calls.finish(false)
     }

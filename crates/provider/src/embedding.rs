@@ -46,8 +46,7 @@ impl RemoteEmbeddings {
 
     async fn batch(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Fault> {
         let count = texts.len();
-        let call =
-            self.endpoint.client.embed_batch(self.endpoint.embedding_target(&self.model.model), texts, None);
+        let call = self.endpoint.client.embed_batch(self.endpoint.target(&self.model.model), texts, None);
         let mut embeddings = call.with_subscriber(Dispatch::none()).await?.embeddings;
         embeddings.sort_by_key(genai::embed::Embedding::index);
         let vectors: Vec<Vec<f32>> =

@@ -3,9 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use genai::adapter::AdapterKind;
 use genai::resolver::AuthData;
-use genai::{Client, Headers, ModelIden, ServiceTarget};
+use genai::{Client, ModelIden, ServiceTarget};
 use reqwest::Url;
 
 use crate::error::Error;
@@ -23,6 +22,7 @@ pub(crate) struct Endpoint {
     pub key: Option<ApiKey>,
     /// Equal for entries that would be limited together: the same address and key.
     pub credential: usize,
+    pub chat_url: Url,
     target: genai::resolver::Endpoint,
     auth: AuthData,
     has_own_url: bool,
@@ -55,7 +55,8 @@ impl Endpoint {
         let (http, client) = clients.for_url(&base)?;
         Ok(Self {
             target: genai::resolver::Endpoint::from_owned(base.as_str()),
-            auth: auth(&settings, &base),
+            chat_url: chat_url(&base),
+            auth: auth(&settings),
             has_own_url: settings.base_url.is_none(),
             name: settings.name,
             kind: settings.kind,
@@ -74,12 +75,6 @@ impl Endpoint {
         ServiceTarget { endpoint: self.target.clone(), auth: self.auth.clone(), model }
     }
 
-    /// The library has no word for embeddings without a key; a server that wants none ignores an empty one.
-    pub fn embedding_target(&self, model: &str) -> ServiceTarget {
-        let key = self.key.as_ref().map_or_else(String::new, |key| key.expose().to_owned());
-        ServiceTarget { auth: AuthData::Key(key), ..self.target(model) }
-    }
-
     /// At its own address a provider wants a key; at another one it is up to whoever listens there.
     pub fn lacks_key(&self) -> bool {
         self.key.is_none() && self.has_own_url && !self.kind.key_is_optional()
@@ -95,18 +90,16 @@ impl Endpoint {
     }
 }
 
-/// Without a key the library would still send `Authorization: Bearer`, which some servers refuse. Giving it the
-/// whole request's address and headers sends none.
-fn auth(settings: &ProviderSettings, base: &Url) -> AuthData {
-    match &settings.api_key {
-        Some(key) => AuthData::Key(key.expose().to_owned()),
-        None if matches!(wire::adapter(settings.kind), AdapterKind::Anthropic | AdapterKind::Gemini) => {
-            AuthData::Key(String::new())
-        }
-        None => {
-            AuthData::RequestOverride { url: format!("{base}chat/completions"), headers: Headers::default() }
-        }
-    }
+/// The library has no word for a call without a key; a server that wants none ignores an empty one.
+fn auth(settings: &ProviderSettings) -> AuthData {
+    AuthData::Key(settings.api_key.as_ref().map_or_else(String::new, |key| key.expose().to_owned()))
+}
+
+/// What stands behind a `?` in the base is kept: some want their version there.
+fn chat_url(base: &Url) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}chat/completions", base.path()));
+    url
 }
 
 /// People write base URLs with and without the final slash, and often without the version.

@@ -27,6 +27,10 @@ impl Fault {
         Self::new(ErrorClass::Malformed, message)
     }
 
+    pub fn cut_off() -> Self {
+        Self::malformed("the answer ended before it was complete")
+    }
+
     /// Messages quote only what the provider says about a wrong request, and even there a key may be repeated.
     pub fn into_error(self, model: &ModelRef, key: Option<&str>) -> ProviderError {
         let message = match key {
@@ -61,6 +65,12 @@ impl From<Error> for Fault {
             // What is left are requests the library will not make; its texts may hold the request.
             _ => Self::new(ErrorClass::BadRequest, "the request can not be put in this provider's format"),
         }
+    }
+}
+
+impl From<reqwest::Error> for Fault {
+    fn from(error: reqwest::Error) -> Self {
+        from_transport(&error)
     }
 }
 
@@ -107,7 +117,7 @@ fn cannot_connect(error: &reqwest::Error) -> String {
     }
 }
 
-fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Fault {
+pub(crate) fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Fault {
     let detail = Detail::read(body);
     let class = match status {
         402 => ErrorClass::Quota,
@@ -129,7 +139,7 @@ fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Fault {
 }
 
 /// An error that arrives inside a stream that began well.
-fn from_event(body: &Value) -> Fault {
+pub(crate) fn from_event(body: &Value) -> Fault {
     let detail = Detail::of(body);
     let class = if detail.is_out_of_credit() {
         ErrorClass::Quota

@@ -14,7 +14,9 @@ mod error;
 mod fault;
 mod http;
 mod models;
+mod openai;
 mod prompt;
+mod reading;
 mod settings;
 mod wire;
 

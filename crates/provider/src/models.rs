@@ -11,15 +11,16 @@ use polyclaw_domain::provider::{
 use tracing::instrument::WithSubscriber;
 use tracing::{Dispatch, warn};
 
-use crate::answer::{Answer, Reading};
+use crate::answer::Answer;
 use crate::catalog::Catalog;
 use crate::cooldown::{self, Cooldowns};
 use crate::embedded::{self, Chat};
 use crate::endpoint::{Clients, Endpoint};
 use crate::error::Error;
 use crate::fault::Fault;
+use crate::reading::Reading;
 use crate::settings::{ApiKey, Settings};
-use crate::{calls, prompt, wire};
+use crate::{calls, openai, prompt, wire};
 
 pub struct Models {
     endpoints: HashMap<String, Endpoint>,
@@ -131,13 +132,13 @@ impl Models {
             let message = format!("no API key is configured for provider '{}'", endpoint.name);
             return Err(Fault::new(ErrorClass::Auth, message));
         }
-        let request = prompt::request(prompt, endpoint.kind);
-        let options = prompt::options(prompt, endpoint.kind);
-        let call = endpoint.client.exec_chat_stream(endpoint.target(&model.model), request, Some(&options));
-        let stream = call.with_subscriber(Dispatch::none()).await?.stream;
-        let pieces = wire::pieces(endpoint.kind);
-        let reading = Reading { pieces, first_token_timeout: endpoint.first_token_timeout, sink };
-        let answer = reading.read(stream).await?;
+        let answer = match wire::pieces(endpoint.kind) {
+            None => openai::ask(endpoint, &model.model, prompt, sink).await?,
+            Some(pieces) => {
+                let reading = Reading { pieces, first_token_timeout: endpoint.first_token_timeout, sink };
+                ask_library(endpoint, &model.model, prompt, reading).await?
+            }
+        };
         self.cooldowns.clear(endpoint.credential, &model.model);
         Ok(answer)
     }
@@ -151,6 +152,18 @@ impl Models {
         let key = endpoint.and_then(|endpoint| endpoint.key.as_ref());
         fault.into_error(model, key.map(ApiKey::expose))
     }
+}
+
+async fn ask_library(
+    endpoint: &Endpoint,
+    model: &str,
+    prompt: &Prompt,
+    reading: Reading<'_>,
+) -> Result<Answer, Fault> {
+    let request = prompt::request(prompt, endpoint.kind);
+    let options = prompt::options(prompt, endpoint.kind);
+    let call = endpoint.client.exec_chat_stream(endpoint.target(model), request, Some(&options));
+    reading.read(call.with_subscriber(Dispatch::none()).await?.stream).await
 }
 
 fn listed(chat: &Chat) -> ModelInfo {

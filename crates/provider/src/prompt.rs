@@ -9,7 +9,6 @@ use polyclaw_domain::tool::ToolSpec;
 use serde_json::json;
 
 use crate::settings::Kind;
-use crate::wire;
 
 pub(crate) fn request(prompt: &Prompt, kind: Kind) -> ChatRequest {
     let mut request = ChatRequest::new(messages(&prompt.messages, kind));
@@ -27,15 +26,13 @@ pub(crate) fn options(prompt: &Prompt, kind: Kind) -> ChatOptions {
         temperature: prompt.temperature,
         max_tokens: prompt.max_tokens,
         capture_usage: Some(true),
-        reasoning_effort: wire::reasoning_effort(kind),
         // Anthropic caches only what is marked; the others do it by themselves.
         cache_control: (kind == Kind::Anthropic).then_some(CacheControl::Ephemeral),
         ..ChatOptions::default()
     }
 }
 
-/// The results of one round go into one message: Anthropic wants them together, and the OpenAI shape takes them
-/// apart again.
+/// The results of one round go into one message: Anthropic wants them together.
 fn messages(messages: &[PromptMessage], kind: Kind) -> Vec<ChatMessage> {
     let mut mapped = Vec::with_capacity(messages.len());
     let mut results = Vec::new();

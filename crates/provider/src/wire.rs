@@ -1,11 +1,10 @@
 //! What differs between the providers on the wire, seen from the library that speaks to them.
 
 use genai::adapter::AdapterKind;
-use genai::chat::ReasoningEffort;
 
 use crate::settings::Kind;
 
-/// How the library hands out a tool call while it is being streamed.
+/// How a tool call comes while it is being streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pieces {
     /// Each piece continues the one before.
@@ -30,21 +29,12 @@ pub(crate) fn adapter(kind: Kind) -> AdapterKind {
     }
 }
 
-pub(crate) fn pieces(kind: Kind) -> Pieces {
+/// Who is asked through the library; the others speak OpenAI's chat completions, which we do ourselves.
+pub(crate) fn pieces(kind: Kind) -> Option<Pieces> {
     match kind {
-        Kind::Anthropic => Pieces::Snapshots,
-        Kind::Gemini => Pieces::Whole,
-        _ => Pieces::Fragments,
-    }
-}
-
-/// Left to itself the library takes `-medium` or `-max` off the end of a model's name and sends it as an effort,
-/// which turns `mistral-medium` into a model that does not exist. A budget stops that and is not sent in the
-/// OpenAI shape. DeepSeek's adapter would send it, and has no names that end so.
-pub(crate) fn reasoning_effort(kind: Kind) -> Option<ReasoningEffort> {
-    match kind {
-        Kind::Anthropic | Kind::Gemini | Kind::DeepSeek => None,
-        _ => Some(ReasoningEffort::Budget(0)),
+        Kind::Anthropic => Some(Pieces::Snapshots),
+        Kind::Gemini => Some(Pieces::Whole),
+        _ => None,
     }
 }
 

@@ -1,0 +1,190 @@
+//! One event of a streamed answer, as the servers we know write it.
+
+use polyclaw_domain::provider::Usage;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::answer::Stop;
+
+#[derive(Deserialize)]
+pub(super) struct Chunk {
+    choices: Option<Vec<Choice>>,
+    usage: Option<Value>,
+    /// Groq's own place for usage.
+    x_groq: Option<Groq>,
+    pub error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Groq {
+    usage: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice {
+    pub delta: Option<Piece>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+pub(super) struct Piece {
+    content: Option<Content>,
+    /// Two names for the same thing, by server.
+    reasoning: Option<String>,
+    reasoning_content: Option<String>,
+    pub tool_calls: Option<Vec<CallPiece>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    /// Mistral's models that think.
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part {
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: Vec<Part>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CallPiece {
+    index: Option<u32>,
+    id: Option<String>,
+    function: Option<FunctionPiece>,
+}
+
+#[derive(Deserialize, Default)]
+struct FunctionPiece {
+    name: Option<String>,
+    arguments: Option<Value>,
+}
+
+impl Chunk {
+    pub fn usage(&self) -> Option<Usage> {
+        let value = self.usage.as_ref().or_else(|| self.x_groq.as_ref()?.usage.as_ref())?;
+        let usage = counted(value);
+        (usage != Usage::default()).then_some(usage)
+    }
+
+    pub fn into_choice(self) -> Option<Choice> {
+        self.choices?.into_iter().next()
+    }
+}
+
+/// Some servers count the thoughts beside the answer and not in it; the total tells which.
+fn counted(usage: &Value) -> Usage {
+    let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+    let (input, output) = (number("/prompt_tokens"), number("/completion_tokens"));
+    let thoughts = number("/completion_tokens_details/reasoning_tokens").unwrap_or(0);
+    let apart = |output: u64| input?.checked_add(output)?.checked_add(thoughts);
+    let output = output.map(|output| match number("/total_tokens") {
+        total if total.is_some() && total == apart(output) => output + thoughts,
+        _ => output,
+    });
+    Usage {
+        input_tokens: input,
+        output_tokens: output,
+        cached_tokens: number("/prompt_tokens_details/cached_tokens"),
+    }
+}
+
+impl Choice {
+    pub fn stop(&self) -> Option<Stop> {
+        Some(match self.finish_reason.as_deref()? {
+            "length" | "max_tokens" => Stop::Length,
+            "tool_calls" | "function_call" => Stop::Calls,
+            "content_filter" => Stop::Filtered,
+            _ => Stop::Done,
+        })
+    }
+}
+
+impl Piece {
+    /// What was thought and what was said.
+    pub fn words(&mut self) -> (Option<String>, Option<String>) {
+        let (mut thought, mut said) = (String::new(), String::new());
+        match self.content.take() {
+            Some(Content::Text(text)) => said = text,
+            Some(Content::Parts(parts)) => parts.iter().for_each(|part| part.write(&mut thought, &mut said)),
+            None => {}
+        }
+        let beside = self.reasoning_content.take().or(self.reasoning.take());
+        let thought = if thought.is_empty() { beside.unwrap_or_default() } else { thought };
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        (some(thought), some(said))
+    }
+}
+
+impl Part {
+    fn write(&self, thought: &mut String, said: &mut String) {
+        match self {
+            Self::Text { text } => said.push_str(text),
+            Self::Thinking { thinking } => {
+                for part in thinking {
+                    if let Self::Text { text } = part {
+                        thought.push_str(text);
+                    }
+                }
+            }
+            Self::Other => {}
+        }
+    }
+}
+
+impl CallPiece {
+    /// Id, name and arguments. A piece without an id is known by its index, or by its place in the list.
+    pub fn into_parts(self, place: usize) -> (String, String, Value) {
+        let function = self.function.unwrap_or_default();
+        let id = self.id.filter(|id| !id.is_empty()).unwrap_or_else(|| match self.index {
+            Some(index) => format!("call_{index}"),
+            None => format!("call_{place}"),
+        });
+        let arguments = function.arguments.unwrap_or_else(|| Value::String(String::new()));
+        (id, function.name.unwrap_or_default(), arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn thoughts_counted_beside_the_answer_are_added_and_those_inside_are_not() {
+        let usage = |total: u64| {
+            let details = json!({ "reasoning_tokens": 192 });
+            let value = json!({ "prompt_tokens": 10, "completion_tokens": 35, "total_tokens": total,
+                                "completion_tokens_details": details });
+            counted(&value).output_tokens
+        };
+        assert_eq!((usage(237), usage(45)), (Some(227), Some(35)));
+    }
+
+    #[test]
+    fn numbers_that_are_none_stay_unknown() {
+        let value = json!({ "prompt_tokens": -5, "completion_tokens": 1e99, "total_tokens": "x" });
+        assert_eq!(counted(&value), Usage::default());
+    }
+
+    #[test]
+    fn thoughts_are_found_under_each_of_their_names() {
+        let words = |delta: Value| serde_json::from_value::<Piece>(delta).unwrap().words();
+        let thought = |text: &str| (Some(text.to_owned()), None);
+        assert_eq!(words(json!({ "reasoning": "a" })), thought("a"));
+        assert_eq!(words(json!({ "reasoning_content": "b", "content": "" })), thought("b"));
+        let parts = json!([{ "type": "thinking", "thinking": [{ "type": "text", "text": "c" }] },
+                           { "type": "text", "text": "d" }, { "type": "new" }]);
+        assert_eq!(words(json!({ "content": parts })), (Some("c".into()), Some("d".into())));
+    }
+}

@@ -1,0 +1,114 @@
+//! Server-sent events, taken apart as they arrive.
+
+use std::mem;
+
+use crate::fault::Fault;
+
+/// An event of a model's answer is a few hundred bytes; one that does not end is no answer.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+#[derive(Default)]
+pub(super) struct Events {
+    bytes: Vec<u8>,
+    /// How far `bytes` have been handed out.
+    read: usize,
+    /// How far they have been looked through for the end of a line.
+    seen: usize,
+    data: Option<String>,
+}
+
+impl Events {
+    pub fn add(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.bytes.drain(..self.read);
+        self.seen -= mem::take(&mut self.read);
+        self.bytes.extend_from_slice(bytes);
+        let held = self.bytes.len() + self.data.as_ref().map_or(0, String::len);
+        if held > LONGEST {
+            return Err(Fault::malformed("an event of the answer does not end"));
+        }
+        Ok(())
+    }
+
+    /// The data of the next whole event. Names, ids and comments say nothing here.
+    pub fn next(&mut self) -> Result<Option<String>, Fault> {
+        while let Some(line) = self.line() {
+            let line = str::from_utf8(&self.bytes[line])
+                .map_err(|_| Fault::malformed("the answer is not text"))?
+                .trim_end_matches('\r');
+            if line.is_empty() {
+                match self.data.take() {
+                    Some(data) => return Ok(Some(data)),
+                    None => continue,
+                }
+            }
+            let Some(value) = line.strip_prefix("data:") else {
+                continue;
+            };
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match &mut self.data {
+                Some(data) => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                None => self.data = Some(value.to_owned()),
+            }
+        }
+        Ok(None)
+    }
+
+    fn line(&mut self) -> Option<std::ops::Range<usize>> {
+        let Some(found) = self.bytes[self.seen..].iter().position(|byte| *byte == b'\n') else {
+            self.seen = self.bytes.len();
+            return None;
+        };
+        let (start, end) = (self.read, self.seen + found);
+        (self.read, self.seen) = (end + 1, end + 1);
+        Some(start..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STREAM: &str = ": hello\n\ndata: {\"a\":1}\r\n\r\nevent: x\nid: 3\ndata:two\ndata: lines ü\n\ndata: [DONE]\n\ndata: cut";
+
+    fn read(pieces: &[&[u8]]) -> Vec<String> {
+        let mut events = Events::default();
+        let mut found = Vec::new();
+        for piece in pieces {
+            events.add(piece).unwrap();
+            while let Some(data) = events.next().unwrap() {
+                found.push(data);
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn events_are_the_same_however_they_are_cut(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
+            let mut cuts = cuts;
+            cuts.extend([0, STREAM.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &STREAM.as_bytes()[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(read(&pieces), ["{\"a\":1}", "two\nlines ü", "[DONE]"]);
+        }
+    }
+
+    #[test]
+    fn what_does_not_end_or_is_no_text_is_refused() {
+        let mut events = Events::default();
+        let mut added = 0;
+        while events.add(&[b'x'; 1 << 20]).is_ok() {
+            assert_eq!(events.next().unwrap(), None);
+            added += 1;
+            assert!(added < 20, "memory is bounded");
+        }
+        let mut events = Events::default();
+        events.add(b"data: \xff\n\n").unwrap();
+        assert!(events.next().is_err());
+    }
+}
