@@ -23,6 +23,8 @@ fn model(kernel: Kernel) -> Loaded {
 const PARAPHRASES: &str = include_str!("../../tests/golden/paraphrases.tsv");
 /// The same without the last, on other matters.
 const NOTES: &str = include_str!("../../tests/golden/notes.tsv");
+/// As before; where the distractors of the others are made of all words of the sentence, these share one with it.
+const MEMOS: &str = include_str!("../../tests/golden/memos.tsv");
 
 fn rows<const COLUMNS: usize>(set: &str) -> Vec<[&str; COLUMNS]> {
     let rows: Vec<_> =
@@ -60,9 +62,11 @@ fn recall<const COLUMNS: usize>(model: &Loaded, set: &str) -> Vec<usize> {
 fn what_means_the_same_is_near_without_and_with_distractors() {
     let model = model(Kernel::detect());
     let (first, second) = (recall::<4>(&model, PARAPHRASES), recall::<3>(&model, NOTES));
-    println!("of 50, alone, with distractors, with near copies: {first:?} and {second:?}");
+    let third = recall::<3>(&model, MEMOS);
+    println!("of 50, alone, with distractors, with near copies: {first:?}, {second:?} and {third:?}");
     let all = |found: &[usize], least: &[usize]| found.iter().zip(least).all(|(found, least)| found >= least);
     assert!(all(&first, &[48, 30, 49, 23, 48]) && all(&second, &[47, 30, 49]), "{first:?} and {second:?}");
+    assert!(all(&third, &[49, 42, 49]), "{third:?}");
 }
 
 #[test]
