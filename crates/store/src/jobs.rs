@@ -108,16 +108,30 @@ struct Lease<'a> {
     until: Millis,
 }
 
+/// One more input of a turn that has not started.
+#[derive(Clone, Debug)]
+pub struct Joining {
+    /// It is a person's.
+    pub steers: bool,
+    pub lane: Lane,
+    pub priority: Priority,
+    pub hop: u32,
+    pub trace: TraceId,
+}
+
 /// Adds one more input to a turn that has not started.
-pub fn join(tx: &mut Tx<'_>, turn: &TurnId, steers: bool, lane: Lane, priority: Priority) -> Result<()> {
-    // A person's message takes the turn into its own lane.
+pub fn join(tx: &mut Tx<'_>, turn: &TurnId, joining: &Joining) -> Result<()> {
+    // A person's message takes the turn into its own lane, and what agents began goes on as the person's own.
     // A turn that only was to fold history has something to answer now.
     const SQL: &str = "UPDATE jobs SET inputs = inputs + 1, kind = 'turn',
           steers = CASE WHEN $2 = 1 THEN 1 ELSE steers END,
           lane = CASE WHEN $2 = 1 THEN $3 ELSE lane END,
-          priority = CASE WHEN $4 < priority THEN $4 ELSE priority END
+          priority = CASE WHEN $4 < priority THEN $4 ELSE priority END,
+          hop = CASE WHEN $2 = 1 THEN 0 WHEN steers = 0 AND $5 > hop THEN $5 ELSE hop END,
+          trace_id = CASE WHEN $2 = 1 AND steers = 0 THEN $6 ELSE trace_id END
         WHERE turn_id = $1 AND state = 'queued'";
-    match tx.execute(SQL, params![turn, steers, lane.as_str(), priority as i64])? {
+    let Joining { steers, lane, priority, hop, trace } = joining;
+    match tx.execute(SQL, params![turn, *steers, lane.as_str(), *priority as i64, *hop, trace])? {
         1 => Ok(()),
         _ => Err(Error::Other(format!("turn {turn} is no longer queued"))),
     }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use polyclaw_domain::agent::{AgentSpec, SandboxMode};
 use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::id::{AgentId, RunId, TurnId};
-use polyclaw_domain::job::{Lane, Priority};
+use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::relay::{self, Relay};
 use polyclaw_domain::run::{Limits, Run, RunKind, RunStatus, Task};
@@ -16,7 +15,7 @@ use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::ingress::{self, Fresh, Here, Inbound, Relayed, Way};
+use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
 
 /// What one session asks of another that is to begin.
 #[derive(Clone, Debug)]
@@ -111,12 +110,13 @@ fn begin(
     };
     sessions::ensure(tx, &child(&run, &owner, wish, fresh))?;
     runs::insert(tx, &run)?;
-    let inbound = first_message(&run, turn.agent);
+    let relayed = Relayed { from: run.owner.clone(), hop: run.hop, trace: trace.clone(), way: Way::Begin };
+    let first = Injection::between(turn.agent, relayed, run.id.to_string());
     let fresh = Fresh { trace, ..fresh.clone() };
-    match ingress::store(tx, &inbound, &fresh, here)? {
-        Ok((accepted, begun)) => Ok(Ok((run, Some((accepted, inbound, begun))))),
+    match ingress::inject(tx, (&run.child, &run.task.prompt), first, &fresh, here)? {
+        (Ok((accepted, begun)), inbound) => Ok(Ok((run, Some((accepted, inbound, begun))))),
         // Nothing of this transaction stands.
-        Err(refused) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
+        (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
     }
 }
 
@@ -159,27 +159,10 @@ fn child(run: &Run, owner: &Session, wish: &Wish, fresh: &Fresh) -> Session {
         delivers: false,
         sends: false,
         model_override: wish.model.clone(),
-        address: Some(inside()),
+        address: Some(Address::internal()),
         title: Some(run.task.label.clone()).filter(|label| !label.is_empty()),
         ..begun
     }
-}
-
-fn first_message(run: &Run, from: AgentId) -> Inbound {
-    let relayed =
-        Relayed { from: run.owner.clone(), hop: run.hop, trace: run.trace.clone(), way: Way::Begin };
-    Inbound {
-        origin: Origin::Agent(from),
-        deliver: false,
-        priority: Priority::Background,
-        idempotency_key: Some(run.id.to_string()),
-        relayed: Some(relayed),
-        ..Inbound::from_person(run.child.clone(), run.agent.clone(), inside(), run.task.prompt.clone())
-    }
-}
-
-pub(super) fn inside() -> Address {
-    Address { channel: INTERNAL.to_owned(), account: String::new(), peer: String::new(), thread: None }
 }
 
 /// Where the turn that asks answers: people who wait for the end of the run wait there.

@@ -1,9 +1,11 @@
 //! Ending a run, with the turn that ends it, and telling its owner.
 
+use std::sync::Arc;
+
 use polyclaw_domain::budget::usd;
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::job::{JobState, Priority};
+use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::message::{Origin, Role};
 use polyclaw_domain::run::{Outcome, Run, RunStatus};
 use polyclaw_domain::time::Millis;
@@ -12,10 +14,9 @@ use polyclaw_store::{Tx, agents, events, jobs, messages, runs, usage};
 use serde_json::json;
 
 use super::Closed;
-use super::begin::inside;
 use crate::core::Engine;
 use crate::error::Result;
-use crate::ingress::{self, Fresh, Inbound, Relayed, Way};
+use crate::ingress::{self, Accepted, Fresh, Here, Injection, Relayed, Way};
 use crate::settings::Settings;
 
 /// How a turn of a child ended.
@@ -33,7 +34,7 @@ pub(crate) fn close(
     tx: &mut Tx<'_>,
     session: &polyclaw_domain::key::SessionKey,
     closing: &Closing,
-    settings: &Settings,
+    settings: &Arc<Settings>,
 ) -> polyclaw_store::Result<Option<Closed>> {
     if !closing.state.is_terminal() || closing.state == JobState::Steered {
         return Ok(None);
@@ -83,7 +84,7 @@ fn end(
     run: Run,
     (status, outcome): (RunStatus, Outcome),
     fresh: &Fresh,
-    settings: &Settings,
+    settings: &Arc<Settings>,
     now: Millis,
 ) -> polyclaw_store::Result<Closed> {
     runs::end(tx, &run.id, status, &outcome, now)?;
@@ -99,10 +100,14 @@ fn end(
         return Ok(closed);
     }
     let name = name(tx, &run)?;
-    let announced = ingress::store_announce(tx, &announce(&run, &name, now), fresh, settings)?;
+    let line = run.line(&name);
+    let (verdict, _) =
+        ingress::inject(tx, (&run.owner, &line), announce(&run, &name, now), fresh, &Here::queueing(settings))?;
     runs::announced(tx, &run.id)?;
-    closed.ready = announced.ready;
-    if let Some(refusal) = announced.held {
+    // An owner that is gone is told nothing; nothing else keeps an announce out.
+    let Ok((accepted, _)) = verdict else { return Ok(closed) };
+    closed.ready = ready(&accepted);
+    if let Some(refusal) = accepted.held {
         let event = Event {
             kind: EventKind::AnnounceHeld,
             session: Some(run.owner.clone()),
@@ -121,18 +126,16 @@ fn name(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<String> {
     Ok(found.map_or_else(|| run.agent.to_string(), |stored| stored.spec.name))
 }
 
-fn announce(run: &Run, name: &str, now: Millis) -> Inbound {
+fn announce(run: &Run, name: &str, now: Millis) -> Injection {
     let hop = run.hop + 1;
     let relayed = Relayed { from: run.child.clone(), hop, trace: run.trace.clone(), way: Way::Announce };
-    Inbound {
-        origin: Origin::Agent(run.agent.clone()),
-        deliver: false,
-        priority: Priority::Background,
-        idempotency_key: Some(run.announce_key()),
-        relayed: Some(relayed),
-        meta: Some(run.payload(name, hop, now)),
-        ..Inbound::from_person(run.owner.clone(), run.agent.clone(), inside(), run.line(name))
-    }
+    let meta = Some(run.payload(name, hop, now));
+    Injection { meta, ..Injection::between(run.agent.clone(), relayed, run.announce_key()) }
+}
+
+/// Where a turn is ready that takes it up.
+fn ready(accepted: &Accepted) -> Option<Lane> {
+    (!accepted.duplicate && !accepted.waiting).then_some(accepted.lane)
 }
 
 /// The announces of runs that a turn waited for, as lines of that turn: it was given their results.
