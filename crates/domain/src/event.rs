@@ -64,6 +64,12 @@ pub enum EventKind {
     MemoryFlushed,
     #[serde(rename = "announce.held")]
     AnnounceHeld,
+    #[serde(rename = "announce.dismissed")]
+    AnnounceDismissed,
+    #[serde(rename = "run.refused")]
+    RunRefused,
+    #[serde(rename = "session.archived")]
+    SessionArchived,
     #[serde(rename = "schedule.missed")]
     ScheduleMissed,
     #[serde(rename = "schedule.failed")]
@@ -101,6 +107,9 @@ impl EventKind {
             Self::RecallPartial => "recall.partial",
             Self::MemoryFlushed => "memory.flushed",
             Self::AnnounceHeld => "announce.held",
+            Self::AnnounceDismissed => "announce.dismissed",
+            Self::RunRefused => "run.refused",
+            Self::SessionArchived => "session.archived",
             Self::ScheduleMissed => "schedule.missed",
             Self::ScheduleFailed => "schedule.failed",
         }

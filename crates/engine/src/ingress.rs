@@ -29,8 +29,8 @@ use crate::redact;
 use crate::settings::Settings;
 use crate::worker::{Running, Start, claimer};
 
-pub use inject::{Injection, Provenance};
 pub(crate) use inject::inject;
+pub use inject::{Injection, Provenance};
 pub(crate) use store::store;
 
 /// Longest text of one message.
@@ -127,8 +127,8 @@ pub struct Accepted {
     /// A turn is running: this one is taken up at its next boundary or its end.
     pub waiting: bool,
     pub lane: Lane,
-    /// The end of a run that is told only when a person writes, and why.
-    pub held: Option<relay::Refusal>,
+    /// The end of a run that is told only when a person writes: the code of the reason.
+    pub held: Option<&'static str>,
 }
 
 /// Everything a transaction must not make up itself, so that it can be run again.
@@ -297,15 +297,26 @@ impl Engine {
             Refused::Deleted => Error::Deleted,
             Refused::Relay(refusal) => Error::Relay(refusal),
         };
+        let trace = inbound.relayed.as_ref().map(|relayed| relayed.trace.clone());
+        let about = (&inbound.session, &inbound.agent, trace);
+        self.record_refusal(about, &inbound.origin, &error).await;
+        error
+    }
+
+    pub(crate) async fn record_refusal(
+        &self,
+        (session, agent, trace): (&SessionKey, &AgentId, Option<TraceId>),
+        origin: &Origin,
+        error: &Error,
+    ) {
         let event = Event {
             kind: EventKind::MessageRefused,
-            session: Some(inbound.session.clone()),
+            session: Some(session.clone()),
             turn: None,
-            agent: Some(inbound.agent.clone()),
-            trace: inbound.relayed.as_ref().map(|relayed| relayed.trace.clone()),
-            data: json!({ "code": error.code(), "origin": inbound.origin.to_string() }),
+            agent: Some(agent.clone()),
+            trace,
+            data: json!({ "code": error.code(), "origin": origin.to_string() }),
         };
         self.record(event).await;
-        error
     }
 }

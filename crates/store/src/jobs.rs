@@ -142,10 +142,22 @@ pub fn wait_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute("UPDATE jobs SET held = 2 WHERE turn_id = $1 AND state = 'queued'", params![turn]).map(drop)
 }
 
-/// A person wrote: a turn that waited for that goes on, behind the one that runs.
-pub fn resume(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<()> {
+/// A person wrote: a turn that waited for that goes on, behind the one that runs. `false`: it did not wait for it.
+pub fn resume(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<bool> {
     const SQL: &str = "UPDATE jobs SET held = $2 WHERE turn_id = $1 AND state = 'queued' AND held = 2";
-    tx.execute(SQL, params![turn, is_behind]).map(drop)
+    Ok(tx.execute(SQL, params![turn, is_behind])? > 0)
+}
+
+pub fn waits_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
+    const SQL: &str = "SELECT 1 FROM jobs WHERE turn_id = $1 AND state = 'queued' AND held = 2";
+    Ok(tx.query_one(SQL, params![turn], |row| row.int(0))?.is_some())
+}
+
+/// Takes an input out of a turn that has not started; returns how many are left. `None`: it has started.
+pub fn leave(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<i64>> {
+    const SQL: &str = "UPDATE jobs SET inputs = inputs - 1
+        WHERE turn_id = $1 AND state = 'queued' AND inputs > 0 RETURNING inputs";
+    tx.query_one(SQL, params![turn], |row| row.int(0))
 }
 
 /// What goes on in a session. Take its row first.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::budget::usd;
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::message::{Origin, Role};
@@ -13,11 +13,15 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, agents, events, jobs, messages, runs, usage};
 use serde_json::json;
 
-use super::Closed;
+use super::pairs::Ended;
+use super::{Closed, held};
 use crate::core::Engine;
 use crate::error::Result;
 use crate::ingress::{self, Accepted, Fresh, Here, Injection, Relayed, Way};
 use crate::settings::Settings;
+
+/// Why an announce is held whose owner was deleted meanwhile.
+const OWNER_GONE: &str = "owner_gone";
 
 /// How a turn of a child ended.
 #[derive(Clone)]
@@ -89,7 +93,7 @@ fn end(
 ) -> polyclaw_store::Result<Closed> {
     runs::end(tx, &run.id, status, &outcome, now)?;
     let run = Run { status, result: Some(outcome), ..run };
-    let mut closed = Closed { owner: run.owner.clone(), ready: None };
+    let mut closed = Closed { owner: run.owner.clone(), ready: None, ended: Ended::of(&run, now) };
     tx.notify(&format!("session {}", run.owner))?;
     // A turn that waits for it is given the result, and stores the announce when it ends.
     let awaited = match &run.awaited_by {
@@ -101,22 +105,24 @@ fn end(
     }
     let name = name(tx, &run)?;
     let line = run.line(&name);
-    let (verdict, _) =
-        ingress::inject(tx, (&run.owner, &line), announce(&run, &name, now), fresh, &Here::queueing(settings))?;
+    let (verdict, _) = ingress::inject(
+        tx,
+        (&run.owner, &line),
+        announce(&run, &name, now),
+        fresh,
+        &Here::queueing(settings),
+    )?;
     runs::announced(tx, &run.id)?;
-    // An owner that is gone is told nothing; nothing else keeps an announce out.
-    let Ok((accepted, _)) = verdict else { return Ok(closed) };
-    closed.ready = ready(&accepted);
-    if let Some(refusal) = accepted.held {
-        let event = Event {
-            kind: EventKind::AnnounceHeld,
-            session: Some(run.owner.clone()),
-            turn: None,
-            agent: Some(run.agent.clone()),
-            trace: Some(run.trace.clone()),
-            data: json!({ "run_id": run.id, "code": refusal.code() }),
-        };
-        events::record(tx, &event, now)?;
+    // Only an owner that is gone keeps an announce out.
+    let held = match &verdict {
+        Ok((accepted, _)) => accepted.held,
+        Err(_) => Some(OWNER_GONE),
+    };
+    closed.ready = verdict.ok().and_then(|(accepted, _)| ready(&accepted));
+    if let Some(code) = held {
+        runs::hold(tx, &run.id, code)?;
+        let data = json!({ "run_id": run.id, "code": code });
+        events::record(tx, &held::event(EventKind::AnnounceHeld, &run, data), now)?;
     }
     Ok(closed)
 }

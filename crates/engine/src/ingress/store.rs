@@ -11,13 +11,16 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, Joining, Kind, NewJob};
 use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::Standing;
-use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions};
+use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, runs, sessions};
 use serde_json::json;
 
 use super::{Accepted, Begun, Fresh, Here, Inbound, Refused, Verdict, Way, anew};
 use crate::import::title;
 use crate::lanes::Slot;
 use crate::{prompt, turn};
+
+/// Why an announce is held that came after one that is.
+const BEHIND_HELD: &str = "behind_held";
 
 pub(crate) fn store(
     tx: &mut Tx<'_>,
@@ -28,8 +31,8 @@ pub(crate) fn store(
     if let Some(earlier) = find_duplicate(tx, inbound)? {
         return Ok(earlier);
     }
-    let held = match pass(tx, inbound, here, fresh.now)? {
-        Ok(held) => held,
+    let mut held = match pass(tx, inbound, here, fresh.now)? {
+        Ok(held) => held.map(|refusal| refusal.code()),
         Err(refused) => return Ok(Err(refused)),
     };
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
@@ -41,10 +44,13 @@ pub(crate) fn store(
         Admission::Full => return Ok(Err(Refused::Full)),
         Admission::Join(turn) => {
             join(tx, inbound, session, fresh, &turn)?;
-            if inbound.origin.is_person() {
-                jobs::resume(tx, &turn, load.running.is_some())?;
+            if inbound.origin.is_person() && jobs::resume(tx, &turn, load.running.is_some())? {
+                runs::let_go_held(tx, &session.key)?;
             }
-            (turn, load.running.is_some())
+            // It is told with the turn it joins, whatever its own trace has left.
+            let waits = is_announce(inbound) && jobs::waits_for_person(tx, &turn)?;
+            held = waits.then(|| held.unwrap_or(BEHIND_HELD));
+            (turn, load.running.is_some() || waits)
         }
         Admission::Run if held.is_some() => {
             jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
@@ -119,8 +125,11 @@ fn pass(
 
 /// The end of a run passes the limit of what may wait: it can not be told again.
 fn unlimited(inbound: &Inbound, load: &Load) -> Load {
-    let is_announce = inbound.relayed.as_ref().is_some_and(|relayed| relayed.way == Way::Announce);
-    Load { waiting: if is_announce { 0 } else { load.waiting }, ..load.clone() }
+    Load { waiting: if is_announce(inbound) { 0 } else { load.waiting }, ..load.clone() }
+}
+
+fn is_announce(inbound: &Inbound) -> bool {
+    inbound.relayed.as_ref().is_some_and(|relayed| relayed.way == Way::Announce)
 }
 
 fn join(

@@ -243,10 +243,11 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
     for (address, wanted) in context.addresses() {
         step.channel.clone_from(&address.channel);
         step.deliver |= wanted && !silent;
+        let is_asked = context.is_child_asked_from(&address);
         let policy = Policy {
             wanted,
-            session_delivers: context.session.delivers,
-            session_sends: context.session.sends,
+            session_delivers: context.session.delivers || is_asked,
+            session_sends: context.session.sends || is_asked,
         };
         let draft = last.drafts.message(&address);
         pass_gate(engine, last, (address, draft), policy, &context.signed(&text));

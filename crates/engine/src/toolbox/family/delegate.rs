@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Asked, Done};
 use crate::core::Engine;
 use crate::error::Error;
-use crate::family::{Mode, Wish};
+use crate::family::{AskedBy, Mode, Wish};
 use crate::toolbox::Refused;
 
 const DEFAULT_MS: u64 = 60_000;
@@ -50,7 +50,7 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         id: asked.run_id(),
         kind: RunKind::Delegate,
         owner: asked.scope.session.clone(),
-        turn: asked.turn.clone(),
+        asked: AskedBy::Turn(asked.turn.clone()),
         agent: agent.clone(),
         task: Task {
             label: plain::line(&given.task, 60),
@@ -65,7 +65,10 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
     };
     let run = match engine.begin_run(wish).await {
         Ok(run) => run,
-        Err(error) => return Ok(rejected(&error, &agent)),
+        Err(error) => {
+            engine.pairs.reject(&asked.scope.agent, &agent);
+            return Ok(rejected(&error, &agent));
+        }
     };
     if !waits {
         let told =
