@@ -52,6 +52,8 @@ pub enum EventKind {
     ApprovalDecided,
     #[serde(rename = "budget.warned")]
     BudgetWarned,
+    #[serde(rename = "tool.refused")]
+    ToolRefused,
     #[serde(rename = "worker.crashed")]
     WorkerCrashed,
     #[serde(rename = "session.compacted")]
@@ -101,6 +103,7 @@ impl EventKind {
             Self::ApprovalAsked => "approval.asked",
             Self::ApprovalDecided => "approval.decided",
             Self::BudgetWarned => "budget.warned",
+            Self::ToolRefused => "tool.refused",
             Self::WorkerCrashed => "worker.crashed",
             Self::SessionCompacted => "session.compacted",
             Self::SessionRenewed => "session.renewed",

@@ -80,7 +80,8 @@ fn tool_result(line: &Line, nonce: &str) -> PromptMessage {
         _ => None,
     });
     let (call_id, name, is_error) = result.unwrap_or_default();
-    let content = match OF_AGENTS.contains(&name.as_str()) {
+    // A refusal is the runtime's own word.
+    let content = match !is_error && OF_AGENTS.contains(&name.as_str()) {
         true => frame("agent", nonce, &line.text),
         false => line.text.clone(),
     };

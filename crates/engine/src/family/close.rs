@@ -29,6 +29,8 @@ pub(crate) struct Closing {
     pub turn: TurnId,
     pub state: JobState,
     pub text: String,
+    /// What it had said of an answer that was cut off.
+    pub unfinished: String,
     pub error_code: Option<String>,
     pub fresh: Fresh,
 }
@@ -64,7 +66,10 @@ fn status(state: JobState, run: &Run, now: Millis) -> RunStatus {
 }
 
 fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result<Outcome> {
-    let mut text = closing.text.clone();
+    let mut text = match closing.state {
+        JobState::Cancelled => said(tx, closing)?,
+        _ => closing.text.clone(),
+    };
     if text.trim().is_empty() {
         let stored = messages::of_turn(tx, &closing.turn)?;
         let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
@@ -81,6 +86,15 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
         cost_usd: priced.and_then(|spent| spent.cost_nanos).map(usd),
         artifacts: Vec::new(),
     })
+}
+
+/// What a child had said when it was stopped: the owner is told that, and not only that it was stopped.
+fn said(tx: &mut Tx<'_>, closing: &Closing) -> polyclaw_store::Result<String> {
+    let stored = messages::of_turn(tx, &closing.turn)?;
+    let steps = stored.into_iter().filter(|step| step.role == Role::Assistant && step.text != closing.text);
+    let said = steps.map(|step| step.text).chain([closing.unfinished.clone()]);
+    let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
+    Ok(if said.is_empty() { closing.text.clone() } else { said.join("\n") })
 }
 
 fn end(

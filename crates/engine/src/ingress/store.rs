@@ -110,12 +110,15 @@ fn pass(
     if relayed.way != Way::Begin && sessions::get(tx, &inbound.session)?.is_none() {
         return Ok(Err(Refused::UnknownSession));
     }
-    let automatic_turns = match relayed.way {
-        Way::Begin => 0,
-        Way::Send | Way::Announce => ingress::automatic_turns(tx, &relayed.trace)?,
+    // What a session begins is bounded by the limits of families, not by what may follow by itself.
+    let (automatic_turns, budget) = match relayed.way {
+        Way::Begin => (0, u32::MAX),
+        Way::Send | Way::Announce => {
+            (ingress::automatic_turns(tx, &relayed.trace)?, here.settings.automatic_budget)
+        }
     };
     let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
-    match relay::check(&sent, &inbound.session, here.settings.automatic_budget) {
+    match relay::check(&sent, &inbound.session, budget) {
         Ok(()) if relayed.way == Way::Begin => Ok(Ok(None)),
         Ok(()) => ingress::count_automatic_turn(tx, &relayed.trace, now).map(|()| Ok(None)),
         Err(refusal) if relayed.way == Way::Announce => Ok(Ok(Some(refusal))),

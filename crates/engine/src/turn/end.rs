@@ -160,6 +160,9 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
     last.final_call = final_call;
     last.unanswered = Some("Not run: the turn ended before.");
     fail(engine, &context, &mut last, code, sentence);
+    if let Some(closing) = last.closing.as_mut().filter(|_| state == JobState::Cancelled) {
+        closing.unfinished = engine.hub.said_so_far(&running.claim.turn);
+    }
     commit(engine, running, last).await.map(drop)
 }
 
@@ -191,6 +194,7 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
         turn: running.claim.turn.clone(),
         state,
         text: String::new(),
+        unfinished: String::new(),
         error_code: None,
         fresh: Fresh::new(engine, Some(running.claim.trace.clone())),
     });

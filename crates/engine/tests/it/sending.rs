@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
@@ -13,7 +14,8 @@ use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
 use serde_json::json;
 
-use crate::families::{results, said, transcript};
+use crate::families::{results, said, task, transcript};
+use crate::reception::recorded;
 
 fn other() -> AgentId {
     AgentId::parse("other").unwrap()
@@ -228,6 +230,7 @@ async fn agents_that_spawn_each_other_end_at_the_depth_that_is_allowed() {
             r#"
             [[agents.list]]
             id = "main"
+            default = true
             subagents = { allow_agents = ["*"] }
             [[agents.list]]
             id = "other"
@@ -241,6 +244,8 @@ async fn agents_that_spawn_each_other_end_at_the_depth_that_is_allowed() {
     world.settled().await;
     let depths: Vec<u32> = depths(&world).await;
     assert_eq!(depths.iter().max(), Some(&2), "{depths:?}");
+    let refused = recorded(&world, EventKind::ToolRefused).await;
+    assert!(refused.iter().any(|data| data["why"].as_str().unwrap().contains("no_room")), "{refused:?}");
     assert!(tokens(&world).await <= 15 * 60, "{}", tokens(&world).await);
 }
 
@@ -259,7 +264,7 @@ async fn what_a_child_is_not_shown_it_can_not_call() {
         let names = prompt.tools.iter().map(|tool| tool.name.clone());
         let names: Vec<String> = names.filter(|name| name.starts_with("sessions_")).collect();
         let heard = said(prompt);
-        if heard.contains("do leaf") {
+        if task(prompt).contains("do leaf") {
             seen.lock().unwrap().push(("leaf", names, heard.clone()));
             return match results(prompt) {
                 0 => ["sessions_spawn", "sessions_send", "sessions_list", "sessions_history", "message"]
@@ -268,7 +273,7 @@ async fn what_a_child_is_not_shown_it_can_not_call() {
                 _ => vec![Line::Say("done".into())],
             };
         }
-        let place = if heard.contains("do branch") { "branch" } else { "top" };
+        let place = if task(prompt).contains("do branch") { "branch" } else { "top" };
         seen.lock().unwrap().push((place, names, String::new()));
         match (results(prompt), place) {
             (0, "top") => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do branch" }))],

@@ -75,7 +75,7 @@ impl Provider for Scripted {
                 truncated: false,
             };
             for (n, line) in (self.author)(prompt).into_iter().enumerate() {
-                perform(line, call_id(prompt, n), &mut reply, sink).await?;
+                perform(line, n, &mut reply, sink).await?;
             }
             Ok(reply)
         })
@@ -86,24 +86,13 @@ impl Provider for Scripted {
     }
 }
 
-/// Providers see to it that an id is there once in a conversation.
-fn call_id(prompt: &Prompt, n: usize) -> String {
-    let is_used = |id: &str| {
-        prompt.messages.iter().any(|message| {
-            matches!(message, PromptMessage::Assistant { calls, .. } if calls.iter().any(|call| call.id == id))
-        })
-    };
-    let later = (1..).map(|round| format!("c{n}-{round}"));
-    std::iter::once(format!("c{n}")).chain(later).find(|id| !is_used(id)).unwrap_or_default()
-}
-
-async fn perform(line: Line, id: String, reply: &mut Reply, sink: Sink<'_>) -> Result<(), ProviderError> {
+async fn perform(line: Line, n: usize, reply: &mut Reply, sink: Sink<'_>) -> Result<(), ProviderError> {
     match line {
         Line::Say(text) => {
             reply.text.push_str(&text);
             sink(Delta::Text(text));
         }
-        Line::Call(name, arguments) => reply.calls.push(ToolCall { id, name, arguments }),
+        Line::Call(name, arguments) => reply.calls.push(ToolCall { id: format!("c{n}"), name, arguments }),
         Line::Pause(pause) => tokio::time::sleep(pause).await,
         Line::Gate(gate) => {
             if let Ok(permit) = gate.acquire().await {

@@ -101,14 +101,16 @@ fn answer(run: &Run, duration_ms: i64) -> Value {
     let result = run.result.clone().unwrap_or_default();
     let (status, code) = match run.status {
         RunStatus::Ok => ("completed", None),
-        RunStatus::Timeout | RunStatus::Running => ("timeout", Some("timeout".to_owned())),
-        _ => ("error", Some(result.error_code.clone().unwrap_or_else(|| "internal".to_owned()))),
+        RunStatus::Timeout | RunStatus::Running => ("timeout", Some("timeout")),
+        RunStatus::Error | RunStatus::Cancelled => ("error", Some("internal")),
     };
     let text = Some(&result.text).filter(|text| !text.is_empty());
     let is_whole = run.status == RunStatus::Ok;
     json!({
         "status": status,
         "code": code,
+        // Why a turn of it failed, in the words of turns.
+        "cause": result.error_code.as_ref().filter(|_| status == "error"),
         "response": text.filter(|_| is_whole),
         "partial_response": text.filter(|_| !is_whole),
         "session_key": run.child,
