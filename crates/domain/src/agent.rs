@@ -138,7 +138,7 @@ pub struct Sandbox {
 }
 
 /// `workspace`: files of the workspace only. `strict`: no network either. `off`: what the daemon may, it may.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
     Off,

@@ -24,6 +24,11 @@ pub struct Address {
 }
 
 impl Address {
+    /// Where messages between sessions are: nothing said there leaves.
+    pub fn internal() -> Self {
+        Self { channel: INTERNAL.to_owned(), account: String::new(), peer: String::new(), thread: None }
+    }
+
     pub fn is_pulled(&self) -> bool {
         PULLED.contains(&self.channel.as_str())
     }

@@ -48,7 +48,11 @@ pub struct Command {
 impl Command {
     /// Whom it concerns with what is said behind it: to be told the model is not to change it.
     pub fn reach_with(&self, rest: &str) -> Reach {
-        if self.name == "model" && rest.is_empty() { Reach::Anyone } else { self.reach }
+        let word = rest.split_whitespace().next().unwrap_or_default();
+        match (self.name, word) {
+            ("model", "") | ("subagents", "" | "list" | "info" | "log") => Reach::Anyone,
+            _ => self.reach,
+        }
     }
 }
 
@@ -73,7 +77,13 @@ pub const COMMANDS: &[Command] = &[
     command("model", "<provider>/<model> | default", "use another model from the next turn on", Reach::Owner),
     command("agents", "", "the agents there are", Reach::Anyone),
     command("agent", "<id or name>", "talk to another agent from the next turn on", Reach::Conversation),
-    command("focus", "<session key>", "go on in another session from here", Reach::Owner),
+    command(
+        "subagents",
+        "[list] | info|log|kill <which> | send|steer <which> <text> | spawn <task>",
+        "the sub-agents of this session: look at them, stop them, talk to them, begin one",
+        Reach::Conversation,
+    ),
+    command("focus", "<session key or sub-agent>", "go on in another session from here", Reach::Owner),
     command("unfocus", "", "back to this conversation's own session", Reach::Conversation),
     command(
         "session",
@@ -87,7 +97,7 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 /// Words that begin a message, or a command that is still to come: no agent can be called so.
-const TAKEN: [&str; 3] = ["steer", "subagents", "team"];
+const TAKEN: [&str; 2] = ["steer", "team"];
 
 /// What steers is an ordinary message: only its first word is a command.
 const STEER: &str = "/steer";
@@ -164,6 +174,16 @@ mod tests {
         assert_eq!(parsed("/etc/passwd"), None);
         assert_eq!(parsed("stop"), None);
         assert_eq!(parsed("/steer do this"), None, "an ordinary message");
+    }
+
+    #[test]
+    fn to_look_is_not_to_change() {
+        let reach = |line| parse(line).map(|(command, rest)| command.reach_with(rest));
+        for line in ["/model", "/subagents", "/subagents log 2"] {
+            assert_eq!(reach(line), Some(Reach::Anyone), "{line}");
+        }
+        assert_eq!(reach("/model a/b"), Some(Reach::Owner));
+        assert_eq!(reach("/subagents kill 2"), Some(Reach::Conversation));
     }
 
     #[test]

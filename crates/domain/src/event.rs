@@ -52,6 +52,8 @@ pub enum EventKind {
     ApprovalDecided,
     #[serde(rename = "budget.warned")]
     BudgetWarned,
+    #[serde(rename = "tool.refused")]
+    ToolRefused,
     #[serde(rename = "worker.crashed")]
     WorkerCrashed,
     #[serde(rename = "session.compacted")]
@@ -64,6 +66,12 @@ pub enum EventKind {
     MemoryFlushed,
     #[serde(rename = "announce.held")]
     AnnounceHeld,
+    #[serde(rename = "announce.dismissed")]
+    AnnounceDismissed,
+    #[serde(rename = "run.refused")]
+    RunRefused,
+    #[serde(rename = "session.archived")]
+    SessionArchived,
     #[serde(rename = "schedule.missed")]
     ScheduleMissed,
     #[serde(rename = "schedule.failed")]
@@ -95,12 +103,16 @@ impl EventKind {
             Self::ApprovalAsked => "approval.asked",
             Self::ApprovalDecided => "approval.decided",
             Self::BudgetWarned => "budget.warned",
+            Self::ToolRefused => "tool.refused",
             Self::WorkerCrashed => "worker.crashed",
             Self::SessionCompacted => "session.compacted",
             Self::SessionRenewed => "session.renewed",
             Self::RecallPartial => "recall.partial",
             Self::MemoryFlushed => "memory.flushed",
             Self::AnnounceHeld => "announce.held",
+            Self::AnnounceDismissed => "announce.dismissed",
+            Self::RunRefused => "run.refused",
+            Self::SessionArchived => "session.archived",
             Self::ScheduleMissed => "schedule.missed",
             Self::ScheduleFailed => "schedule.failed",
         }

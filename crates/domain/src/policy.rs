@@ -98,6 +98,8 @@ pub struct Layers<'a> {
     pub agent: Owner<'a>,
     /// How many sessions above this one spawned each other.
     pub spawn_depth: u32,
+    /// It is not so deep that it could spawn none of its own.
+    pub has_room: bool,
     /// Everyone whose message this turn answers, as `channel:account:peer`.
     pub senders: &'a [String],
     /// There is a conversation in which a person can be asked.
@@ -141,6 +143,10 @@ pub enum Rule<'a> {
     NotGranted,
     /// A session that another spawned never has it.
     NeverInChild,
+    /// A session that another spawned has it only where it is allowed by name.
+    NotInChild,
+    /// It spawns, and there is no room below.
+    NoRoom,
     /// It asks a person, and there is none here to be asked.
     NobodyToAsk,
 }
@@ -153,6 +159,12 @@ impl Rule<'_> {
 
 /// Sessions that another session spawned never have these, whatever the lists say.
 const NEVER_IN_CHILD: [&str; 4] = ["agent_create", "agent_update", "cron_*", "message"];
+
+/// Sessions that another session spawned have these only where they are allowed by name.
+const NOT_IN_CHILD: [&str; 1] = ["sessions_send"];
+/// And these, unless there is room for sessions of their own that they would look after.
+const NOT_IN_LEAF: [&str; 2] = ["sessions_list", "sessions_history"];
+const SPAWN: &str = "sessions_spawn";
 
 /// Every layer's word on a tool, in order. The first that refuses decides.
 pub fn steps<'a>(tool: &'a ToolSpec, layers: &'a Layers<'a>) -> impl Iterator<Item = Step<'a>> {
@@ -241,8 +253,7 @@ fn by_risk<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
         return Rule::Open;
     }
     let policy = layers.agent.policy;
-    let meant = policy.allow.iter().find(|entry| *entry != "*" && covers(entry, &tool.name));
-    match (meant, policy.profile) {
+    match (meant(policy, &tool.name), policy.profile) {
         (Some(entry), _) => Rule::Allowed(entry),
         (None, Some(profile)) if profile.lists(&tool.name) => Rule::InProfile(profile),
         (None, _) => Rule::NotGranted,
@@ -250,11 +261,26 @@ fn by_risk<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
 }
 
 fn in_child<'a>(tool: &ToolSpec, layers: &Layers<'a>) -> Rule<'a> {
-    match layers.spawn_depth {
-        0 => Rule::Open,
-        _ if NEVER_IN_CHILD.iter().any(|entry| matches(entry, &tool.name)) => Rule::NeverInChild,
-        _ => by_policy(tool, &layers.rules.subagents),
+    let (name, policy) = (tool.name.as_str(), &layers.rules.subagents);
+    if layers.spawn_depth == 0 {
+        return Rule::Open;
     }
+    if NEVER_IN_CHILD.iter().any(|entry| matches(entry, name)) {
+        return Rule::NeverInChild;
+    }
+    if name == SPAWN && !layers.has_room {
+        return Rule::NoRoom;
+    }
+    let is_lost = NOT_IN_CHILD.contains(&name) || (NOT_IN_LEAF.contains(&name) && !layers.has_room);
+    match by_policy(tool, policy) {
+        rule if rule.allows() && is_lost && meant(policy, name).is_none() => Rule::NotInChild,
+        rule => rule,
+    }
+}
+
+/// The entry that allows a tool by more than a bare star.
+fn meant<'a>(policy: &'a ToolPolicy, tool: &str) -> Option<&'a str> {
+    policy.allow.iter().map(String::as_str).find(|entry| *entry != "*" && covers(entry, tool))
 }
 
 fn unasked(tool: &ToolSpec, layers: &Layers<'_>) -> Rule<'static> {

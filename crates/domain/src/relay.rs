@@ -1,5 +1,10 @@
 //! Loop prevention between sessions: no self-send, a hop limit, and a budget of turns nobody asked for.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::glob::matches;
+use crate::id::AgentId;
 use crate::key::SessionKey;
 
 /// A message is refused at this hop; 0 to 7 are accepted.
@@ -48,10 +53,59 @@ pub fn check(relay: &Relay, to: &SessionKey, budget: u32) -> Result<(), Refusal>
     Ok(())
 }
 
+/// Whether agents may write into each other's sessions. What a session began itself it may always write to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentToAgent {
+    /// Off: no session writes to one that it did not begin.
+    pub enabled: bool,
+    /// The agents that may write to each other, by id; `*` stands for any text. The one that writes and the one that
+    /// is written to must both be here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+}
+
+/// Which rule is missing for one agent to write to another.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    #[error("tools.agent_to_agent.enabled is off")]
+    Enabled,
+    #[error("tools.agent_to_agent.allow does not name '{0}'")]
+    Allowed(AgentId),
+}
+
+impl AgentToAgent {
+    pub fn check(&self, from: &AgentId, to: &AgentId) -> Result<(), Missing> {
+        if !self.enabled {
+            return Err(Missing::Enabled);
+        }
+        let is_named = |id: &AgentId| self.allow.iter().any(|entry| matches(entry, id.as_str()));
+        match [from, to].into_iter().find(|id| !is_named(id)) {
+            Some(id) => Err(Missing::Allowed(id.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::AgentId;
+
+    #[test]
+    fn agents_write_to_each_other_only_where_both_are_named() {
+        let id = |text: &str| AgentId::parse(text).unwrap();
+        let rules = |enabled, allow: &[&str]| AgentToAgent {
+            enabled,
+            allow: allow.iter().map(|entry| (*entry).to_owned()).collect(),
+        };
+        let asked = |rules: AgentToAgent| rules.check(&id("a"), &id("b"));
+        assert_eq!(asked(rules(false, &["*"])), Err(Missing::Enabled));
+        assert_eq!(asked(rules(true, &[])), Err(Missing::Allowed(id("a"))));
+        assert_eq!(asked(rules(true, &["a"])), Err(Missing::Allowed(id("b"))));
+        assert_eq!(asked(rules(true, &["b"])), Err(Missing::Allowed(id("a"))));
+        assert_eq!(asked(rules(true, &["a", "b"])), Ok(()));
+        assert_eq!(asked(rules(true, &["*"])), Ok(()));
+    }
 
     #[test]
     fn loops_are_refused_with_their_reason() {

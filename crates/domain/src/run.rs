@@ -81,8 +81,10 @@ pub struct Run {
     pub child: SessionKey,
     pub agent: AgentId,
     pub owner: SessionKey,
-    /// The turn that began it.
-    pub owner_turn: TurnId,
+    /// The agent that asked for it.
+    pub caller: AgentId,
+    /// The turn that began it; none where a person did.
+    pub owner_turn: Option<TurnId>,
     pub trace: TraceId,
     /// Hops behind the child's message.
     pub hop: u32,
@@ -94,6 +96,10 @@ pub struct Run {
     pub deadline: Option<Millis>,
     /// The child's session goes with its end.
     pub is_deleted_after: bool,
+    /// How long after its end the child's session is archived; none is never.
+    pub archive_after_ms: Option<i64>,
+    /// Why its announce waits for a person.
+    pub held: Option<String>,
     pub status: RunStatus,
     pub result: Option<Outcome>,
     pub created_at: Millis,
@@ -173,7 +179,7 @@ pub const ANNOUNCE: &str = "subagent_announce";
 
 /// The block that shows an announce to the turn that takes it up. It is stored nowhere. `None`: it is none.
 pub fn block(meta: &Value) -> Option<String> {
-    if meta["kind"] != ANNOUNCE {
+    if meta["kind"] != ANNOUNCE || is_dismissed(meta) {
         return None;
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -197,9 +203,18 @@ pub fn block(meta: &Value) -> Option<String> {
     ))
 }
 
+/// A person has read this announce and wants no turn for it.
+pub fn dismiss(meta: &mut Value) {
+    meta["dismissed"] = Value::Bool(true);
+}
+
+fn is_dismissed(meta: &Value) -> bool {
+    meta["dismissed"] == true
+}
+
 /// Where the answer of a turn that takes up this announce goes.
 pub fn reply_to(meta: &Value) -> Vec<Address> {
-    let is_announce = meta["kind"] == ANNOUNCE;
+    let is_announce = meta["kind"] == ANNOUNCE && !is_dismissed(meta);
     let addresses = meta["reply_to"].as_array().filter(|_| is_announce).into_iter().flatten();
     addresses.filter_map(|address| serde_json::from_value(address.clone()).ok()).collect()
 }
@@ -243,7 +258,8 @@ mod tests {
             child: SessionKey::of(&AgentId::main(), &["subagent", "u"]),
             agent: AgentId::main(),
             owner: SessionKey::main(&AgentId::main()),
-            owner_turn: TurnId::new("t"),
+            caller: AgentId::main(),
+            owner_turn: Some(TurnId::new("t")),
             trace: TraceId::new("x"),
             hop: 1,
             task: Task { label: "look".into(), prompt: "look it up".into(), tags: vec![], schema: None },
@@ -256,6 +272,8 @@ mod tests {
             awaited_by: None,
             deadline: None,
             is_deleted_after: false,
+            archive_after_ms: None,
+            held: None,
             status: RunStatus::Ok,
             result: Some(Outcome { text: "x".repeat(2_000), tokens: Some(7), ..Outcome::default() }),
             created_at: Millis(1_000),
@@ -267,7 +285,7 @@ mod tests {
     fn an_announce_is_a_line_a_payload_and_a_block() {
         let run = run();
         assert_eq!(run.line("Ada\nLovelace"), "[@agent:Ada Lovelace#main] finish");
-        let payload = run.payload("Ada", 2, Millis(2_234));
+        let mut payload = run.payload("Ada", 2, Millis(2_234));
         assert_eq!(payload["stats"], json!({ "duration_ms": 1234, "tokens": 7, "cost_usd": null }));
         assert_eq!(payload["idempotency_key"], "announce:r1");
         let summary = payload["result"]["summary"].as_str().unwrap();
@@ -276,6 +294,8 @@ mod tests {
         assert!(block.starts_with("[Context: subagent_announce]\nFrom: Ada (agent:main:subagent:u), run r1"));
         assert!(block.ends_with("Artifacts: none\n[/Context]"));
         assert_eq!(reply_to(&payload), run.reply_to);
+        dismiss(&mut payload);
+        assert_eq!((super::block(&payload), reply_to(&payload).len()), (None, 0));
         assert_eq!((super::block(&json!({})), reply_to(&json!({})).len()), (None, 0));
     }
 

@@ -1,6 +1,7 @@
 //! Chat commands: the same on every surface, never stored as messages.
 
 mod place;
+mod subagents;
 mod usage;
 
 use std::collections::HashSet;
@@ -10,6 +11,7 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::command::{COMMANDS, Command, Speaker, parse};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::plain;
 use polyclaw_domain::provider::{ModelInfo, ModelRef};
 use polyclaw_store::{agents, backlog, jobs};
 
@@ -28,13 +30,22 @@ pub(crate) struct Order<'a> {
     pub speaker: Speaker,
     /// As whom a question is answered.
     pub by: Answerer,
+    /// Where it was given, and what names it there: none where it came by the API.
+    pub place: Option<Given<'a>>,
+}
+
+/// Where a command was given.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    pub address: &'a Address,
+    pub platform_id: Option<&'a str>,
 }
 
 impl Engine {
     /// Runs a line of whoever holds the token, if it starts with `/`; `None` if it is no command but a message.
     pub async fn command(&self, session: &SessionKey, line: &str) -> Option<Result<String>> {
         let (command, rest) = parse(line)?;
-        let order = Order { command, rest, speaker: Speaker::Owner, by: Answerer::Owner };
+        let order = Order { command, rest, speaker: Speaker::Owner, by: Answerer::Owner, place: None };
         Some(self.obey(session, &order).await)
     }
 
@@ -49,7 +60,9 @@ impl Engine {
         if self.is_known(&receipt).await? {
             return Ok(Some("This was taken before.".to_owned()));
         }
-        let order = Order { command, rest, speaker, by: answerer(speaker, &inbound.address) };
+        let place = Given { address: &inbound.address, platform_id: inbound.platform_id.as_deref() };
+        let by = answerer(speaker, &inbound.address);
+        let order = Order { command, rest, speaker, by, place: Some(place) };
         let said = self.answered(&inbound.session, &order).await?;
         self.settle(&receipt, &said).await?;
         Ok(Some(said))
@@ -89,6 +102,7 @@ impl Engine {
             "model" => self.model_command(session, rest).await,
             "agents" => self.agents_command(session).await,
             "agent" => self.agent_command(session, rest).await,
+            "subagents" => self.subagents_command(session, order).await,
             "focus" => self.focus_command(session, rest).await,
             "unfocus" => self.unfocus_command(session).await,
             "session" => self.session_command(session, rest).await,
@@ -100,10 +114,14 @@ impl Engine {
 
     async fn stop_command(&self, session: &SessionKey) -> Result<String> {
         let stopped = self.stop(session).await?;
-        Ok(match (stopped.turn, stopped.interrupted_tasks) {
-            (None, 0) => "Nothing is running.".to_owned(),
+        let said = match (&stopped.turn, stopped.interrupted_tasks) {
+            (None, 0) if stopped.children.is_empty() => return Ok("Nothing is running.".to_owned()),
             (_, 0) => "Stopped.".to_owned(),
             (_, tasks) => format!("Stopped, with {tasks} interrupted task(s) given up."),
+        };
+        Ok(match stopped.children.is_empty() {
+            true => said,
+            false => format!("{said} Sub-agents stopped: {}.", names(&stopped.children)),
         })
     }
 
@@ -188,6 +206,16 @@ impl Engine {
         let session = self.session(key).await?;
         Ok(format!("session {key}, agent {}", session.active_agent))
     }
+}
+
+/// What was stopped, each in a few words.
+fn names(labels: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let mut named: Vec<String> = labels.iter().take(SHOWN).map(|label| plain::line(label, 40)).collect();
+    if labels.len() > SHOWN {
+        named.push(format!("{} more", labels.len() - SHOWN));
+    }
+    named.join(", ")
 }
 
 /// `provider/model` lines, at most 60 in all; of a provider with more than its share, how many more.

@@ -18,6 +18,7 @@ use polyclaw_store::{Db, Tx};
 use tokio::sync::{Notify, mpsc};
 
 use crate::error::{Error, Result};
+use crate::family::Pairs;
 use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
@@ -73,6 +74,8 @@ pub struct Inner {
     pub(crate) judgements: Judgements,
     pub(crate) refused: Refused,
     pub(crate) tasks: TaskBoard,
+    /// Who gave work to whom.
+    pub(crate) pairs: Pairs,
 }
 
 impl From<Arc<Inner>> for Engine {
@@ -122,6 +125,7 @@ impl Engine {
             judgements: Judgements::default(),
             refused: Refused::default(),
             tasks: TaskBoard::default(),
+            pairs: Pairs::default(),
         }))
     }
 }

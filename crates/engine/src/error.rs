@@ -1,6 +1,7 @@
 use polyclaw_domain::approval::Invalid;
+use polyclaw_domain::id::AgentId;
 use polyclaw_domain::memory::Unfit;
-use polyclaw_domain::relay::Refusal;
+use polyclaw_domain::relay::{Missing, Refusal};
 use polyclaw_domain::run::{RunKind, TooMany};
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -59,6 +60,8 @@ pub enum Error {
     TooMany(RunKind, TooMany),
     #[error("'{0}' may not give work to '{1}'")]
     DelegationDenied(String, String),
+    #[error("'{from}' may not write to sessions of '{to}': {missing}")]
+    SendDenied { from: AgentId, to: AgentId, missing: Missing },
     #[error("no run '{0}' of this session")]
     UnknownRun(String),
     #[error("{0}")]
@@ -100,6 +103,7 @@ impl Error {
             Self::TooMany(RunKind::Delegate, TooMany::Depth(..)) => "delegation_depth_exceeded",
             Self::TooMany(RunKind::Delegate, TooMany::Children(..)) => "max_concurrent_exceeded",
             Self::DelegationDenied(..) => "delegation_denied",
+            Self::SendDenied { .. } => "send_denied",
             Self::UnfitMemory(_) => "unfit_memory",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentInConfig(_) => "agent_in_config",
@@ -132,7 +136,9 @@ impl Error {
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
             Self::UnknownTool(_) | Self::UnknownMemory(_) | Self::UnknownPairing(_) => Action::NotFound,
             Self::UnknownRun(_) => Action::NotFound,
-            Self::Family(_) | Self::TooMany(..) | Self::DelegationDenied(..) => Action::Reject,
+            Self::Family(_) | Self::TooMany(..) | Self::DelegationDenied(..) | Self::SendDenied { .. } => {
+                Action::Reject
+            }
             Self::UnfitMemory(_) => Action::Reject,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
@@ -160,6 +166,9 @@ impl Error {
             Self::DelegationDenied(..) => {
                 Some("delegation.allow_agents of the agent that asks, in config.toml, names whom it may ask")
             }
+            Self::SendDenied { .. } => Some(
+                "[tools] agent_to_agent = { enabled = true, allow = […] } in config.toml names the agents that may",
+            ),
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),

@@ -1,20 +1,30 @@
 //! Families: sessions that begin sessions. A run begins and ends in one transaction each, with all that belongs to it.
 
 mod begin;
+mod child;
 mod close;
+mod held;
+mod pairs;
+mod put_away;
+mod tree;
 mod wait;
 
+use polyclaw_domain::id::RunId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::Run;
 use polyclaw_store::runs;
 
 use crate::core::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 
-pub(crate) use begin::Wish;
+pub(crate) use begin::{AskedBy, Wish};
+pub(crate) use child::{Child, is_below};
 pub(crate) use close::{Closing, close, told_late};
+pub(crate) use pairs::Pairs;
+pub use pairs::{Counts, Latency, Pair};
+pub use tree::{Branch, Doing};
 pub(crate) use wait::Mode;
 
 /// Runs whose time is over, looked after at once.
@@ -26,6 +36,7 @@ pub(crate) struct Closed {
     pub owner: SessionKey,
     /// Where a turn of the owner is ready.
     pub ready: Option<Lane>,
+    pub ended: Option<pairs::Ended>,
 }
 
 impl Engine {
@@ -35,7 +46,15 @@ impl Engine {
         Ok(self.db().read(move |tx| runs::of_owner(tx, &owner, limit)).await?)
     }
 
+    /// A run, at work or ended: its result can be asked for as long as its owner is there.
+    pub async fn run_of_id(&self, id: &RunId) -> Result<Run> {
+        let wanted = id.clone();
+        let found = self.db().read(move |tx| runs::get(tx, &wanted)).await?;
+        found.ok_or_else(|| Error::UnknownRun(id.as_str().chars().take(80).collect()))
+    }
+
     pub(crate) fn tell_closed(&self, closed: Closed) {
+        closed.ended.iter().for_each(|ended| self.pairs.count(ended, self.now()));
         self.hub.publish(&closed.owner, FrameKind::Changed);
         if let Some(lane) = closed.ready {
             self.lanes.wake(lane);
@@ -43,26 +62,31 @@ impl Engine {
     }
 
     /// Stops what a session began, and what that began.
-    pub(crate) async fn stop_children(&self, owner: &SessionKey) -> Result<usize> {
-        let mut stopped = 0;
+    pub(crate) async fn stop_children(&self, owner: &SessionKey) -> Result<Vec<Run>> {
+        let mut stopped = Vec::new();
         let mut owners = vec![owner.clone()];
         while let Some(owner) = owners.pop() {
             let wanted = owner.clone();
             for run in self.db().read(move |tx| runs::at_work(tx, &wanted)).await? {
                 owners.push(run.child.clone());
                 self.stop_run(&run).await?;
-                stopped += 1;
+                stopped.push(run);
             }
         }
         Ok(stopped)
+    }
+
+    /// Stops one run, and what was begun for it.
+    pub(crate) async fn kill(&self, run: &Run) -> Result<Vec<Run>> {
+        self.stop_run(run).await?;
+        self.stop_children(&run.child).await
     }
 
     /// Ends runs that took too long. Their turns end at the next boundary, and with them the runs.
     pub(crate) async fn end_overdue(&self) -> Result<()> {
         let now = self.now();
         for run in self.db().read(move |tx| runs::overdue(tx, now, OVERDUE)).await? {
-            self.stop_run(&run).await?;
-            self.stop_children(&run.child).await?;
+            self.kill(&run).await?;
         }
         Ok(())
     }

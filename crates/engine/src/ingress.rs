@@ -1,6 +1,7 @@
 //! Ingress: makes an inbound message durable. When `accept` returns, a crash loses nothing.
 
 mod anew;
+mod inject;
 mod store;
 
 use std::sync::Arc;
@@ -28,7 +29,9 @@ use crate::redact;
 use crate::settings::Settings;
 use crate::worker::{Running, Start, claimer};
 
-pub(crate) use store::{store, store_announce};
+pub(crate) use inject::inject;
+pub use inject::{Injection, Provenance};
+pub(crate) use store::store;
 
 /// Longest text of one message.
 pub const MAX_CHARS: usize = 1_000_000;
@@ -124,6 +127,8 @@ pub struct Accepted {
     /// A turn is running: this one is taken up at its next boundary or its end.
     pub waiting: bool,
     pub lane: Lane,
+    /// The end of a run that is told only when a person writes: the code of the reason.
+    pub held: Option<&'static str>,
 }
 
 /// Everything a transaction must not make up itself, so that it can be run again.
@@ -151,6 +156,8 @@ impl Fresh {
 /// Why a transaction stored nothing.
 pub(crate) enum Refused {
     UnknownAgent,
+    /// One session writes to another that is not there.
+    UnknownSession,
     Full,
     /// It was taken before, and its session deleted since.
     Deleted,
@@ -171,14 +178,19 @@ pub(crate) struct Begun {
 
 /// What the transaction must know of this node.
 pub(crate) struct Here {
-    claimer: Claimer,
-    lanes: Arc<Lanes>,
+    /// What it takes to begin the turn at once; none where whoever stores the message can not drive it.
+    hands: Option<(Claimer, Arc<Lanes>)>,
     settings: Arc<Settings>,
 }
 
 impl Here {
     pub fn of(engine: &Engine) -> Self {
-        Self { claimer: claimer(engine), lanes: Arc::clone(&engine.lanes), settings: engine.settings() }
+        Self { hands: Some((claimer(engine), Arc::clone(&engine.lanes))), settings: engine.settings() }
+    }
+
+    /// The turn is queued, and whoever has a slot takes it.
+    pub fn queueing(settings: &Arc<Settings>) -> Self {
+        Self { hands: None, settings: Arc::clone(settings) }
     }
 }
 
@@ -186,6 +198,7 @@ impl Here {
 pub(crate) fn in_words(refused: &Refused) -> String {
     match refused {
         Refused::UnknownAgent => "there is no such agent".to_owned(),
+        Refused::UnknownSession => "there is no such session".to_owned(),
         Refused::Full => "too much waits there".to_owned(),
         Refused::Deleted => "it was taken before".to_owned(),
         Refused::Relay(refusal) => refusal.to_string(),
@@ -279,19 +292,31 @@ impl Engine {
     async fn refuse(&self, inbound: &Inbound, refused: Refused) -> Error {
         let error = match refused {
             Refused::UnknownAgent => Error::UnknownAgent(inbound.agent.to_string()),
+            Refused::UnknownSession => Error::UnknownSession(inbound.session.to_string()),
             Refused::Full => Error::BacklogFull(MAX_WAITING),
             Refused::Deleted => Error::Deleted,
             Refused::Relay(refusal) => Error::Relay(refusal),
         };
+        let trace = inbound.relayed.as_ref().map(|relayed| relayed.trace.clone());
+        let about = (&inbound.session, &inbound.agent, trace);
+        self.record_refusal(about, &inbound.origin, &error).await;
+        error
+    }
+
+    pub(crate) async fn record_refusal(
+        &self,
+        (session, agent, trace): (&SessionKey, &AgentId, Option<TraceId>),
+        origin: &Origin,
+        error: &Error,
+    ) {
         let event = Event {
             kind: EventKind::MessageRefused,
-            session: Some(inbound.session.clone()),
+            session: Some(session.clone()),
             turn: None,
-            agent: Some(inbound.agent.clone()),
-            trace: inbound.relayed.as_ref().map(|relayed| relayed.trace.clone()),
-            data: json!({ "code": error.code(), "origin": inbound.origin.to_string() }),
+            agent: Some(agent.clone()),
+            trace,
+            data: json!({ "code": error.code(), "origin": origin.to_string() }),
         };
         self.record(event).await;
-        error
     }
 }

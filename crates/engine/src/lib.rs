@@ -12,7 +12,7 @@ mod core;
 pub mod delivery;
 mod draft;
 mod error;
-mod family;
+pub mod family;
 mod history;
 pub mod hub;
 mod import;

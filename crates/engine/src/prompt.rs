@@ -205,6 +205,13 @@ impl Context {
         addresses
     }
 
+    /// A person wrote to this child from there: what a child says leaves only for those who ask it themselves.
+    pub fn is_child_asked_from(&self, address: &Address) -> bool {
+        let mut asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
+        self.session.owner.is_some()
+            && asked.any(|message| message.deliver && message.address.as_ref() == Some(address))
+    }
+
     /// What the people of this turn said, and those whose tasks it resumes.
     pub fn question(&self) -> String {
         let said = self.begun.iter().chain(self.inputs()).filter(|message| message.role == Role::User);

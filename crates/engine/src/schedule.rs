@@ -4,18 +4,16 @@
 use std::time::Duration;
 
 use polyclaw_domain::briefing::Reader;
-use polyclaw_domain::channel::{Address, INTERNAL};
+use polyclaw_domain::channel::Address;
 use polyclaw_domain::errand::{Due, Errand, ErrandKind};
 use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::job::Priority;
-use polyclaw_domain::message::Origin;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{jobs, schedules};
 use serde_json::json;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::ingress::{Accepted, Inbound};
+use crate::ingress::{Accepted, Injection, Provenance};
 
 /// Looks again at least this often: the clock on the wall may have been set.
 const LONGEST_MS: i64 = 60_000;
@@ -96,22 +94,14 @@ async fn begin(engine: &Engine, errand: &Errand, key: String, remark: &str) -> R
         ErrandKind::Heartbeat => return Ok(None),
     };
     follow(engine, errand).await?;
-    let inside = || Address {
-        channel: INTERNAL.to_owned(),
-        account: String::new(),
-        peer: String::new(),
-        thread: None,
-    };
-    let (deliver, address) = (errand.address.is_some(), errand.address.clone().unwrap_or_else(inside));
-    let inbound = Inbound {
-        origin: Origin::Cron,
-        priority: Priority::Background,
-        deliver,
-        idempotency_key: Some(key),
+    let how = Injection {
+        deliver: errand.address.is_some(),
+        channel: errand.address.clone().unwrap_or_else(Address::internal),
+        idempotency_key: key,
+        provenance: Provenance::Clock(errand.agent.clone()),
         meta: Some(json!({ "schedule": errand.id })),
-        ..Inbound::from_person(errand.session.clone(), errand.agent.clone(), address, text)
     };
-    engine.accept(inbound).await.map(Some)
+    engine.inject_message(&errand.session, &text, how).await.map(Some)
 }
 
 /// A job that another agent does now takes its conversation along.

@@ -10,7 +10,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ModelRef, Usage};
 use polyclaw_domain::session::Session;
 use polyclaw_store::jobs::{Kind, NewJob};
-use polyclaw_store::{agents, backlog, events, jobs, messages, sessions, todos};
+use polyclaw_store::{agents, backlog, events, jobs, messages, runs, sessions, todos};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
@@ -22,8 +22,8 @@ use crate::hub::FrameKind;
 pub struct Stopped {
     pub turn: Option<TurnId>,
     pub interrupted_tasks: usize,
-    /// Runs that it had begun.
-    pub children: usize,
+    /// What it had begun, and what that had: the label of each run.
+    pub children: Vec<String>,
 }
 
 impl Engine {
@@ -58,7 +58,7 @@ impl Engine {
     /// answered next.
     pub async fn stop(&self, key: &SessionKey) -> Result<Stopped> {
         let stopped = self.stop_session(key).await?;
-        let children = self.stop_children(key).await?;
+        let children = self.stop_children(key).await?.into_iter().map(|run| run.task.label).collect();
         Ok(Stopped { children, ..stopped })
     }
 
@@ -76,6 +76,7 @@ impl Engine {
             if let Some(turn) = &queued {
                 // It may have waited behind a turn: its messages move out from between that one's lines.
                 messages::retake(tx, &wanted, turn, now)?;
+                runs::let_go_held(tx, &wanted)?;
             }
             tx.notify(&format!("session {wanted}"))?;
             Ok((running, queued, interrupted_tasks))
@@ -90,7 +91,7 @@ impl Engine {
         if interrupted_tasks > 0 {
             self.hub.publish(key, FrameKind::Changed);
         }
-        Ok(Stopped { turn: running.or(queued), interrupted_tasks, children: 0 })
+        Ok(Stopped { turn: running.or(queued), interrupted_tasks, children: Vec::new() })
     }
 
     /// Tells the turn's task if it is on this node. On another, that node hears of it.

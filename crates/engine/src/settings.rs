@@ -13,6 +13,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::policy::Rules;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::relay::AgentToAgent;
 use polyclaw_domain::turn::Limits;
 
 use crate::maintenance::Upkeep;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub default_context_window: usize,
     /// What the instance says about tools.
     pub tools: Rules,
+    /// Whether agents may write into each other's sessions.
+    pub agent_to_agent: AgentToAgent,
     /// Providers by name; empty where they are only found later.
     pub providers: Vec<String>,
     pub mcp_servers: Vec<String>,
@@ -86,6 +89,7 @@ impl Settings {
             context_windows: HashMap::new(),
             default_context_window: 128_000,
             tools: Rules::default(),
+            agent_to_agent: AgentToAgent::default(),
             providers: Vec::new(),
             mcp_servers: Vec::new(),
             prices: HashMap::new(),

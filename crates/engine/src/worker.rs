@@ -449,7 +449,8 @@ pub(crate) async fn listen(engine: &Engine) -> Result<()> {
 /// How long a round can be looked up after it ended: as long as its message can be delivered again.
 const ROUNDS_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
-/// Forgets old platform ids, codes and rounds, and the places of readers that have gone.
+/// Forgets old platform ids, codes and rounds, and the places of readers that have gone, and puts sessions away whose
+/// work is done.
 pub(crate) async fn sweep(engine: &Engine) -> Result<()> {
     while !engine.is_draining() {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -461,6 +462,7 @@ pub(crate) async fn sweep(engine: &Engine) -> Result<()> {
             ingress::forget_old(tx, now)
         };
         engine.db().write(forget).await?;
+        engine.put_away().await?;
     }
     Ok(())
 }

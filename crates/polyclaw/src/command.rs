@@ -19,6 +19,7 @@ pub mod models;
 pub mod outbox;
 pub mod pairing;
 pub mod route;
+pub mod runs;
 pub mod sandbox_exec;
 pub mod secrets;
 pub mod selftest;

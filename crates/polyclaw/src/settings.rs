@@ -48,6 +48,7 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         no_model_hint: choice.sentence(),
         context_windows: context_windows(config),
         tools: config.tools.rules(),
+        agent_to_agent: config.tools.agent_to_agent.clone(),
         providers: providers(choice),
         mcp_servers: config.mcp.names(),
         prices: prices(config),

@@ -12,9 +12,9 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, channels, cleanup, commands, context, cron, document, events, health, hooks, logins,
-    mcp, memory, messages, models, monitor, outbox, pairings, route, sessions, skills, status, stream, tools,
-    transcript, turns, usage,
+    agents, approvals, channels, cleanup, commands, context, cron, delegations, document, events, health,
+    hooks, logins, mcp, memory, messages, models, monitor, outbox, pairings, route, runs, sessions, skills,
+    status, stream, tools, transcript, tree, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -29,6 +29,11 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(sessions::stop))
         .routes(routes!(sessions::renew))
         .routes(routes!(sessions::compact))
+        .routes(routes!(tree::show))
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::show))
+        .routes(routes!(runs::dismiss))
+        .routes(routes!(delegations::list))
         .routes(routes!(messages::send))
         .routes(routes!(commands::run))
         .routes(routes!(transcript::page))

@@ -108,16 +108,30 @@ struct Lease<'a> {
     until: Millis,
 }
 
+/// One more input of a turn that has not started.
+#[derive(Clone, Debug)]
+pub struct Joining {
+    /// It is a person's.
+    pub steers: bool,
+    pub lane: Lane,
+    pub priority: Priority,
+    pub hop: u32,
+    pub trace: TraceId,
+}
+
 /// Adds one more input to a turn that has not started.
-pub fn join(tx: &mut Tx<'_>, turn: &TurnId, steers: bool, lane: Lane, priority: Priority) -> Result<()> {
-    // A person's message takes the turn into its own lane.
+pub fn join(tx: &mut Tx<'_>, turn: &TurnId, joining: &Joining) -> Result<()> {
+    // A person's message takes the turn into its own lane, and what agents began goes on as the person's own.
     // A turn that only was to fold history has something to answer now.
     const SQL: &str = "UPDATE jobs SET inputs = inputs + 1, kind = 'turn',
           steers = CASE WHEN $2 = 1 THEN 1 ELSE steers END,
           lane = CASE WHEN $2 = 1 THEN $3 ELSE lane END,
-          priority = CASE WHEN $4 < priority THEN $4 ELSE priority END
+          priority = CASE WHEN $4 < priority THEN $4 ELSE priority END,
+          hop = CASE WHEN $2 = 1 THEN 0 WHEN steers = 0 AND $5 > hop THEN $5 ELSE hop END,
+          trace_id = CASE WHEN $2 = 1 AND steers = 0 THEN $6 ELSE trace_id END
         WHERE turn_id = $1 AND state = 'queued'";
-    match tx.execute(SQL, params![turn, steers, lane.as_str(), priority as i64])? {
+    let Joining { steers, lane, priority, hop, trace } = joining;
+    match tx.execute(SQL, params![turn, *steers, lane.as_str(), *priority as i64, *hop, trace])? {
         1 => Ok(()),
         _ => Err(Error::Other(format!("turn {turn} is no longer queued"))),
     }
@@ -128,10 +142,22 @@ pub fn wait_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute("UPDATE jobs SET held = 2 WHERE turn_id = $1 AND state = 'queued'", params![turn]).map(drop)
 }
 
-/// A person wrote: a turn that waited for that goes on, behind the one that runs.
-pub fn resume(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<()> {
+/// A person wrote: a turn that waited for that goes on, behind the one that runs. `false`: it did not wait for it.
+pub fn resume(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<bool> {
     const SQL: &str = "UPDATE jobs SET held = $2 WHERE turn_id = $1 AND state = 'queued' AND held = 2";
-    tx.execute(SQL, params![turn, is_behind]).map(drop)
+    Ok(tx.execute(SQL, params![turn, is_behind])? > 0)
+}
+
+pub fn waits_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
+    const SQL: &str = "SELECT 1 FROM jobs WHERE turn_id = $1 AND state = 'queued' AND held = 2";
+    Ok(tx.query_one(SQL, params![turn], |row| row.int(0))?.is_some())
+}
+
+/// Takes an input out of a turn that has not started; returns how many are left. `None`: it has started.
+pub fn leave(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Option<i64>> {
+    const SQL: &str = "UPDATE jobs SET inputs = inputs - 1
+        WHERE turn_id = $1 AND state = 'queued' AND inputs > 0 RETURNING inputs";
+    tx.query_one(SQL, params![turn], |row| row.int(0))
 }
 
 /// What goes on in a session. Take its row first.

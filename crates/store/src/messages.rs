@@ -123,6 +123,11 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Message>> {
     tx.query(select!("WHERE turn_id = $1 ORDER BY ticket"), params![turn], read)
 }
 
+/// Changes what goes with a message.
+pub fn set_meta(tx: &mut Tx<'_>, id: &MessageId, meta: &serde_json::Value) -> Result<()> {
+    tx.execute("UPDATE messages SET meta_json = $2 WHERE id = $1", params![id, &to_json(meta)?]).map(drop)
+}
+
 /// Moves a waiting turn's inputs behind everything stored meanwhile, keeping their order.
 pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis) -> Result<()> {
     const IDS: &str = "SELECT id FROM messages WHERE turn_id = $1 ORDER BY ticket";

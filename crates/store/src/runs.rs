@@ -10,11 +10,27 @@ use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
 
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop, task_json, reply_to_json,
+             awaited_by, deadline, is_deleted_after, status, result_json, created_at, ended_at, caller_id,
+             archive_after_ms, held_code FROM runs ",
+            $rest
+        )
+    };
+}
+
+mod after;
+
+pub use after::{active, forget, held, hold, let_go_held, postpone, put_away, release, to_put_away};
+
 pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
     const SQL: &str =
         "INSERT INTO runs (run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop,
-          task_json, reply_to_json, awaited_by, deadline, is_deleted_after, status, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running', $14)";
+          task_json, reply_to_json, awaited_by, deadline, is_deleted_after, status, created_at, caller_id,
+          archive_after_ms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running', $14, $15, $16)";
     let (task, reply_to) = (to_json(&run.task)?, to_json(&run.reply_to)?);
     let params = params![
         &run.id,
@@ -22,7 +38,7 @@ pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         &run.child,
         &run.agent,
         &run.owner,
-        &run.owner_turn,
+        run.owner_turn.as_ref().map_or("", TurnId::as_str),
         &run.trace,
         run.hop,
         &task,
@@ -31,18 +47,10 @@ pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         run.deadline,
         run.is_deleted_after,
         run.created_at,
+        &run.caller,
+        run.archive_after_ms,
     ];
     tx.execute(SQL, params).map(drop)
-}
-
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop, task_json, reply_to_json,
-             awaited_by, deadline, is_deleted_after, status, result_json, created_at, ended_at FROM runs ",
-            $rest
-        )
-    };
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &RunId) -> Result<Option<Run>> {
@@ -54,9 +62,16 @@ pub fn of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<Run>> {
     tx.query_one(select!("WHERE child_key = $1 AND status = 'running'"), params![child], read)
 }
 
+/// What a session was last asked for by its owner, at work or ended.
+pub fn last_of_child(tx: &mut Tx<'_>, child: &SessionKey) -> Result<Option<Run>> {
+    const SQL: &str = select!("WHERE child_key = $1 ORDER BY created_at DESC, run_id DESC LIMIT 1");
+    tx.query_one(SQL, params![child], read)
+}
+
 /// Everything a session asked for, the newest first.
 pub fn of_owner(tx: &mut Tx<'_>, owner: &SessionKey, limit: usize) -> Result<Vec<Run>> {
-    tx.query(select!("WHERE owner_key = $1 ORDER BY run_id DESC LIMIT $2"), params![owner, limit], read)
+    const SQL: &str = select!("WHERE owner_key = $1 ORDER BY created_at DESC, run_id DESC LIMIT $2");
+    tx.query(SQL, params![owner, limit], read)
 }
 
 /// What is still being worked on for a session.
@@ -70,9 +85,10 @@ pub fn overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Run>> {
     tx.query(SQL, params![now, limit], read)
 }
 
-/// Ends a run; `false` if it has ended before.
+/// Ends a run; `false` if it has ended before. From here on its session is put away some time, or at once.
 pub fn end(tx: &mut Tx<'_>, id: &RunId, status: RunStatus, outcome: &Outcome, now: Millis) -> Result<bool> {
-    const SQL: &str = "UPDATE runs SET status = $2, result_json = $3, ended_at = $4
+    const SQL: &str = "UPDATE runs SET status = $2, result_json = $3, ended_at = $4,
+          put_away_at = CASE WHEN is_deleted_after = 1 THEN $4 ELSE $4 + archive_after_ms END
         WHERE run_id = $1 AND status = 'running'";
     Ok(tx.execute(SQL, params![id, status.as_str(), &to_json(outcome)?, now])? == 1)
 }
@@ -109,7 +125,7 @@ fn read(row: &Row<'_>) -> Result<Run> {
         child: row.key(2)?,
         agent: row.agent(3)?,
         owner: row.key(4)?,
-        owner_turn: TurnId::new(row.text(5)?),
+        owner_turn: Some(row.text(5)?).filter(|turn| !turn.is_empty()).map(TurnId::new),
         trace: TraceId::new(row.text(6)?),
         hop: row.small(7)?,
         task: from_json(&row.text(8)?)?,
@@ -121,5 +137,8 @@ fn read(row: &Row<'_>) -> Result<Run> {
         result: row.opt_text(14)?.map(|text| from_json(&text)).transpose()?,
         created_at: row.time(15)?,
         ended_at: row.opt_time(16)?,
+        caller: row.agent(17)?,
+        archive_after_ms: row.opt_int(18)?,
+        held: row.opt_text(19)?,
     })
 }

@@ -13,6 +13,7 @@ use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
 use crate::params;
+use crate::runs;
 use crate::tx::{Row, Tx};
 
 pub use unused::{Unused, delete_unused, unused};
@@ -124,6 +125,12 @@ fn read_standing(row: &Row<'_>) -> Result<Standing> {
     Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(24)? })
 }
 
+/// Takes the session's row and changes nothing of it.
+pub fn lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
+    const SQL: &str = "SELECT session_id FROM sessions WHERE session_key = $1 /* lock */";
+    Ok(tx.query_one(SQL, params![key], |row| row.text(0))?.is_some())
+}
+
 /// Takes the session's row unless another transaction has it. On SQLite there is no other.
 pub fn try_lock(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
     const SQL: &str = "SELECT session_id FROM sessions WHERE session_key = $1 /* skip locked */";
@@ -182,9 +189,16 @@ pub fn set_ttl(tx: &mut Tx<'_>, key: &SessionKey, ttl_ms: Option<i64>, now: Mill
     Ok(tx.execute(SQL, params![key, ttl_ms, now])? > 0)
 }
 
-/// Deletes a session with its messages, jobs, backlog and open questions. Its deliveries and events stay as the record.
+/// Takes a session out of lists, or back into them. Nothing has happened in it, so its age stays.
+pub fn set_status(tx: &mut Tx<'_>, key: &SessionKey, status: Status) -> Result<bool> {
+    const SQL: &str = "UPDATE sessions SET status = $2 WHERE session_key = $1";
+    Ok(tx.execute(SQL, params![key, status.as_str()])? > 0)
+}
+
+/// Deletes a session with its messages, jobs, backlog, open questions and ended runs. Its deliveries and events stay as the record.
 pub fn delete(tx: &mut Tx<'_>, key: &SessionKey) -> Result<bool> {
     tx.execute("DELETE FROM approvals WHERE session_key = $1", params![key])?;
+    runs::forget(tx, key)?;
     Ok(tx.execute("DELETE FROM sessions WHERE session_key = $1", params![key])? > 0)
 }
 

@@ -9,6 +9,7 @@ use super::name;
 use super::report::Report;
 use super::secret::Secret;
 use crate::policy::{self, ApprovalMode, Profile, Rules, ToolPolicy};
+use crate::relay::AgentToAgent;
 
 /// What tools may do, for all agents together. An agent's own rules can only narrow it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +43,8 @@ pub struct Tools {
     /// `channel:account:peer`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub senders: BTreeMap<String, ToolPolicy>,
+    /// Whether agents may write into each other's sessions with `sessions_send`.
+    pub agent_to_agent: AgentToAgent,
     /// The service that `web_search` asks. Without it that tool is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web_search: Option<WebSearch>,

@@ -50,6 +50,8 @@ fn name(rule: Rule<'_>) -> &'static str {
         Rule::Denied(_) => "deny",
         Rule::NotGranted => "not_granted",
         Rule::NeverInChild => "never",
+        Rule::NotInChild => "not_by_default",
+        Rule::NoRoom => "no_room",
         Rule::NobodyToAsk => "nobody_to_ask",
     }
 }
@@ -69,6 +71,10 @@ fn says(tool: &str, step: &Step<'_>) -> String {
             )
         }
         Rule::NeverInChild => "a session that another one spawned never has it".to_owned(),
+        Rule::NotInChild => {
+            "a session that another one spawned has it only where it is allowed by name".to_owned()
+        }
+        Rule::NoRoom => "this session is as deep as max_spawn_depth lets sessions be".to_owned(),
         Rule::NobodyToAsk => {
             "it needs a person's approval, and there is nobody in this conversation to be asked".to_owned()
         }
@@ -106,8 +112,8 @@ impl Place<'_> {
 
     fn set_in(&self) -> Option<String> {
         let key = match self.step.rule {
-            Rule::Open | Rule::NeverInChild | Rule::NobodyToAsk => return None,
-            Rule::Allowed(_) | Rule::NotListed | Rule::NotGranted => "allow",
+            Rule::Open | Rule::NeverInChild | Rule::NobodyToAsk | Rule::NoRoom => return None,
+            Rule::Allowed(_) | Rule::NotListed | Rule::NotGranted | Rule::NotInChild => "allow",
             Rule::InProfile(_) | Rule::NotInProfile(_) => "profile",
             Rule::Disabled(_) => "disabled",
             Rule::Denied(_) => "deny",
@@ -134,10 +140,10 @@ impl Place<'_> {
             }
             Rule::Denied(entry) => Some(self.line("deny", &without(&policy.deny, entry))),
             Rule::NotListed => Some(self.line("allow", &with(&policy.allow, tool))),
-            Rule::NotGranted if policy.allow.is_empty() => {
+            Rule::NotGranted | Rule::NotInChild if policy.allow.is_empty() => {
                 Some(self.line("allow", &with(&["*".to_owned()], tool)))
             }
-            Rule::NotGranted => Some(self.line("allow", &with(&policy.allow, tool))),
+            Rule::NotGranted | Rule::NotInChild => Some(self.line("allow", &with(&policy.allow, tool))),
             Rule::NotInProfile(_) => {
                 let enough = Profile::ALL.into_iter().find(|profile| profile.lists(tool));
                 enough.map(|profile| self.line("profile", &format!("{:?}", profile.as_str())))

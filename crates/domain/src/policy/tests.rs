@@ -29,6 +29,7 @@ struct Case {
     agent: ToolPolicy,
     is_default: bool,
     depth: u32,
+    has_room: bool,
     senders: Vec<String>,
     can_ask: bool,
 }
@@ -36,7 +37,7 @@ struct Case {
 impl Default for Case {
     fn default() -> Self {
         let (rules, agent) = (Rules::default(), ToolPolicy::default());
-        Self { rules, agent, is_default: true, depth: 0, senders: Vec::new(), can_ask: true }
+        Self { rules, agent, is_default: true, depth: 0, has_room: true, senders: Vec::new(), can_ask: true }
     }
 }
 
@@ -47,6 +48,7 @@ impl Case {
             rules: &self.rules,
             agent: Owner { id: &id, policy: &self.agent, is_default: self.is_default, in_config: true },
             spawn_depth: self.depth,
+            has_room: self.has_room,
             senders: &self.senders,
             can_ask: self.can_ask,
         })
@@ -107,6 +109,57 @@ fn what_is_of_high_risk_must_have_been_meant() {
     {
         assert!(granted(meant.clone(), false, 0) && granted(meant, true, 1));
     }
+}
+
+/// Which tools a session has by its depth: at the top, in a child with room below, in a leaf.
+#[test]
+fn what_a_session_has_depends_on_how_deep_it_is() {
+    type Row = (&'static str, Risk, [Option<&'static str>; 3]);
+    const NEVER: Option<&str> = Some("subagents.never");
+    const NAMED: Option<&str> = Some("subagents.not_by_default");
+    let table: [Row; 11] = [
+        ("sessions_spawn", Risk::Low, [None, None, Some("subagents.no_room")]),
+        ("sessions_list", Risk::Low, [None, None, NAMED]),
+        ("sessions_history", Risk::Low, [None, None, NAMED]),
+        ("sessions_send", Risk::Low, [None, NAMED, NAMED]),
+        ("sessions_yield", Risk::Low, [None, None, None]),
+        ("agents_wait", Risk::Low, [None, None, None]),
+        ("read_file", Risk::Low, [None, None, None]),
+        ("shell", Risk::High, [None, Some("risk.not_granted"), Some("risk.not_granted")]),
+        ("agent_create", Risk::Low, [None, NEVER, NEVER]),
+        ("cron_add", Risk::Low, [None, NEVER, NEVER]),
+        ("message", Risk::Low, [None, NEVER, NEVER]),
+    ];
+    for (name, risk, refused) in table {
+        let tool = tool(name, risk, Consent::NotNeeded);
+        for ((depth, has_room), expected) in [(0, true), (1, true), (2, false)].into_iter().zip(refused) {
+            let case = Case { depth, has_room, ..Case::default() };
+            let decided = (!case.has(&tool)).then(|| case.decided(&tool).rule);
+            assert_eq!(decided.as_deref(), expected, "{name} at depth {depth}");
+        }
+    }
+}
+
+#[test]
+fn what_a_child_loses_by_default_comes_back_by_name_and_what_it_never_has_does_not() {
+    let allow = ["*", "sessions_*", "shell", "agent_create", "cron_*", "message"];
+    let rules = Rules { subagents: policy(&allow, &[]), ..Rules::default() };
+    let case = Case { rules, agent: policy(&allow, &[]), depth: 2, has_room: false, ..Case::default() };
+    for name in ["sessions_send", "sessions_list", "sessions_history"] {
+        assert!(case.has(&plain(name)), "{name}");
+    }
+    assert!(case.has(&tool("shell", Risk::High, Consent::NotNeeded)));
+    for name in ["agent_create", "cron_add", "message", "sessions_spawn"] {
+        assert!(!case.has(&plain(name)), "{name}");
+    }
+    let star = Rules { subagents: policy(&["*"], &[]), ..Rules::default() };
+    let case = Case { rules: star, depth: 1, ..Case::default() };
+    assert!(!case.has(&plain("sessions_send")), "a bare star is not a name");
+    let change = case.decided(&plain("sessions_send")).change;
+    assert_eq!(
+        change.as_deref(),
+        Some(r#"allow = ["*", "sessions_send"] under [tools.subagents] in config.toml"#)
+    );
 }
 
 #[test]

@@ -74,6 +74,9 @@ impl Engine {
         let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
         let can_ask = place.is_none() || address.is_some_and(|address| can_ask(self, address));
         let senders: Vec<String> = address.map(sender).into_iter().collect();
+        let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
+        let scope = ToolScope::of(&stored.spec, session, &settings.workspace, can_ask);
+        let scope = place.map_or(scope.clone(), |session| scope.below(&stored.spec, session));
         let layers = Layers {
             rules: &settings.tools,
             agent: Owner {
@@ -83,12 +86,10 @@ impl Engine {
                 in_config: stored.source == Source::Config,
             },
             spawn_depth: place.map_or(0, |session| session.spawn_depth),
+            has_room: scope.spawns,
             senders: &senders,
             can_ask,
         };
-        let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
-        let scope = ToolScope::of(&stored.spec, session, &settings.workspace, can_ask);
-        let scope = place.map_or(scope.clone(), |session| scope.below(&stored.spec, session));
         Ok(self.tools().list(&scope).into_iter().map(|tool| explained(tool, &layers)).collect())
     }
 }

@@ -10,10 +10,15 @@ use crate::error::{Error, Result};
 impl Engine {
     /// What is written here goes to another session from now on, until somebody says otherwise.
     pub(super) async fn focus_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
-        let Ok(target) = SessionKey::parse(rest) else {
-            return Ok("Say which session: /focus <session key>.".to_owned());
-        };
+        if rest.is_empty() {
+            return Ok("Say which session: /focus <session key>, or a sub-agent by number, label or run id."
+                .to_owned());
+        }
         self.session(session).await?;
+        let target = match SessionKey::parse(rest) {
+            Ok(target) => target,
+            Err(_) => self.find_child(session, rest.trim_matches('"')).await?.run.child,
+        };
         let there = self.session(&target).await.map_err(|error| match error {
             Error::UnknownSession(key) => Error::NotNow(format!("there is no session {key}")),
             error => error,

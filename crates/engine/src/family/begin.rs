@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::agent::{AgentSpec, SandboxMode};
+use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::{Address, INTERNAL};
-use polyclaw_domain::id::{AgentId, RunId, TurnId};
-use polyclaw_domain::job::{Lane, Priority};
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::{AgentId, RunId, TraceId, TurnId};
+use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Origin;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::relay::{self, Relay};
 use polyclaw_domain::run::{Limits, Run, RunKind, RunStatus, Task};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
+use serde_json::json;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::ingress::{self, Fresh, Here, Inbound, Relayed, Way};
+use crate::ingress::{self, Fresh, Here, Injection, Provenance, Relayed, Way};
 
 /// What one session asks of another that is to begin.
 #[derive(Clone, Debug)]
@@ -25,8 +27,7 @@ pub(crate) struct Wish {
     pub id: RunId,
     pub kind: RunKind,
     pub owner: SessionKey,
-    /// The turn that asks.
-    pub turn: TurnId,
+    pub asked: AskedBy,
     pub agent: AgentId,
     pub task: Task,
     pub model: Option<ModelRef>,
@@ -34,6 +35,31 @@ pub(crate) struct Wish {
     pub is_deleted_after: bool,
     /// The turn waits for the end.
     pub is_awaited: bool,
+}
+
+/// Who asks for a run.
+#[derive(Clone, Debug)]
+pub(crate) enum AskedBy {
+    Turn(TurnId),
+    /// A person, by a command; the owner's answer to its announce goes there.
+    Person(Option<Address>),
+}
+
+impl AskedBy {
+    fn turn(&self) -> Option<&TurnId> {
+        match self {
+            Self::Turn(turn) => Some(turn),
+            Self::Person(_) => None,
+        }
+    }
+}
+
+/// What a run takes over from whoever asks.
+struct Asker {
+    agent: AgentId,
+    hop: u32,
+    trace: TraceId,
+    reply_to: Vec<Address>,
 }
 
 type Begun = std::result::Result<(Run, Option<ingress::Stored>), Error>;
@@ -48,8 +74,16 @@ impl Engine {
         self.redactor().string(&mut wish.task.label);
         let uuid = self.nonce().to_lowercase();
         let (fresh, here) = (Fresh::new(self, None), Arc::new(Here::of(self)));
+        let mut refused = refusal(&wish);
         let write = move |tx: &mut Tx<'_>| begin(tx, &wish, &uuid, &fresh, &here);
-        let (run, stored) = self.db().write(write).await??;
+        let (run, stored) = match self.db().write(write).await? {
+            Ok(begun) => begun,
+            Err(error) => {
+                refused.data["code"] = error.code().into();
+                self.record(refused).await;
+                return Err(error);
+            }
+        };
         if let Some((accepted, inbound, begun)) = stored {
             self.announce_accepted(&accepted, inbound);
             self.go_on(&accepted, begun);
@@ -73,15 +107,16 @@ fn begin(
     let Some(owner) = sessions::get(tx, &wish.owner)? else {
         return Ok(Err(Error::UnknownSession(wish.owner.to_string())));
     };
-    let Some(turn) = jobs::get(tx, &wish.turn)? else {
-        return Ok(Err(Error::UnknownTurn(wish.turn.to_string())));
+    let asker = match asker(tx, wish, &owner, fresh)? {
+        Ok(asker) => asker,
+        Err(refused) => return Ok(Err(refused)),
     };
-    let sent = Relay { from: wish.owner.clone(), hop: turn.hop + 1, automatic_turns: 0 };
+    let sent = Relay { from: wish.owner.clone(), hop: asker.hop + 1, automatic_turns: 0 };
     if let Err(refusal) = relay::check(&sent, &SessionKey::of(&wish.agent, &[uuid]), u32::MAX) {
         return Ok(Err(Error::Relay(refusal)));
     }
-    let own = agents::get(tx, &turn.agent)?.map(|stored| stored.spec);
-    let own = own.unwrap_or_else(|| AgentSpec::named(turn.agent.clone()));
+    let own = agents::get(tx, &asker.agent)?.map(|stored| stored.spec);
+    let own = own.unwrap_or_else(|| AgentSpec::named(asker.agent.clone()));
     let Some(target) = agents::get(tx, &wish.agent)?.map(|stored| stored.spec) else {
         return Ok(Err(Error::UnknownAgent(wish.agent.to_string())));
     };
@@ -89,34 +124,69 @@ fn begin(
     if let Err(refused) = check(wish, &owner, (&own, &target), u32::try_from(at_work).unwrap_or(u32::MAX)) {
         return Ok(Err(refused));
     }
-    let trace = turn.trace.clone();
-    let run = Run {
-        id: wish.id.clone(),
-        kind: wish.kind,
-        child: SessionKey::of(&wish.agent, &[wish.kind.as_str(), uuid]),
-        agent: wish.agent.clone(),
-        owner: wish.owner.clone(),
-        owner_turn: wish.turn.clone(),
-        trace: trace.clone(),
-        hop: turn.hop + 1,
-        task: wish.task.clone(),
-        reply_to: reply_to(tx, &wish.turn)?,
-        awaited_by: wish.is_awaited.then(|| wish.turn.clone()),
-        deadline: Some(fresh.now.plus(wish.timeout_ms)),
-        is_deleted_after: wish.is_deleted_after,
-        status: RunStatus::Running,
-        result: None,
-        created_at: fresh.now,
-        ended_at: None,
-    };
+    let run = run(wish, asker, &own, SessionKey::of(&wish.agent, &[wish.kind.as_str(), uuid]), fresh.now);
     sessions::ensure(tx, &child(&run, &owner, wish, fresh))?;
     runs::insert(tx, &run)?;
-    let inbound = first_message(&run, turn.agent);
-    let fresh = Fresh { trace, ..fresh.clone() };
-    match ingress::store(tx, &inbound, &fresh, here)? {
-        Ok((accepted, begun)) => Ok(Ok((run, Some((accepted, inbound, begun))))),
+    let first = first_message(&run);
+    let fresh = Fresh { trace: run.trace.clone(), ..fresh.clone() };
+    match ingress::inject(tx, (&run.child, &run.task.prompt), first, &fresh, here)? {
+        (Ok((accepted, begun)), inbound) => Ok(Ok((run, Some((accepted, inbound, begun))))),
         // Nothing of this transaction stands.
-        Err(refused) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
+        (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
+    }
+}
+
+fn asker(
+    tx: &mut Tx<'_>,
+    wish: &Wish,
+    owner: &Session,
+    fresh: &Fresh,
+) -> polyclaw_store::Result<std::result::Result<Asker, Error>> {
+    let turn = match &wish.asked {
+        AskedBy::Turn(turn) => turn,
+        AskedBy::Person(address) => {
+            let (agent, reply_to) = (owner.active_agent.clone(), address.iter().cloned().collect());
+            return Ok(Ok(Asker { agent, hop: 0, trace: fresh.trace.clone(), reply_to }));
+        }
+    };
+    let Some(job) = jobs::get(tx, turn)? else { return Ok(Err(Error::UnknownTurn(turn.to_string()))) };
+    Ok(Ok(Asker { agent: job.agent, hop: job.hop, trace: job.trace, reply_to: reply_to(tx, turn)? }))
+}
+
+fn run(wish: &Wish, asker: Asker, own: &AgentSpec, child: SessionKey, now: Millis) -> Run {
+    let archive_after_ms = Some(i64::from(own.subagents.archive_after_minutes) * 60_000);
+    Run {
+        id: wish.id.clone(),
+        kind: wish.kind,
+        child,
+        agent: wish.agent.clone(),
+        owner: wish.owner.clone(),
+        caller: asker.agent,
+        owner_turn: wish.asked.turn().cloned(),
+        trace: asker.trace,
+        hop: asker.hop + 1,
+        task: wish.task.clone(),
+        reply_to: asker.reply_to,
+        awaited_by: wish.asked.turn().filter(|_| wish.is_awaited).cloned(),
+        deadline: Some(now.plus(wish.timeout_ms)),
+        is_deleted_after: wish.is_deleted_after,
+        archive_after_ms: archive_after_ms.filter(|after| *after > 0),
+        held: None,
+        status: RunStatus::Running,
+        result: None,
+        created_at: now,
+        ended_at: None,
+    }
+}
+
+/// What the child is told: by the agent that asks, or by the person who does.
+fn first_message(run: &Run) -> Injection {
+    let relayed =
+        Relayed { from: run.owner.clone(), hop: run.hop, trace: run.trace.clone(), way: Way::Begin };
+    let between = Injection::between(run.caller.clone(), relayed, run.id.to_string());
+    match run.owner_turn {
+        Some(_) => between,
+        None => Injection { provenance: Provenance::Person(run.agent.clone()), ..between },
     }
 }
 
@@ -126,8 +196,9 @@ fn check(
     (own, target): (&AgentSpec, &AgentSpec),
     at_work: u32,
 ) -> std::result::Result<(), Error> {
-    if own.sandbox.mode != SandboxMode::Off && target.sandbox.mode == SandboxMode::Off {
-        return Err(Error::Family("a confined agent cannot begin one that is not (sandbox.mode)".to_owned()));
+    if target.sandbox.mode < own.sandbox.mode {
+        let why = "a confined agent cannot begin one that is less confined (sandbox.mode)";
+        return Err(Error::Family(why.to_owned()));
     }
     let (depth, limits) = match wish.kind {
         RunKind::Subagent if !own.subagents.allows(&own.agent_id, &wish.agent) => {
@@ -148,6 +219,18 @@ fn delegation(own: &AgentSpec, target: &AgentId) -> std::result::Result<Limits, 
     limits.ok_or_else(|| Error::DelegationDenied(own.agent_id.to_string(), target.to_string()))
 }
 
+/// Tells that a run was not begun.
+fn refusal(wish: &Wish) -> Event {
+    Event {
+        kind: EventKind::RunRefused,
+        session: Some(wish.owner.clone()),
+        turn: wish.asked.turn().cloned(),
+        agent: None,
+        trace: None,
+        data: json!({ "kind": wish.kind, "agent_id": wish.agent }),
+    }
+}
+
 /// Nothing it says leaves by itself: its owner is told.
 fn child(run: &Run, owner: &Session, wish: &Wish, fresh: &Fresh) -> Session {
     let begun = Session::begun(run.child.clone(), fresh.session.clone(), run.agent.clone(), fresh.now);
@@ -159,27 +242,10 @@ fn child(run: &Run, owner: &Session, wish: &Wish, fresh: &Fresh) -> Session {
         delivers: false,
         sends: false,
         model_override: wish.model.clone(),
-        address: Some(inside()),
+        address: Some(Address::internal()),
         title: Some(run.task.label.clone()).filter(|label| !label.is_empty()),
         ..begun
     }
-}
-
-fn first_message(run: &Run, from: AgentId) -> Inbound {
-    let relayed =
-        Relayed { from: run.owner.clone(), hop: run.hop, trace: run.trace.clone(), way: Way::Begin };
-    Inbound {
-        origin: Origin::Agent(from),
-        deliver: false,
-        priority: Priority::Background,
-        idempotency_key: Some(run.id.to_string()),
-        relayed: Some(relayed),
-        ..Inbound::from_person(run.child.clone(), run.agent.clone(), inside(), run.task.prompt.clone())
-    }
-}
-
-pub(super) fn inside() -> Address {
-    Address { channel: INTERNAL.to_owned(), account: String::new(), peer: String::new(), thread: None }
 }
 
 /// Where the turn that asks answers: people who wait for the end of the run wait there.

@@ -1,9 +1,11 @@
 //! Ending a run, with the turn that ends it, and telling its owner.
 
+use std::sync::Arc;
+
 use polyclaw_domain::budget::usd;
-use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::job::{JobState, Priority};
+use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::message::{Origin, Role};
 use polyclaw_domain::run::{Outcome, Run, RunStatus};
 use polyclaw_domain::time::Millis;
@@ -11,12 +13,15 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, agents, events, jobs, messages, runs, usage};
 use serde_json::json;
 
-use super::Closed;
-use super::begin::inside;
+use super::pairs::Ended;
+use super::{Closed, held};
 use crate::core::Engine;
 use crate::error::Result;
-use crate::ingress::{self, Fresh, Inbound, Relayed, Way};
+use crate::ingress::{self, Accepted, Fresh, Here, Injection, Relayed, Way};
 use crate::settings::Settings;
+
+/// Why an announce is held whose owner was deleted meanwhile.
+const OWNER_GONE: &str = "owner_gone";
 
 /// How a turn of a child ended.
 #[derive(Clone)]
@@ -24,6 +29,8 @@ pub(crate) struct Closing {
     pub turn: TurnId,
     pub state: JobState,
     pub text: String,
+    /// What it had said of an answer that was cut off.
+    pub unfinished: String,
     pub error_code: Option<String>,
     pub fresh: Fresh,
 }
@@ -33,7 +40,7 @@ pub(crate) fn close(
     tx: &mut Tx<'_>,
     session: &polyclaw_domain::key::SessionKey,
     closing: &Closing,
-    settings: &Settings,
+    settings: &Arc<Settings>,
 ) -> polyclaw_store::Result<Option<Closed>> {
     if !closing.state.is_terminal() || closing.state == JobState::Steered {
         return Ok(None);
@@ -59,7 +66,10 @@ fn status(state: JobState, run: &Run, now: Millis) -> RunStatus {
 }
 
 fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result<Outcome> {
-    let mut text = closing.text.clone();
+    let mut text = match closing.state {
+        JobState::Cancelled => said(tx, closing)?,
+        _ => closing.text.clone(),
+    };
     if text.trim().is_empty() {
         let stored = messages::of_turn(tx, &closing.turn)?;
         let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
@@ -78,17 +88,26 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
     })
 }
 
+/// What a child had said when it was stopped: the owner is told that, and not only that it was stopped.
+fn said(tx: &mut Tx<'_>, closing: &Closing) -> polyclaw_store::Result<String> {
+    let stored = messages::of_turn(tx, &closing.turn)?;
+    let steps = stored.into_iter().filter(|step| step.role == Role::Assistant && step.text != closing.text);
+    let said = steps.map(|step| step.text).chain([closing.unfinished.clone()]);
+    let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
+    Ok(if said.is_empty() { closing.text.clone() } else { said.join("\n") })
+}
+
 fn end(
     tx: &mut Tx<'_>,
     run: Run,
     (status, outcome): (RunStatus, Outcome),
     fresh: &Fresh,
-    settings: &Settings,
+    settings: &Arc<Settings>,
     now: Millis,
 ) -> polyclaw_store::Result<Closed> {
     runs::end(tx, &run.id, status, &outcome, now)?;
     let run = Run { status, result: Some(outcome), ..run };
-    let mut closed = Closed { owner: run.owner.clone(), ready: None };
+    let mut closed = Closed { owner: run.owner.clone(), ready: None, ended: Ended::of(&run, now) };
     tx.notify(&format!("session {}", run.owner))?;
     // A turn that waits for it is given the result, and stores the announce when it ends.
     let awaited = match &run.awaited_by {
@@ -99,19 +118,25 @@ fn end(
         return Ok(closed);
     }
     let name = name(tx, &run)?;
-    let announced = ingress::store_announce(tx, &announce(&run, &name, now), fresh, settings)?;
+    let line = run.line(&name);
+    let (verdict, _) = ingress::inject(
+        tx,
+        (&run.owner, &line),
+        announce(&run, &name, now),
+        fresh,
+        &Here::queueing(settings),
+    )?;
     runs::announced(tx, &run.id)?;
-    closed.ready = announced.ready;
-    if let Some(refusal) = announced.held {
-        let event = Event {
-            kind: EventKind::AnnounceHeld,
-            session: Some(run.owner.clone()),
-            turn: None,
-            agent: Some(run.agent.clone()),
-            trace: Some(run.trace.clone()),
-            data: json!({ "run_id": run.id, "code": refusal.code() }),
-        };
-        events::record(tx, &event, now)?;
+    // Only an owner that is gone keeps an announce out.
+    let held = match &verdict {
+        Ok((accepted, _)) => accepted.held,
+        Err(_) => Some(OWNER_GONE),
+    };
+    closed.ready = verdict.ok().and_then(|(accepted, _)| ready(&accepted));
+    if let Some(code) = held {
+        runs::hold(tx, &run.id, code)?;
+        let data = json!({ "run_id": run.id, "code": code });
+        events::record(tx, &held::event(EventKind::AnnounceHeld, &run, data), now)?;
     }
     Ok(closed)
 }
@@ -121,18 +146,16 @@ fn name(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<String> {
     Ok(found.map_or_else(|| run.agent.to_string(), |stored| stored.spec.name))
 }
 
-fn announce(run: &Run, name: &str, now: Millis) -> Inbound {
+fn announce(run: &Run, name: &str, now: Millis) -> Injection {
     let hop = run.hop + 1;
     let relayed = Relayed { from: run.child.clone(), hop, trace: run.trace.clone(), way: Way::Announce };
-    Inbound {
-        origin: Origin::Agent(run.agent.clone()),
-        deliver: false,
-        priority: Priority::Background,
-        idempotency_key: Some(run.announce_key()),
-        relayed: Some(relayed),
-        meta: Some(run.payload(name, hop, now)),
-        ..Inbound::from_person(run.owner.clone(), run.agent.clone(), inside(), run.line(name))
-    }
+    let meta = Some(run.payload(name, hop, now));
+    Injection { meta, ..Injection::between(run.agent.clone(), relayed, run.announce_key()) }
+}
+
+/// Where a turn is ready that takes it up.
+fn ready(accepted: &Accepted) -> Option<Lane> {
+    (!accepted.duplicate && !accepted.waiting).then_some(accepted.lane)
 }
 
 /// The announces of runs that a turn waited for, as lines of that turn: it was given their results.

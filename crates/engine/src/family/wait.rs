@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::worker::Running;
+use crate::worker::{Running, Waiting};
 
 /// How long a waiter trusts that it will be woken.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -30,6 +30,15 @@ pub(crate) enum Mode {
 }
 
 impl Engine {
+    fn running_turn(&self, turn: &TurnId) -> Option<Arc<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned()
+    }
+
+    /// A turn that waits for another holds no slot meanwhile, and its time stands still, until this is dropped.
+    pub(crate) fn pause(&self, turn: &TurnId) -> Option<Waiting> {
+        self.running_turn(turn).map(|running| running.wait(&self.lanes))
+    }
+
     /// The runs as they stand when enough of them have ended, or the time is over.
     pub(crate) async fn wait_for_runs(
         &self,
@@ -39,11 +48,10 @@ impl Engine {
         limit: Duration,
     ) -> Result<Vec<Run>> {
         let deadline = Instant::now() + limit;
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned();
-        let waiting = running.as_ref().map(|running: &Arc<Running>| {
+        if let Some(running) = self.running_turn(turn) {
             running.note_waiting();
-            running.wait(&self.lanes)
-        });
+        }
+        let waiting = self.pause(turn);
         let found = self.look_until((owner, turn), ids, mode, deadline).await;
         drop(waiting);
         found

@@ -1,6 +1,6 @@
 //! The transaction of an inbound message: its session, its place in the queue, its lines.
 
-use polyclaw_domain::backlog::{Admission, admit};
+use polyclaw_domain::backlog::{Admission, Load, admit};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::job::Lane;
@@ -8,17 +8,19 @@ use polyclaw_domain::message::{Origin, Part, Role};
 use polyclaw_domain::relay::{self, Relay};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{Claim, Kind, NewJob};
+use polyclaw_store::jobs::{Claim, Joining, Kind, NewJob};
 use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::Standing;
-use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, sessions};
+use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, runs, sessions};
 use serde_json::json;
 
 use super::{Accepted, Begun, Fresh, Here, Inbound, Refused, Verdict, Way, anew};
 use crate::import::title;
 use crate::lanes::Slot;
-use crate::settings::Settings;
 use crate::{prompt, turn};
+
+/// Why an announce is held that came after one that is.
+const BEHIND_HELD: &str = "behind_held";
 
 pub(crate) fn store(
     tx: &mut Tx<'_>,
@@ -29,26 +31,31 @@ pub(crate) fn store(
     if let Some(earlier) = find_duplicate(tx, inbound)? {
         return Ok(earlier);
     }
-    if let Err(refusal) = pass_relay(tx, inbound, here.settings.automatic_budget, fresh.now)? {
-        return Ok(Err(Refused::Relay(refusal)));
-    }
+    let mut held = match pass(tx, inbound, here, fresh.now)? {
+        Ok(held) => held.map(|refusal| refusal.code()),
+        Err(refused) => return Ok(Err(refused)),
+    };
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
     let session = &standing.session;
     let load = jobs::load(tx, &session.key)?;
     let lane = lane(inbound, session);
     let mut claimed = None;
-    let (turn, waiting) = match admit(&load) {
+    let (turn, waiting) = match admit(&unlimited(inbound, &load)) {
         Admission::Full => return Ok(Err(Refused::Full)),
         Admission::Join(turn) => {
-            if let Some(by) = &inbound.by {
-                // What waits is one turn: whoever was named last answers it.
-                jobs::assign(tx, &session.key, by)?;
+            join(tx, inbound, session, fresh, &turn)?;
+            if inbound.origin.is_person() && jobs::resume(tx, &turn, load.running.is_some())? {
+                runs::let_go_held(tx, &session.key)?;
             }
-            jobs::join(tx, &turn, inbound.origin.is_person(), session.lane, inbound.priority)?;
-            if inbound.origin.is_person() {
-                jobs::resume(tx, &turn, load.running.is_some())?;
-            }
-            (turn, load.running.is_some())
+            // It is told with the turn it joins, whatever its own trace has left.
+            let waits = is_announce(inbound) && jobs::waits_for_person(tx, &turn)?;
+            held = waits.then(|| held.unwrap_or(BEHIND_HELD));
+            (turn, load.running.is_some() || waits)
+        }
+        Admission::Run if held.is_some() => {
+            jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
+            jobs::wait_for_person(tx, &fresh.turn)?;
+            (fresh.turn.clone(), true)
         }
         Admission::Run => {
             claimed = begin(tx, &job(inbound, session, fresh), here)?;
@@ -56,6 +63,9 @@ pub(crate) fn store(
         }
         Admission::Hold => {
             jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
+            if held.is_some() {
+                jobs::wait_for_person(tx, &fresh.turn)?;
+            }
             (fresh.turn.clone(), true)
         }
     };
@@ -75,6 +85,7 @@ pub(crate) fn store(
         duplicate: false,
         waiting,
         lane,
+        held,
     };
     let begun = match claimed {
         Some((claim, slot)) => {
@@ -87,75 +98,71 @@ pub(crate) fn store(
     Ok(Ok((accepted, begun)))
 }
 
-/// Whether a message between sessions may go on. What a person wrote always may.
-fn pass_relay(
+/// Whether a message between sessions may go on. What a person wrote always may; the end of a run at least is kept,
+/// and the reason why it has to wait is returned.
+fn pass(
     tx: &mut Tx<'_>,
     inbound: &Inbound,
-    budget: u32,
+    here: &Here,
     now: Millis,
-) -> polyclaw_store::Result<std::result::Result<(), relay::Refusal>> {
-    let Some(relayed) = &inbound.relayed else { return Ok(Ok(())) };
-    let automatic_turns = match relayed.way {
-        Way::Begin => 0,
-        Way::Send | Way::Announce => ingress::automatic_turns(tx, &relayed.trace)?,
+) -> polyclaw_store::Result<std::result::Result<Option<relay::Refusal>, Refused>> {
+    let Some(relayed) = &inbound.relayed else { return Ok(Ok(None)) };
+    if relayed.way != Way::Begin && sessions::get(tx, &inbound.session)?.is_none() {
+        return Ok(Err(Refused::UnknownSession));
+    }
+    // What a session begins is bounded by the limits of families, not by what may follow by itself.
+    let (automatic_turns, budget) = match relayed.way {
+        Way::Begin => (0, u32::MAX),
+        Way::Send | Way::Announce => {
+            (ingress::automatic_turns(tx, &relayed.trace)?, here.settings.automatic_budget)
+        }
     };
     let sent = Relay { from: relayed.from.clone(), hop: relayed.hop, automatic_turns };
-    let passed = relay::check(&sent, &inbound.session, budget);
-    if passed.is_ok() && relayed.way != Way::Begin {
-        ingress::count_automatic_turn(tx, &relayed.trace, now)?;
+    match relay::check(&sent, &inbound.session, budget) {
+        Ok(()) if relayed.way == Way::Begin => Ok(Ok(None)),
+        Ok(()) => ingress::count_automatic_turn(tx, &relayed.trace, now).map(|()| Ok(None)),
+        Err(refusal) if relayed.way == Way::Announce => Ok(Ok(Some(refusal))),
+        Err(refusal) => Ok(Err(Refused::Relay(refusal))),
     }
-    Ok(passed)
 }
 
-/// Stores the end of a run in its owner's session, in the transaction that ends it. Returns the lane in which a turn is
-/// ready, and why there is none where it has to wait for a person.
-pub(crate) fn store_announce(
+/// The end of a run passes the limit of what may wait: it can not be told again.
+fn unlimited(inbound: &Inbound, load: &Load) -> Load {
+    Load { waiting: if is_announce(inbound) { 0 } else { load.waiting }, ..load.clone() }
+}
+
+fn is_announce(inbound: &Inbound) -> bool {
+    inbound.relayed.as_ref().is_some_and(|relayed| relayed.way == Way::Announce)
+}
+
+fn join(
     tx: &mut Tx<'_>,
     inbound: &Inbound,
+    session: &Session,
     fresh: &Fresh,
-    settings: &Settings,
-) -> polyclaw_store::Result<Announced> {
-    let mut announced = Announced::default();
-    if find_duplicate(tx, inbound)?.is_some() || sessions::get(tx, &inbound.session)?.is_none() {
-        return Ok(announced);
+    turn: &TurnId,
+) -> polyclaw_store::Result<()> {
+    if let Some(by) = &inbound.by {
+        // What waits is one turn: whoever was named last answers it.
+        jobs::assign(tx, &session.key, by)?;
     }
-    announced.held = pass_relay(tx, inbound, settings.automatic_budget, fresh.now)?.err();
-    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(announced) };
-    let session = &standing.session;
-    let load = jobs::load(tx, &session.key)?;
-    let turn = match load.queued {
-        Some(turn) => {
-            jobs::join(tx, &turn, false, session.lane, inbound.priority)?;
-            turn
-        }
-        None => {
-            let held = load.running.is_some() || announced.held.is_some();
-            jobs::insert(tx, &NewJob { held, ..job(inbound, session, fresh) })?;
-            if announced.held.is_some() {
-                jobs::wait_for_person(tx, &fresh.turn)?;
-            }
-            if !held {
-                announced.ready = Some(lane(inbound, session));
-                tx.notify("jobs")?;
-            }
-            fresh.turn.clone()
-        }
+    let joining = Joining {
+        steers: inbound.origin.is_person(),
+        lane: session.lane,
+        priority: inbound.priority,
+        hop: inbound.relayed.as_ref().map_or(0, |relayed| relayed.hop),
+        trace: fresh.trace.clone(),
     };
-    insert_messages(tx, inbound, &standing, fresh, &turn)?;
-    Ok(announced)
-}
-
-#[derive(Default)]
-pub(crate) struct Announced {
-    pub ready: Option<Lane>,
-    pub held: Option<relay::Refusal>,
+    jobs::join(tx, turn, &joining)
 }
 
 /// Claims the turn at once if nothing waits in its lane, else queues it.
 fn begin(tx: &mut Tx<'_>, job: &NewJob, here: &Here) -> polyclaw_store::Result<Option<(Claim, Slot)>> {
-    let slots = here.settings.slots_of(job.lane);
-    match here.lanes.enter(job.lane, slots) {
-        Some(slot) => Ok(Some((jobs::begin(tx, job, &here.claimer)?, slot))),
+    let entered = here.hands.as_ref().and_then(|(claimer, lanes)| {
+        lanes.enter(job.lane, here.settings.slots_of(job.lane)).map(|slot| (claimer, slot))
+    });
+    match entered {
+        Some((claimer, slot)) => Ok(Some((jobs::begin(tx, job, claimer)?, slot))),
         None => jobs::insert(tx, job).map(|()| None),
     }
 }
@@ -182,6 +189,7 @@ fn find_duplicate(tx: &mut Tx<'_>, inbound: &Inbound) -> polyclaw_store::Result<
         duplicate: true,
         waiting: false,
         lane: Lane::Main,
+        held: None,
     };
     Ok(Some(Ok((earlier, None))))
 }

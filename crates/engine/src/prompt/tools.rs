@@ -39,6 +39,7 @@ impl Context {
                 in_config: self.in_config,
             },
             spawn_depth: self.session.spawn_depth,
+            has_room: self.scope.spawns,
             senders: &self.senders,
             can_ask: self.scope.can_ask,
         }

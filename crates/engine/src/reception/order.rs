@@ -9,14 +9,14 @@ use polyclaw_domain::session::Session;
 use polyclaw_store::{approvals, sessions};
 
 use super::route::{Place, Target, group};
-use crate::command::{Order, answerer};
+use crate::command::{Given, Order, answerer};
 use crate::core::Engine;
 use crate::error::Result;
 
 /// Commands that set something a session keeps: it is made for them.
-const SETTING: [&str; 4] = ["agent", "model", "session", "focus"];
+const SETTING: [&str; 5] = ["agent", "model", "session", "focus", "subagents"];
 /// Commands about the conversation itself, wherever it goes on.
-const OF_PLACE: [&str; 2] = ["focus", "unfocus"];
+const OF_PLACE: [&str; 4] = ["focus", "unfocus", "session", "subagents"];
 const ANSWERS: [&str; 2] = ["approve", "deny"];
 
 impl Engine {
@@ -25,7 +25,9 @@ impl Engine {
         let Some((command, rest)) = parse(&letter.text) else { return Ok(None) };
         let settings = self.settings();
         let speaker = settings.reception.speaker(&letter.arrival);
-        let order = Order { command, rest, speaker, by: answerer(speaker, &letter.address) };
+        let given = Given { address: &letter.address, platform_id: Some(&letter.platform_id) };
+        let by = answerer(speaker, &letter.address);
+        let order = Order { command, rest, speaker, by, place: Some(given) };
         tracing::info!(command = command.name, session.key = %place.key, ?speaker, "a command came");
         if SETTING.contains(&command.name) && speaker.may(command.reach_with(rest)) {
             self.make_room(letter, place).await?;

@@ -6,7 +6,8 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::route::Tier;
 use polyclaw_domain::session::Session;
-use polyclaw_store::{Tx, agents, sessions};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, agents, messages, sessions};
 use serde::Serialize;
 
 use super::rules::Rules;
@@ -81,23 +82,41 @@ pub(super) enum Routed {
     Usage(String),
 }
 
+/// Where a conversation goes on. A session that is gone is no place for that, and neither is one in which nothing was
+/// said for as long as `/session ttl` of the conversation says.
+fn focus(
+    tx: &mut Tx<'_>,
+    from: &Session,
+    there: &SessionKey,
+    now: Millis,
+) -> polyclaw_store::Result<Option<SessionKey>> {
+    let Some(there) = sessions::get(tx, there)? else { return Ok(None) };
+    let last = messages::last_at(tx, &there.key)?.unwrap_or(from.updated_at).max(from.updated_at);
+    let is_over = from.ttl_ms.is_some_and(|ttl_ms| now.since(last) > ttl_ms);
+    Ok((!is_over).then_some(there.key))
+}
+
 impl Engine {
     pub(super) async fn place(&self, arrival: &Arrival) -> Result<Place> {
         let settings = self.settings();
         let rules = &settings.reception;
         let choice = rules.router.choose(arrival);
         let key = rules.key(choice.agent, arrival, choice);
-        let (agent, tier, wanted) = (choice.agent.clone(), choice.tier, key.clone());
+        let (agent, tier, wanted, now) = (choice.agent.clone(), choice.tier, key.clone(), self.now());
         let read = move |tx: &mut Tx<'_>| {
             let Some(session) = sessions::get(tx, &wanted)? else { return Ok(None) };
-            // A session that is gone is no place to go on.
             let focus = match &session.focus {
-                Some(there) => sessions::get(tx, there)?.map(|there| there.key),
+                Some(there) => focus(tx, &session, there, now)?,
                 None => None,
             };
-            Ok(Some(Session { focus, ..session }))
+            Ok(Some((session.focus.is_some() && focus.is_none(), Session { focus, ..session })))
         };
-        let session = self.db().read(read).await?;
+        let found = self.db().read(read).await?;
+        if found.as_ref().is_some_and(|(is_over, _)| *is_over) {
+            let from = key.clone();
+            self.db().write(move |tx| sessions::set_focus(tx, &from, None, now)).await?;
+        }
+        let session = found.map(|(_, session)| session);
         Ok(Place { agent, key, tier, session })
     }
 

@@ -1,6 +1,7 @@
 //! Tools by which an agent begins others, gives them work and waits for them.
 
 mod delegate;
+mod send;
 mod sessions;
 mod spawn;
 
@@ -33,11 +34,13 @@ enum Kind {
     Wait,
     List,
     History,
+    Send,
     Delegate,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [Self::Spawn, Self::Yield, Self::Wait, Self::List, Self::History, Self::Delegate];
+    const ALL: [Self; 7] =
+        [Self::Spawn, Self::Yield, Self::Wait, Self::List, Self::History, Self::Send, Self::Delegate];
 
     fn spec(self) -> ToolSpec {
         match self {
@@ -60,12 +63,21 @@ impl Kind {
             ),
             Self::List => arguments::spec::<sessions::List>(
                 "sessions_list",
-                "Lists the sessions you began, and how their runs stand.",
+                "Lists the sessions you began and those below them, how their runs stand, and other sessions you may write to.",
             ),
             Self::History => arguments::spec::<sessions::History>(
                 "sessions_history",
                 "Reads the last messages of a session you began.",
             ),
+            // The same call is the same message.
+            Self::Send => ToolSpec {
+                effect: Effect::Idempotent,
+                ..arguments::spec::<send::Send>(
+                    "sessions_send",
+                    "Writes to another session: one you began, or one of an agent you may write to. With wait_seconds it \
+                     waits for the answer.",
+                )
+            },
             Self::Delegate => ToolSpec {
                 effect: Effect::Idempotent,
                 ..arguments::spec::<delegate::Delegate>(
@@ -76,11 +88,12 @@ impl Kind {
         }
     }
 
+    /// What could never do anything is not there. Which of the rest a session has by its depth the policy says.
     fn is_offered(self, scope: &ToolScope) -> bool {
         match self {
             Self::Delegate => scope.delegates,
-            Self::Wait | Self::Yield | Self::List | Self::History => scope.spawns || scope.delegates,
-            Self::Spawn => scope.spawns,
+            Self::Wait | Self::Yield => scope.spawns || scope.delegates,
+            Self::Spawn | Self::List | Self::History | Self::Send => true,
         }
     }
 }
@@ -120,6 +133,7 @@ async fn perform(engine: &Engine, kind: Kind, asked: Asked<'_>) -> Done {
             sessions::list(engine, asked).await
         }
         Kind::History => sessions::history(engine, asked, arguments::read(given)?).await,
+        Kind::Send => send::send(engine, asked, arguments::read(given)?).await,
         Kind::Delegate => delegate::delegate(engine, asked, arguments::read(given)?).await,
     }
 }

@@ -160,6 +160,9 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
     last.final_call = final_call;
     last.unanswered = Some("Not run: the turn ended before.");
     fail(engine, &context, &mut last, code, sentence);
+    if let Some(closing) = last.closing.as_mut().filter(|_| state == JobState::Cancelled) {
+        closing.unfinished = engine.hub.said_so_far(&running.claim.turn);
+    }
     commit(engine, running, last).await.map(drop)
 }
 
@@ -191,6 +194,7 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
         turn: running.claim.turn.clone(),
         state,
         text: String::new(),
+        unfinished: String::new(),
         error_code: None,
         fresh: Fresh::new(engine, Some(running.claim.trace.clone())),
     });
@@ -243,10 +247,11 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
     for (address, wanted) in context.addresses() {
         step.channel.clone_from(&address.channel);
         step.deliver |= wanted && !silent;
+        let is_asked = context.is_child_asked_from(&address);
         let policy = Policy {
             wanted,
-            session_delivers: context.session.delivers,
-            session_sends: context.session.sends,
+            session_delivers: context.session.delivers || is_asked,
+            session_sends: context.session.sends || is_asked,
         };
         let draft = last.drafts.message(&address);
         pass_gate(engine, last, (address, draft), policy, &context.signed(&text));

@@ -40,7 +40,11 @@ pub(super) async fn run(
     let claim = &running.claim;
     let shown = engine.redactor().call(call);
     let (effect, refused) = match context.tools.iter().find(|tool| tool.spec.name == call.name) {
-        None => (Effect::Pure, Some(ToolOutcome::error(context.refusal(engine, &shown.name)))),
+        None => {
+            let why = context.refusal(engine, &shown.name);
+            engine.record(event(claim, EventKind::ToolRefused, json!({ "why": why }))).await;
+            (Effect::Pure, Some(ToolOutcome::error(why)))
+        }
         Some(tool) if is_marked(call) => (tool.spec.effect, Some(ToolOutcome::error(MARKED))),
         Some(tool) => (tool.spec.effect, consent(engine, running, context, (tool, call, &shown)).await?),
     };

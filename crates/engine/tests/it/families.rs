@@ -18,7 +18,7 @@ use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
 use serde_json::{Value, json};
 
-fn said(prompt: &Prompt) -> String {
+pub fn said(prompt: &Prompt) -> String {
     prompt
         .messages
         .iter()
@@ -30,12 +30,12 @@ fn said(prompt: &Prompt) -> String {
         .collect()
 }
 
-fn results(prompt: &Prompt) -> usize {
+pub fn results(prompt: &Prompt) -> usize {
     prompt.messages.iter().filter(|message| matches!(message, PromptMessage::ToolResult { .. })).count()
 }
 
 /// What its conversation began with.
-fn task(prompt: &Prompt) -> &str {
+pub fn task(prompt: &Prompt) -> &str {
     match prompt.messages.first() {
         Some(PromptMessage::User(text)) => text,
         _ => "",
@@ -67,7 +67,7 @@ fn parent_of_three(prompt: &Prompt) -> Script {
     }
 }
 
-async fn transcript(db: &Db, key: &SessionKey) -> Vec<Message> {
+pub async fn transcript(db: &Db, key: &SessionKey) -> Vec<Message> {
     let key = key.clone();
     let read = move |tx: &mut polyclaw_store::Tx<'_>| match sessions::get(tx, &key)? {
         Some(session) => messages::page(tx, &key, &session.id, 0, 10_000),
@@ -76,7 +76,7 @@ async fn transcript(db: &Db, key: &SessionKey) -> Vec<Message> {
     db.read(read).await.unwrap()
 }
 
-fn announces(lines: &[Message]) -> Vec<&Message> {
+pub fn announces(lines: &[Message]) -> Vec<&Message> {
     lines.iter().filter(|line| line.text.ends_with("] finish")).collect()
 }
 
@@ -208,7 +208,8 @@ async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
     world.sends("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
     let stopped = world.engine.stop(&World::key("me")).await.unwrap();
-    assert_eq!(stopped.children, 8);
+    assert_eq!(stopped.children.len(), 8);
+    assert!(stopped.children.iter().all(|label| label.starts_with("do part")), "{stopped:?}");
     tokio::time::sleep(Duration::from_secs(5)).await;
     let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Cancelled), "{runs:#?}");
@@ -251,7 +252,7 @@ async fn limits_are_named_and_a_run_that_takes_too_long_is_ended() {
     assert!(runs.len() == 5 && runs.iter().all(|run| run.status == RunStatus::Timeout), "{runs:#?}");
 }
 
-async fn delegating_ground(author: fn(&Prompt) -> Script) -> Ground {
+pub async fn delegating_ground(author: fn(&Prompt) -> Script) -> Ground {
     let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
     ground.add_agent("expert").await;
     let delegation = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };

@@ -9,6 +9,7 @@ mod briefing;
 mod budgets;
 mod classifier;
 mod clock;
+mod delegation_seed;
 mod delivery;
 mod drafts;
 mod ends;
@@ -23,9 +24,11 @@ mod reception;
 mod rounds;
 mod schedule;
 mod secrets;
+mod sending;
 mod sessions;
 mod steering;
 mod strangers;
+mod subagents;
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! `polyclaw sessions`: conversations, and what people do with them besides talking.
 
 mod cleanup;
+mod tree;
 
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ use crate::stream::Frames;
   polyclaw sessions tail agent:main:main
   polyclaw sessions export agent:main:main > talk.jsonl
   polyclaw sessions stop agent:main:main
+  polyclaw sessions tree
   polyclaw sessions cleanup --dry-run
 
 A session is one conversation. Its key begins with whose it is; agent:main:main is where `polyclaw chat` talks.")]
@@ -71,10 +73,10 @@ enum Verb {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Show a conversation and those that were begun from it.
+    /// Show a conversation and those that were begun from it, with what each is doing.
     Tree {
-        /// Which conversation: a key as `polyclaw sessions` lists it.
-        key: String,
+        /// Which conversation: a key as `polyclaw sessions` lists it. All that began others if left out.
+        key: Option<String>,
     },
 }
 
@@ -106,7 +108,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             Ok(output.say(&gone, |_| format!("{key} is gone."))?)
         }
         Some(Verb::Cleanup { dry_run }) => cleanup::run(&client, output, *dry_run).await,
-        Some(Verb::Tree { key }) => tree(&client, output, key).await,
+        Some(Verb::Tree { key }) => tree::run(&client, output, key.as_deref()).await,
     }
 }
 
@@ -229,24 +231,4 @@ fn told(kind: &str, data: &Value) -> String {
 async fn act(client: &Client, output: Output, key: &str, verb: &str, done: &str) -> anyhow::Result<()> {
     let answer = client.post(&path(key, &format!("/{verb}")), &json!({})).await?;
     Ok(output.say(&answer, |_| done.to_owned())?)
-}
-
-async fn tree(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
-    let mut rows = vec![(0, client.get(&path(key, "")).await?)];
-    let mut at = 0;
-    while let Some((depth, parent)) = rows.get(at).cloned() {
-        let owner = segment(parent["session_key"].as_str().unwrap_or_default());
-        let children = client.list(&format!("/sessions?owner={owner}"), "sessions", 1000).await?;
-        let below = children.into_iter().map(|child| (depth + 1, child));
-        rows.splice(at + 1..at + 1, below);
-        at += 1;
-    }
-    let value: Vec<&Value> = rows.iter().map(|(_, session)| session).collect();
-    Ok(output.say(&json!({ "sessions": value }), |_| {
-        let line = |(depth, session): &(usize, Value)| {
-            let indent = "  ".repeat(*depth);
-            format!("{indent}{}  {}", cell(&session["session_key"]), cell(&session["active_agent_id"]))
-        };
-        rows.iter().map(line).collect::<Vec<_>>().join("\n")
-    })?)
 }

@@ -11,6 +11,7 @@ use axum::response::IntoResponse;
 use polyclaw_engine::hub::Counters;
 use polyclaw_store::jobs;
 
+use super::delegations;
 use crate::metrics::{Metrics, head, resident_bytes};
 use crate::state::AppState;
 
@@ -29,6 +30,9 @@ pub async fn metrics(
             let count = depth.iter().find(|(name, _)| name == state).map_or(0, |(_, count)| *count);
             let _ = writeln!(out, "polyclaw_turns{{state=\"{state}\"}} {count}");
         }
+    }
+    if let Ok(pairs) = app.engine.delegations().await {
+        delegations::render(&mut out, &pairs);
     }
     let store_errors = metrics.store_errors.load(Ordering::Relaxed);
     one(&mut out, "polyclaw_store_errors_total", "counter", "Calls the database failed.", store_errors);

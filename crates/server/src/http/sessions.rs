@@ -10,6 +10,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::time::Millis;
+use polyclaw_engine::session as engine;
 use polyclaw_store::{Tx, jobs, sessions};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -85,6 +86,7 @@ impl SessionView {
 pub struct Which {
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
+    /// `active` if not given; `archived` are sub-agents that ended some time ago.
     #[param(value_type = Option<String>)]
     status: Option<Status>,
     #[param(value_type = Option<String>)]
@@ -132,6 +134,8 @@ pub struct Stopped {
     #[schema(value_type = Option<String>)]
     turn_id: Option<TurnId>,
     interrupted_tasks: usize,
+    /// What it had begun, and what that had: the label of each run that was stopped with it.
+    children: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -152,7 +156,7 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
     let after = paging.after.clone();
     let filter = sessions::Filter {
         agent: which.agent,
-        status: which.status,
+        status: Some(which.status.unwrap_or(Status::Active)),
         owner: which.owner,
         after: after.map(|place| sessions::Place { updated_at: Millis(place.at), key: place.id }),
         limit: paging.wanted(),
@@ -225,7 +229,8 @@ pub async fn delete(State(app): State<AppState>, Key(key): Key) -> Result<Status
 #[utoipa::path(post, path = "/sessions/{key}/stop", tag = "sessions", params(("key" = String, Path)), responses((status = 200, body = Stopped)))]
 pub async fn stop(State(app): State<AppState>, Key(key): Key) -> Result<Json<Stopped>> {
     let stopped = app.engine.stop(&key).await?;
-    Ok(Json(Stopped { turn_id: stopped.turn, interrupted_tasks: stopped.interrupted_tasks }))
+    let engine::Stopped { turn, interrupted_tasks, children } = stopped;
+    Ok(Json(Stopped { turn_id: turn, interrupted_tasks, children }))
 }
 
 /// A new conversation under the same key; the old one is kept.

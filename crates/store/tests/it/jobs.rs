@@ -1,8 +1,8 @@
 use polyclaw_domain::backlog::{Load, ResumeToken};
-use polyclaw_domain::id::MessageId;
+use polyclaw_domain::id::{MessageId, TraceId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::provider::Usage;
-use polyclaw_store::jobs::{self, End, NewJob};
+use polyclaw_store::jobs::{self, End, Joining, NewJob};
 use polyclaw_store::{Db, Error, Result, backlog, messages};
 
 use crate::rows::{NOW, claim, claimer, end, ended, job, key, message, next, queue, turn, with_sessions};
@@ -21,12 +21,20 @@ async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let quiet = NewJob { lane: Lane::InternalAnnounce, priority: Priority::Background, ..job("t", "p") };
     queue(&db, vec![quiet]).await?;
-    let join =
-        |steers, lane, priority| db.write(move |tx| jobs::join(tx, &turn("t"), steers, lane, priority));
+    let join = |steers, lane, priority| {
+        let joining = Joining { steers, lane, priority, hop: 3, trace: TraceId::new("joined") };
+        db.write(move |tx| jobs::join(tx, &turn("t"), &joining))
+    };
+    let stands = || async {
+        let job = db.read(|tx| jobs::get(tx, &turn("t"))).await?.unwrap();
+        Ok::<_, Error>((job.hop, job.trace == TraceId::new("joined")))
+    };
     join(false, Lane::Main, Priority::Webhook).await?;
     assert!(!db.read(|tx| jobs::is_steered(tx, &key("p"))).await?);
     assert_eq!(next(&db).await?, None, "an announce stays in its lane");
+    assert_eq!(stands().await?, (3, false), "as many hops as the longest way had");
     join(true, Lane::Main, Priority::Direct).await?;
+    assert_eq!(stands().await?, (0, true), "a person begins anew");
     join(false, Lane::Cron, Priority::Background).await?;
     assert!(db.read(|tx| jobs::is_steered(tx, &key("p"))).await?);
     let claimed = claim(&db, claimer("one/1")).await?.unwrap();

@@ -5,7 +5,13 @@ use polyclaw_store::{Db, Error, Result, runs};
 
 use crate::rows::{NOW, address, key, turn};
 
-on_every_engine!(a_run_is_found_from_both_ends_and_ends_once, a_child_works_on_one_thing_at_a_time);
+on_every_engine!(
+    a_run_is_found_from_both_ends_and_ends_once,
+    a_child_works_on_one_thing_at_a_time,
+    a_session_is_put_away_only_after_its_end_was_told,
+    a_held_announce_is_there_until_a_person_decides,
+    delegates_at_work_are_counted_by_pair,
+);
 
 fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
     Run {
@@ -14,7 +20,8 @@ fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
         child: key(child),
         agent: AgentId::main(),
         owner: key("owner"),
-        owner_turn: turn("t"),
+        caller: AgentId::main(),
+        owner_turn: Some(turn("t")),
         trace: TraceId::new("x"),
         hop: 1,
         task: Task { label: "l".into(), prompt: "p".into(), tags: vec!["a".into()], schema: None },
@@ -22,6 +29,8 @@ fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
         awaited_by: None,
         deadline,
         is_deleted_after: true,
+        archive_after_ms: None,
+        held: None,
         status: RunStatus::Running,
         result: None,
         created_at: NOW,
@@ -65,4 +74,68 @@ async fn a_child_works_on_one_thing_at_a_time(db: Db) -> Result<()> {
     assert!(matches!(insert(&db, run("r2", "a", None)).await, Err(Error::Conflict(_))));
     db.write(|tx| runs::end(tx, &RunId::new("r1"), RunStatus::Error, &Outcome::default(), NOW)).await?;
     insert(&db, run("r3", "a", None)).await
+}
+
+async fn end(db: &Db, id: &'static str, at: Millis) -> Result<()> {
+    db.write(move |tx| runs::end(tx, &RunId::new(id), RunStatus::Ok, &Outcome::default(), at)).await.map(drop)
+}
+
+async fn due(db: &Db, at: Millis) -> Result<Vec<String>> {
+    let due = db.read(move |tx| runs::to_put_away(tx, at, 10)).await?;
+    Ok(due.into_iter().map(|run| run.id.to_string()).collect())
+}
+
+async fn a_session_is_put_away_only_after_its_end_was_told(db: Db) -> Result<()> {
+    insert(&db, run("gone", "a", None)).await?;
+    let kept = Run { is_deleted_after: false, ..run("kept", "b", None) };
+    insert(&db, Run { archive_after_ms: Some(1_000), ..kept.clone() }).await?;
+    insert(&db, Run { id: RunId::new("ever"), child: key("c"), ..kept }).await?;
+    for id in ["gone", "kept", "ever"] {
+        end(&db, id, NOW).await?;
+    }
+    assert!(due(&db, NOW.plus(5_000)).await?.is_empty(), "nobody was told yet");
+    for id in ["gone", "kept", "ever"] {
+        db.write(move |tx| runs::announced(tx, &RunId::new(id))).await?;
+    }
+    assert_eq!(due(&db, NOW).await?, ["gone"]);
+    assert_eq!(due(&db, NOW.plus(1_000)).await?, ["gone", "kept"]);
+    db.write(|tx| runs::put_away(tx, &RunId::new("gone"))).await?;
+    db.write(|tx| runs::postpone(tx, &RunId::new("kept"), NOW.plus(9_000))).await?;
+    assert!(due(&db, NOW.plus(5_000)).await?.is_empty());
+    assert_eq!(due(&db, NOW.plus(9_000)).await?, ["kept"]);
+    let last = db.read(|tx| runs::last_of_child(tx, &key("a"))).await?;
+    assert_eq!(last.map(|run| run.status), Some(RunStatus::Ok), "the run is known for as long as its owner");
+    db.write(|tx| runs::forget(tx, &key("owner"))).await?;
+    assert!(db.read(|tx| runs::of_owner(tx, &key("owner"), 9)).await?.is_empty());
+    Ok(())
+}
+
+async fn a_held_announce_is_there_until_a_person_decides(db: Db) -> Result<()> {
+    for (id, child) in [("r1", "a"), ("r2", "b"), ("r3", "c")] {
+        insert(&db, run(id, child, None)).await?;
+    }
+    for id in ["r1", "r2"] {
+        db.write(move |tx| runs::hold(tx, &RunId::new(id), "too_many_hops")).await?;
+    }
+    let held = || db.read(|tx| Ok(runs::held(tx, 10)?.into_iter().map(|run| run.id.to_string()).collect()));
+    let names: Vec<String> = held().await?;
+    assert_eq!(names, ["r1", "r2"]);
+    assert!(db.write(|tx| runs::release(tx, &RunId::new("r1"))).await?);
+    assert!(!db.write(|tx| runs::release(tx, &RunId::new("r1"))).await?, "only once");
+    assert_eq!(db.write(|tx| runs::let_go_held(tx, &key("owner"))).await?, 1);
+    let names: Vec<String> = held().await?;
+    assert!(names.is_empty());
+    Ok(())
+}
+
+async fn delegates_at_work_are_counted_by_pair(db: Db) -> Result<()> {
+    let other = AgentId::parse("other").unwrap();
+    for (id, child) in [("r1", "a"), ("r2", "b"), ("r3", "c")] {
+        let run = Run { kind: RunKind::Delegate, agent: other.clone(), ..run(id, child, None) };
+        insert(&db, run).await?;
+    }
+    insert(&db, run("r4", "d", None)).await?;
+    end(&db, "r3", NOW).await?;
+    assert_eq!(db.read(runs::active).await?, [(AgentId::main(), other, 2)]);
+    Ok(())
 }

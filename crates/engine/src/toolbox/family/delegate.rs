@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Asked, Done};
 use crate::core::Engine;
 use crate::error::Error;
-use crate::family::{Mode, Wish};
+use crate::family::{AskedBy, Mode, Wish};
 use crate::toolbox::Refused;
 
 const DEFAULT_MS: u64 = 60_000;
@@ -50,7 +50,7 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         id: asked.run_id(),
         kind: RunKind::Delegate,
         owner: asked.scope.session.clone(),
-        turn: asked.turn.clone(),
+        asked: AskedBy::Turn(asked.turn.clone()),
         agent: agent.clone(),
         task: Task {
             label: plain::line(&given.task, 60),
@@ -65,7 +65,10 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
     };
     let run = match engine.begin_run(wish).await {
         Ok(run) => run,
-        Err(error) => return Ok(rejected(&error, &agent)),
+        Err(error) => {
+            engine.pairs.reject(&asked.scope.agent, &agent);
+            return Ok(rejected(&error, &agent));
+        }
     };
     if !waits {
         let told =
@@ -98,14 +101,16 @@ fn answer(run: &Run, duration_ms: i64) -> Value {
     let result = run.result.clone().unwrap_or_default();
     let (status, code) = match run.status {
         RunStatus::Ok => ("completed", None),
-        RunStatus::Timeout | RunStatus::Running => ("timeout", Some("timeout".to_owned())),
-        _ => ("error", Some(result.error_code.clone().unwrap_or_else(|| "internal".to_owned()))),
+        RunStatus::Timeout | RunStatus::Running => ("timeout", Some("timeout")),
+        RunStatus::Error | RunStatus::Cancelled => ("error", Some("internal")),
     };
     let text = Some(&result.text).filter(|text| !text.is_empty());
     let is_whole = run.status == RunStatus::Ok;
     json!({
         "status": status,
         "code": code,
+        // Why a turn of it failed, in the words of turns.
+        "cause": result.error_code.as_ref().filter(|_| status == "error"),
         "response": text.filter(|_| is_whole),
         "partial_response": text.filter(|_| !is_whole),
         "session_key": run.child,

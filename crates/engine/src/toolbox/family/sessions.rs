@@ -1,23 +1,27 @@
-//! `sessions_list` and `sessions_history`: a look at what a session began. Other sessions are not there.
+//! `sessions_list` and `sessions_history`: a look at what a session began. Of other sessions only those are there that it
+//! may write to, and nothing of what is said in them.
 
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::plain;
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_store::sessions::Filter;
 use polyclaw_store::{Tx, messages, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Asked, Done, shown};
+use super::{Asked, Done, send, shown};
 use crate::core::Engine;
 use crate::error::Error;
+use crate::family::is_below;
 use crate::toolbox::Refused;
 
 const LISTED: usize = 50;
+/// Sessions among which those are looked for that may be written to.
+const LOOKED_AT: usize = 500;
 const MOST_LINES: usize = 100;
 const LONGEST_LINE: usize = 2_000;
-/// Deeper than any family may be.
-const DEEPEST: usize = 8;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,8 +36,27 @@ pub(super) struct History {
 }
 
 pub(super) async fn list(engine: &Engine, asked: Asked<'_>) -> Done {
-    let runs = engine.runs_of(&asked.scope.session, LISTED).await?;
-    Ok(json!({ "runs": runs.iter().map(shown).collect::<Vec<_>>() }).to_string())
+    let children = engine.children(&asked.scope.session).await?;
+    let listed = children.iter().rev().filter(|child| child.is_listed).take(LISTED);
+    let runs: Vec<Value> = listed.map(|child| shown(&child.run)).collect();
+    let others = others(engine, asked).await?;
+    Ok(json!({ "runs": runs, "others": others }).to_string())
+}
+
+/// Conversations of agents that this one may write to.
+async fn others(engine: &Engine, asked: Asked<'_>) -> Result<Vec<Value>, Refused> {
+    if !engine.settings().agent_to_agent.enabled {
+        return Ok(Vec::new());
+    }
+    let filter = Filter { status: Some(Status::Active), limit: LOOKED_AT, ..Filter::default() };
+    let found = engine.db().read(move |tx| sessions::list(tx, &filter)).await.map_err(Error::from)?;
+    let is_open = |session: &&Session| {
+        session.owner.is_none()
+            && session.key != asked.scope.session
+            && send::check(engine, &asked.scope.agent, &session.active_agent).is_ok()
+    };
+    let line = |session: &Session| json!({ "session_key": session.key, "agent_id": session.active_agent });
+    Ok(found.iter().filter(is_open).take(LISTED).map(line).collect())
 }
 
 pub(super) async fn history(engine: &Engine, asked: Asked<'_>, given: History) -> Done {
@@ -57,17 +80,4 @@ pub(super) async fn history(engine: &Engine, asked: Asked<'_>, given: History) -
         json!({ "from": role, "text": plain::block(&message.text, LONGEST_LINE) })
     };
     Ok(json!({ "messages": found.iter().map(line).collect::<Vec<_>>() }).to_string())
-}
-
-/// Whether a session was begun by another, or by one that it began.
-fn is_below(tx: &mut Tx<'_>, own: &SessionKey, wanted: &SessionKey) -> polyclaw_store::Result<bool> {
-    let mut at = wanted.clone();
-    for _ in 0..DEEPEST {
-        match sessions::get(tx, &at)?.and_then(|session| session.owner) {
-            Some(owner) if owner == *own => return Ok(true),
-            Some(owner) => at = owner,
-            None => return Ok(false),
-        }
-    }
-    Ok(false)
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{Asked, Done, shown};
 use crate::core::Engine;
 use crate::error::Error;
-use crate::family::{Mode, Wish};
+use crate::family::{AskedBy, Mode, Wish};
 use crate::toolbox::Refused;
 
 const LONGEST_WAIT_S: u32 = 600;
@@ -84,7 +84,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
             id: asked.run_id(),
             kind: RunKind::Subagent,
             owner: asked.scope.session.clone(),
-            turn: asked.turn.clone(),
+            asked: AskedBy::Turn(asked.turn.clone()),
             agent,
             task: Task { label, prompt, tags: given.tags.unwrap_or_default(), schema },
             model,
@@ -121,8 +121,9 @@ pub(super) async fn wait(engine: &Engine, asked: Asked<'_>, given: Wait) -> Done
 
 /// A run of another session is none, as far as this one can see.
 async fn owned(engine: &Engine, asked: Asked<'_>, id: &RunId) -> Result<Run, Refused> {
-    let wanted = id.clone();
-    let found = engine.db().read(move |tx| runs::get(tx, &wanted)).await.map_err(Error::from)?;
-    let own = found.filter(|run| run.owner == asked.scope.session);
-    Ok(own.ok_or_else(|| Error::UnknownRun(id.as_str().chars().take(80).collect()))?)
+    let run = engine.run_of_id(id).await?;
+    match run.owner == asked.scope.session {
+        true => Ok(run),
+        false => Err(Error::UnknownRun(id.as_str().chars().take(80).collect()).into()),
+    }
 }

@@ -1,0 +1,198 @@
+//! `/subagents`: what was begun below a session, for people.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::{AgentId, RunId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Role;
+use polyclaw_domain::plain;
+use polyclaw_domain::run::{RunKind, RunStatus, Task};
+use polyclaw_domain::session::Status;
+use polyclaw_store::{Tx, messages, sessions};
+
+use super::Order;
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::family::{AskedBy, Child, Wish};
+use crate::ingress::{Injection, Provenance};
+
+const LOG_LINES: usize = 10;
+const MOST_LINES: usize = 50;
+const LINE_CHARS: usize = 300;
+const USAGE: &str = "/subagents list | info <which> | log <which> | kill <which>|all | send <which> <text> | \
+    steer <which> <text> | spawn [agent] <task>. Which one: its number, its label or its run id.";
+
+impl Engine {
+    pub(super) async fn subagents_command(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+        let (word, rest) = order.rest.split_once(char::is_whitespace).unwrap_or((order.rest, ""));
+        let rest = rest.trim();
+        if !matches!(word, "" | "list") && rest.is_empty() {
+            return Ok(USAGE.to_owned());
+        }
+        self.session(session).await?;
+        match word {
+            "" | "list" => self.list_children(session).await,
+            "info" => self.child_info(session, rest).await,
+            "log" => self.child_log(session, rest).await,
+            "kill" => self.kill_children(session, rest).await,
+            "send" | "steer" => self.tell_child(session, order, rest).await,
+            "spawn" => self.spawn_child(session, order, rest).await,
+            _ => Ok(USAGE.to_owned()),
+        }
+    }
+
+    async fn list_children(&self, session: &SessionKey) -> Result<String> {
+        let now = self.now();
+        let children = self.children(session).await?;
+        let line = |child: &Child| {
+            let Child { number, run, depth, .. } = child;
+            let indent = "  ".repeat(depth - 1);
+            let age = now.since(run.created_at) / 1000;
+            let label = plain::line(&run.task.label, 60);
+            format!("{number} {indent}{label} ({}) {}, {age} s ago", run.agent, run.status.as_str())
+        };
+        let lines: Vec<String> = children.iter().filter(|child| child.is_listed).map(line).collect();
+        Ok(if lines.is_empty() { "There are no sub-agents here.".to_owned() } else { lines.join("\n") })
+    }
+
+    async fn child_info(&self, session: &SessionKey, which: &str) -> Result<String> {
+        let run = self.find_child(session, which).await?.run;
+        let result = run.result.unwrap_or_default();
+        let told = |known: Option<String>| known.unwrap_or_else(|| "unknown".to_owned());
+        let ended = run.ended_at.map_or_else(|| "not yet".to_owned(), |at| at.to_string());
+        let lines = [
+            format!("run {} ({}), trace {}", run.id, run.kind.as_str(), run.trace),
+            format!("session {}, agent {}", run.child, run.agent),
+            format!("task {}", plain::line(&run.task.prompt, LINE_CHARS)),
+            format!("{}, begun {}, ended {ended}", run.status.as_str(), run.created_at),
+            format!("tokens {}", told(result.tokens.map(|tokens| tokens.to_string()))),
+            format!("result {}", plain::line(&result.text, LINE_CHARS)),
+        ];
+        Ok(lines.join("\n"))
+    }
+
+    async fn child_log(&self, session: &SessionKey, rest: &str) -> Result<String> {
+        let (which, count) = addressed(rest);
+        let count = count.parse().unwrap_or(LOG_LINES).clamp(1, MOST_LINES);
+        let key = self.find_child(session, which).await?.run.child;
+        let read = move |tx: &mut Tx<'_>| match sessions::get(tx, &key)? {
+            Some(found) => messages::newest(tx, &key, &found.id, count).map(Some),
+            None => Ok(None),
+        };
+        let Some(found) = self.db().read(read).await? else {
+            return Ok("Its transcript was deleted with its end.".to_owned());
+        };
+        let line = |message: &messages::Message| {
+            let from = match message.role {
+                Role::User => message.origin.to_string(),
+                other => other.as_str().to_owned(),
+            };
+            format!("{from}: {}", plain::line(&message.text, LINE_CHARS))
+        };
+        Ok(found.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    async fn kill_children(&self, session: &SessionKey, which: &str) -> Result<String> {
+        let stopped: Vec<String> = match which {
+            "all" => self.stop_children(session).await?.into_iter().map(|run| run.task.label).collect(),
+            _ => {
+                let run = self.find_child(session, which).await?.run;
+                if run.status != RunStatus::Running {
+                    return Ok(format!("It has ended: {}.", run.status.as_str()));
+                }
+                let below = self.kill(&run).await?;
+                std::iter::once(run).chain(below).map(|run| run.task.label).collect()
+            }
+        };
+        Ok(match stopped.is_empty() {
+            true => "None is at work.".to_owned(),
+            false => format!("Stopped: {}.", super::names(&stopped)),
+        })
+    }
+
+    /// A person's message in the child's session; its answer comes here, as if it had been asked there.
+    async fn tell_child(&self, session: &SessionKey, order: &Order<'_>, rest: &str) -> Result<String> {
+        let (which, text) = addressed(rest);
+        if text.is_empty() {
+            return Ok(USAGE.to_owned());
+        }
+        let run = self.find_child(session, which).await?.run;
+        if self.session(&run.child).await?.status == Status::Archived {
+            return Err(Error::NotNow("it is archived: begin another".to_owned()));
+        }
+        let how = Injection {
+            channel: order.place.map_or_else(Address::internal, |given| given.address.clone()),
+            deliver: order.place.is_some(),
+            idempotency_key: format!("told:{}", self.key_of(order)),
+            provenance: Provenance::Person(run.agent),
+            meta: None,
+        };
+        let accepted = self.inject_message(&run.child, text, how).await?;
+        Ok(match accepted.waiting {
+            true => "It is told at its next step.".to_owned(),
+            false => "It is told.".to_owned(),
+        })
+    }
+
+    async fn spawn_child(&self, session: &SessionKey, order: &Order<'_>, rest: &str) -> Result<String> {
+        let owner = self.session(session).await?;
+        let (first, task) = rest.split_once(char::is_whitespace).unwrap_or(("", ""));
+        let named = match AgentId::parse(first) {
+            Ok(id) => self.agent(&id).await.ok().map(|stored| stored.spec.agent_id),
+            Err(_) => None,
+        };
+        let (agent, task) = match named {
+            Some(agent) => (agent, task.trim()),
+            None => (owner.active_agent.clone(), rest),
+        };
+        let rules = self.agent(&owner.active_agent).await?.spec.subagents;
+        let label = plain::line(task, 60);
+        let run = self
+            .begin_run(Wish {
+                id: RunId::new(format!("by-hand-{}", self.key_of(order))),
+                kind: RunKind::Subagent,
+                owner: owner.key,
+                asked: AskedBy::Person(order.place.map(|given| given.address.clone())),
+                agent,
+                task: Task { label, prompt: task.to_owned(), tags: Vec::new(), schema: None },
+                model: rules.model,
+                timeout_ms: i64::from(rules.run_timeout_seconds) * 1000,
+                is_deleted_after: false,
+                is_awaited: false,
+            })
+            .await?;
+        Ok(format!("Begun in {}; its end is told here.", run.child))
+    }
+
+    /// The same letter, given again after a crash, does nothing a second time.
+    fn key_of(&self, order: &Order<'_>) -> String {
+        let given = order.place.and_then(|given| Some((given.address, given.platform_id?)));
+        match given {
+            Some((address, id)) => format!("{}:{}:{id}", address.channel, address.account),
+            None => self.next_id(),
+        }
+    }
+}
+
+/// Which one, and what is said to it. A label of several words stands in quotes.
+fn addressed(rest: &str) -> (&str, &str) {
+    let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+    let (which, text) = quoted.or_else(|| rest.split_once(char::is_whitespace)).unwrap_or((rest, ""));
+    (which, text.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::addressed;
+
+    #[test]
+    fn a_label_of_several_words_stands_in_quotes() {
+        for (rest, expected) in [
+            ("2 be quick", ("2", "be quick")),
+            ("2", ("2", "")),
+            ("\"look it up\" be quick", ("look it up", "be quick")),
+            ("\"open be quick", ("\"open", "be quick")),
+        ] {
+            assert_eq!(addressed(rest), expected, "{rest}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Announces that wait for a person: they are listed, taken up when one writes, or dismissed by one. None is dropped.
+
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::{RunId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::run::{self, Run};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, backlog, events, jobs, messages, runs, sessions};
+use serde_json::{Value, json};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::hub::FrameKind;
+
+pub(super) fn event(kind: EventKind, run: &Run, data: Value) -> Event {
+    Event {
+        kind,
+        session: Some(run.owner.clone()),
+        turn: None,
+        agent: Some(run.agent.clone()),
+        trace: Some(run.trace.clone()),
+        data,
+    }
+}
+
+impl Engine {
+    /// Runs whose announce waits for a person, the oldest first.
+    pub async fn held_announces(&self, limit: usize) -> Result<Vec<Run>> {
+        Ok(self.db().read(move |tx| runs::held(tx, limit)).await?)
+    }
+
+    /// A person has read a held announce: it stays as a line, and no turn is begun for it.
+    pub async fn dismiss_announce(&self, id: &RunId) -> Result<Run> {
+        let run = self.run_of_id(id).await?;
+        let (wanted, now) = (run.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            sessions::take_tickets(tx, &wanted.owner, 0, now)?;
+            if !runs::release(tx, &wanted.id)? {
+                return Ok(false);
+            }
+            if let Some((message, turn)) = messages::by_key(tx, &wanted.owner, &wanted.announce_key())? {
+                if let Some(mut meta) = messages::get(tx, &message)?.and_then(|message| message.meta) {
+                    run::dismiss(&mut meta);
+                    messages::set_meta(tx, &message, &meta)?;
+                }
+                leave(tx, &wanted.owner, &turn, now)?;
+            }
+            let data = json!({ "run_id": wanted.id, "code": wanted.held });
+            events::record(tx, &event(EventKind::AnnounceDismissed, &wanted, data), now)?;
+            Ok(true)
+        };
+        if !self.db().write(write).await? {
+            return Err(Error::NotNow("its announce does not wait for a person".to_owned()));
+        }
+        self.hub.publish(&run.owner, FrameKind::Changed);
+        Ok(Run { held: None, ..run })
+    }
+}
+
+/// Takes the announce out of the turn that waits. A turn with nothing left to answer is over, unless a task that was
+/// interrupted waits for it.
+fn leave(tx: &mut Tx<'_>, owner: &SessionKey, turn: &TurnId, now: Millis) -> polyclaw_store::Result<()> {
+    if jobs::leave(tx, turn)? != Some(0) {
+        return Ok(());
+    }
+    if backlog::any_waiting(tx, owner)? {
+        let is_behind = jobs::load(tx, owner)?.running.is_some();
+        return jobs::resume(tx, turn, is_behind).map(drop);
+    }
+    jobs::cancel_queued(tx, owner, now)?;
+    messages::retake(tx, owner, turn, now)
+}

@@ -1,0 +1,61 @@
+//! Sessions of runs that ended: archived after a while, or deleted where that was wished for. Only after the owner was
+//! told; what is used is left alone. The run with its result stays.
+
+use polyclaw_domain::agent::MemoryScope;
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::run::Run;
+use polyclaw_domain::session::Status;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, events, jobs, runs, sessions};
+use serde_json::json;
+
+use crate::core::Engine;
+use crate::error::Result;
+use crate::hub::FrameKind;
+
+/// Sessions put away in one go.
+const MOST: usize = 200;
+/// When a session that is used is looked at again.
+const LATER_MS: i64 = 10 * 60_000;
+
+impl Engine {
+    pub(crate) async fn put_away(&self) -> Result<()> {
+        let now = self.now();
+        for run in self.db().read(move |tx| runs::to_put_away(tx, now, MOST)).await? {
+            let (wanted, is_deleted) = (run.clone(), run.is_deleted_after);
+            if !self.db().write(move |tx| put_away(tx, &wanted, now)).await? {
+                continue;
+            }
+            if is_deleted {
+                self.brain().forget_all(None, Some(run.child.clone()), Some(MemoryScope::Session)).await?;
+            }
+            self.hub.publish(&run.child, FrameKind::Changed);
+        }
+        Ok(())
+    }
+}
+
+/// `false`: not now, or there is nothing to put away.
+fn put_away(tx: &mut Tx<'_>, run: &Run, now: Millis) -> polyclaw_store::Result<bool> {
+    if !sessions::lock(tx, &run.child)? {
+        return runs::put_away(tx, &run.id).map(|()| false);
+    }
+    if !jobs::load(tx, &run.child)?.is_idle() || !runs::at_work(tx, &run.child)?.is_empty() {
+        return runs::postpone(tx, &run.id, now.plus(LATER_MS)).map(|()| false);
+    }
+    match run.is_deleted_after {
+        true => sessions::delete(tx, &run.child)?,
+        false => sessions::set_status(tx, &run.child, Status::Archived)?,
+    };
+    runs::put_away(tx, &run.id)?;
+    let event = Event {
+        kind: EventKind::SessionArchived,
+        session: Some(run.child.clone()),
+        turn: None,
+        agent: Some(run.agent.clone()),
+        trace: Some(run.trace.clone()),
+        data: json!({ "run_id": run.id, "deleted": run.is_deleted_after }),
+    };
+    events::record(tx, &event, now)?;
+    Ok(true)
+}

@@ -1,0 +1,76 @@
+//! A session with everything that was begun from it, as it stands.
+
+use polyclaw_domain::id::TraceId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::run::Run;
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_store::sessions::Filter;
+use polyclaw_store::{Tx, jobs, runs, sessions, usage};
+use serde::Serialize;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+
+/// A larger tree is shown in part.
+const MOST: usize = 1_000;
+
+/// What goes on in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    Running,
+    Queued,
+    Idle,
+}
+
+#[derive(Clone, Debug)]
+pub struct Branch {
+    pub session: Session,
+    pub doing: Doing,
+    /// What its owner asked of it.
+    pub run: Option<Run>,
+    /// Of the run, else of its newest turn.
+    pub trace: Option<TraceId>,
+    /// Null where a provider did not say.
+    pub tokens: Option<i64>,
+    /// In the order in which they were begun.
+    pub children: Vec<Branch>,
+}
+
+impl Engine {
+    pub async fn tree(&self, key: &SessionKey) -> Result<Branch> {
+        let wanted = key.clone();
+        let read = move |tx: &mut Tx<'_>| match sessions::get(tx, &wanted)? {
+            Some(session) => {
+                let mut left = MOST;
+                branch(tx, session, &mut left).map(Some)
+            }
+            None => Ok(None),
+        };
+        self.db().read(read).await?.ok_or_else(|| Error::UnknownSession(key.to_string()))
+    }
+}
+
+fn branch(tx: &mut Tx<'_>, session: Session, left: &mut usize) -> polyclaw_store::Result<Branch> {
+    let key = session.key.clone();
+    let load = jobs::load(tx, &key)?;
+    let doing = match (load.running, load.queued) {
+        (Some(_), _) => Doing::Running,
+        (None, Some(_)) => Doing::Queued,
+        (None, None) => Doing::Idle,
+    };
+    let run = runs::last_of_child(tx, &key)?;
+    let trace = match &run {
+        Some(run) => Some(run.trace.clone()),
+        None => jobs::list(tx, Some(&key), None, 1)?.pop().map(|job| job.trace),
+    };
+    let spent = usage::of_session(tx, &key)?.filter(|spent| spent.unknown_calls == 0);
+    let tokens = spent.map(|spent| spent.input_tokens.unwrap_or(0) + spent.output_tokens.unwrap_or(0));
+    let filter = Filter { owner: Some(key), status: Some(Status::Active), limit: *left, ..Filter::default() };
+    let mut below = sessions::list(tx, &filter)?;
+    *left = left.saturating_sub(below.len());
+    below.sort_by(|a, b| (a.created_at, a.key.as_str()).cmp(&(b.created_at, b.key.as_str())));
+    let children =
+        below.into_iter().map(|child| branch(tx, child, left)).collect::<polyclaw_store::Result<_>>()?;
+    Ok(Branch { session, doing, run, trace, tokens, children })
+}

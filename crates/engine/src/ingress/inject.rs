@@ -1,0 +1,94 @@
+//! The one internal door: text for a session that no channel brought. It is kept, checked for loops and repeats, and a
+//! turn takes it up. Announces, sends between sessions, errands and what a person tells a child all come in here.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::Priority;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Origin;
+use polyclaw_store::Tx;
+use serde_json::Value;
+
+use super::{Accepted, Fresh, Here, Inbound, Relayed, Verdict, store};
+use crate::core::Engine;
+use crate::error::Result;
+
+/// How a message comes in by the internal door.
+#[derive(Clone, Debug)]
+pub struct Injection {
+    /// Where the answer would go, whole: inside, but for errands.
+    pub channel: Address,
+    pub deliver: bool,
+    /// The same key in the same session is the same message.
+    pub idempotency_key: String,
+    pub provenance: Provenance,
+    pub meta: Option<Value>,
+}
+
+/// Who caused it, as the runtime knows it.
+#[derive(Clone, Debug)]
+pub enum Provenance {
+    /// A session of this agent: how it came, and through how many.
+    Agent(AgentId, Relayed),
+    /// The clock, for this agent.
+    Clock(AgentId),
+    /// A person, who named the session; it is of this agent.
+    Person(AgentId),
+}
+
+impl Injection {
+    /// From one session to another. Nothing of it leaves by itself.
+    pub fn between(agent: AgentId, relayed: Relayed, idempotency_key: String) -> Self {
+        Self {
+            channel: Address::internal(),
+            deliver: false,
+            idempotency_key,
+            provenance: Provenance::Agent(agent, relayed),
+            meta: None,
+        }
+    }
+
+    fn inbound(self, session: &SessionKey, message: &str) -> Inbound {
+        let (agent, origin, priority, relayed) = match self.provenance {
+            Provenance::Agent(agent, relayed) => {
+                (agent.clone(), Origin::Agent(agent), Priority::Background, Some(relayed))
+            }
+            Provenance::Clock(agent) => (agent, Origin::Cron, Priority::Background, None),
+            Provenance::Person(agent) => (agent, Origin::User, Priority::Direct, None),
+        };
+        Inbound {
+            origin,
+            priority,
+            relayed,
+            deliver: self.deliver,
+            idempotency_key: Some(self.idempotency_key),
+            meta: self.meta,
+            ..Inbound::from_person(session.clone(), agent, self.channel, message)
+        }
+    }
+}
+
+impl Engine {
+    /// Keeps a message for a session and lets a turn take it up; refused where it would go round in circles. A session
+    /// that is not there is begun only by the clock or a person.
+    pub async fn inject_message(
+        &self,
+        session: &SessionKey,
+        message: &str,
+        how: Injection,
+    ) -> Result<Accepted> {
+        self.accept(how.inbound(session, message)).await
+    }
+}
+
+/// The same inside a transaction that stores more. The message is returned for whoever tells of it.
+pub(crate) fn inject(
+    tx: &mut Tx<'_>,
+    (session, message): (&SessionKey, &str),
+    how: Injection,
+    fresh: &Fresh,
+    here: &Here,
+) -> polyclaw_store::Result<(Verdict, Inbound)> {
+    let inbound = how.inbound(session, message);
+    Ok((store(tx, &inbound, fresh, here)?, inbound))
+}

@@ -1,0 +1,126 @@
+//! `sessions_send`: one session writes to another, and may wait for the answer.
+
+use std::time::Duration;
+
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Origin;
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_store::jobs::Job;
+use polyclaw_store::{Tx, jobs, sessions};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Asked, Done};
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::family::is_below;
+use crate::ingress::{Accepted, Injection, Relayed, Way};
+use crate::toolbox::Refused;
+use crate::wait::Answer;
+
+const LONGEST_WAIT_S: u32 = 300;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Send {
+    /// As sessions_list shows it.
+    session_key: String,
+    message: String,
+    /// How long to wait for the answer, at most 300. Without it you are not told the answer.
+    wait_seconds: Option<u32>,
+}
+
+/// The turn that sends, and the session it sends to, where that is there.
+struct Ends {
+    from: Job,
+    to: Option<Session>,
+    is_own: bool,
+}
+
+pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done {
+    let key = SessionKey::parse(&given.session_key).map_err(|error| Refused(error.to_string()))?;
+    let ends = ends(engine, asked, &key).await?;
+    if let Err(error) = may_send(engine, &ends, &key) {
+        let (sender, trace) = (&asked.scope.agent, Some(ends.from.trace));
+        let origin = Origin::Agent(sender.clone());
+        engine.record_refusal((&asked.scope.session, sender, trace), &origin, &error).await;
+        return Err(error.into());
+    }
+    let (from, hop, trace) = (asked.scope.session.clone(), ends.from.hop + 1, ends.from.trace.clone());
+    let relayed = Relayed { from, hop, trace, way: Way::Send };
+    let idempotency_key = format!("send:{}-{}", asked.turn, asked.call.id);
+    let how = Injection::between(ends.from.agent, relayed, idempotency_key);
+    let accepted = engine.inject_message(&key, &given.message, how).await?;
+    match given.wait_seconds.filter(|seconds| *seconds > 0) {
+        None => Ok(told(&accepted, "accepted", json!({}))),
+        Some(seconds) => wait(engine, asked, &accepted, seconds.min(LONGEST_WAIT_S)).await,
+    }
+}
+
+async fn ends(engine: &Engine, asked: Asked<'_>, key: &SessionKey) -> Result<Ends> {
+    let (own, turn, wanted) = (asked.scope.session.clone(), asked.turn.clone(), key.clone());
+    let read = move |tx: &mut Tx<'_>| {
+        let (from, to) = (jobs::get(tx, &turn)?, sessions::get(tx, &wanted)?);
+        // One that writes to itself is told so where loops are refused.
+        let is_own = own == wanted || is_below(tx, &own, &wanted)?;
+        Ok(from.map(|from| Ends { from, to, is_own }))
+    };
+    engine.db().read(read).await?.ok_or_else(|| Error::UnknownTurn(asked.turn.to_string()))
+}
+
+/// What a session began it may write to; any other only where both agents are named. Whether there is such a session
+/// is told only to those who may write to it.
+fn may_send(engine: &Engine, ends: &Ends, key: &SessionKey) -> Result<()> {
+    if !ends.is_own {
+        let to = ends.to.as_ref().map(|session| session.active_agent.clone()).or_else(|| key.agent());
+        check(engine, &ends.from.agent, &to.ok_or_else(|| Error::UnknownSession(key.to_string()))?)?;
+    }
+    match &ends.to {
+        None => Err(Error::UnknownSession(key.to_string())),
+        Some(session) if session.status == Status::Archived => {
+            Err(Error::NotNow(format!("{key} is archived: begin another")))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+pub(super) fn check(engine: &Engine, from: &AgentId, to: &AgentId) -> Result<()> {
+    engine.settings().agent_to_agent.check(from, to).map_err(|missing| Error::SendDenied {
+        from: from.clone(),
+        to: to.clone(),
+        missing,
+    })
+}
+
+async fn wait(engine: &Engine, asked: Asked<'_>, accepted: &Accepted, seconds: u32) -> Done {
+    let pause = engine.pause(asked.turn);
+    let limit = Duration::from_secs(seconds.into());
+    let answer = engine.wait(&accepted.session_key, &accepted.turn_id, limit).await;
+    drop(pause);
+    Ok(match answer? {
+        Some(answer) => told(accepted, status(&answer), reply(&answer)),
+        None => told(accepted, "timeout", json!({})),
+    })
+}
+
+fn status(answer: &Answer) -> &'static str {
+    match answer.state {
+        JobState::Done => "replied",
+        JobState::Cancelled => "cancelled",
+        _ => "error",
+    }
+}
+
+fn reply(answer: &Answer) -> Value {
+    json!({ "reply": answer.text, "error_code": answer.error_code })
+}
+
+fn told(accepted: &Accepted, status: &str, mut more: Value) -> String {
+    more["status"] = status.into();
+    more["session_key"] = json!(accepted.session_key);
+    more["turn_id"] = json!(accepted.turn_id);
+    more.to_string()
+}

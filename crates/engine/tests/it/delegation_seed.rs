@@ -1,0 +1,452 @@
+//! The acceptance lines of sub-agents (M) and of delegation (D, AC), each under its own name.
+//!
+//! | line | asks for | test |
+//! |---|---|---|
+//! | M4 | children side by side, nothing of theirs leaves, a minimal line with its payload, no block stored | `m4_…` |
+//! | M5 | no announce twice, no session that writes to itself | `m5_…` |
+//! | D-1, AC-4 | sync returns the whole answer and how long it took | `d_01_…` |
+//! | D-2, D-14 | the target sees who asks, and the whole task | `d_02_14_…` |
+//! | D-3 | the caller answers with it | `d_03_…` |
+//! | D-4, D-7 | processes are used again, and after a timeout | `delegation` of the tests of the binary |
+//! | D-5, D-6 | a timeout with what was said so far; the caller still answers | `d_05_06_…` |
+//! | D-8, D-9, D-13 | unknown, not allowed, nobody allowed | `d_08_…`, `d_09_13_…` |
+//! | D-10 | no slot is free: it waits its turn | `d_10_…` |
+//! | D-11, AC-6 | depth, as the session has it | `d_11_…` |
+//! | D-12, AC-6 | how many at once, and that places come back | `d_12_…` |
+//! | D-15 | every delegation has a session of its own | `d_15_…` |
+//! | D-16 | the target's own model and tools, else the default model | `d_16_…` |
+//! | D-17, D-18, D-19, AC-7 | counters, times, what is at work | `d_17_19_…` |
+//! | AC-5 | every way to fail has its status and code | `ac_05_…`, and those above |
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use polyclaw_domain::agent::{AgentSpec, Delegation};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::provider::{ErrorClass, ModelRef, Prompt, PromptMessage, ProviderError};
+use polyclaw_domain::run::{Limits, RunStatus};
+use polyclaw_engine::family::{Counts, Pair};
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::{Db, jobs, sessions};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
+use serde_json::{Value, json};
+
+use crate::families::{announces, results, said, task, transcript};
+
+fn give(to: &str, task: &str, more: &[(&str, Value)]) -> Line {
+    let mut arguments = json!({ "agent_id": to, "task": task });
+    more.iter().for_each(|(name, value)| arguments[*name] = value.clone());
+    Line::Call("delegate_to_agent".into(), arguments)
+}
+
+fn broken() -> ProviderError {
+    let (model, message) = ("scripted/model".into(), "it broke".into());
+    ProviderError { class: ErrorClass::BadRequest, model, message, retry_after_ms: None }
+}
+
+fn is_target(prompt: &Prompt) -> bool {
+    task(prompt).contains("do part")
+}
+
+/// What the tools of the caller's last turn answered.
+fn answers(prompt: &Prompt) -> Vec<Value> {
+    let content = |message: &PromptMessage| match message {
+        PromptMessage::ToolResult { content, .. } => {
+            content.lines().find_map(|line| serde_json::from_str::<Value>(line).ok())
+        }
+        _ => None,
+    };
+    prompt.messages.iter().filter_map(content).collect()
+}
+
+async fn store(ground: &Ground, spec: AgentSpec) {
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1))
+    };
+    ground.db.write(write).await.unwrap();
+}
+
+fn may(allow: &[&str], max_concurrent: u32, max_depth: u32) -> Option<Delegation> {
+    let allow_agents = allow.iter().map(|id| (*id).to_owned()).collect();
+    Some(Delegation { allow_agents, max_concurrent, max_depth })
+}
+
+/// `main` that may ask `expert`, and a model for both.
+async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> Ground {
+    let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+    ground.add_agent("expert").await;
+    let spec = AgentSpec { delegation: may(&["expert"], 2, 1), ..AgentSpec::named(AgentId::main()) };
+    store(&ground, spec).await;
+    ground
+}
+
+/// The caller gives work away once and says what it was answered.
+async fn answered(line: Line, target: fn(&Prompt) -> Script) -> Value {
+    let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+        (true, _) => target(prompt),
+        (false, 0) => vec![line.clone()],
+        (false, _) => vec![Line::Say(answers(prompt)[0].to_string())],
+    };
+    let world = ground(author).await.wake(Faulty::never());
+    let answer = world.says("ask").await.text;
+    world.settled().await;
+    serde_json::from_str(&answer).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_01_ac_04_a_sync_delegation_returns_the_whole_answer_and_its_duration() {
+    let long = "an answer that is not cut ".repeat(100);
+    assert!(long.len() > 2_000);
+    let answer = answered(give("expert", "do part", &[]), |_| {
+        vec![Line::Pause(Duration::from_secs(2)), Line::Say("an answer that is not cut ".repeat(100))]
+    })
+    .await;
+    assert_eq!((&answer["status"], answer["response"].as_str()), (&json!("completed"), Some(long.as_str())));
+    assert_eq!((&answer["agent_id"], &answer["code"]), (&json!("expert"), &Value::Null));
+    assert!(answer["duration_ms"].as_i64().unwrap() >= 2_000, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_02_14_the_target_sees_who_asks_and_the_whole_task() {
+    let seen = Arc::new(Mutex::new(String::new()));
+    let shown = Arc::clone(&seen);
+    let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+        (true, _) => {
+            *shown.lock().unwrap() = last_user(prompt).to_owned();
+            vec![Line::Say("done".into())]
+        }
+        (false, 0) => vec![give("expert", "do part: first line\nsecond line", &[])],
+        _ => vec![Line::Say("told".into())],
+    };
+    let world = ground(author).await.wake(Faulty::never());
+    world.says("ask").await;
+    let seen = seen.lock().unwrap().clone();
+    assert!(
+        seen.starts_with("<input-")
+            && seen.contains("origin=\"agent:main\">\ndo part: first line\nsecond line\n"),
+        "{seen}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_03_the_caller_answers_the_person_with_what_the_target_said() {
+    let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+        (true, _) => vec![Line::Say("42".into())],
+        (false, 0) => vec![give("expert", "do part", &[])],
+        _ => vec![Line::Say(format!("the expert says {}", answers(prompt)[0]["response"]))],
+    };
+    let world = ground(author).await.wake(Faulty::never());
+    world.says("ask").await;
+    world.settled().await;
+    let visible: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(visible, ["the expert says \"42\""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_05_06_a_timeout_returns_what_was_said_stops_the_target_and_the_caller_still_answers() {
+    let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+        (true, _) => vec![Line::Say("half of it".into()), Line::Hang],
+        (false, 0) => vec![give("expert", "do part", &[("timeout_ms", json!(1_000))])],
+        _ => vec![Line::Say(answers(prompt)[0].to_string())],
+    };
+    let world = ground(author).await.wake(Faulty::never());
+    let answer: Value = serde_json::from_str(&world.says("ask").await.text).unwrap();
+    assert_eq!((&answer["status"], &answer["code"]), (&json!("timeout"), &json!("timeout")));
+    assert_eq!((&answer["partial_response"], &answer["response"]), (&json!("half of it"), &Value::Null));
+    assert!((1_000..7_000).contains(&answer["duration_ms"].as_i64().unwrap()), "{answer}");
+    world.settled().await;
+    assert!(world.engine.db().read(jobs::counts).await.unwrap().is_empty(), "the target really stopped");
+    assert_eq!(world.engine.runs_of(&World::key("me"), 9).await.unwrap()[0].status, RunStatus::Timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_08_an_agent_that_is_not_there_is_said_so() {
+    let answer = answered(give("nobody", "do part", &[]), |_| vec![]).await;
+    assert_eq!((&answer["status"], &answer["code"]), (&json!("rejected"), &json!("agent_not_found")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_block_is_no_tool() {
+    let author = |prompt: &Prompt| match results(prompt) {
+        0 => ["expert", "third", "main"].map(|to| give(to, "do part", &[])).into(),
+        _ => vec![Line::Say(said(prompt))],
+    };
+    for (delegation, denied) in [(may(&["third"], 2, 1), 2), (may(&[], 2, 1), 3)] {
+        let ground = ground(move |prompt: &Prompt| match is_target(prompt) {
+            true => vec![Line::Say("done".into())],
+            false => author(prompt),
+        })
+        .await;
+        ground.add_agent("third").await;
+        store(&ground, AgentSpec { delegation, ..AgentSpec::named(AgentId::main()) }).await;
+        let answer = ground.wake(Faulty::never()).says("ask").await.text;
+        assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), denied, "{answer}");
+    }
+    let ground = ground(author).await;
+    store(&ground, AgentSpec::named(AgentId::main())).await;
+    let answer = ground.wake(Faulty::never()).says("ask").await.text;
+    assert_eq!(answer.matches("There is no tool 'delegate_to_agent' here.").count(), 3, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_10_where_no_slot_is_free_a_delegate_waits_and_both_are_answered() {
+    let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+        (true, _) => vec![Line::Pause(Duration::from_secs(5)), Line::Say("done".into())],
+        (false, 0) => (0..2).map(|_| give("expert", "do part", &[("mode", json!("async"))])).collect(),
+        (false, _) => vec![Line::Say("begun".into())],
+    };
+    let mut ground = ground(author).await;
+    ground.settings.slots.values_mut().for_each(|slots| *slots = 1);
+    let world = ground.wake(Faulty::never());
+    world.says("ask").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let runs = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
+    assert!(runs.len() == 2 && runs.iter().all(|run| run.status == RunStatus::Ok), "{runs:#?}");
+}
+
+#[test]
+fn d_11_depth_is_allowed_up_to_the_most_and_not_below() {
+    // The depth of the caller, the most that is allowed, and whether it may give work on.
+    for (depth, most, is_allowed) in [(0, 1, true), (1, 1, false), (2, 3, true), (3, 3, false)] {
+        let limits = Limits { depth: most, children: 9 };
+        assert_eq!(limits.check(depth + 1, 0).is_ok(), is_allowed, "{depth} of {most}");
+    }
+}
+
+/// `main` asks `expert`, who tries to ask `third`, whatever its words say about its depth.
+#[tokio::test(start_paused = true)]
+async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_depth() {
+    for (max_depth, begun) in [(1, 1), (2, 2)] {
+        let author = |prompt: &Prompt| {
+            let asked = task(prompt);
+            match results(prompt) {
+                0 if asked.contains("do part two") => vec![Line::Say("reached".into())],
+                0 if asked.contains("do part one") => {
+                    vec![give("third", "do part two. My depth is 0.", &[])]
+                }
+                0 => vec![give("expert", "do part one. Your depth is 0.", &[])],
+                _ => vec![Line::Say(said(prompt))],
+            }
+        };
+        let ground = ground(author).await;
+        ground.add_agent("third").await;
+        let expert = AgentId::parse("expert").unwrap();
+        let expert = AgentSpec { delegation: may(&["third"], 2, max_depth), ..AgentSpec::named(expert) };
+        store(&ground, expert).await;
+        let world = ground.wake(Faulty::never());
+        world.says("ask").await;
+        world.settled().await;
+        let filter = sessions::Filter { limit: 10, ..sessions::Filter::default() };
+        let all = world.engine.db().read(move |tx| sessions::list(tx, &filter)).await.unwrap();
+        assert_eq!(all.iter().filter(|session| session.owner.is_some()).count(), begun, "most {max_depth}");
+        assert_eq!(all.iter().map(|session| session.delegation_depth as usize).max(), Some(begun));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_12_ac_06_a_third_at_once_is_rejected_and_places_come_back() {
+    let author = |prompt: &Prompt| match (is_target(prompt), last_user(prompt)) {
+        (true, _) => vec![Line::Pause(Duration::from_secs(5)), Line::Say("done".into())],
+        (false, "ask") if results(prompt) == 0 => {
+            (0..3).map(|_| give("expert", "do part", &[("mode", json!("async"))])).collect()
+        }
+        (false, "again") if results(prompt) == 3 => vec![give("expert", "do part", &[])],
+        (false, _) => vec![Line::Say(said(prompt))],
+    };
+    let world = ground(author).await.wake(Faulty::never());
+    let answer = world.says("ask").await.text;
+    assert_eq!(answer.matches("\"status\":\"accepted\"").count(), 2, "{answer}");
+    assert!(answer.contains("\"code\":\"max_concurrent_exceeded\""), "{answer}");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let answer = world.says("again").await.text;
+    assert!(answer.contains("\"status\":\"completed\""), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_15_every_delegation_has_a_session_of_its_own() {
+    let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+        (true, _) => vec![Line::Say("done".into())],
+        (false, 0) => (0..2).map(|_| give("expert", "do part", &[])).collect(),
+        (false, _) => vec![Line::Say("told".into())],
+    };
+    let world = ground(author).await.wake(Faulty::never());
+    world.says("ask").await;
+    world.settled().await;
+    let runs = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
+    let keys: BTreeSet<String> = runs.iter().map(|run| run.child.to_string()).collect();
+    assert_eq!(keys.len(), 2);
+    assert!(keys.iter().all(|key| key.starts_with("agent:expert:delegate:")), "{keys:?}");
+    assert!(!keys.contains(World::key("me").as_str()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_16_the_target_has_its_own_model_and_tools_else_the_default_model() {
+    for (own, used) in [(Some("scripted/expert"), "scripted/expert"), (None, "scripted/model")] {
+        let tools = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&tools);
+        let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+            (true, _) => {
+                *seen.lock().unwrap() = prompt.tools.iter().map(|tool| tool.name.clone()).collect();
+                vec![Line::Say("done".into())]
+            }
+            (false, 0) => vec![give("expert", "do part", &[])],
+            _ => vec![Line::Say("told".into())],
+        };
+        let ground = ground(author).await;
+        let mut expert = AgentSpec::named(AgentId::parse("expert").unwrap());
+        expert.defaults.model = own.map(|model| ModelRef::parse(model).unwrap());
+        expert.policy.tools.allow = vec!["todo".into()];
+        store(&ground, expert).await;
+        let world = ground.wake(Faulty::never());
+        world.says("ask").await;
+        world.settled().await;
+        assert_eq!(*tools.lock().unwrap(), ["todo"]);
+        let child = world.engine.runs_of(&World::key("me"), 9).await.unwrap()[0].child.clone();
+        let turns = world.engine.db().read(move |tx| jobs::list(tx, Some(&child), None, 9)).await.unwrap();
+        assert_eq!(turns[0].model.as_deref(), Some(used));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at_work() {
+    let author = |prompt: &Prompt| match (is_target(prompt), last_user(prompt)) {
+        (true, asked) if asked.contains("slow") => vec![Line::Hang],
+        (true, asked) if asked.contains("broken") => {
+            vec![Line::Fail(broken())]
+        }
+        (true, _) => vec![Line::Pause(Duration::from_secs(1)), Line::Say("done".into())],
+        (false, "later") if results(prompt) == 4 => {
+            vec![give("expert", "do part slow", &[("mode", json!("async"))])]
+        }
+        (false, "ask") if results(prompt) == 0 => vec![
+            give("expert", "do part", &[]),
+            give("expert", "do part slow", &[("timeout_ms", json!(1_000))]),
+            give("expert", "do part broken", &[]),
+            give("main", "do part", &[]),
+        ],
+        (false, _) => vec![Line::Say("told".into())],
+    };
+    let world = ground(author).await.wake(Faulty::never());
+    assert!(world.engine.delegations().await.unwrap().is_empty(), "nothing yet");
+    world.says("ask").await;
+    world.settled().await;
+    let pair = |target: &'static str| {
+        let engine = world.engine.clone();
+        async move {
+            let pairs = engine.delegations().await.unwrap();
+            pairs.into_iter().find(|pair: &Pair| pair.target.as_str() == target).unwrap()
+        }
+    };
+    let counts = Counts { completed: 1, timeout: 1, error: 1, cancelled: 0, rejected: 0 };
+    let expert = pair("expert").await;
+    assert_eq!((expert.counts.clone(), expert.active), (counts, 0));
+    assert!(expert.latency.p50_ms.unwrap() <= expert.latency.p95_ms.unwrap());
+    assert!(expert.latency.p95_ms.unwrap() >= 1_000);
+    assert_eq!(pair("main").await.counts.rejected, 1);
+    world.sends("me", "later").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(pair("expert").await.active, 1);
+    world.engine.stop(&World::key("me")).await.unwrap();
+    world.settled().await;
+    let expert = pair("expert").await;
+    assert_eq!((expert.active, expert.counts.cancelled), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ac_05_a_target_that_fails_is_an_error_with_its_cause() {
+    let answer = answered(give("expert", "do part", &[]), |_| vec![Line::Fail(broken())]).await;
+    assert_eq!((&answer["status"], &answer["code"]), (&json!("error"), &json!("internal")));
+    assert_eq!(answer["cause"], "provider_failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_line_with_its_payload() {
+    let author = |prompt: &Prompt| {
+        if is_target(prompt) {
+            return vec![Line::Pause(Duration::from_secs(10)), Line::Say("part done".into())];
+        }
+        match (results(prompt), said(prompt).matches("part done").count()) {
+            (0, _) => (0..4)
+                .map(|n| {
+                    let arguments =
+                        json!({ "task": format!("do part {n}"), "label": format!("p{n}"), "tags": ["t"] });
+                    Line::Call("sessions_spawn".into(), arguments)
+                })
+                .collect(),
+            (4, 0) => vec![Line::Call("sessions_yield".into(), json!({}))],
+            (_, heard) => vec![Line::Say(format!("parent heard {heard}"))],
+        }
+    };
+    let model = Scripted::new(author);
+    let world = World::with(Arc::clone(&model) as _).await;
+    let began = tokio::time::Instant::now();
+    world.sends("me", "go").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(began.elapsed() < Duration::from_secs(4 * 10));
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    let told = announces(&lines);
+    assert_eq!(told.len(), 4, "all four in the time of one and a half");
+    for line in told {
+        let meta = line.meta.as_ref().unwrap();
+        assert_eq!(
+            (line.text.as_str(), &meta["kind"]),
+            ("[@agent:main#main] finish", &json!("subagent_announce"))
+        );
+        assert_eq!(
+            meta["result"],
+            json!({ "status": "ok", "summary": "part done", "artifacts": [], "error_code": null })
+        );
+        assert_eq!(meta["task"]["tags"], json!(["t"]));
+    }
+    let visible: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert!(visible.iter().all(|text| text.starts_with("parent heard ")), "{visible:?}");
+    assert!(lines.iter().all(|line| !line.text.contains("[Context:")), "no block is stored");
+    let shown = model.prompts().iter().map(|prompt| said(prompt).matches("[Context:").count()).sum::<usize>();
+    assert_eq!(shown, 4, "each was shown once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn m5_an_end_that_is_told_again_is_told_once_also_across_a_restart() {
+    let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+        (true, _) => vec![Line::Say("done".into())],
+        (false, 0) => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part" }))],
+        (false, _) => vec![Line::Say("told".into())],
+    };
+    let world = World::with(Scripted::new(author)).await;
+    world.says("go").await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    world.settled().await;
+    let run = world.engine.runs_of(&World::key("me"), 9).await.unwrap().pop().unwrap();
+    // The child is stopped again after its end, here and in the next life: there is no second end.
+    world.engine.stop(&run.child).await.unwrap();
+    let world = world.killed().await.wake(Faulty::never());
+    world.engine.stop(&run.child).await.unwrap();
+    world.engine.stop(&World::key("me")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    assert_eq!(announces(&lines).len(), 1);
+    assert_eq!(announces(&lines)[0].idempotency_key.as_deref(), Some(run.announce_key().as_str()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn m5_a_session_never_writes_to_itself() {
+    let author = |prompt: &Prompt| match results(prompt) {
+        0 => {
+            let arguments = json!({ "session_key": World::key("me"), "message": "again" });
+            vec![Line::Call("sessions_send".into(), arguments)]
+        }
+        _ => vec![Line::Say(said(prompt))],
+    };
+    let world = World::with(Scripted::new(author)).await;
+    let answer = world.says("go").await.text;
+    assert!(answer.contains("self_send"), "{answer}");
+    world.settled().await;
+    let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 9)).await.unwrap();
+    assert_eq!(turns.len(), 1);
+}

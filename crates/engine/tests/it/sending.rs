@@ -1,0 +1,297 @@
+//! Sessions that write to each other: who may, what is seen of it, and that it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Role;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::relay::AgentToAgent;
+use polyclaw_store::{Db, events, jobs, usage};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use serde_json::json;
+
+use crate::families::{results, said, task, transcript};
+use crate::reception::recorded;
+
+fn other() -> AgentId {
+    AgentId::parse("other").unwrap()
+}
+
+/// The session of the agent that is written to.
+fn there() -> SessionKey {
+    SessionKey::main(&other())
+}
+
+fn send(to: &SessionKey, wait_seconds: Option<u32>) -> Line {
+    let arguments = json!({ "session_key": to, "message": "your turn", "wait_seconds": wait_seconds });
+    Line::Call("sessions_send".into(), arguments)
+}
+
+/// Two agents, `main` and `other`, each with a session of its own.
+async fn two(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static, allow: &[&str]) -> World {
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+    ground.add_agent("other").await;
+    let allow: Vec<String> = allow.iter().map(|entry| (*entry).to_owned()).collect();
+    ground.settings.agent_to_agent = AgentToAgent { enabled: !allow.is_empty(), allow };
+    let world = ground.wake(Faulty::never());
+    world.engine.create_session(&there(), &other(), None).await.unwrap();
+    world
+}
+
+/// Whether the turn of this prompt has called a tool already.
+fn has_called(prompt: &Prompt) -> bool {
+    matches!(prompt.messages.last(), Some(PromptMessage::ToolResult { .. }))
+}
+
+fn is_other(prompt: &Prompt) -> bool {
+    prompt.system.contains("You are other")
+}
+
+async fn codes(world: &World, kind: &'static str) -> Vec<String> {
+    let found = world.engine.db().read(move |tx| events::list(tx, 0, Some(kind), None, 100)).await.unwrap();
+    found.iter().map(|event| event.data["code"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+async fn tokens(world: &World) -> i64 {
+    let totals = world
+        .engine
+        .db()
+        .read(|tx| usage::totals(tx, polyclaw_domain::time::Millis(0), usage::By::Agent))
+        .await
+        .unwrap();
+    totals.iter().map(|total| total.input_tokens.unwrap_or(0) + total.output_tokens.unwrap_or(0)).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_waits_for_the_answer_of_another_and_holds_no_slot_meanwhile() {
+    let author = |prompt: &Prompt| match (is_other(prompt), results(prompt)) {
+        (true, _) => vec![Line::Pause(Duration::from_secs(2)), Line::Say("42".into())],
+        (false, 0) => vec![send(&there(), Some(60))],
+        (false, _) => vec![Line::Say(said(prompt))],
+    };
+    let mut ground = two(author, &["main", "other"]).await.killed().await;
+    ground.settings.slots.values_mut().for_each(|slots| *slots = 1);
+    let world = ground.wake(Faulty::never());
+    let answer = world.says("ask the other").await.text;
+    assert!(answer.contains("\"status\":\"replied\"") && answer.contains("\"reply\":\"42\""), "{answer}");
+    assert!(answer.contains("origin=\"agent\""), "what another agent said is framed: {answer}");
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &there()).await;
+    let first = &lines[0];
+    assert_eq!(
+        (first.text.as_str(), first.channel.as_str(), first.deliver),
+        ("your turn", "internal", false)
+    );
+    assert_eq!((first.role, first.origin.to_string().as_str()), (Role::User, "agent:main"));
+    assert_eq!(world.ground.outlet.visible().len(), 1, "only the person is answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_waiting_it_is_accepted_and_a_wait_that_is_too_short_says_so() {
+    let author = |prompt: &Prompt| match (is_other(prompt), results(prompt)) {
+        (true, _) => vec![Line::Pause(Duration::from_secs(30)), Line::Say("late".into())],
+        (false, 0) => vec![send(&there(), None), send(&there(), Some(1))],
+        (false, _) => vec![Line::Say(said(prompt))],
+    };
+    let world = two(author, &["*"]).await;
+    let answer = world.says("tell the other").await.text;
+    assert!(
+        answer.contains("\"status\":\"accepted\"") && answer.contains("\"status\":\"timeout\""),
+        "{answer}"
+    );
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &there()).await;
+    assert_eq!(lines.iter().filter(|line| line.text == "your turn").count(), 2, "neither is lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_that_no_rule_allows_names_the_rule_that_is_missing() {
+    let author = |prompt: &Prompt| match results(prompt) {
+        0 => vec![send(&there(), None)],
+        _ => vec![Line::Say(said(prompt))],
+    };
+    for (allow, missing) in [
+        (&[][..], "tools.agent_to_agent.enabled is off"),
+        (&["other"][..], "tools.agent_to_agent.allow does not name 'main'"),
+        (&["main"][..], "tools.agent_to_agent.allow does not name 'other'"),
+    ] {
+        let world = two(author, allow).await;
+        let answer = world.says("tell the other").await.text;
+        assert!(answer.contains(missing) && answer.contains("send_denied"), "{answer}");
+        assert_eq!(codes(&world, "message.refused").await, ["send_denied"]);
+        assert!(transcript(world.engine.db(), &there()).await.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_writes_to_what_it_began_without_any_rule_and_to_no_other_of_its_agent() {
+    let author = |prompt: &Prompt| {
+        let asked = said(prompt);
+        if asked.contains("do part") {
+            let heard = asked.matches("your turn").count();
+            return vec![Line::Pause(Duration::from_secs(3)), Line::Say(format!("heard {heard}"))];
+        }
+        match results(prompt) {
+            0 => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" }))],
+            1 => {
+                let key = asked.split("child_session_key\":\"").nth(1).unwrap().split('"').next().unwrap();
+                vec![send(&SessionKey::parse(key).unwrap(), Some(60)), send(&World::key("you"), None)]
+            }
+            _ => vec![Line::Say(asked)],
+        }
+    };
+    let world = two(author, &[]).await;
+    world.engine.create_session(&World::key("you"), &AgentId::main(), None).await.unwrap();
+    let answer = world.says("begin and tell").await.text;
+    assert!(answer.contains("\"status\":\"replied\"") && answer.contains("heard 1"), "{answer}");
+    assert!(
+        answer.contains("agent_to_agent.enabled is off"),
+        "another conversation is not its own: {answer}"
+    );
+}
+
+/// Sends once in each turn, then says nothing more.
+fn sends_on(prompt: &Prompt) -> Script {
+    match has_called(prompt) {
+        true => vec![Line::Say("NO_REPLY".into())],
+        false => vec![send(&if is_other(prompt) { World::key("me") } else { there() }, None)],
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_pong_of_two_agents_ends_at_hop_eight() {
+    let world = two(sends_on, &["*"]).await;
+    world.sends("me", "start").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    world.settled().await;
+    assert_eq!(codes(&world, "message.refused").await, ["too_many_hops"]);
+    let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 100)).await.unwrap();
+    assert_eq!(turns.len(), 8, "hops 0 to 7");
+    assert!(turns.iter().all(|turn| turn.trace == turns[0].trace), "one trace");
+    let mut hops: Vec<u32> = turns.iter().map(|turn| turn.hop).collect();
+    hops.sort_unstable();
+    assert_eq!(hops, [0, 1, 2, 3, 4, 5, 6, 7]);
+    // Two calls of the model in each turn, 15 tokens each.
+    assert_eq!(tokens(&world).await, 8 * 2 * 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_never_stop_sending_are_stopped_and_spend_a_bounded_sum() {
+    let tireless =
+        |prompt: &Prompt| vec![send(&if is_other(prompt) { World::key("me") } else { there() }, None)];
+    let world = two(tireless, &["*"]).await;
+    world.sends("me", "start").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    world.settled().await;
+    let refused = codes(&world, "message.refused").await;
+    assert!(refused.iter().any(|code| code == "automatic_budget_spent"), "{refused:?}");
+    let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 1_000)).await.unwrap();
+    assert!(turns.len() <= 21, "the first, and the budget: {}", turns.len());
+    let most = i64::from(world.ground.settings.limits.rounds + 1) * 15 * 21;
+    let spent = tokens(&world).await;
+    assert!(spent > 0 && spent <= most, "{spent} of {most}");
+    world.sends("me", "go on").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    let more = world.engine.db().read(|tx| jobs::list(tx, None, None, 1_000)).await.unwrap();
+    assert!(more.len() > turns.len() + 1, "a person begins a trace of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_writes_to_itself_is_refused() {
+    let author = |prompt: &Prompt| match results(prompt) {
+        0 => vec![send(&World::key("me"), Some(5))],
+        _ => vec![Line::Say(said(prompt))],
+    };
+    let world = two(author, &["*"]).await;
+    let answer = world.says("tell yourself").await.text;
+    assert!(answer.contains("self_send"), "{answer}");
+    assert_eq!(codes(&world, "message.refused").await, ["self_send"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_spawn_each_other_end_at_the_depth_that_is_allowed() {
+    let author = |prompt: &Prompt| {
+        let target = if is_other(prompt) { "main" } else { "other" };
+        match results(prompt) {
+            0 => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part", "agent_id": target }))],
+            1 if !said(prompt).contains("max_spawn_depth") => {
+                vec![Line::Call("sessions_yield".into(), json!({}))]
+            }
+            _ => vec![Line::Say(said(prompt))],
+        }
+    };
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+    ground
+        .configure(
+            r#"
+            [[agents.list]]
+            id = "main"
+            default = true
+            subagents = { allow_agents = ["*"] }
+            [[agents.list]]
+            id = "other"
+            subagents = { allow_agents = ["*"] }
+            "#,
+        )
+        .await;
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "start").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    world.settled().await;
+    let depths: Vec<u32> = depths(&world).await;
+    assert_eq!(depths.iter().max(), Some(&2), "{depths:?}");
+    let refused = recorded(&world, EventKind::ToolRefused).await;
+    assert!(refused.iter().any(|data| data["why"].as_str().unwrap().contains("no_room")), "{refused:?}");
+    assert!(tokens(&world).await <= 15 * 60, "{}", tokens(&world).await);
+}
+
+async fn depths(world: &World) -> Vec<u32> {
+    let filter = polyclaw_store::sessions::Filter { limit: 1_000, ..Default::default() };
+    let all = world.engine.db().read(move |tx| polyclaw_store::sessions::list(tx, &filter)).await.unwrap();
+    all.iter().map(|session| session.spawn_depth).collect()
+}
+
+/// A leaf has no tool to spawn with: it is not listed, and a call of it is refused with the rule.
+#[tokio::test(start_paused = true)]
+async fn what_a_child_is_not_shown_it_can_not_call() {
+    let shown = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&shown);
+    let author = move |prompt: &Prompt| {
+        let names = prompt.tools.iter().map(|tool| tool.name.clone());
+        let names: Vec<String> = names.filter(|name| name.starts_with("sessions_")).collect();
+        let heard = said(prompt);
+        if task(prompt).contains("do leaf") {
+            seen.lock().unwrap().push(("leaf", names, heard.clone()));
+            return match results(prompt) {
+                0 => ["sessions_spawn", "sessions_send", "sessions_list", "sessions_history", "message"]
+                    .map(|name| Line::Call(name.into(), json!({ "task": "x" })))
+                    .into(),
+                _ => vec![Line::Say("done".into())],
+            };
+        }
+        let place = if task(prompt).contains("do branch") { "branch" } else { "top" };
+        seen.lock().unwrap().push((place, names, String::new()));
+        match (results(prompt), place) {
+            (0, "top") => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do branch" }))],
+            (0, _) => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do leaf" }))],
+            _ => vec![Line::Say("begun".into())],
+        }
+    };
+    let world = World::with(Scripted::new(author)).await;
+    world.sends("me", "start").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let shown = shown.lock().unwrap();
+    let names = |place: &str| shown.iter().find(|(at, ..)| *at == place).unwrap().1.join(" ");
+    assert_eq!(names("top"), "sessions_spawn sessions_yield sessions_list sessions_history sessions_send");
+    assert_eq!(names("branch"), "sessions_spawn sessions_yield sessions_list sessions_history");
+    assert_eq!(names("leaf"), "");
+    let (_, _, heard) = shown.iter().rev().find(|(at, ..)| *at == "leaf").unwrap();
+    for rule in ["subagents.no_room", "subagents.not_by_default", "There is no tool 'message' here."] {
+        assert!(heard.contains(rule), "{rule}: {heard}");
+    }
+}

@@ -1,0 +1,347 @@
+//! Sub-agents as people meet them: by command, in focus, archived, and held announces.
+
+use std::time::Duration;
+
+use polyclaw_domain::command::Speaker;
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::run::{Run, RunStatus};
+use polyclaw_domain::session::Status;
+use polyclaw_engine::family::{Branch, Doing};
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_store::{jobs, sessions};
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user, letter};
+use serde_json::{Value, json};
+
+use crate::families::{announces, results, said, task, transcript};
+use crate::reception::{ground, read_after, recorded};
+
+const MINUTE_MS: i64 = 60_000;
+
+fn me() -> SessionKey {
+    World::key("me")
+}
+
+async fn command(world: &World, line: &str) -> String {
+    world.engine.command(&me(), line).await.unwrap().unwrap_or_else(|error| error.to_string())
+}
+
+async fn runs(world: &World) -> Vec<Run> {
+    let mut runs = world.engine.runs_of(&me(), 100).await.unwrap();
+    runs.reverse();
+    runs
+}
+
+async fn status(world: &World, key: &SessionKey) -> Option<Status> {
+    let key = key.clone();
+    world.engine.db().read(move |tx| sessions::get(tx, &key)).await.unwrap().map(|found| found.status)
+}
+
+fn spawn(arguments: Value) -> Line {
+    Line::Call("sessions_spawn".into(), arguments)
+}
+
+/// Begins a digger that works for long and a painter that is quick; a person who asks them is answered.
+fn with_two(prompt: &Prompt) -> Script {
+    let asked = last_user(prompt);
+    match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do dig") && asked.contains("how far") => {
+            vec![Line::Say("knee-deep".into())]
+        }
+        (first, _) if first.contains("do dig") => vec![Line::Call("look".into(), json!({})), Line::Hang],
+        (first, _) if first.contains("do paint") => vec![Line::Say("it is blue".into())],
+        (_, 0) if asked.contains("begin") => vec![
+            spawn(json!({ "task": "do dig a hole", "label": "digger" })),
+            spawn(json!({ "task": "do paint the wall", "label": "painter of walls" })),
+        ],
+        _ => vec![Line::Say(format!("parent: {asked}"))],
+    }
+}
+
+async fn begun() -> World {
+    let world = World::with(Scripted::new(with_two)).await;
+    world.says("begin").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_see_sub_agents_and_name_them_by_number_label_or_run() {
+    let world = begun().await;
+    let listed = command(&world, "/subagents").await;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines[0].starts_with("1 digger (main) running,"), "{listed}");
+    assert!(lines[1].starts_with("2 painter of walls (main) ok,"), "{listed}");
+    assert_eq!(command(&world, "/subagents list").await.lines().count(), 2);
+    let id = runs(&world).await[1].id.to_string();
+    for which in ["2", "#2", "painter of walls", "Painter Of Walls", &id] {
+        let info = command(&world, &format!("/subagents info {which}")).await;
+        assert!(info.contains("task do paint the wall") && info.contains("result it is blue"), "{info}");
+    }
+    let log = command(&world, "/subagents log \"painter of walls\" 5").await;
+    assert_eq!(log, "agent:main: do paint the wall\nassistant: it is blue");
+    assert_eq!(command(&world, "/subagents log 2 1").await, "assistant: it is blue");
+    for nobody in ["/subagents info 9", "/subagents kill nobody", "/subagents send 9 hello"] {
+        assert!(command(&world, nobody).await.starts_with("no run '"), "{nobody}");
+    }
+    for usage in ["/subagents kill", "/subagents dance 1", "/subagents send 1"] {
+        assert!(command(&world, usage).await.starts_with("/subagents list |"), "{usage}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_stop_sub_agents_and_are_told_which() {
+    let world = begun().await;
+    assert_eq!(command(&world, "/subagents kill painter of walls").await, "It has ended: ok.");
+    assert_eq!(command(&world, "/subagents kill digger").await, "Stopped: digger.");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(runs(&world).await[0].status, RunStatus::Cancelled);
+    assert_eq!(command(&world, "/subagents kill all").await, "None is at work.");
+    let world = begun().await;
+    assert_eq!(command(&world, "/stop").await, "Stopped. Sub-agents stopped: digger.");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    world.settled().await;
+    assert_eq!(command(&world, "/stop").await, "Nothing is running.");
+}
+
+/// A line of a person in the chat of the session `me`.
+fn typed(text: &str, id: &str) -> Inbound {
+    Inbound { platform_id: Some(id.into()), ..World::inbound("me", text) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
+    let world = begun().await;
+    let before = world.ground.outlet.visible().len();
+    let line = typed("/subagents steer 1 how far are you?", "m1");
+    let told = world.engine.command_from(&line, Speaker::Alone).await.unwrap().unwrap();
+    assert_eq!(told, "It is told at its next step.");
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let visible: Vec<String> =
+        world.ground.outlet.visible().split_off(before).into_iter().map(|(_, text)| text).collect();
+    assert!(visible.contains(&"knee-deep".to_owned()), "{visible:?}");
+    let child = runs(&world).await[0].child.clone();
+    let lines = transcript(world.engine.db(), &child).await;
+    assert!(lines.iter().any(|line| line.text == "how far are you?" && line.origin.is_person()));
+    let again = world.engine.command_from(&line, Speaker::Alone).await.unwrap().unwrap();
+    assert_eq!(again, "This was taken before.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
+    let world = World::with(Scripted::new(with_two)).await;
+    world.says("hello").await;
+    let line = typed("/subagents spawn do paint the door", "m1");
+    let said = world.engine.command_from(&line, Speaker::Alone).await.unwrap().unwrap();
+    assert!(said.starts_with("Begun in agent:main:subagent:"), "{said}");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &me()).await;
+    assert_eq!(announces(&lines).len(), 1);
+    let text = world.ground.outlet.read_at("me", None).pop().unwrap();
+    assert!(text.contains("it is blue"), "the parent was shown the result: {text}");
+    let run = runs(&world).await.pop().unwrap();
+    assert_eq!((run.owner_turn, run.caller.as_str(), run.hop), (None, "main", 1));
+}
+
+const OWNED: &str = r#"
+    [agents]
+    default = "main"
+    [[agents.list]]
+    id = "main"
+    [session]
+    dm_scope = "per-channel-peer"
+    [channels.telegram.default]
+    bot_token = "123:token"
+    dm_policy = "allowlist"
+    allow_from = ["guest"]
+    owners = ["boss"]
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_over() {
+    let mut ground = ground(OWNED).await;
+    ground.provider = Scripted::new(|prompt: &Prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do dig") => vec![Line::Say(format!("child: {}", last_user(prompt)))],
+        (first, 0) if first == "begin" => vec![spawn(json!({ "task": "do dig", "label": "digger" }))],
+        _ => vec![Line::Say(format!("parent: {}", last_user(prompt)))],
+    });
+    let world = ground.wake(Faulty::never());
+    read_after(&world, letter("boss", "begin")).await;
+    let post = |text: &str, n: u32| {
+        let mut letter = letter("boss", text);
+        letter.platform_id = format!("p{n}");
+        letter
+    };
+    for (n, which) in ["digger", "1"].into_iter().enumerate() {
+        let n = u32::try_from(n).unwrap() * 10;
+        let said = read_after(&world, post(&format!("/focus {which}"), n)).await;
+        assert!(said[0].starts_with("What you write here goes to agent:main:subagent:"), "{said:?}");
+        assert_eq!(read_after(&world, post("deeper?", n + 1)).await, ["child: deeper?"]);
+        assert_eq!(read_after(&world, post("/unfocus", n + 2)).await, ["Back in this conversation."]);
+        assert_eq!(read_after(&world, post("hello", n + 3)).await, ["parent: hello"]);
+    }
+    read_after(&world, post("/focus digger", 30)).await;
+    read_after(&world, post("/session ttl 1h", 31)).await;
+    assert_eq!(read_after(&world, post("still there?", 32)).await, ["child: still there?"]);
+    world.ground.clock.set(61 * MINUTE_MS);
+    assert_eq!(read_after(&world, post("and now?", 33)).await, ["parent: and now?"]);
+    let guest = read_after(&world, letter("guest", "/focus digger")).await;
+    assert_eq!(guest, ["/focus is for the owner of this assistant."]);
+}
+
+/// Begins one child that is kept and one that goes with its end; asks for both when it is told to.
+fn tidy(prompt: &Prompt) -> Script {
+    if task(prompt).contains("do part") {
+        return vec![Line::Say("done".into())];
+    }
+    let heard = said(prompt);
+    let ids = heard.split("run_id\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+    match (last_user(prompt), results(prompt)) {
+        ("go", 0) => vec![
+            spawn(json!({ "task": "do part kept" })),
+            spawn(json!({ "task": "do part gone", "cleanup": "delete" })),
+        ],
+        ("ask", 2) => {
+            vec![Line::Call("agents_wait".into(), json!({ "run_ids": ids.take(2).collect::<Vec<_>>() }))]
+        }
+        ("ask", _) => vec![Line::Say(heard)],
+        _ => vec![Line::Say("so be it".into())],
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_be_asked_for_a_day() {
+    let world = World::with(Scripted::new(tidy)).await;
+    world.says("go").await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    world.settled().await;
+    let (kept, gone) = (runs(&world).await[0].clone(), runs(&world).await[1].clone());
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    assert_eq!(status(&world, &gone.child).await, None, "deleted with its end, after it was told");
+    assert_eq!(status(&world, &kept.child).await, Some(Status::Active));
+    assert_eq!(command(&world, "/subagents").await.lines().count(), 1);
+    assert_eq!(command(&world, "/subagents log 2").await, "Its transcript was deleted with its end.");
+    // The engine dies before the hour is over; the next one knows.
+    let ground = world.killed().await;
+    ground.clock.set(61 * MINUTE_MS);
+    let world = ground.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    assert_eq!(status(&world, &kept.child).await, Some(Status::Archived));
+    assert_eq!(command(&world, "/subagents").await, "There are no sub-agents here.");
+    assert!(command(&world, "/subagents log 1").await.contains("assistant: done"), "still to be read");
+    assert!(command(&world, "/subagents send 1 more").await.contains("archived"));
+    assert!(world.engine.tree(&me()).await.unwrap().children.is_empty());
+    assert_eq!(recorded(&world, EventKind::SessionArchived).await.len(), 2);
+    world.ground.clock.set(22 * 60 * MINUTE_MS);
+    let answer = world.says("ask").await.text;
+    assert_eq!(answer.matches("\"result\":\"done\"").count(), 2, "{answer}");
+    assert_eq!(announces(&transcript(world.engine.db(), &me()).await).len(), 2);
+}
+
+/// Agents that go on among themselves, with hardly any budget: announces are held.
+async fn held() -> (World, Run) {
+    let mut ground = World::with(Scripted::new(|prompt: &Prompt| {
+        if task(prompt).contains("do part") {
+            return vec![Line::Say("done".into())];
+        }
+        match (last_user(prompt), results(prompt)) {
+            ("go", 0) => vec![spawn(json!({ "task": "do part", "label": "one" }))],
+            ("go", _) => vec![Line::Call("sessions_yield".into(), json!({}))],
+            _ => vec![Line::Say(format!("heard {}", said(prompt).matches("[Context:").count()))],
+        }
+    }))
+    .await
+    .killed()
+    .await;
+    ground.settings.automatic_budget = 0;
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "go").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let held = world.engine.held_announces(10).await.unwrap();
+    assert_eq!(held.len(), 1);
+    (world, held[0].clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
+    let (world, run) = held().await;
+    assert_eq!((run.held.as_deref(), run.status), (Some("automatic_budget_spent"), RunStatus::Ok));
+    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(world.engine.held_announces(10).await.unwrap().len(), 1, "it outlives the engine");
+    assert_eq!(world.says("what is new?").await.text, "heard 1");
+    assert!(world.engine.held_announces(10).await.unwrap().is_empty());
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_dismisses_a_held_announce_and_no_turn_is_made_of_it() {
+    let (world, run) = held().await;
+    world.engine.dismiss_announce(&run.id).await.unwrap();
+    assert!(world.engine.held_announces(10).await.unwrap().is_empty());
+    world.settled().await;
+    assert_eq!(recorded(&world, EventKind::AnnounceDismissed).await[0]["run_id"], run.id.as_str());
+    let again = world.engine.dismiss_announce(&run.id).await.unwrap_err();
+    assert_eq!(again.code(), "not_now");
+    assert_eq!(world.says("what is new?").await.text, "heard 0");
+    let lines = transcript(world.engine.db(), &me()).await;
+    assert_eq!(announces(&lines).len(), 1, "the line stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_announce_whose_owner_is_gone_is_held_too() {
+    let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do part") => {
+            vec![Line::Pause(Duration::from_secs(20)), Line::Say("done".into())]
+        }
+        (_, 0) => vec![spawn(json!({ "task": "do part" }))],
+        _ => vec![Line::Say("begun".into())],
+    };
+    let world = World::with(Scripted::new(author)).await;
+    world.says("go").await;
+    world.engine.delete_session(&me()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let held = world.engine.held_announces(10).await.unwrap();
+    assert_eq!(held[0].held.as_deref(), Some("owner_gone"));
+    assert_eq!(held[0].result.as_ref().unwrap().text, "done", "what it came to can be read");
+    world.engine.dismiss_announce(&held[0].id).await.unwrap();
+    assert!(world.engine.held_announces(10).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_shows_every_session_below_and_one_trace_goes_through_all_of_it() {
+    let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do leaf") => vec![Line::Hang],
+        (first, 0) if first.contains("do branch") => {
+            vec![spawn(json!({ "task": "do leaf", "label": "leaf" }))]
+        }
+        (_, 0) => (0..2).map(|n| spawn(json!({ "task": "do branch", "label": format!("b{n}") }))).collect(),
+        _ => vec![Line::Call("sessions_yield".into(), json!({}))],
+    };
+    let world = World::with(Scripted::new(author)).await;
+    world.sends("me", "go").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let tree = world.engine.tree(&me()).await.unwrap();
+    assert_eq!((tree.doing, tree.children.len(), tree.run.is_none()), (Doing::Idle, 2, true));
+    assert_eq!(tree.tokens, Some(2 * 15));
+    let labels: Vec<&str> =
+        tree.children.iter().map(|child| child.run.as_ref().unwrap().task.label.as_str()).collect();
+    assert_eq!(labels, ["b0", "b1"]);
+    let leaf = &tree.children[0].children[0];
+    assert_eq!((leaf.doing, leaf.session.spawn_depth), (Doing::Running, 2));
+    assert_eq!(leaf.run.as_ref().unwrap().status, RunStatus::Running);
+    let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 100)).await.unwrap();
+    assert_eq!(turns.len(), 5);
+    let trace = tree.trace.clone().unwrap();
+    assert!(turns.iter().all(|turn| turn.trace == trace), "{turns:#?}");
+    fn every(branch: &Branch) -> Vec<&Branch> {
+        std::iter::once(branch).chain(branch.children.iter().flat_map(every)).collect()
+    }
+    assert!(every(&tree).iter().all(|branch| branch.trace.as_ref() == Some(&trace)));
+    command(&world, "/stop").await;
+    world.settled().await;
+    let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 100)).await.unwrap();
+    assert!(turns.iter().all(|turn| turn.trace == trace), "announces belong to it, too");
+}

@@ -1,0 +1,137 @@
+//! `polyclaw runs`: what conversations asked of others they began, and what of it waits for you.
+
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::output::cell;
+
+/// Work that agents gave to sub-agents and to each other: list, held, show, dismiss, pairs.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw runs list agent:main:main
+  polyclaw runs held
+  polyclaw runs show 01j…
+  polyclaw runs dismiss 01j…
+  polyclaw runs pairs
+
+When a run ends, the conversation that asked for it is told. Where agents have talked long enough among themselves that
+waits until you write there: such runs are `held`. Dismiss one, and no answer is made of it.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// What one conversation asked for, the newest first.
+    List {
+        /// Which conversation: a key as `polyclaw sessions` lists it.
+        key: String,
+        /// List at most so many.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: usize,
+    },
+    /// Those whose end waits for you to be told.
+    Held,
+    /// Show one with its result.
+    Show {
+        /// The ID that `polyclaw runs` lists.
+        id: String,
+    },
+    /// Take note of a held one: no answer is made of it.
+    Dismiss {
+        /// The ID that `polyclaw runs held` lists.
+        id: String,
+    },
+    /// Which agents gave work to which: how often, how it ended, how long it took.
+    Pairs,
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let client = Client::new(context)?;
+    match &args.verb {
+        None | Some(Verb::Held) => list(&client, context, "/runs?held=true&limit=1000".to_owned()).await,
+        Some(Verb::List { key, limit }) => {
+            list(&client, context, format!("/runs?owner={}&limit={limit}", segment(key))).await
+        }
+        Some(Verb::Show { id }) => show(&client, context, id).await,
+        Some(Verb::Dismiss { id }) => {
+            let run = client.post(&format!("/runs/{}/dismiss", segment(id)), &json!({})).await?;
+            Ok(context.output.say(&run, |_| "It is dismissed.".to_owned())?)
+        }
+        Some(Verb::Pairs) => pairs(&client, context).await,
+    }
+}
+
+async fn list(client: &Client, context: &Context, path: String) -> anyhow::Result<()> {
+    let answer = client.get(&path).await?;
+    let fields = ["run_id", "agent_id", "status", "held", "label", "created_at"];
+    let rows = rows(&answer["runs"], &fields);
+    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+        true => "Nothing is there.".to_owned(),
+        false => output.table(&["ID", "AGENT", "STATUS", "HELD", "LABEL", "BEGUN"], &rows),
+    })?)
+}
+
+async fn show(client: &Client, context: &Context, id: &str) -> anyhow::Result<()> {
+    let run = client.get(&format!("/runs/{}", segment(id))).await?;
+    Ok(context.output.say(&run, |_| {
+        let fields = [
+            "run_id",
+            "kind",
+            "caller_agent_id",
+            "agent_id",
+            "session_key",
+            "owner_session_key",
+            "trace_id",
+            "status",
+            "held",
+            "error_code",
+            "tokens",
+            "created_at",
+            "ended_at",
+            "task",
+            "result",
+        ];
+        fields.map(|name| format!("{name} {}", cell(&run[name]))).join("\n")
+    })?)
+}
+
+async fn pairs(client: &Client, context: &Context) -> anyhow::Result<()> {
+    let answer = client.get("/delegations").await?;
+    let fields = [
+        "caller",
+        "target",
+        "active",
+        "completed",
+        "timeout",
+        "error",
+        "cancelled",
+        "rejected",
+        "p50_ms",
+        "p95_ms",
+    ];
+    let rows = rows(&answer["delegations"], &fields);
+    let head = [
+        "CALLER",
+        "TARGET",
+        "ACTIVE",
+        "DONE",
+        "TIMEOUT",
+        "ERROR",
+        "CANCELLED",
+        "REJECTED",
+        "P50_MS",
+        "P95_MS",
+    ];
+    Ok(context.output.say(&answer, |output| match rows.is_empty() {
+        true => "No agent gave work to another since the start.".to_owned(),
+        false => output.table(&head, &rows),
+    })?)
+}
+
+fn rows(list: &Value, fields: &[&str]) -> Vec<Vec<String>> {
+    let row = |one: &Value| fields.iter().map(|field| cell(&one[*field])).collect();
+    list.as_array().into_iter().flatten().map(row).collect()
+}

@@ -1,0 +1,91 @@
+//! Who gives work to whom: how often, how it ends, how long it takes.
+
+use std::fmt::Write as _;
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::id::AgentId;
+use polyclaw_engine::family::{Counts, Pair};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::Result;
+use crate::metrics::head;
+use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+pub struct Delegations {
+    delegations: Vec<PairView>,
+}
+
+/// One agent and one that it gives work to, since the start of this process.
+#[derive(Serialize, ToSchema)]
+pub struct PairView {
+    #[schema(value_type = String)]
+    caller: AgentId,
+    #[schema(value_type = String)]
+    target: AgentId,
+    /// At work now, on all nodes.
+    active: i64,
+    completed: u64,
+    timeout: u64,
+    error: u64,
+    cancelled: u64,
+    /// Not begun: not allowed, too deep or too many.
+    rejected: u64,
+    /// Of those that ended in the last hour; null where none did.
+    p50_ms: Option<i64>,
+    p95_ms: Option<i64>,
+}
+
+impl From<Pair> for PairView {
+    fn from(Pair { caller, target, active, counts, latency }: Pair) -> Self {
+        let Counts { completed, timeout, error, cancelled, rejected } = counts;
+        let (p50_ms, p95_ms) = (latency.p50_ms, latency.p95_ms);
+        Self { caller, target, active, completed, timeout, error, cancelled, rejected, p50_ms, p95_ms }
+    }
+}
+
+#[utoipa::path(get, path = "/delegations", tag = "agents", responses((status = 200, body = Delegations)))]
+pub async fn list(State(app): State<AppState>) -> Result<Json<Delegations>> {
+    let pairs = app.engine.delegations().await?;
+    Ok(Json(Delegations { delegations: pairs.into_iter().map(PairView::from).collect() }))
+}
+
+/// The same, as Prometheus reads it.
+pub fn render(out: &mut String, pairs: &[Pair]) {
+    head(out, "polyclaw_delegations_total", "counter", "Work given to other agents, by how it ended.");
+    for (labels, pair) in labelled(pairs) {
+        let Counts { completed, timeout, error, cancelled, rejected } = pair.counts;
+        let ended = [
+            ("completed", completed),
+            ("timeout", timeout),
+            ("error", error),
+            ("cancelled", cancelled),
+            ("rejected", rejected),
+        ];
+        for (status, count) in ended {
+            let _ = writeln!(out, "polyclaw_delegations_total{{{labels},status=\"{status}\"}} {count}");
+        }
+    }
+    head(out, "polyclaw_delegations_active", "gauge", "Work given to other agents that is under way.");
+    for (labels, pair) in labelled(pairs) {
+        let _ = writeln!(out, "polyclaw_delegations_active{{{labels}}} {}", pair.active);
+    }
+    head(out, "polyclaw_delegation_seconds", "gauge", "How long it took, of the last hour.");
+    for (labels, pair) in labelled(pairs) {
+        for (quantile, took) in [("0.5", pair.latency.p50_ms), ("0.95", pair.latency.p95_ms)] {
+            if let Some(took) = took {
+                let seconds = std::time::Duration::from_millis(took.unsigned_abs()).as_secs_f64();
+                let _ = writeln!(
+                    out,
+                    "polyclaw_delegation_seconds{{{labels},quantile=\"{quantile}\"}} {seconds}"
+                );
+            }
+        }
+    }
+}
+
+fn labelled(pairs: &[Pair]) -> impl Iterator<Item = (String, &Pair)> {
+    pairs.iter().map(|pair| (format!("caller=\"{}\",target=\"{}\"", pair.caller, pair.target), pair))
+}
