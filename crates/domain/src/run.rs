@@ -91,6 +91,8 @@ pub struct Run {
     pub reply_to: Vec<Address>,
     /// A turn of the owner that waits for it.
     pub awaited_by: Option<TurnId>,
+    /// Who sees its words while it works.
+    pub audience: Option<Audience>,
     pub deadline: Option<Millis>,
     /// The child's session goes with its end.
     pub is_deleted_after: bool,
@@ -98,6 +100,16 @@ pub struct Run {
     pub result: Option<Outcome>,
     pub created_at: Millis,
     pub ended_at: Option<Millis>,
+}
+
+/// The conversation that is shown what a run says, under the name of its agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Audience {
+    pub session_key: SessionKey,
+    /// The turn there that waits.
+    pub turn_id: TurnId,
+    /// Where its people are on chat platforms.
+    pub addresses: Vec<Address>,
 }
 
 /// What came of it.
@@ -254,6 +266,7 @@ mod tests {
                 thread: Some("t".into()),
             }],
             awaited_by: None,
+            audience: None,
             deadline: None,
             is_deleted_after: false,
             status: RunStatus::Ok,

@@ -3,6 +3,7 @@
 
 mod agent;
 mod approval;
+mod audience;
 mod briefing;
 mod budget;
 pub mod command;

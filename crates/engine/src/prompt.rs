@@ -26,6 +26,7 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::Compaction;
 use polyclaw_store::{Tx, sessions, usage};
 
+use crate::audience::Listeners;
 use crate::budget::Spent;
 use crate::core::Engine;
 use crate::history::History;
@@ -73,6 +74,8 @@ pub(crate) struct Context {
     /// A `BOOTSTRAP.md` that this turn tells.
     bootstrap: Option<Bootstrap>,
     in_config: bool,
+    /// Who sees its words while it works for another session.
+    pub listeners: Option<Listeners>,
     /// Everyone this turn answers, as `channel:account:peer`.
     senders: Vec<String>,
 }
@@ -149,6 +152,7 @@ impl Context {
             recalled: None,
             said_before: None,
             in_config: rows.in_config,
+            listeners: rows.listeners,
             senders,
         };
         context.tools = context.offer(engine, &settings);
@@ -203,6 +207,18 @@ impl Context {
             waiting.iter().for_each(|address| add(address, true));
         }
         addresses
+    }
+
+    /// Where its answer may be shown while it grows.
+    pub fn watched_at(&self) -> Vec<Address> {
+        if let Some(listeners) = &self.listeners {
+            let policy = listeners.policy();
+            let open = policy.session_delivers && policy.session_sends;
+            return listeners.addresses().iter().filter(|_| open).cloned().collect();
+        }
+        let open = self.session.delivers && self.session.sends;
+        let waiting = self.addresses().into_iter().filter(|(_, wanted)| *wanted && open);
+        waiting.map(|(address, _)| address).collect()
     }
 
     /// What the people of this turn said, and those whose tasks it resumes.

@@ -52,6 +52,8 @@ pub(crate) struct Running {
     pub drafts: Arc<Drafts>,
     /// It has waited for runs.
     waited: AtomicBool,
+    /// How far its answer has come, where somebody may want to know.
+    said: Mutex<String>,
 }
 
 /// Time spent waiting for a person, which is not the turn's own.
@@ -80,7 +82,20 @@ impl Running {
             waits: Mutex::default(),
             drafts: Arc::default(),
             waited: AtomicBool::new(false),
+            said: Mutex::default(),
         })
+    }
+
+    pub fn say_anew(&self) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub fn say_more(&self, text: &str) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+    }
+
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn has_waited(&self) -> bool {

@@ -13,9 +13,10 @@ use crate::tx::{Row, Tx};
 pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
     const SQL: &str =
         "INSERT INTO runs (run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop,
-          task_json, reply_to_json, awaited_by, deadline, is_deleted_after, status, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running', $14)";
+          task_json, reply_to_json, awaited_by, deadline, is_deleted_after, status, created_at, audience_json)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running', $14, $15)";
     let (task, reply_to) = (to_json(&run.task)?, to_json(&run.reply_to)?);
+    let audience = run.audience.as_ref().map(to_json).transpose()?;
     let params = params![
         &run.id,
         run.kind.as_str(),
@@ -31,6 +32,7 @@ pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         run.deadline,
         run.is_deleted_after,
         run.created_at,
+        audience.as_ref(),
     ];
     tx.execute(SQL, params).map(drop)
 }
@@ -39,7 +41,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop, task_json, reply_to_json,
-             awaited_by, deadline, is_deleted_after, status, result_json, created_at, ended_at FROM runs ",
+             awaited_by, deadline, is_deleted_after, status, result_json, created_at, ended_at, audience_json FROM runs ",
             $rest
         )
     };
@@ -121,5 +123,6 @@ fn read(row: &Row<'_>) -> Result<Run> {
         result: row.opt_text(14)?.map(|text| from_json(&text)).transpose()?,
         created_at: row.time(15)?,
         ended_at: row.opt_time(16)?,
+        audience: row.opt_text(17)?.map(|text| from_json(&text)).transpose()?,
     })
 }

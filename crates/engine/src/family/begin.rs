@@ -10,7 +10,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::relay::{self, Relay};
-use polyclaw_domain::run::{Limits, Run, RunKind, RunStatus, Task};
+use polyclaw_domain::run::{Audience, Limits, Run, RunKind, RunStatus, Task};
 use polyclaw_domain::session::Session;
 use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
 
@@ -34,6 +34,8 @@ pub(crate) struct Wish {
     pub is_deleted_after: bool,
     /// The turn waits for the end.
     pub is_awaited: bool,
+    /// The people of the turn see what is said meanwhile.
+    pub is_streamed: bool,
 }
 
 type Begun = std::result::Result<(Run, Option<ingress::Stored>), Error>;
@@ -90,6 +92,8 @@ fn begin(
         return Ok(Err(refused));
     }
     let trace = turn.trace.clone();
+    let reply_to = reply_to(tx, &wish.turn)?;
+    let audience = if wish.is_streamed { Some(audience(tx, wish, &reply_to)?) } else { None };
     let run = Run {
         id: wish.id.clone(),
         kind: wish.kind,
@@ -100,8 +104,9 @@ fn begin(
         trace: trace.clone(),
         hop: turn.hop + 1,
         task: wish.task.clone(),
-        reply_to: reply_to(tx, &wish.turn)?,
+        reply_to,
         awaited_by: wish.is_awaited.then(|| wish.turn.clone()),
+        audience,
         deadline: Some(fresh.now.plus(wish.timeout_ms)),
         is_deleted_after: wish.is_deleted_after,
         status: RunStatus::Running,
@@ -180,6 +185,16 @@ fn first_message(run: &Run, from: AgentId) -> Inbound {
 
 pub(super) fn inside() -> Address {
     Address { channel: INTERNAL.to_owned(), account: String::new(), peer: String::new(), thread: None }
+}
+
+/// The conversation of the turn that asks. One that is itself shown in another hands its words on to that.
+fn audience(tx: &mut Tx<'_>, wish: &Wish, reply_to: &[Address]) -> polyclaw_store::Result<Audience> {
+    let own = runs::of_child(tx, &wish.owner)?.and_then(|run| run.audience);
+    Ok(own.unwrap_or_else(|| Audience {
+        session_key: wish.owner.clone(),
+        turn_id: wish.turn.clone(),
+        addresses: reply_to.to_vec(),
+    }))
 }
 
 /// Where the turn that asks answers: people who wait for the end of the run wait there.

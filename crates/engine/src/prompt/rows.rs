@@ -11,6 +11,8 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::{Compaction, Standing};
 use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
 
+use crate::audience::Listeners;
+
 /// What a turn reads before it starts. Short histories come along with the claim.
 #[derive(Clone)]
 pub(crate) struct Rows {
@@ -27,6 +29,7 @@ pub(crate) struct Rows {
     pub(super) taken: Vec<Waiting>,
     pub(super) begun: Vec<Message>,
     pub(super) steered: bool,
+    pub(super) listeners: Option<Listeners>,
 }
 
 /// A history that is known already: its conversation, the ticket it was folded through, and its last.
@@ -110,6 +113,7 @@ fn read_with(
     let after = known.map_or(compaction.through, |(_, _, last)| *last);
     let lines = messages::history(tx, conversation, after, queued.as_ref().map(|queued| &queued.turn))?;
     let steered = queued.is_some_and(|queued| queued.steers);
+    let listeners = Listeners::of(tx, &session)?;
     Ok(Rows {
         session,
         session_id,
@@ -122,5 +126,6 @@ fn read_with(
         taken,
         begun,
         steered,
+        listeners,
     })
 }

@@ -94,7 +94,7 @@ async fn stream(
     engine.reach(KillPoint::PromptBuilt).await;
     let begun = Notify::new();
     let drafting = Drafting::start(engine, running, context);
-    let live = Live::new(engine, &running.claim, engine.redactor(), drafting.as_ref());
+    let live = Live::new(engine, running, context, drafting.as_ref());
     let sink = |delta: Delta| {
         running.pulse();
         begun.notify_one();

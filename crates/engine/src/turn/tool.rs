@@ -17,8 +17,9 @@ use crate::approval;
 use crate::core::Engine;
 use crate::hub::FrameKind;
 use crate::prompt::{Context, Offered};
+use crate::toolbox::family;
 use crate::turn::{
-    Driven, Halt, append, check_claim, event, lost, result_message, step_message, unless_stopping,
+    Driven, Halt, append, check_claim, end, event, lost, result_message, step_message, unless_stopping,
 };
 use crate::worker::Running;
 
@@ -47,10 +48,17 @@ pub(super) async fn run(
     let (outcome, begun) = match refused {
         Some(outcome) => (outcome, None),
         None => {
+            if family::is_streamed(call) {
+                end::release_drafts(engine, running, context).await?;
+            }
             let begun = begin(engine, running, call, effect).await?;
             (perform(engine, running, context, (call, &shown), begun).await, Some(begun))
         }
     };
+    // It was cut off in its wait, and waits on where the turn goes on.
+    if family::waits(call) && engine.is_draining() {
+        return Err(Halt::HandedBack);
+    }
     engine.hub.publish(
         &claim.session,
         FrameKind::ToolEnded {

@@ -1,0 +1,77 @@
+//! The audience of a run: the conversation of whoever waits for it sees its words as they come, under the name of its
+//! agent. What it is shown in the end goes the way of every reply: through the gate and the outbox.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::Policy;
+use polyclaw_domain::id::{AgentId, RunId};
+use polyclaw_domain::run::{Audience, Run};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, runs, sessions};
+
+use crate::hub::{Hub, Speaker};
+
+/// The audience of a session's run, as a turn of that session needs to know it.
+#[derive(Clone)]
+pub(crate) struct Listeners {
+    run: RunId,
+    audience: Audience,
+    deadline: Option<Millis>,
+    policy: Policy,
+}
+
+impl Listeners {
+    /// Those of the run that a session works on, if it has any.
+    pub fn of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<Self>> {
+        if session.owner.is_none() {
+            return Ok(None);
+        }
+        let Some((run, audience)) = heard(runs::of_child(tx, &session.key)?) else { return Ok(None) };
+        // Whether anything may be said there is for that conversation to say, not for the child.
+        let Some(there) = sessions::get(tx, &audience.session_key)? else { return Ok(None) };
+        let policy = Policy { wanted: true, session_delivers: there.delivers, session_sends: there.sends };
+        Ok(Some(Self { run: run.id, audience, deadline: run.deadline, policy }))
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The session whose conversation it is.
+    pub fn session(&self) -> &polyclaw_domain::key::SessionKey {
+        &self.audience.session_key
+    }
+
+    /// Where they are on chat platforms.
+    pub fn addresses(&self) -> &[Address] {
+        &self.audience.addresses
+    }
+
+    pub fn speaker(&self, agent: &AgentId, name: &str) -> Speaker {
+        Speaker {
+            turn_id: self.audience.turn_id.clone(),
+            run_id: self.run.clone(),
+            agent_id: agent.to_string(),
+            name: name.to_owned(),
+        }
+    }
+
+    pub fn publish(&self, hub: &Hub, kind: crate::hub::FrameKind) {
+        hub.publish(&self.audience.session_key, kind);
+    }
+
+    /// What stands below words that are not all there would have been.
+    pub fn cut_short(&self, code: &str, now: Millis) -> &'static str {
+        match code {
+            _ if self.deadline.is_some_and(|deadline| deadline <= now) => "(Cut short: its time was over.)",
+            "stopped" => "(Cut short: it was stopped.)",
+            _ => "(Cut short: it failed.)",
+        }
+    }
+}
+
+fn heard(run: Option<Run>) -> Option<(Run, Audience)> {
+    let run = run?;
+    let audience = run.audience.clone()?;
+    Some((run, audience))
+}
