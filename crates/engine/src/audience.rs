@@ -4,12 +4,12 @@
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::delivery::Policy;
 use polyclaw_domain::id::{AgentId, RunId};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::{Audience, Run};
-use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Tx, runs, sessions};
+use polyclaw_store::{Tx, sessions};
 
-use crate::hub::{Hub, Speaker};
+use crate::hub::{FrameKind, Hub, Speaker};
 
 /// The audience of a session's run, as a turn of that session needs to know it.
 #[derive(Clone)]
@@ -21,16 +21,13 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Those of the run that a session works on, if it has any.
-    pub fn of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<Self>> {
-        if session.owner.is_none() {
-            return Ok(None);
-        }
-        let Some((run, audience)) = heard(runs::of_child(tx, &session.key)?) else { return Ok(None) };
+    /// Those of a run, if it has any.
+    pub fn of(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Option<Self>> {
+        let Some(audience) = run.audience.clone() else { return Ok(None) };
         // Whether anything may be said there is for that conversation to say, not for the child.
         let Some(there) = sessions::get(tx, &audience.session_key)? else { return Ok(None) };
         let policy = Policy { wanted: true, session_delivers: there.delivers, session_sends: there.sends };
-        Ok(Some(Self { run: run.id, audience, deadline: run.deadline, policy }))
+        Ok(Some(Self { run: run.id.clone(), audience, deadline: run.deadline, policy }))
     }
 
     pub fn policy(&self) -> Policy {
@@ -38,7 +35,7 @@ impl Listeners {
     }
 
     /// The session whose conversation it is.
-    pub fn session(&self) -> &polyclaw_domain::key::SessionKey {
+    pub fn session(&self) -> &SessionKey {
         &self.audience.session_key
     }
 
@@ -56,7 +53,7 @@ impl Listeners {
         }
     }
 
-    pub fn publish(&self, hub: &Hub, kind: crate::hub::FrameKind) {
+    pub fn publish(&self, hub: &Hub, kind: FrameKind) {
         hub.publish(&self.audience.session_key, kind);
     }
 
@@ -68,10 +65,4 @@ impl Listeners {
             _ => "(Cut short: it failed.)",
         }
     }
-}
-
-fn heard(run: Option<Run>) -> Option<(Run, Audience)> {
-    let run = run?;
-    let audience = run.audience.clone()?;
-    Some((run, audience))
 }

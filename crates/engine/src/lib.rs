@@ -29,6 +29,7 @@ mod redact;
 pub mod schedule;
 pub mod session;
 mod settings;
+mod span;
 mod tasks;
 pub mod toolbox;
 mod turn;

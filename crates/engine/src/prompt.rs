@@ -11,7 +11,7 @@ use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::briefing::Bootstrap;
 use polyclaw_domain::budget::Nanos;
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::id::{SessionId, TurnId};
+use polyclaw_domain::id::{RunId, SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
 use polyclaw_domain::prompt::{self, Line};
@@ -74,6 +74,8 @@ pub(crate) struct Context {
     /// A `BOOTSTRAP.md` that this turn tells.
     bootstrap: Option<Bootstrap>,
     in_config: bool,
+    /// The run its session works on.
+    pub run: Option<RunId>,
     /// Who sees its words while it works for another session.
     pub listeners: Option<Listeners>,
     /// Everyone this turn answers, as `channel:account:peer`.
@@ -152,6 +154,7 @@ impl Context {
             recalled: None,
             said_before: None,
             in_config: rows.in_config,
+            run: rows.run.map(|run| run.id),
             listeners: rows.listeners,
             senders,
         };

@@ -12,6 +12,7 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{self, Claim, Claimer, Renewal};
 use polyclaw_store::{events, ingress, pairings, rounds};
 use serde_json::json;
@@ -84,6 +85,11 @@ impl Running {
             waited: AtomicBool::new(false),
             said: Mutex::default(),
         })
+    }
+
+    /// When it began, by the clock that is now at this.
+    pub fn began(&self, now: Millis) -> Millis {
+        now.plus(-i64::try_from(self.age_ms()).unwrap_or(0))
     }
 
     pub fn say_anew(&self) {

@@ -115,7 +115,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// The run that this call begins.
     fn run_id(&self) -> RunId {
-        RunId::new(format!("{}-{}", self.turn, self.call.id))
+        RunId::of_call(self.turn, &self.call.id)
     }
 }
 

@@ -33,6 +33,7 @@ use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 use crate::prompt::Context;
 use crate::settings::Settings;
+use crate::span::{self, Cause};
 use crate::turn::{Driven, Halt, event, lost, step_message, stop_code};
 use crate::worker::{Claimed, Room, Running};
 
@@ -64,6 +65,8 @@ struct Last {
     told: Option<FrameKind>,
     /// How far the call came in which it was cut off.
     said: String,
+    /// What it is to whoever watches from outside.
+    cause: Option<Cause>,
     /// It may have waited for runs.
     waited: bool,
     /// What the end of this turn is to the owner of its session, if it has one.
@@ -197,6 +200,7 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
     if let Some(listeners) = &context.listeners {
         last.queue = listeners.session().clone();
     }
+    last.cause = Cause::of(engine, context, &running.claim);
     last.end.model.clone_from(&context.model_used);
     last.end.usage = context.usage;
     last.waited = running.has_waited() || running.claim.attempt > 1 || context.last_step().is_some();
@@ -226,6 +230,7 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         drafts: Arc::clone(&running.drafts),
         queue: running.claim.session.clone(),
         told: None,
+        cause: None,
         said: running.said(),
         closing: None,
         waited: false,
@@ -341,6 +346,9 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
     running.leave_to(claimed);
     if last.end.state != JobState::Steered {
         engine.reach(KillPoint::FinishCommitted).await;
+    }
+    if let Some(cause) = &last.cause {
+        span::turn(engine, running, cause, &last.end);
     }
     publish_end(engine, &last);
     if let Some(told) = &last.told {

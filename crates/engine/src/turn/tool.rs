@@ -17,6 +17,7 @@ use crate::approval;
 use crate::core::Engine;
 use crate::hub::FrameKind;
 use crate::prompt::{Context, Offered};
+use crate::span;
 use crate::toolbox::family;
 use crate::turn::{
     Driven, Halt, append, check_claim, end, event, lost, result_message, step_message, unless_stopping,
@@ -39,7 +40,7 @@ pub(super) async fn run(
     call: &ToolCall,
 ) -> Driven<(ToolOutcome, bool)> {
     let claim = &running.claim;
-    let shown = engine.redactor().call(call);
+    let (shown, began) = (engine.redactor().call(call), engine.now());
     let (effect, refused) = match context.tools.iter().find(|tool| tool.spec.name == call.name) {
         None => (Effect::Pure, Some(ToolOutcome::error(context.refusal(engine, &shown.name)))),
         Some(tool) if is_marked(call) => (tool.spec.effect, Some(ToolOutcome::error(MARKED))),
@@ -58,6 +59,9 @@ pub(super) async fn run(
     // It was cut off in its wait, and waits on where the turn goes on.
     if family::waits(call) && engine.is_draining() {
         return Err(Halt::HandedBack);
+    }
+    if begun.is_some() {
+        span::tool(engine, running, &shown, (began, outcome.is_error));
     }
     engine.hub.publish(
         &claim.session,

@@ -205,6 +205,6 @@ fn spoken(result: &str) -> Option<Entry> {
         (None, None) => return None,
     };
     let name = told["agent_id"].as_str().unwrap_or_default().to_owned();
-    let run = told["session_key"].as_str().unwrap_or_default().to_owned();
+    let run = told["run_id"].as_str().unwrap_or_default().to_owned();
     Some(Entry::Speech { run, name, text, open: false })
 }

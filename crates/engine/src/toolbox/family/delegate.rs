@@ -118,6 +118,7 @@ fn answer(run: &Run, duration_ms: i64) -> Value {
         "streamed": run.audience.is_some(),
         "response": text.filter(|_| is_whole),
         "partial_response": text.filter(|_| !is_whole),
+        "run_id": run.id,
         "session_key": run.child,
         "agent_id": run.agent,
         "duration_ms": duration_ms,
