@@ -28,7 +28,7 @@ use crate::redact;
 use crate::settings::Settings;
 use crate::worker::{Running, Start, claimer};
 
-pub(crate) use store::{store, store_announce};
+pub(crate) use store::{store, store_announce, store_line};
 
 /// Longest text of one message.
 pub const MAX_CHARS: usize = 1_000_000;

@@ -123,6 +123,13 @@ pub fn join(tx: &mut Tx<'_>, turn: &TurnId, steers: bool, lane: Lane, priority: 
     }
 }
 
+/// A person's message joins a turn that nobody asked for: from here on it is that person's, and so is all it causes.
+pub fn take_up(tx: &mut Tx<'_>, turn: &TurnId, trace: &TraceId) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET hop = 0, trace_id = $2
+        WHERE turn_id = $1 AND state = 'queued' AND steers = 0";
+    tx.execute(SQL, params![turn, trace]).map(drop)
+}
+
 /// Holds a turn until a person writes in its session: its agents have talked enough among themselves.
 pub fn wait_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute("UPDATE jobs SET held = 2 WHERE turn_id = $1 AND state = 'queued'", params![turn]).map(drop)

@@ -98,6 +98,26 @@ pub fn let_go(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute(SQL, params![turn]).map(drop)
 }
 
+/// Its owner is stopped, and it with it.
+pub fn stop(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
+    const SQL: &str = "UPDATE runs SET is_stopped = 1 WHERE run_id = $1 AND status = 'running'";
+    tx.execute(SQL, params![id]).map(drop)
+}
+
+pub fn is_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<bool> {
+    let found =
+        tx.query_one("SELECT is_stopped FROM runs WHERE run_id = $1", params![id], |row| row.int(0))?;
+    Ok(found == Some(1))
+}
+
+/// Whether the owner began it for a run of its own that has ended since.
+pub fn outlived_its_owner(tx: &mut Tx<'_>, run: &Run) -> Result<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM runs
+        WHERE child_key = $1 AND created_at <= $2 AND ended_at IS NOT NULL AND ended_at >= $2";
+    let found = tx.query_one(SQL, params![&run.owner, run.created_at], |row| row.int(0))?;
+    Ok(found.unwrap_or(0) > 0)
+}
+
 /// Notes which turn of the owner waits for a run, or that none does any more.
 pub fn await_by(tx: &mut Tx<'_>, id: &RunId, turn: Option<&TurnId>) -> Result<()> {
     const SQL: &str = "UPDATE runs SET awaited_by = $2 WHERE run_id = $1 AND status = 'running'";

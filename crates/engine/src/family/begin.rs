@@ -78,6 +78,9 @@ fn begin(
     let Some(turn) = jobs::get(tx, &wish.turn)? else {
         return Ok(Err(Error::UnknownTurn(wish.turn.to_string())));
     };
+    if turn.cancel {
+        return Ok(Err(Error::Family("its turn is being stopped".to_owned())));
+    }
     let sent = Relay { from: wish.owner.clone(), hop: turn.hop + 1, automatic_turns: 0 };
     if let Err(refusal) = relay::check(&sent, &SessionKey::of(&wish.agent, &[uuid]), u32::MAX) {
         return Ok(Err(Error::Relay(refusal)));

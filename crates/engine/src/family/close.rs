@@ -99,17 +99,24 @@ fn end(
         return Ok(closed);
     }
     let name = name(tx, &run)?;
-    let announced = ingress::store_announce(tx, &announce(&run, &name, now), fresh, settings)?;
+    let inbound = announce(&run, &name, now);
     runs::announced(tx, &run.id)?;
+    if runs::outlived_its_owner(tx, &run)? {
+        // Whoever the owner began it for has been told how that ended: nothing is left to do with it.
+        ingress::store_line(tx, &inbound, fresh, &run.owner_turn)?;
+        return Ok(closed);
+    }
+    let is_stopped = runs::is_stopped(tx, &run.id)?;
+    let announced = ingress::store_announce(tx, &inbound, (fresh, is_stopped), settings)?;
     closed.ready = announced.ready;
-    if let Some(refusal) = announced.held {
+    if let Some(code) = announced.held {
         let event = Event {
             kind: EventKind::AnnounceHeld,
             session: Some(run.owner.clone()),
             turn: None,
             agent: Some(run.agent.clone()),
             trace: Some(run.trace.clone()),
-            data: json!({ "run_id": run.id, "code": refusal.code() }),
+            data: json!({ "run_id": run.id, "code": code }),
         };
         events::record(tx, &event, now)?;
     }

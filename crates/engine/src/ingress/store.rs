@@ -44,6 +44,9 @@ pub(crate) fn store(
                 // What waits is one turn: whoever was named last answers it.
                 jobs::assign(tx, &session.key, by)?;
             }
+            if inbound.origin.is_person() {
+                jobs::take_up(tx, &turn, &fresh.trace)?;
+            }
             jobs::join(tx, &turn, inbound.origin.is_person(), session.lane, inbound.priority)?;
             if inbound.origin.is_person() {
                 jobs::resume(tx, &turn, load.running.is_some())?;
@@ -108,18 +111,23 @@ fn pass_relay(
 }
 
 /// Stores the end of a run in its owner's session, in the transaction that ends it. Returns the lane in which a turn is
-/// ready, and why there is none where it has to wait for a person.
+/// ready, and why there is none where it has to wait for a person: always, where a person had both stopped.
 pub(crate) fn store_announce(
     tx: &mut Tx<'_>,
     inbound: &Inbound,
-    fresh: &Fresh,
+    (fresh, is_stopped): (&Fresh, bool),
     settings: &Settings,
 ) -> polyclaw_store::Result<Announced> {
     let mut announced = Announced::default();
     if find_duplicate(tx, inbound)?.is_some() || sessions::get(tx, &inbound.session)?.is_none() {
         return Ok(announced);
     }
-    announced.held = pass_relay(tx, inbound, settings.automatic_budget, fresh.now)?.err();
+    announced.held = match is_stopped {
+        true => Some("stopped"),
+        false => {
+            pass_relay(tx, inbound, settings.automatic_budget, fresh.now)?.err().map(|refusal| refusal.code())
+        }
+    };
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(announced) };
     let session = &standing.session;
     let load = jobs::load(tx, &session.key)?;
@@ -148,7 +156,21 @@ pub(crate) fn store_announce(
 #[derive(Default)]
 pub(crate) struct Announced {
     pub ready: Option<Lane>,
-    pub held: Option<relay::Refusal>,
+    pub held: Option<&'static str>,
+}
+
+/// The same as a line alone: nobody takes it up.
+pub(crate) fn store_line(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    fresh: &Fresh,
+    turn: &TurnId,
+) -> polyclaw_store::Result<()> {
+    if find_duplicate(tx, inbound)?.is_some() || sessions::get(tx, &inbound.session)?.is_none() {
+        return Ok(());
+    }
+    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(()) };
+    insert_messages(tx, inbound, &standing, fresh, turn).map(drop)
 }
 
 /// Claims the turn at once if nothing waits in its lane, else queues it.

@@ -33,8 +33,12 @@ fn number(text: &str, word: &str) -> Option<usize> {
     rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
-fn is_told(request: &Request) -> bool {
-    request.last_user_text().contains("[Context: subagent_announce]")
+/// What the model was told since it last said something, if it is not the results of its calls.
+fn news(request: &Request) -> Option<String> {
+    let fresh = request.messages().iter().rev().take_while(|message| message["role"] != "assistant");
+    let texts: Option<Vec<&str>> =
+        fresh.map(|message| message["content"].as_str().filter(|_| message["role"] != "tool")).collect();
+    texts.map(|texts| texts.join("\n"))
 }
 
 /// Of each hundred children some fail, some say nothing, some never answer, one is refused in mid-stream.
@@ -50,16 +54,13 @@ fn child(n: usize) -> Script {
 }
 
 fn answer(request: &Request) -> Script {
-    let asked = request.last_user_text();
-    if is_told(request) {
-        return Script::reply("heard");
-    }
-    if let Some(n) = number(&asked, "do part ") {
+    let Some(news) = news(request) else { return Script::reply("begun") };
+    if let Some(n) = number(&news, "do part ").filter(|_| !news.contains("[Context:")) {
         return child(n);
     }
-    let results = request.messages().iter().rev().take_while(|message| message["role"] == "tool").count();
-    let Some(batch) = number(&asked, "batch ").filter(|_| results == 0) else {
-        return Script::reply("begun");
+    // A batch that was interrupted had begun all it was to begin: the next is only asked for then.
+    let Some(batch) = number(&news, "batch ").filter(|_| !news.contains("[Backlog]")) else {
+        return Script::reply("heard");
     };
     (batch * BATCH..(batch + 1) * BATCH).fold(Script::new(), |script, n| {
         let task = json!({ "task": format!("do part {n}"), "timeout_seconds": 2 });
@@ -104,8 +105,12 @@ impl Fire<'_> {
 
     /// Asked again until it is taken: the key makes it the same message.
     async fn begin(&mut self, batch: usize) {
-        while self.daemon.say(PARENT, &format!("batch {batch}"), 0).await.is_err() {
-            self.perhaps_kill().await;
+        loop {
+            let said = self.daemon.say(PARENT, &format!("batch {batch}"), 0).await;
+            if said.is_ok_and(|said| said["turn_id"].is_string()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
@@ -237,6 +242,9 @@ fn tree(request: &Request) -> Script {
         script.call(&format!("s{n}"), "sessions_spawn", json!({ "agent_id": agent, "task": task }))
     };
     let rest = Script::new().call("y", "sessions_yield", json!({}));
+    if asked.contains("[Context:") {
+        return Script::reply("heard");
+    }
     if let Some(n) = number(&asked, "leaf ") {
         return match n % 3 {
             0 => Script::new().hang(),
@@ -272,7 +280,7 @@ async fn a_tree_of_forty_stops_within_five_seconds_and_leaves_no_process() {
     let folder = tempfile::tempdir().unwrap();
     let rest = "[lanes]\nsubagent = 64\n[workers]\nmax = 16\n[agents.defaults.sandbox]\nmode = \"off\"\n\
         [tools]\napprovals = { shell = \"never\" }\n\
-        [[agents.list]]\nid = \"main\"\ntools = { allow = [\"*\", \"shell\"] }\nsubagents = { allow_agents = [\"*\"], max_children_per_agent = 20 }\n\
+        [[agents.list]]\nid = \"main\"\ndefault = true\ntools = { allow = [\"*\", \"shell\"] }\nsubagents = { allow_agents = [\"*\"], max_children_per_agent = 20 }\n\
         [[agents.list]]\nid = \"apart\"\nisolation = \"process\"\ntools = { allow = [\"*\", \"shell\"] }\n";
     let home = Home::new(&folder.path().join("home"), &config(&model, rest));
     let daemon = home.start(None).await;

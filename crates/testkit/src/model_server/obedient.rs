@@ -43,8 +43,23 @@ pub fn obey(request: &Request, tools: &[&str]) -> Script {
     })
 }
 
-/// Every order in a text.
+/// Every order in a text, and in the texts inside it where it is JSON.
 pub fn read(text: &str, tools: &[&str]) -> Vec<Order> {
+    let inside = serde_json::from_str(text).map(|value: Value| leaves(&value)).unwrap_or_default();
+    let nested = inside.iter().flat_map(|leaf| written(leaf, tools));
+    written(text, tools).into_iter().chain(nested).collect()
+}
+
+fn leaves(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(leaves).collect(),
+        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn written(text: &str, tools: &[&str]) -> Vec<Order> {
     let braces = text.char_indices().filter(|(_, letter)| *letter == '{').map(|(at, _)| at);
     braces.filter_map(|at| order(text, at, tools)).collect()
 }

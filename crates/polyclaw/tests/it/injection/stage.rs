@@ -76,7 +76,7 @@ impl Stage {
                 let line = text.replace('\n', " ");
                 std::fs::create_dir_all(workspace.join(place)).unwrap();
                 std::fs::write(workspace.join(place).join("notes.md"), line).unwrap();
-                order("search_files", json!({ "pattern": "zq", "path": place }))
+                order("search_files", json!({ "pattern": ".", "path": place }))
             }
             Way::WebPage => {
                 self.pages.put(place, text);
