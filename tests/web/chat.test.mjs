@@ -500,3 +500,48 @@ describe("markdown", () => {
     }
   });
 });
+
+describe("another agent", () => {
+  const FAMILY = `
+[[agents.list]]
+id = "main"
+delegation = { allow_agents = ["expert"] }
+[[agents.list]]
+id = "expert"
+name = "Expert"
+`;
+
+  it("speaks under its name while the one that asked it waits, and once", async () => {
+    const usual = daemon;
+    daemon = await Daemon.start(model.url, "scripted/steady", FAMILY);
+    try {
+      await visit();
+      const held = gate();
+      model.answer = async function* (asked) {
+        if (lastUserText(asked).includes("the hard part")) {
+          yield { text: "It must be " };
+          await held.passed;
+          yield { text: "forty-two." };
+        } else if (followsTool(asked)) yield { text: "So says the expert." };
+        else yield { call: { id: "c1", name: "delegate_to_agent", arguments: { agent_id: "expert", task: "the hard part", stream: true } } };
+      };
+      await say("What is it?");
+      await page.locator("#turns .speech", { hasText: "It must be" }).waitFor();
+      assert.equal(await page.locator("#turns .speech .who").innerText(), "Expert");
+      held.open();
+      await see("So says the expert.");
+      await idle();
+      const shown = () => page.locator("#stored .speech > .text, #stored > .reply > .text").allInnerTexts();
+      assert.deepEqual(await shown(), ["It must be forty-two.", "So says the expert."]);
+      await page.reload();
+      await see("So says the expert.");
+      assert.deepEqual(await shown(), ["It must be forty-two.", "So says the expert."]);
+      assert.equal(await page.locator("#stored .speech .who").innerText(), "Expert");
+    } finally {
+      await context.close();
+      await daemon.remove();
+      daemon = usual;
+      await visit();
+    }
+  });
+});

@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 export const TOKEN = "a-token-for-tests-only-0123456789";
 
 export class Daemon {
-  static async start(modelUrl, model = "scripted/steady") {
+  static async start(modelUrl, model = "scripted/steady", rest = "") {
     const daemon = new Daemon();
     daemon.binary = process.env.POLYCLAW_BIN;
     if (!daemon.binary) throw new Error("POLYCLAW_BIN must name the polyclaw binary");
@@ -29,7 +29,7 @@ models = ["steady"]
 approvals = { shell = "always" }
 [agents.defaults]
 model = "${model}"
-`, { mode: 0o600 });
+${rest}`, { mode: 0o600 });
     await daemon.run();
     return daemon;
   }

@@ -29,6 +29,7 @@ mod secret;
 mod session;
 mod shape;
 mod store;
+mod telemetry;
 mod tools;
 mod turns;
 
@@ -60,6 +61,7 @@ pub use sandbox::{SandboxConfig, Workers};
 pub use secret::Secret;
 pub use session::{Maintenance, Mode, Session};
 pub use store::Store;
+pub use telemetry::Telemetry;
 pub use tools::{SearchKind, Tools, WebSearch};
 pub use turns::Turns;
 
@@ -115,6 +117,7 @@ pub struct Config {
     pub delivery: Delivery,
     pub channels: Channels,
     pub observability: Observability,
+    pub telemetry: Telemetry,
     /// Every secret that the file names, as it was resolved: what must not be seen anywhere.
     #[serde(skip)]
     pub secrets: Vec<Secret>,
@@ -147,6 +150,7 @@ impl Default for Config {
             delivery: Delivery::default(),
             channels: Channels::default(),
             observability: Observability::default(),
+            telemetry: Telemetry::default(),
             secrets: Vec::new(),
         }
     }
@@ -165,6 +169,7 @@ impl Config {
             report.error("schema", message, "use the polyclaw that wrote it, or write schema = 1");
         }
         self.gateway.check(report);
+        self.telemetry.check(report);
         self.store.check(report);
         providers::check(&self.providers, report);
         models::check(&self.models, &self.providers, report);

@@ -41,6 +41,7 @@ pub mod scope;
 pub mod session;
 pub mod shape;
 pub mod skill;
+pub mod span;
 pub mod time;
 pub mod todo;
 pub mod tool;

@@ -78,6 +78,14 @@ impl Drafts {
         self.lock().iter().filter(shown).cloned().collect()
     }
 
+    /// Forgets those that are there, and says which: what stands in them is not written over any more.
+    pub fn release(&self) -> Vec<Draft> {
+        let mut known = self.lock();
+        let (released, unknown) = known.drain(..).partition(|draft| draft.platform_id.is_some());
+        *known = unknown;
+        released
+    }
+
     fn find(&self, address: &Address) -> Option<Draft> {
         self.lock().iter().find(|known| known.address == *address).cloned()
     }
@@ -107,13 +115,11 @@ impl Drafting {
     /// `None` where nobody waits on a platform.
     pub fn start(engine: &Engine, running: &Running, context: &Context) -> Option<Self> {
         let turn = &running.claim.turn;
-        let sends = context.session.delivers && context.session.sends;
-        let waiting =
-            context.addresses().into_iter().filter(|(address, wanted)| *wanted && !address.is_pulled());
         let mut desks: Vec<Desk> = Vec::new();
-        for (address, _) in waiting.filter(|_| sends) {
+        for address in context.watched_at().into_iter().filter(|address| !address.is_pulled()) {
             let Some(channel) = engine.ports.channels.get(&address.channel) else { continue };
-            let key = format!("{turn}-draft-{}", desks.len());
+            // A turn may have several drafts in one place, one after the other. Each is sent once.
+            let key = format!("{}-draft", engine.next_id());
             desks.push(Desk { channel: Arc::clone(channel), address, key, failures: 0 });
         }
         if desks.is_empty() {
@@ -236,7 +242,7 @@ impl Office {
             }
             Some(Sent::Rejected { .. } | Sent::Retry { .. }) => {
                 self.drafts.remove(&desk.address);
-                self.engine.persist(move |tx| drafts::refused(tx, &turn, &address)).await
+                self.engine.persist(move |tx| drafts::drop_one(tx, &turn, &address)).await
             }
             _ => Ok(()),
         };

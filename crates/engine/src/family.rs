@@ -13,7 +13,7 @@ use polyclaw_domain::id::RunId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::Run;
-use polyclaw_store::runs;
+use polyclaw_store::{Tx, runs};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
@@ -37,6 +37,13 @@ pub(crate) struct Closed {
     /// Where a turn of the owner is ready.
     pub ready: Option<Lane>,
     pub ended: Option<pairs::Ended>,
+}
+
+/// What is at work for a session, marked as stopped with it.
+fn stop_all(tx: &mut Tx<'_>, owner: &SessionKey) -> polyclaw_store::Result<Vec<Run>> {
+    let at_work = runs::at_work(tx, owner)?;
+    at_work.iter().try_for_each(|run| runs::stop(tx, &run.id))?;
+    Ok(at_work)
 }
 
 impl Engine {
@@ -67,7 +74,7 @@ impl Engine {
         let mut owners = vec![owner.clone()];
         while let Some(owner) = owners.pop() {
             let wanted = owner.clone();
-            for run in self.db().read(move |tx| runs::at_work(tx, &wanted)).await? {
+            for run in self.db().write(move |tx| stop_all(tx, &wanted)).await? {
                 owners.push(run.child.clone());
                 self.stop_run(&run).await?;
                 stopped.push(run);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use polyclaw_domain::id::{ApprovalId, MessageId, TurnId};
+use polyclaw_domain::id::{ApprovalId, MessageId, RunId, TurnId};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Usage;
@@ -28,6 +28,16 @@ pub struct Frame {
     pub session_key: SessionKey,
     #[serde(flatten)]
     pub kind: FrameKind,
+}
+
+/// Who speaks in a conversation that is not its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct Speaker {
+    /// The turn of this conversation that waits.
+    pub turn_id: TurnId,
+    pub run_id: RunId,
+    pub agent_id: String,
+    pub name: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -58,6 +68,25 @@ pub enum FrameKind {
         text: String,
         /// What was in force while it ran, measured; and the same as a line for people.
         sandbox: Option<Value>,
+    },
+    /// Another agent begins to speak here, for the turn that waits for it; or begins again, and what it said since its
+    /// last end no longer counts.
+    #[serde(rename = "delegate.started")]
+    DelegateStarted(Speaker),
+    #[serde(rename = "delegate.delta")]
+    DelegateDelta {
+        #[serde(flatten)]
+        speaker: Speaker,
+        text: String,
+    },
+    /// All it said, as it stands on platforms too.
+    #[serde(rename = "delegate.ended")]
+    DelegateEnded {
+        #[serde(flatten)]
+        speaker: Speaker,
+        text: String,
+        /// It came to the end of what it had to say.
+        is_whole: bool,
     },
     /// Something to tell whoever watches that is no part of the conversation.
     #[serde(rename = "turn.notice")]
@@ -180,6 +209,7 @@ impl FrameKind {
             Self::Notice { text, .. } | Self::ToolOutput { text, .. } | Self::ToolEnded { text, .. } => {
                 text.len()
             }
+            Self::DelegateDelta { text, .. } | Self::DelegateEnded { text, .. } => text.len(),
             Self::Ended { text, .. } => text.as_ref().map_or(0, String::len),
             Self::ToolStarted { arguments, .. } | Self::ApprovalAsked { arguments, .. } => {
                 arguments.to_string().len()

@@ -29,7 +29,7 @@ use crate::redact;
 use crate::settings::Settings;
 use crate::worker::{Running, Start, claimer};
 
-pub(crate) use inject::inject;
+pub(crate) use inject::{inject, inject_line};
 pub use inject::{Injection, Provenance};
 pub(crate) use store::store;
 
@@ -81,6 +81,8 @@ pub enum Way {
     Send,
     /// The end of a run, told to its owner: it is never refused, at most held until a person writes.
     Announce,
+    /// The same of a run that a person stopped together with its owner.
+    Stopped,
 }
 
 #[derive(Clone, Debug)]

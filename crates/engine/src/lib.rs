@@ -3,6 +3,7 @@
 
 mod agent;
 mod approval;
+mod audience;
 mod briefing;
 mod budget;
 pub mod command;
@@ -28,6 +29,7 @@ mod redact;
 pub mod schedule;
 pub mod session;
 mod settings;
+mod span;
 mod tasks;
 pub mod toolbox;
 mod turn;

@@ -3,18 +3,24 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyclaw_domain::provider::Delta;
-use polyclaw_domain::redact::{Redactor, Stream};
-use polyclaw_store::jobs::Claim;
+use polyclaw_domain::redact::Stream;
 
+use crate::audience::Listeners;
 use crate::core::Engine;
 use crate::draft::Drafting;
-use crate::hub::FrameKind;
+use crate::hub::{FrameKind, Speaker};
+use crate::prompt::Context;
+use crate::worker::Running;
 
 pub(crate) struct Live<'a> {
     engine: &'a Engine,
-    claim: &'a Claim,
+    running: &'a Running,
     streams: Mutex<Streams>,
     drafting: Option<&'a Drafting>,
+    /// Another conversation, and as whom it is told.
+    listeners: Option<(&'a Listeners, Speaker)>,
+    /// Somebody may want to know how far it came.
+    is_kept: bool,
 }
 
 struct Streams {
@@ -23,15 +29,30 @@ struct Streams {
 }
 
 impl<'a> Live<'a> {
+    /// A model call begins.
     pub fn new(
         engine: &'a Engine,
-        claim: &'a Claim,
-        redactor: Arc<Redactor>,
+        running: &'a Running,
+        context: &'a Context,
         drafting: Option<&'a Drafting>,
     ) -> Self {
+        let redactor = engine.redactor();
         let text = Stream::new(Arc::clone(&redactor));
         let streams = Mutex::new(Streams { text, reasoning: Stream::new(redactor) });
-        Self { engine, claim, streams, drafting }
+        let speaker = |listeners: &'a Listeners| {
+            (listeners, listeners.speaker(&context.spec.agent_id, &context.spec.name))
+        };
+        let listeners = context.listeners.as_ref().map(speaker);
+        let live =
+            Self { engine, running, streams, drafting, listeners, is_kept: context.session.owner.is_some() };
+        live.begin();
+        live
+    }
+
+    /// What was said in an earlier call, or by a model that failed, no longer counts.
+    fn begin(&self) {
+        self.running.say_anew();
+        self.tell(FrameKind::DelegateStarted);
     }
 
     pub fn show(&self, delta: Delta) {
@@ -46,7 +67,8 @@ impl<'a> Live<'a> {
             Delta::Restart => {
                 let (_, _) = (streams.text.finish(), streams.reasoning.finish());
                 self.drafting.inspect(|drafting| drafting.restart());
-                self.publish(FrameKind::Restarted { turn_id: self.claim.turn.clone() });
+                self.begin();
+                self.publish(FrameKind::Restarted { turn_id: self.running.claim.turn.clone() });
             }
         }
     }
@@ -61,18 +83,28 @@ impl<'a> Live<'a> {
     fn text(&self, text: String) {
         if !text.is_empty() {
             self.drafting.inspect(|drafting| drafting.add(&text));
-            self.publish(FrameKind::Delta { turn_id: self.claim.turn.clone(), text });
+            if self.is_kept {
+                self.running.say_more(&text);
+                self.tell(|speaker| FrameKind::DelegateDelta { speaker, text: text.clone() });
+            }
+            self.publish(FrameKind::Delta { turn_id: self.running.claim.turn.clone(), text });
         }
     }
 
     fn reasoning(&self, text: String) {
         if !text.is_empty() {
-            self.publish(FrameKind::Reasoning { turn_id: self.claim.turn.clone(), text });
+            self.publish(FrameKind::Reasoning { turn_id: self.running.claim.turn.clone(), text });
         }
     }
 
     fn publish(&self, kind: FrameKind) {
-        self.engine.hub.publish(&self.claim.session, kind);
+        self.engine.hub.publish(&self.running.claim.session, kind);
+    }
+
+    fn tell(&self, kind: impl FnOnce(Speaker) -> FrameKind) {
+        if let Some((listeners, speaker)) = &self.listeners {
+            listeners.publish(&self.engine.hub, kind(speaker.clone()));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Streams> {

@@ -11,7 +11,7 @@ use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::briefing::Bootstrap;
 use polyclaw_domain::budget::Nanos;
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::id::{SessionId, TurnId};
+use polyclaw_domain::id::{RunId, SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Part, Role, calls};
 use polyclaw_domain::prompt::{self, Line};
@@ -26,6 +26,7 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::Compaction;
 use polyclaw_store::{Tx, sessions, usage};
 
+use crate::audience::Listeners;
 use crate::budget::Spent;
 use crate::core::Engine;
 use crate::history::History;
@@ -73,6 +74,10 @@ pub(crate) struct Context {
     /// A `BOOTSTRAP.md` that this turn tells.
     bootstrap: Option<Bootstrap>,
     in_config: bool,
+    /// The run its session works on.
+    pub run: Option<RunId>,
+    /// Who sees its words while it works for another session.
+    pub listeners: Option<Listeners>,
     /// Everyone this turn answers, as `channel:account:peer`.
     senders: Vec<String>,
 }
@@ -149,6 +154,8 @@ impl Context {
             recalled: None,
             said_before: None,
             in_config: rows.in_config,
+            run: rows.run.map(|run| run.id),
+            listeners: rows.listeners,
             senders,
         };
         context.tools = context.offer(engine, &settings);
@@ -210,6 +217,18 @@ impl Context {
         let mut asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
         self.session.owner.is_some()
             && asked.any(|message| message.deliver && message.address.as_ref() == Some(address))
+    }
+
+    /// Where its answer may be shown while it grows.
+    pub fn watched_at(&self) -> Vec<Address> {
+        if let Some(listeners) = &self.listeners {
+            let policy = listeners.policy();
+            let open = policy.session_delivers && policy.session_sends;
+            return listeners.addresses().iter().filter(|_| open).cloned().collect();
+        }
+        let open = self.session.delivers && self.session.sends;
+        let waiting = self.addresses().into_iter().filter(|(_, wanted)| *wanted && open);
+        waiting.map(|(address, _)| address).collect()
     }
 
     /// What the people of this turn said, and those whose tasks it resumes.

@@ -14,6 +14,7 @@ use polyclaw_domain::policy::Rules;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::relay::AgentToAgent;
+use polyclaw_domain::span::Telemetry;
 use polyclaw_domain::turn::Limits;
 
 use crate::maintenance::Upkeep;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub upkeep: Upkeep,
     /// What must not be seen: everything passes through it before it is stored, logged or shown.
     pub redactor: Arc<Redactor>,
+    /// Where spans go.
+    pub telemetry: Telemetry,
 }
 
 impl Settings {
@@ -99,6 +102,7 @@ impl Settings {
             errands: Vec::new(),
             reception: Arc::new(reception::Rules::of(&Config::default())),
             redactor: Arc::default(),
+            telemetry: Telemetry::default(),
         }
     }
 

@@ -209,7 +209,8 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     if gathered(engine, &context).await {
         context.look_for_tools(engine);
     }
-    if claim.attempt > 1 {
+    // One that was handed back at a step has had a life before, too.
+    if claim.attempt > 1 || context.last_step().is_some() {
         running.drafts.recall(engine, &claim.turn).await?;
     }
     if context.agent_is_gone {

@@ -12,6 +12,7 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{self, Claim, Claimer, Renewal};
 use polyclaw_store::{events, ingress, pairings, rounds};
 use serde_json::json;
@@ -52,6 +53,8 @@ pub(crate) struct Running {
     pub drafts: Arc<Drafts>,
     /// It has waited for runs.
     waited: AtomicBool,
+    /// How far its answer has come, where somebody may want to know.
+    said: Mutex<String>,
 }
 
 /// Time spent waiting for a person, which is not the turn's own.
@@ -80,7 +83,25 @@ impl Running {
             waits: Mutex::default(),
             drafts: Arc::default(),
             waited: AtomicBool::new(false),
+            said: Mutex::default(),
         })
+    }
+
+    /// When it began, by the clock that is now at this.
+    pub fn began(&self, now: Millis) -> Millis {
+        now.plus(-i64::try_from(self.age_ms()).unwrap_or(0))
+    }
+
+    pub fn say_anew(&self) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub fn say_more(&self, text: &str) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+    }
+
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn has_waited(&self) -> bool {

@@ -107,7 +107,7 @@ fn typed(model: &mut Model, input: Input) -> Vec<Effect> {
 
 /// Takes everything that has arrived, and a moment more where tokens stream, so that a burst is one drawing.
 async fn arrived(model: &mut Model, first: Event, inbox: &mut mpsc::UnboundedReceiver<Event>) -> Vec<Effect> {
-    let streams = matches!(&first, Event::Frame(frame) if frame.kind == "turn.delta");
+    let streams = matches!(&first, Event::Frame(frame) if frame.kind.ends_with(".delta"));
     let mut effects = model.update(first);
     if streams {
         tokio::time::sleep(DRAW_EVERY).await;

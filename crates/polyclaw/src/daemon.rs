@@ -138,6 +138,7 @@ where
         .await
         .map_err(|error| Failure::failed(error.code(), error.to_string()))?;
     instance.start_hooks(&instance.config)?;
+    let carrying = instance.start_telemetry();
     let mut tasks = Tasks::start(&instance.engine);
     let mut server = http::Server::start(instance, listener)?;
     let url = address(&instance.config);
@@ -152,7 +153,12 @@ where
         }
     }
     tokio::select! {
-        () = drain(instance, &mut tasks, server) => Ok(()),
+        () = drain(instance, &mut tasks, server) => {
+            if let Some(carrying) = carrying {
+                let _ = tokio::time::timeout(LAST_WORDS, carrying.end()).await;
+            }
+            Ok(())
+        }
         () = stops.recv() => {
             Err(Failure::failed("interrupted", "a second signal: stopped at once")
                 .hint("what was running goes on at the next start").into())

@@ -15,6 +15,7 @@ use polyclaw_domain::config::Config;
 use polyclaw_domain::fault::Faults;
 use polyclaw_domain::port::Clock;
 use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::span::Telemetry;
 use polyclaw_engine::Toolboxes;
 use polyclaw_engine::memory::{Brain, Place};
 use polyclaw_engine::toolbox::memory::Memories;
@@ -38,6 +39,7 @@ use crate::hooks::{Hooks, Listening};
 use crate::ids::SortableIds;
 use crate::redaction;
 use crate::settings;
+use crate::telemetry::{self, Carrying, Courier};
 use crate::tools;
 use crate::weights::{CHAT, Shelf};
 
@@ -71,6 +73,8 @@ pub struct Instance {
     pub mcp: Arc<Mcp>,
     clock: Arc<dyn Clock>,
     hooks: Mutex<Option<Listening>>,
+    telemetry: Telemetry,
+    courier: Mutex<Option<Courier>>,
     overrides: Overrides,
     _lock: Lock,
 }
@@ -113,7 +117,9 @@ impl Instance {
             faults: faults()?,
             brain,
         };
-        let settings = settings::engine(&config, &choice, &home, redactor.get());
+        let (telemetry, courier) = telemetry::open(&config.telemetry)?;
+        let mut settings = settings::engine(&config, &choice, &home, redactor.get());
+        settings.telemetry = telemetry.clone();
         let engine = Engine::new(ports, settings, &home.node()?);
         let choice = Mutex::new(choice);
         let logins = Logins::default();
@@ -132,6 +138,8 @@ impl Instance {
             mcp,
             clock,
             hooks: Mutex::default(),
+            telemetry,
+            courier: Mutex::new(courier),
             overrides,
             _lock: lock,
         })
@@ -174,6 +182,11 @@ impl Instance {
         Ok(())
     }
 
+    /// From now on spans go to the collector, if one is named.
+    pub fn start_telemetry(&self) -> Option<Carrying> {
+        self.courier.lock().unwrap_or_else(PoisonError::into_inner).take().map(Courier::start)
+    }
+
     /// Looks for a model on this machine, where nothing else names one. Takes up to a second.
     pub async fn search_model(&self) -> Result<(), Failure> {
         let mut choice = self.choice();
@@ -199,8 +212,10 @@ impl Instance {
     pub async fn reload(&self) -> Result<(), Failure> {
         let config = self.overrides.apply(self.home.read_config()?)?;
         self.redactor.replace(redaction::redactor(&config, &self.home));
-        if config.gateway != self.config.gateway || config.store != self.config.store {
-            tracing::warn!("[gateway] and [store] take effect at the next start");
+        let started =
+            |config: &Config| (config.gateway.clone(), config.store.clone(), config.telemetry.clone());
+        if started(&config) != started(&self.config) {
+            tracing::warn!("[gateway], [store] and [telemetry] take effect at the next start");
         }
         if config.channels.without_access() != self.config.channels.without_access() {
             tracing::warn!(
@@ -234,7 +249,9 @@ impl Instance {
 
     fn take_up(&self, config: &Config, choice: Choice) -> Result<(), Failure> {
         self.models.replace(models(&choice, &self.chat, &self.clock)?);
-        self.engine.reload(settings::engine(config, &choice, &self.home, self.redactor.get()));
+        let mut settings = settings::engine(config, &choice, &self.home, self.redactor.get());
+        settings.telemetry = self.telemetry.clone();
+        self.engine.reload(settings);
         tracing::info!(model = %choice.sentence(), "model in use");
         *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = choice;
         Ok(())

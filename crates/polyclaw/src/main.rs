@@ -29,6 +29,7 @@ mod secrets;
 mod settings;
 mod spawn;
 mod stream;
+mod telemetry;
 mod tools;
 mod usage;
 mod weights;

@@ -10,7 +10,7 @@ const TEXTS = {
     language: "中文", copy: "Copy", copied: "Copied", retry: "Try again", dismiss: "Dismiss", more: "Older chats",
     sending: "Sending…", not_sent: "Not sent.", waiting: "Waiting: taken up at the next step",
     resumes: "Going on with the earlier task.", steered: "Set aside for your newer message; it goes on afterwards.",
-    silent: "Nothing to add.", cut: "Cut off here: the model's length limit was reached.", stopped: "Stopped.", running: "running", done: "done", error: "failed",
+    silent: "Nothing to add.", cut: "Cut off here: the model's length limit was reached.", stopped: "Stopped.", cut_short: "Cut short.", running: "running", done: "done", error: "failed",
     arguments: "Arguments", result: "Result", ask: "Permission needed", allow: "Allow", deny: "Deny",
     lost: "The connection is lost. Trying again…", offline: "The server does not answer.",
     offline_hint: "What you wrote is kept here and sent when it is back.",
@@ -27,7 +27,7 @@ const TEXTS = {
     language: "English", copy: "复制", copied: "已复制", retry: "重试", dismiss: "关闭", more: "更早的对话",
     sending: "正在发送…", not_sent: "未发送。", waiting: "等待中：将在下一步处理",
     resumes: "继续之前的任务。", steered: "先处理你的新消息，之后继续。",
-    silent: "没有要补充的。", cut: "在此截断：已达到模型的长度上限。", stopped: "已停止。", running: "运行中", done: "完成", error: "失败",
+    silent: "没有要补充的。", cut: "在此截断：已达到模型的长度上限。", stopped: "已停止。", cut_short: "未说完。", running: "运行中", done: "完成", error: "失败",
     arguments: "参数", result: "结果", ask: "需要许可", allow: "允许", deny: "拒绝",
     lost: "连接已断开，正在重试…", offline: "服务器没有响应。",
     offline_hint: "你写的内容已保留，恢复后会发送。",
@@ -374,6 +374,13 @@ const FRAMES = {
   },
   "turn.delta": (mine, frame, one) => addText(one, frame.text),
   "turn.restarted": (mine, frame, one) => dropText(one),
+  "delegate.started": (mine, frame, one) => { endText(one); dropText(speech(one, frame)); },
+  "delegate.delta": (mine, frame, one) => addText(speech(one, frame), frame.text),
+  "delegate.ended": (mine, frame, one) => {
+    const said = speech(one, frame);
+    dropText(said);
+    said.output.append(el("div", { class: "text" }, markdown(frame.text)));
+  },
   "turn.notice": (mine, frame, one) => { endText(one); one.output.append(note(frame.text)); $("announcer").textContent = frame.text; },
   "tool.started": (mine, frame, one) => {
     // A call that is stored already has its card, and the text before it is stored with it.
@@ -450,6 +457,17 @@ function addText(one, text) {
   }, Math.min(16 + live.words.length / 100, 400));
 }
 
+/** Where another agent speaks in the turn that waits for it, under its own name. */
+function speech(one, { run_id, agent_id, name }) {
+  one.speeches ??= new Map();
+  if (!one.speeches.has(run_id)) {
+    const output = el("div", { class: "message speech" }, el("div", { class: "who" }, name || face(agent_id)));
+    one.speeches.set(run_id, { output, text: null, whole: true });
+    one.output.append(output);
+  }
+  return one.speeches.get(run_id);
+}
+
 function endText(one) {
   clearTimeout(one.text?.timer);
   one.text?.node.replaceChildren(markdown(one.text.words));
@@ -504,7 +522,7 @@ function messageNode(mine, message) {
   const { role, origin, text, parts, meta, turn_id } = message;
   if (role === "tool") {
     for (const part of parts) mine.cards.get(`${turn_id} ${part.call_id}`)?.end(text, part.is_error);
-    return null;
+    return parts.some((part) => part.name === "delegate_to_agent") ? spoken(text) : null;
   }
   if (origin === "user") return bubble([text, ...parts.filter((one) => one.type === "attachment").map((one) => `📎 ${one.name}`)].join("\n").trim());
   if (role === "user") return text.startsWith("[Backlog]") ? note(t("resumes")) : note(`${origin}\n${text}`, "output");
@@ -515,6 +533,17 @@ function messageNode(mine, message) {
   if (text) node.append(el("div", { class: meta?.error ? "text failed" : "text" }, markdown(text)));
   if (meta?.finish_reason === "length") node.append(note(t("cut")));
   for (const part of parts) if (part.type === "tool_call") node.append(card(mine, turn_id, part, true));
+  return node;
+}
+
+/** What another agent said here, as the result of the call that asked it keeps it. */
+function spoken(result) {
+  let told = null;
+  try { told = JSON.parse(result); } catch { return null; }
+  const said = told?.response ?? told?.partial_response;
+  if (!told?.streamed || !said) return null;
+  const node = el("div", { class: "message speech" }, el("div", { class: "who" }, face(told.agent_id)), el("div", { class: "text" }, markdown(said)));
+  if (!told.response) node.append(note(t("cut_short")));
   return node;
 }
 

@@ -22,8 +22,8 @@ pub fn shown(tx: &mut Tx<'_>, turn: &TurnId, address: &Address, platform_id: &st
     tx.execute(SQL, params![turn, &to_json(address)?, platform_id]).map(drop)
 }
 
-/// The platform did not take it.
-pub fn refused(tx: &mut Tx<'_>, turn: &TurnId, address: &Address) -> Result<()> {
+/// It is a draft no more: the platform did not take it, or what stands there stays.
+pub fn drop_one(tx: &mut Tx<'_>, turn: &TurnId, address: &Address) -> Result<()> {
     const SQL: &str = "DELETE FROM drafts WHERE turn_id = $1 AND address_json = $2";
     tx.execute(SQL, params![turn, &to_json(address)?]).map(drop)
 }

@@ -20,6 +20,7 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0006.sql"),
     include_str!("../migrations/sqlite/0007.sql"),
     include_str!("../migrations/sqlite/0008.sql"),
+    include_str!("../migrations/sqlite/0009.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -33,6 +34,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0006.sql"),
     include_str!("../migrations/postgres/0007.sql"),
     include_str!("../migrations/postgres/0008.sql"),
+    include_str!("../migrations/postgres/0009.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

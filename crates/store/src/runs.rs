@@ -15,7 +15,7 @@ macro_rules! select {
         concat!(
             "SELECT run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop, task_json, reply_to_json,
              awaited_by, deadline, is_deleted_after, status, result_json, created_at, ended_at, caller_id,
-             archive_after_ms, held_code FROM runs ",
+             archive_after_ms, held_code, audience_json FROM runs ",
             $rest
         )
     };
@@ -29,9 +29,10 @@ pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
     const SQL: &str =
         "INSERT INTO runs (run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop,
           task_json, reply_to_json, awaited_by, deadline, is_deleted_after, status, created_at, caller_id,
-          archive_after_ms)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running', $14, $15, $16)";
+          archive_after_ms, audience_json)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running', $14, $15, $16, $17)";
     let (task, reply_to) = (to_json(&run.task)?, to_json(&run.reply_to)?);
+    let audience = run.audience.as_ref().map(to_json).transpose()?;
     let params = params![
         &run.id,
         run.kind.as_str(),
@@ -49,6 +50,7 @@ pub fn insert(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         run.created_at,
         &run.caller,
         run.archive_after_ms,
+        audience.as_ref(),
     ];
     tx.execute(SQL, params).map(drop)
 }
@@ -112,6 +114,26 @@ pub fn let_go(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute(SQL, params![turn]).map(drop)
 }
 
+/// Its owner is stopped, and it with it.
+pub fn stop(tx: &mut Tx<'_>, id: &RunId) -> Result<()> {
+    const SQL: &str = "UPDATE runs SET is_stopped = 1 WHERE run_id = $1 AND status = 'running'";
+    tx.execute(SQL, params![id]).map(drop)
+}
+
+pub fn is_stopped(tx: &mut Tx<'_>, id: &RunId) -> Result<bool> {
+    let found =
+        tx.query_one("SELECT is_stopped FROM runs WHERE run_id = $1", params![id], |row| row.int(0))?;
+    Ok(found == Some(1))
+}
+
+/// Whether the owner began it for a run of its own that has ended since.
+pub fn outlived_its_owner(tx: &mut Tx<'_>, run: &Run) -> Result<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM runs
+        WHERE child_key = $1 AND created_at <= $2 AND ended_at IS NOT NULL AND ended_at >= $2";
+    let found = tx.query_one(SQL, params![&run.owner, run.created_at], |row| row.int(0))?;
+    Ok(found.unwrap_or(0) > 0)
+}
+
 /// Notes which turn of the owner waits for a run, or that none does any more.
 pub fn await_by(tx: &mut Tx<'_>, id: &RunId, turn: Option<&TurnId>) -> Result<()> {
     const SQL: &str = "UPDATE runs SET awaited_by = $2 WHERE run_id = $1 AND status = 'running'";
@@ -140,5 +162,6 @@ fn read(row: &Row<'_>) -> Result<Run> {
         caller: row.agent(17)?,
         archive_after_ms: row.opt_int(18)?,
         held: row.opt_text(19)?,
+        audience: row.opt_text(20)?.map(|text| from_json(&text)).transpose()?,
     })
 }

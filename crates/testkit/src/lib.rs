@@ -2,6 +2,7 @@
 //! real message.
 
 pub mod chaos;
+pub mod collector;
 pub mod fuzz;
 pub mod model_server;
 pub mod platform;

@@ -5,6 +5,7 @@
 //! not disturb the server, and stopping the server takes every connection with it.
 
 mod anthropic;
+pub mod obedient;
 mod openai;
 mod reply;
 mod request;

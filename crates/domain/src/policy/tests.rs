@@ -280,11 +280,11 @@ fn any_tool() -> impl Strategy<Value = ToolSpec> {
 prop_compose! {
     fn any_case()(
         instance in any_policy(), agent in any_policy(), subagents in any_policy(), sender in any_policy(),
-        is_default in any::<bool>(), depth in 0u32..3, can_ask in any::<bool>(),
+        is_default in any::<bool>(), depth in 0u32..3, has_room in any::<bool>(), can_ask in any::<bool>(),
     ) -> Case {
         let senders = BTreeMap::from([("chat:*".to_owned(), sender)]);
         let rules = Rules { policy: instance, disabled: Vec::new(), subagents, senders };
-        Case { rules, agent, is_default, depth, senders: words(&["chat:a:b"]), can_ask }
+        Case { rules, agent, is_default, depth, has_room, senders: words(&["chat:a:b"]), can_ask }
     }
 }
 

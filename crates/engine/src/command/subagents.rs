@@ -158,6 +158,7 @@ impl Engine {
                 timeout_ms: i64::from(rules.run_timeout_seconds) * 1000,
                 is_deleted_after: false,
                 is_awaited: false,
+                is_streamed: false,
             })
             .await?;
         Ok(format!("Begun in {}; its end is told here.", run.child))

@@ -10,7 +10,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::relay::{self, Relay};
-use polyclaw_domain::run::{Limits, Run, RunKind, RunStatus, Task};
+use polyclaw_domain::run::{Audience, Limits, Run, RunKind, RunStatus, Task};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
@@ -35,6 +35,8 @@ pub(crate) struct Wish {
     pub is_deleted_after: bool,
     /// The turn waits for the end.
     pub is_awaited: bool,
+    /// The people of the turn see what is said meanwhile.
+    pub is_streamed: bool,
 }
 
 /// Who asks for a run.
@@ -124,7 +126,9 @@ fn begin(
     if let Err(refused) = check(wish, &owner, (&own, &target), u32::try_from(at_work).unwrap_or(u32::MAX)) {
         return Ok(Err(refused));
     }
-    let run = run(wish, asker, &own, SessionKey::of(&wish.agent, &[wish.kind.as_str(), uuid]), fresh.now);
+    let audience = audience(tx, wish, &asker.reply_to)?;
+    let child_key = SessionKey::of(&wish.agent, &[wish.kind.as_str(), uuid]);
+    let run = Run { audience, ..run(wish, asker, &own, child_key, fresh.now) };
     sessions::ensure(tx, &child(&run, &owner, wish, fresh))?;
     runs::insert(tx, &run)?;
     let first = first_message(&run);
@@ -150,6 +154,9 @@ fn asker(
         }
     };
     let Some(job) = jobs::get(tx, turn)? else { return Ok(Err(Error::UnknownTurn(turn.to_string()))) };
+    if job.cancel {
+        return Ok(Err(Error::Family("its turn is being stopped".to_owned())));
+    }
     Ok(Ok(Asker { agent: job.agent, hop: job.hop, trace: job.trace, reply_to: reply_to(tx, turn)? }))
 }
 
@@ -168,6 +175,7 @@ fn run(wish: &Wish, asker: Asker, own: &AgentSpec, child: SessionKey, now: Milli
         task: wish.task.clone(),
         reply_to: asker.reply_to,
         awaited_by: wish.asked.turn().filter(|_| wish.is_awaited).cloned(),
+        audience: None,
         deadline: Some(now.plus(wish.timeout_ms)),
         is_deleted_after: wish.is_deleted_after,
         archive_after_ms: archive_after_ms.filter(|after| *after > 0),
@@ -246,6 +254,18 @@ fn child(run: &Run, owner: &Session, wish: &Wish, fresh: &Fresh) -> Session {
         title: Some(run.task.label.clone()).filter(|label| !label.is_empty()),
         ..begun
     }
+}
+
+/// The conversation of the turn that asks, where its people are to see what is said. One that is itself shown in
+/// another hands its words on to that.
+fn audience(tx: &mut Tx<'_>, wish: &Wish, reply_to: &[Address]) -> polyclaw_store::Result<Option<Audience>> {
+    let Some(turn) = wish.asked.turn().filter(|_| wish.is_streamed) else { return Ok(None) };
+    let own = runs::of_child(tx, &wish.owner)?.and_then(|run| run.audience);
+    Ok(Some(own.unwrap_or_else(|| Audience {
+        session_key: wish.owner.clone(),
+        turn_id: turn.clone(),
+        addresses: reply_to.to_vec(),
+    })))
 }
 
 /// Where the turn that asks answers: people who wait for the end of the run wait there.

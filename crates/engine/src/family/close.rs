@@ -119,14 +119,17 @@ fn end(
     }
     let name = name(tx, &run)?;
     let line = run.line(&name);
-    let (verdict, _) = ingress::inject(
-        tx,
-        (&run.owner, &line),
-        announce(&run, &name, now),
-        fresh,
-        &Here::queueing(settings),
-    )?;
+    let message = (&run.owner, line.as_str());
+    let told = announce(&run, &name, runs::is_stopped(tx, &run.id)?, now);
     runs::announced(tx, &run.id)?;
+    if let Some(turn) = &run.owner_turn
+        && runs::outlived_its_owner(tx, &run)?
+    {
+        // Whoever the owner began it for has been told how that ended: nothing is left to do with it.
+        ingress::inject_line(tx, message, told, fresh, turn)?;
+        return Ok(closed);
+    }
+    let (verdict, _) = ingress::inject(tx, message, told, fresh, &Here::queueing(settings))?;
     // Only an owner that is gone keeps an announce out.
     let held = match &verdict {
         Ok((accepted, _)) => accepted.held,
@@ -146,9 +149,10 @@ fn name(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<String> {
     Ok(found.map_or_else(|| run.agent.to_string(), |stored| stored.spec.name))
 }
 
-fn announce(run: &Run, name: &str, now: Millis) -> Injection {
+fn announce(run: &Run, name: &str, is_stopped: bool, now: Millis) -> Injection {
     let hop = run.hop + 1;
-    let relayed = Relayed { from: run.child.clone(), hop, trace: run.trace.clone(), way: Way::Announce };
+    let way = if is_stopped { Way::Stopped } else { Way::Announce };
+    let relayed = Relayed { from: run.child.clone(), hop, trace: run.trace.clone(), way };
     let meta = Some(run.payload(name, hop, now));
     Injection { meta, ..Injection::between(run.agent.clone(), relayed, run.announce_key()) }
 }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::core::Engine;
 use crate::error::Result;
+use crate::hub::{FrameKind, Watch};
 use crate::worker::{Running, Waiting};
 
 /// How long a waiter trusts that it will be woken.
@@ -27,6 +28,11 @@ pub(crate) enum Mode {
     All,
     /// One of them.
     Any,
+}
+
+/// Returns when a run of the session may have ended. What is said there meanwhile is no reason to look.
+async fn changed(watch: &mut Watch) {
+    while watch.recv().await.is_some_and(|frame| !matches!(frame.kind, FrameKind::Changed)) {}
 }
 
 impl Engine {
@@ -73,12 +79,16 @@ impl Engine {
                 Mode::All => found.iter().all(ended),
                 Mode::Any => found.iter().any(ended),
             };
+            // The turn is handed back, and waits on in another life: it is told there.
+            if is_over && !enough && self.is_draining() {
+                return Ok(found);
+            }
             if enough || is_over {
                 // Those still at work are waited for no longer: they announce themselves. What ended just now counts.
                 return self.note_waiting(ids.to_vec(), None).await;
             }
             let look = deadline.min(Instant::now() + LOOK_AGAIN);
-            let _ = tokio::time::timeout_at(look, watch.recv()).await;
+            let _ = tokio::time::timeout_at(look, changed(&mut watch)).await;
         }
     }
 

@@ -2,13 +2,14 @@
 //! turn takes it up. Announces, sends between sessions, errands and what a person tells a child all come in here.
 
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::id::AgentId;
+use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
 use polyclaw_store::Tx;
 use serde_json::Value;
 
+use super::store::store_line;
 use super::{Accepted, Fresh, Here, Inbound, Relayed, Verdict, store};
 use crate::core::Engine;
 use crate::error::Result;
@@ -79,6 +80,17 @@ impl Engine {
     ) -> Result<Accepted> {
         self.accept(how.inbound(session, message)).await
     }
+}
+
+/// A message that is only to be read: a line of a turn that has been, taken up by none.
+pub(crate) fn inject_line(
+    tx: &mut Tx<'_>,
+    (session, message): (&SessionKey, &str),
+    how: Injection,
+    fresh: &Fresh,
+    turn: &TurnId,
+) -> polyclaw_store::Result<()> {
+    store_line(tx, &how.inbound(session, message), fresh, turn)
 }
 
 /// The same inside a transaction that stores more. The message is returned for whoever tells of it.

@@ -32,7 +32,7 @@ pub(crate) fn store(
         return Ok(earlier);
     }
     let mut held = match pass(tx, inbound, here, fresh.now)? {
-        Ok(held) => held.map(|refusal| refusal.code()),
+        Ok(held) => held,
         Err(refused) => return Ok(Err(refused)),
     };
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
@@ -105,7 +105,7 @@ fn pass(
     inbound: &Inbound,
     here: &Here,
     now: Millis,
-) -> polyclaw_store::Result<std::result::Result<Option<relay::Refusal>, Refused>> {
+) -> polyclaw_store::Result<std::result::Result<Option<&'static str>, Refused>> {
     let Some(relayed) = &inbound.relayed else { return Ok(Ok(None)) };
     if relayed.way != Way::Begin && sessions::get(tx, &inbound.session)?.is_none() {
         return Ok(Err(Refused::UnknownSession));
@@ -113,6 +113,8 @@ fn pass(
     // What a session begins is bounded by the limits of families, not by what may follow by itself.
     let (automatic_turns, budget) = match relayed.way {
         Way::Begin => (0, u32::MAX),
+        // A person stopped both: the owner goes on when a person does.
+        Way::Stopped => return Ok(Ok(Some("stopped"))),
         Way::Send | Way::Announce => {
             (ingress::automatic_turns(tx, &relayed.trace)?, here.settings.automatic_budget)
         }
@@ -121,7 +123,7 @@ fn pass(
     match relay::check(&sent, &inbound.session, budget) {
         Ok(()) if relayed.way == Way::Begin => Ok(Ok(None)),
         Ok(()) => ingress::count_automatic_turn(tx, &relayed.trace, now).map(|()| Ok(None)),
-        Err(refusal) if relayed.way == Way::Announce => Ok(Ok(Some(refusal))),
+        Err(refusal) if relayed.way == Way::Announce => Ok(Ok(Some(refusal.code()))),
         Err(refusal) => Ok(Err(Refused::Relay(refusal))),
     }
 }
@@ -132,7 +134,7 @@ fn unlimited(inbound: &Inbound, load: &Load) -> Load {
 }
 
 fn is_announce(inbound: &Inbound) -> bool {
-    inbound.relayed.as_ref().is_some_and(|relayed| relayed.way == Way::Announce)
+    inbound.relayed.as_ref().is_some_and(|relayed| matches!(relayed.way, Way::Announce | Way::Stopped))
 }
 
 fn join(
@@ -154,6 +156,20 @@ fn join(
         trace: fresh.trace.clone(),
     };
     jobs::join(tx, turn, &joining)
+}
+
+/// Stores a message as a line of a turn alone: nobody takes it up.
+pub(crate) fn store_line(
+    tx: &mut Tx<'_>,
+    inbound: &Inbound,
+    fresh: &Fresh,
+    turn: &TurnId,
+) -> polyclaw_store::Result<()> {
+    if find_duplicate(tx, inbound)?.is_some() || sessions::get(tx, &inbound.session)?.is_none() {
+        return Ok(());
+    }
+    let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(()) };
+    insert_messages(tx, inbound, &standing, fresh, turn).map(drop)
 }
 
 /// Claims the turn at once if nothing waits in its lane, else queues it.

@@ -8,14 +8,16 @@ use crate::reception::seat_of;
 use crate::turn::{Driven, Halt};
 
 impl Context {
-    /// Where several agents answer one message, each reply says whose it is. Silence stays silence.
+    /// Where several agents answer one message, or one speaks in a conversation that is not its own, each reply says
+    /// whose it is. Silence stays silence.
     pub fn signed(&self, text: &str) -> String {
         if is_silence(text) { text.to_owned() } else { format!("{}{text}", self.signature()) }
     }
 
     /// What stands before such a reply; nothing before others.
     pub fn signature(&self) -> String {
-        self.seat().map(|_| format!("{}: ", self.spec.name)).unwrap_or_default()
+        let is_signed = self.listeners.is_some() || self.seat().is_some();
+        if is_signed { format!("{}: ", self.spec.name) } else { String::new() }
     }
 
     /// The round this turn answers in, and its place in it.

@@ -3,13 +3,16 @@
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::SessionId;
 use polyclaw_domain::prompt::Line;
+use polyclaw_domain::run::Run;
 use polyclaw_domain::session::Session;
 use polyclaw_store::agents::Source;
 use polyclaw_store::backlog::Waiting;
 use polyclaw_store::jobs::{Claim, Queued};
 use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::{Compaction, Standing};
-use polyclaw_store::{Tx, agents, backlog, jobs, messages, sessions};
+use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions};
+
+use crate::audience::Listeners;
 
 /// What a turn reads before it starts. Short histories come along with the claim.
 #[derive(Clone)]
@@ -27,6 +30,9 @@ pub(crate) struct Rows {
     pub(super) taken: Vec<Waiting>,
     pub(super) begun: Vec<Message>,
     pub(super) steered: bool,
+    /// The run its session works on.
+    pub(super) run: Option<Run>,
+    pub(super) listeners: Option<Listeners>,
 }
 
 /// A history that is known already: its conversation, the ticket it was folded through, and its last.
@@ -110,6 +116,8 @@ fn read_with(
     let after = known.map_or(compaction.through, |(_, _, last)| *last);
     let lines = messages::history(tx, conversation, after, queued.as_ref().map(|queued| &queued.turn))?;
     let steered = queued.is_some_and(|queued| queued.steers);
+    let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
+    let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
     Ok(Rows {
         session,
         session_id,
@@ -122,5 +130,7 @@ fn read_with(
         taken,
         begun,
         steered,
+        run,
+        listeners,
     })
 }

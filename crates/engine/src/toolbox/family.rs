@@ -21,6 +21,19 @@ use crate::core::{Engine, Inner};
 /// Ends the turn that calls it: what it waits for comes as announces.
 pub(crate) const YIELD: &str = "sessions_yield";
 
+const WAIT: &str = "agents_wait";
+const DELEGATE: &str = "delegate_to_agent";
+
+/// The people of the turn are to see what another agent says.
+pub(crate) fn is_streamed(call: &ToolCall) -> bool {
+    call.name == DELEGATE && call.arguments["stream"] == true
+}
+
+/// It waits for others, and made again it goes on waiting.
+pub(crate) fn waits(call: &ToolCall) -> bool {
+    call.name == WAIT || call.name == DELEGATE && call.arguments["mode"] != "async"
+}
+
 pub(crate) struct FamilyTools {
     /// The engine owns its tools, so they must not own it.
     engine: Weak<Inner>,
@@ -58,7 +71,7 @@ impl Kind {
                 "Ends your turn until sub-agents or delegates tell you that they are done. Say nothing before it.",
             ),
             Self::Wait => arguments::spec::<spawn::Wait>(
-                "agents_wait",
+                WAIT,
                 "Waits for runs that you began and returns their results.",
             ),
             Self::List => arguments::spec::<sessions::List>(
@@ -81,7 +94,7 @@ impl Kind {
             Self::Delegate => ToolSpec {
                 effect: Effect::Idempotent,
                 ..arguments::spec::<delegate::Delegate>(
-                    "delegate_to_agent",
+                    DELEGATE,
                     "Gives a task to another agent, with its own model and tools. sync waits for the answer; async tells you later.",
                 )
             },
@@ -115,7 +128,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// The run that this call begins.
     fn run_id(&self) -> RunId {
-        RunId::new(format!("{}-{}", self.turn, self.call.id))
+        RunId::of_call(self.turn, &self.call.id)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The end of a turn: one transaction with the final text, the usage, the outbox and what comes next.
 
+mod audience;
 mod store;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{MessageId, SessionId, TurnId};
 use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Usage;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::ToolCall;
@@ -31,8 +33,11 @@ use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 use crate::prompt::Context;
 use crate::settings::Settings;
+use crate::span::{self, Cause};
 use crate::turn::{Driven, Halt, event, lost, step_message, stop_code};
 use crate::worker::{Claimed, Room, Running};
+
+pub(super) use audience::release_drafts;
 
 const UNREADABLE: &str = "store_unreadable";
 
@@ -54,6 +59,14 @@ struct Last {
     final_call: Option<Spent>,
     next_turn: TurnId,
     drafts: Arc<Drafts>,
+    /// Whose order its parcels keep: another conversation's, where it speaks in that.
+    queue: SessionKey,
+    /// What an audience elsewhere is told of the end.
+    told: Option<FrameKind>,
+    /// How far the call came in which it was cut off.
+    said: String,
+    /// What it is to whoever watches from outside.
+    cause: Option<Cause>,
     /// It may have waited for runs.
     waited: bool,
     /// What the end of this turn is to the owner of its session, if it has one.
@@ -187,9 +200,13 @@ async fn as_stored(engine: &Engine, running: &Arc<Running>) -> Driven<(Context, 
 fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) -> Last {
     let mut last = ending(engine, running, state);
     last.session_id.clone_from(&context.session_id);
+    if let Some(listeners) = &context.listeners {
+        last.queue = listeners.session().clone();
+    }
+    last.cause = Cause::of(engine, context, &running.claim);
     last.end.model.clone_from(&context.model_used);
     last.end.usage = context.usage;
-    last.waited = running.has_waited() || running.claim.attempt > 1;
+    last.waited = running.has_waited() || running.claim.attempt > 1 || context.last_step().is_some();
     last.closing = context.session.owner.is_some().then(|| Closing {
         turn: running.claim.turn.clone(),
         state,
@@ -215,6 +232,10 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         final_call: None,
         next_turn: TurnId::new(engine.next_id()),
         drafts: Arc::clone(&running.drafts),
+        queue: running.claim.session.clone(),
+        told: None,
+        cause: None,
+        said: running.said(),
         closing: None,
         waited: false,
         settings: engine.settings(),
@@ -256,12 +277,15 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
         let draft = last.drafts.message(&address);
         pass_gate(engine, last, (address, draft), policy, &context.signed(&text));
     }
+    audience::tell(engine, context, last, (&text, error));
     if silent {
         leave_drafts(engine, last, "");
     }
     step.text = if silent { String::new() } else { text };
     if let Some(closing) = &mut last.closing {
-        closing.text.clone_from(&step.text);
+        // Whoever waits for one that was cut off gets what it had said, as far as it had.
+        let partial = error.is_some() && !last.said.trim().is_empty();
+        closing.text.clone_from(if partial { &last.said } else { &step.text });
         closing.error_code = error.map(str::to_owned);
     }
     last.steps.push(step);
@@ -301,8 +325,9 @@ fn leave_drafts(engine: &Engine, last: &mut Last, remark: &str) {
 
 /// The first part is written over a draft, if there is one.
 fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing, draft: Option<String>) {
-    let Claim { session, turn, .. } = &last.claim;
-    let label = Label { session, turn, key: turn.as_str(), first: last.parcels.len(), now: last.now };
+    let turn = &last.claim.turn;
+    let label =
+        Label { session: &last.queue, turn, key: turn.as_str(), first: last.parcels.len(), now: last.now };
     let mut parcels = delivery::parcels(engine, outgoing, &label);
     if let Some(first) = parcels.first_mut() {
         first.platform_id = draft;
@@ -327,7 +352,13 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
     if last.end.state != JobState::Steered {
         engine.reach(KillPoint::FinishCommitted).await;
     }
+    if let Some(cause) = &last.cause {
+        span::turn(engine, running, cause, &last.end);
+    }
     publish_end(engine, &last);
+    if let Some(told) = &last.told {
+        engine.hub.publish(&last.queue, told.clone());
+    }
     closed.into_iter().for_each(|closed| engine.tell_closed(closed));
     if let Some(lane) = next.filter(|_| !is_under_way) {
         engine.lanes.wake(lane);

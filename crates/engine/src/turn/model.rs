@@ -16,6 +16,7 @@ use crate::draft::Drafting;
 use crate::live::Live;
 use crate::prompt::Context;
 use crate::redact;
+use crate::span;
 use crate::turn::{Driven, Halt, append, check_claim, lost, step_message, unless_stopping};
 use crate::worker::Running;
 
@@ -70,7 +71,9 @@ async fn call(
     engine.redactor().prompt(&mut prompt);
     let reservation = budget::reserve(engine, running, context, &mut prompt).await?;
     running.spend(context.candidates.first().map(|model| Spent::begun(model, reservation.clone())));
+    let began = engine.now();
     let reply = stream(engine, running, context, &prompt).await;
+    span::chat(engine, running, (context.candidates.first(), began), &reply);
     match &reply {
         Ok(reply) => {
             let spent = Spent::replied(engine, reply, reservation);
@@ -94,7 +97,7 @@ async fn stream(
     engine.reach(KillPoint::PromptBuilt).await;
     let begun = Notify::new();
     let drafting = Drafting::start(engine, running, context);
-    let live = Live::new(engine, &running.claim, engine.redactor(), drafting.as_ref());
+    let live = Live::new(engine, running, context, drafting.as_ref());
     let sink = |delta: Delta| {
         running.pulse();
         begun.notify_one();

@@ -17,8 +17,10 @@ use crate::approval;
 use crate::core::Engine;
 use crate::hub::FrameKind;
 use crate::prompt::{Context, Offered};
+use crate::span;
+use crate::toolbox::family;
 use crate::turn::{
-    Driven, Halt, append, check_claim, event, lost, result_message, step_message, unless_stopping,
+    Driven, Halt, append, check_claim, end, event, lost, result_message, step_message, unless_stopping,
 };
 use crate::worker::Running;
 
@@ -38,7 +40,7 @@ pub(super) async fn run(
     call: &ToolCall,
 ) -> Driven<(ToolOutcome, bool)> {
     let claim = &running.claim;
-    let shown = engine.redactor().call(call);
+    let (shown, began) = (engine.redactor().call(call), engine.now());
     let (effect, refused) = match context.tools.iter().find(|tool| tool.spec.name == call.name) {
         None => {
             let why = context.refusal(engine, &shown.name);
@@ -51,10 +53,20 @@ pub(super) async fn run(
     let (outcome, begun) = match refused {
         Some(outcome) => (outcome, None),
         None => {
+            if family::is_streamed(call) {
+                end::release_drafts(engine, running, context).await?;
+            }
             let begun = begin(engine, running, call, effect).await?;
             (perform(engine, running, context, (call, &shown), begun).await, Some(begun))
         }
     };
+    // It was cut off in its wait, and waits on where the turn goes on.
+    if family::waits(call) && engine.is_draining() {
+        return Err(Halt::HandedBack);
+    }
+    if begun.is_some() {
+        span::tool(engine, running, &shown, (began, outcome.is_error));
+    }
     engine.hub.publish(
         &claim.session,
         FrameKind::ToolEnded {

@@ -204,7 +204,8 @@ async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
             _ => vec![Line::Call("sessions_yield".into(), json!({}))],
         }
     }
-    let world = World::with(Scripted::new(endless)).await;
+    let model = Scripted::new(endless);
+    let world = World::with(Arc::clone(&model) as _).await;
     world.sends("me", "do it").await.unwrap();
     tokio::time::sleep(Duration::from_secs(20)).await;
     let stopped = world.engine.stop(&World::key("me")).await.unwrap();
@@ -213,6 +214,37 @@ async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Cancelled), "{runs:#?}");
+    // What was stopped starts nothing; whoever stopped it is told when they write again.
+    let asked = model.prompts().len();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(model.prompts().len(), asked, "nobody is asked after a stop");
+    world.sends("me", "and now?").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let told = said(&model.prompts()[asked]);
+    assert_eq!(told.matches("Result: cancelled").count(), 4, "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_goes_on_is_behind_no_hops() {
+    fn one_more(prompt: &Prompt) -> Script {
+        if is_child(prompt) {
+            return vec![Line::Say("done".into())];
+        }
+        match prompt.messages.last() {
+            Some(PromptMessage::ToolResult { content, .. }) => vec![Line::Say(content.clone())],
+            _ => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part x" }))],
+        }
+    }
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(one_more)).await;
+    // An announce waits until the person writes: each message joins a turn that agents began.
+    ground.settings.slots.insert(polyclaw_domain::job::Lane::InternalAnnounce, 0);
+    let world = ground.wake(Faulty::never());
+    for n in 0..12 {
+        let answer = world.says(&format!("one more {n}")).await.text;
+        assert!(answer.contains("accepted"), "{n}: {answer}");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    assert_eq!(world.engine.runs_of(&World::key("me"), 100).await.unwrap().len(), 12);
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,6 +28,7 @@ mod sending;
 mod sessions;
 mod steering;
 mod strangers;
+mod streaming;
 mod subagents;
 
 use std::sync::Arc;

@@ -16,6 +16,8 @@ pub struct Live<'a> {
     turn: String,
     /// Shown since the last step.
     text: String,
+    /// What another agent has said on the terminal, while it speaks.
+    speech: String,
     /// The question on the terminal that nobody has answered.
     question: Option<String>,
     output: Output,
@@ -23,7 +25,7 @@ pub struct Live<'a> {
 
 impl<'a> Live<'a> {
     pub fn new(client: &'a Client, turn: String, output: Output) -> Self {
-        Self { client, turn, text: String::new(), question: None, output }
+        Self { client, turn, text: String::new(), speech: String::new(), question: None, output }
     }
 
     /// Returns when the turn has ended, or when the stream broke.
@@ -58,6 +60,9 @@ impl<'a> Live<'a> {
             "turn.delta" => self.show(frame.data["text"].as_str().unwrap_or_default()),
             "turn.restarted" => self.start_over(),
             "tool.started" if !self.text.is_empty() => self.start_over(),
+            "delegate.delta" => self.speak(&frame.data),
+            "delegate.started" if !self.speech.is_empty() => self.leave_off(),
+            "delegate.ended" => self.spoken(&frame.data),
             "approval.asked" => self.ask(frame),
             "turn.ended" if frame.data["state"] != "steered" => {
                 self.close("the turn is over");
@@ -79,6 +84,33 @@ impl<'a> Live<'a> {
     fn show(&mut self, text: &str) {
         self.text += text;
         let _ = self.output.piece(&safe(text));
+    }
+
+    /// Another agent speaks, under its name.
+    fn speak(&mut self, data: &Value) {
+        let text = data["text"].as_str().unwrap_or_default();
+        if self.speech.is_empty() && !text.is_empty() {
+            let _ = self.output.piece(&format!("{}: ", cell(&data["name"])));
+        }
+        self.speech += text;
+        let _ = self.output.piece(&safe(text));
+    }
+
+    /// The part of it that did not stream, and that is all.
+    fn spoken(&mut self, data: &Value) {
+        let whole = data["text"].as_str().unwrap_or_default();
+        let rest = whole.strip_prefix(self.speech.as_str()).map(str::to_owned);
+        if rest.is_none() {
+            self.leave_off();
+        }
+        let (name, text) = (&data["name"], rest.unwrap_or_else(|| whole.to_owned()));
+        self.speak(&serde_json::json!({ "name": name, "text": text }));
+        self.leave_off();
+    }
+
+    fn leave_off(&mut self) {
+        self.speech.clear();
+        let _ = self.output.piece("\n\n");
     }
 
     /// What was shown is not the final answer: it goes on in a new line.

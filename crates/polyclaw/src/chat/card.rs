@@ -16,6 +16,7 @@ pub fn lines(entry: &Entry, width: usize) -> Vec<Line<'static>> {
     let lines = match entry {
         Entry::User(said) => user(said),
         Entry::Answer { text, open, .. } => answer(text, *open),
+        Entry::Speech { name, text, open, .. } => speech(name, text, *open),
         Entry::Reasoning { text, open, .. } => reasoning(text, *open),
         Entry::Tool(tool) => card(tool),
         Entry::Approval(question) => ask(question),
@@ -50,6 +51,13 @@ fn answer(text: &str, open: bool) -> Vec<Line<'static>> {
             None => lines.push(Line::from(mark)),
         }
     }
+    lines
+}
+
+/// Another agent's words, under its name.
+fn speech(name: &str, text: &str, open: bool) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::from(Span::styled(plain(name), Style::new().fg(Color::Magenta).bold()))];
+    lines.extend(answer(text, open));
     lines
 }
 

@@ -11,11 +11,29 @@ const TAIL: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
     User(Said),
-    Answer { turn: String, text: String, open: bool },
-    Reasoning { turn: String, text: String, open: bool },
+    Answer {
+        turn: String,
+        text: String,
+        open: bool,
+    },
+    Reasoning {
+        turn: String,
+        text: String,
+        open: bool,
+    },
+    /// What another agent says here, for the turn that waits for it.
+    Speech {
+        run: String,
+        name: String,
+        text: String,
+        open: bool,
+    },
     Tool(Tool),
     Approval(Question),
-    Note { text: String, tone: Tone },
+    Note {
+        text: String,
+        tone: Tone,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +178,7 @@ fn assistant(message: &Value, text: String, entries: &mut Vec<Entry>) {
     }
 }
 
-fn resulted(message: &Value, text: &str, entries: &mut [Entry]) {
+fn resulted(message: &Value, text: &str, entries: &mut Vec<Entry>) {
     let parts = message["parts"].as_array().into_iter().flatten();
     for result in parts.filter(|part| part["type"] == "tool_result") {
         let found = entries.iter_mut().rev().find_map(|entry| match entry {
@@ -172,5 +190,21 @@ fn resulted(message: &Value, text: &str, entries: &mut [Entry]) {
             text.clone_into(&mut tool.output);
             tool.sandbox = confinement(&message["meta"]["sandbox"]);
         }
+        if result["name"] == "delegate_to_agent" {
+            entries.extend(spoken(text));
+        }
     }
+}
+
+/// What another agent said here, as the result of the call that asked it keeps it.
+fn spoken(result: &str) -> Option<Entry> {
+    let told: Value = serde_json::from_str(result).ok().filter(|told: &Value| told["streamed"] == true)?;
+    let text = match (told["response"].as_str(), told["partial_response"].as_str()) {
+        (Some(whole), _) => whole.to_owned(),
+        (None, Some(partial)) => format!("{partial}\n\n(Cut short.)"),
+        (None, None) => return None,
+    };
+    let name = told["agent_id"].as_str().unwrap_or_default().to_owned();
+    let run = told["run_id"].as_str().unwrap_or_default().to_owned();
+    Some(Entry::Speech { run, name, text, open: false })
 }

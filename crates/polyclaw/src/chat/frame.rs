@@ -25,6 +25,9 @@ impl Model {
             "turn.notice" => {
                 self.note(data["text"].as_str().unwrap_or_default().to_owned(), Tone::Plain);
             }
+            "delegate.started" => self.speak(data, None),
+            "delegate.delta" => self.speak(data, data["text"].as_str()),
+            "delegate.ended" => self.spoken(data),
             "tool.started" => self.tool_started(data),
             "tool.output" => self.tool_output(data),
             "tool.ended" => self.tool_ended(data),
@@ -96,6 +99,36 @@ impl Model {
             return text.push_str(piece);
         }
         self.put(Entry::Reasoning { turn: turn.to_owned(), text: piece.to_owned(), open: true });
+    }
+
+    /// Another agent says more here; or begins, and what it said before no longer counts.
+    fn speak(&mut self, data: &Value, piece: Option<&str>) {
+        let run = data["run_id"].as_str().unwrap_or_default();
+        let open = self.entries.iter_mut().rev().find_map(|entry| match entry {
+            Entry::Speech { run: own, text, open: true, .. } if own == run => Some(text),
+            _ => None,
+        });
+        match (open, piece) {
+            (Some(text), Some(piece)) => text.push_str(piece),
+            (Some(text), None) => text.clear(),
+            (None, piece) => {
+                let name = data["name"].as_str().unwrap_or_default().to_owned();
+                let text = piece.unwrap_or_default().to_owned();
+                self.put(Entry::Speech { run: run.to_owned(), name, text, open: true });
+            }
+        }
+    }
+
+    /// The whole of what it said, whatever part of it streamed.
+    fn spoken(&mut self, data: &Value) {
+        self.speak(data, None);
+        self.speak(data, data["text"].as_str());
+        for entry in &mut self.entries {
+            match entry {
+                Entry::Speech { run, open, .. } if data["run_id"] == **run => *open = false,
+                _ => {}
+            }
+        }
     }
 
     /// What the running turn does stands before the messages that wait for it.

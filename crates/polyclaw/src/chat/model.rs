@@ -165,9 +165,17 @@ impl Model {
     }
 
     fn load(&mut self, session: &Value, messages: &[Value], approvals: &[Value]) {
-        let unsent: Vec<Entry> = self.entries.drain(..).filter(is_unsent).collect();
-        self.entries = from_transcript(messages);
-        self.entries.extend(unsent);
+        let stored = from_transcript(messages);
+        // What another agent says is stored with the result of the call that asked it: until then it is only here.
+        let is_only_here = |entry: &Entry| match entry {
+            Entry::Speech { run, .. } => {
+                !stored.iter().any(|known| matches!(known, Entry::Speech { run: own, .. } if own == run))
+            }
+            other => is_unsent(other),
+        };
+        let (only_here, _): (Vec<Entry>, Vec<Entry>) = self.entries.drain(..).partition(is_only_here);
+        self.entries = stored;
+        self.entries.extend(only_here);
         self.running = session["running_turn_id"].as_str().map(str::to_owned);
         if let Some(agent) = session["active_agent_id"].as_str() {
             agent.clone_into(&mut self.agent);

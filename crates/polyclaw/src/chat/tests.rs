@@ -102,6 +102,38 @@ fn a_message_is_sent_accepted_and_answered() {
 }
 
 #[test]
+fn another_agent_speaks_under_its_name_and_once() {
+    let mut model = chat();
+    started(&mut model, "t1");
+    let says = |model: &mut Model, kind: &str, text: &str| {
+        let data = json!({ "turn_id": "t1", "run_id": "r1", "name": "Expert", "text": text });
+        frame(model, kind, data);
+    };
+    says(&mut model, "delegate.started", "");
+    says(&mut model, "delegate.delta", "It was ");
+    // A fallback model begins again.
+    says(&mut model, "delegate.started", "");
+    says(&mut model, "delegate.delta", "It is ");
+    says(&mut model, "delegate.ended", "It is 42.");
+    delta(&mut model, "t1", "As the expert says.");
+    ended(&mut model, "t1", "done", Some("As the expert says."));
+    let spoken = |model: &Model| -> Vec<(String, String)> {
+        let speeches = model.entries.iter().filter_map(|entry| match entry {
+            Entry::Speech { name, text, open: false, .. } => Some((name.clone(), text.clone())),
+            _ => None,
+        });
+        speeches.collect()
+    };
+    assert_eq!(spoken(&model), [("Expert".to_owned(), "It is 42.".to_owned())]);
+    assert_eq!(answers(&model), ["As the expert says."]);
+    let shown = screen(&mut model, 40, 20);
+    assert!(
+        shown.find("Expert") < shown.find("It is 42.") && shown.contains("As the expert says."),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_frame_that_comes_before_the_answer_of_the_post_is_the_same_message() {
     let mut model = chat();
     let effects = send(&mut model, "hello");

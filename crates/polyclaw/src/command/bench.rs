@@ -15,6 +15,7 @@ use crate::cli::Context;
   polyclaw bench ingress    durably accepted messages per second
   polyclaw bench stream     a token's way from the model to its reader
   polyclaw bench size       100,000 sessions against an empty database
+  polyclaw bench families   what a child costs, and 200 at once
   polyclaw bench store      small transactions per second
   polyclaw bench route      one decision among 10,000 bindings
   polyclaw bench memory     recall from 100,000 memories
@@ -39,6 +40,8 @@ enum What {
     Stream,
     /// 100,000 sessions against an empty database; takes minutes.
     Size,
+    /// What a child costs over its model call, and 200 at once.
+    Families,
     /// Transactions per second.
     Store,
     /// One decision among 10,000 bindings.
@@ -80,6 +83,9 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     }
     if matches!(args.what, What::Stream | What::All) {
         bench::stream::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Families | What::All) {
+        bench::families::run(&mut report, seconds).await?;
     }
     if matches!(args.what, What::Size) {
         bench::size::run(&mut report, seconds).await?;

@@ -5,5 +5,7 @@
 mod approvals;
 mod cluster;
 mod daemon;
+mod families;
 mod sigkill;
+mod streaming;
 mod telegram;

@@ -82,6 +82,13 @@ impl Model {
                 sink(Delta::Text("second".to_owned()));
                 Ok(quiet("first second"))
             }
+            "consult" => Ok(Reply { calls: vec![consult()], ..quiet("") }),
+            _ if text.contains("what the expert knows") => {
+                sink(Delta::Text("It is ".to_owned()));
+                self.gate.acquire().await.unwrap().forget();
+                sink(Delta::Text("42".to_owned()));
+                Ok(quiet("It is 42"))
+            }
             "flood" => {
                 let words: u32 = rest.parse().unwrap();
                 (0..words).for_each(|_| sink(Delta::Text("x".repeat(2_000))));
@@ -101,6 +108,11 @@ impl Model {
 
 fn call(name: &str) -> ToolCall {
     ToolCall { id: format!("call_{name}"), name: name.to_owned(), arguments: json!({ "city": "Bern" }) }
+}
+
+fn consult() -> ToolCall {
+    let asked = json!({ "agent_id": "expert", "task": "what the expert knows", "stream": true });
+    ToolCall { id: "call_consult".to_owned(), name: "delegate_to_agent".to_owned(), arguments: asked }
 }
 
 fn quiet(text: &str) -> Reply {

@@ -1,6 +1,10 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use polyclaw_domain::agent::{AgentSpec, Delegation};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::agents::{self, Source};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -91,6 +95,38 @@ async fn a_question_is_answered_over_the_socket() {
     assert_eq!(socket.call("approve", verdict.clone()).await["result"]["state"], "approved");
     assert_eq!(socket.event("turn.ended").await["text"], "It said: danger ran");
     assert_eq!(socket.call("approve", verdict).await["error"]["code"], "not_now");
+}
+
+async fn let_main_consult(instance: &Instance) {
+    let delegation = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 1, max_depth: 1 };
+    let main = AgentSpec { delegation: Some(delegation), ..AgentSpec::named(AgentId::main()) };
+    let expert = AgentSpec::named(AgentId::parse("expert").unwrap());
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        [&main, &expert].into_iter().try_for_each(|spec| agents::upsert(tx, spec, Source::Config, Millis(1)))
+    };
+    instance.engine.db().write(write).await.unwrap();
+}
+
+#[tokio::test]
+async fn another_agent_speaks_in_this_session_while_its_turn_waits() {
+    let instance = Instance::start().await;
+    let_main_consult(&instance).await;
+    let mut socket = Socket::open(&instance).await;
+    socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
+    let sent = socket.call("send", json!({ "session_key": ONE_KEY, "text": "consult" })).await;
+    let started = socket.event("delegate.started").await;
+    assert_eq!((&started["agent_id"], &started["name"]), (&json!("expert"), &json!("expert")));
+    let delta = socket.event("delegate.delta").await;
+    assert_eq!((&delta["text"], &delta["run_id"]), (&json!("It is "), &started["run_id"]), "while it speaks");
+    assert_eq!((&delta["turn_id"], &delta["session_key"]), (&sent["result"]["turn_id"], &json!(ONE_KEY)));
+    instance.gate.add_permits(1);
+    assert_eq!(socket.event("delegate.delta").await["text"], "42");
+    let ended = socket.event("delegate.ended").await;
+    assert_eq!((&ended["text"], &ended["is_whole"]), (&json!("It is 42"), &json!(true)));
+    // The caller's own words come after it.
+    assert_eq!(socket.event("turn.delta").await["text"], "It ");
+    let answer = socket.event("turn.ended").await;
+    assert!(answer["text"].as_str().unwrap().contains("\"streamed\":true"), "{answer}");
 }
 
 #[tokio::test]

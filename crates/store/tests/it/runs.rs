@@ -26,6 +26,7 @@ fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
         hop: 1,
         task: Task { label: "l".into(), prompt: "p".into(), tags: vec!["a".into()], schema: None },
         reply_to: vec![address()],
+        audience: None,
         awaited_by: None,
         deadline,
         is_deleted_after: true,

@@ -31,6 +31,9 @@ pub(super) struct Delegate {
     mode: When,
     /// How long a sync task may take, from 1000 to 300000; 60000 if left out.
     timeout_ms: Option<u64>,
+    /// The people you answer see what the agent says as it comes, under its name. Only with sync.
+    #[serde(default)]
+    stream: bool,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema, PartialEq, Eq)]
@@ -45,6 +48,9 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
     let began = engine.now();
     let agent = AgentId::parse(&given.agent_id).map_err(|error| Refused(error.to_string()))?;
     let waits = given.mode == When::Sync;
+    if given.stream && !waits {
+        return Err(Refused("stream needs mode \"sync\": nobody waits for what is told later.".to_owned()));
+    }
     let patience = given.timeout_ms.unwrap_or(DEFAULT_MS).clamp(1_000, 300_000);
     let wish = Wish {
         id: asked.run_id(),
@@ -62,6 +68,7 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         timeout_ms: if waits { i64::try_from(patience).unwrap_or(LATER_MS) } else { LATER_MS },
         is_deleted_after: false,
         is_awaited: waits,
+        is_streamed: given.stream,
     };
     let run = match engine.begin_run(wish).await {
         Ok(run) => run,
@@ -78,7 +85,9 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
     let who = (&asked.scope.session, asked.turn);
     let ids = [run.id.clone()];
     let mut found = engine.wait_for_runs(who, &ids, Mode::All, Duration::from_millis(patience)).await?;
-    if found.first().is_some_and(|run| run.status == RunStatus::Running) {
+    let is_at_work = found.first().is_some_and(|run| run.status == RunStatus::Running);
+    // An engine that ends takes nobody's time away: the turn is handed back, and waits on in another life.
+    if is_at_work && !engine.is_draining() {
         // Its time is over: it is stopped at its next boundary, and says how far it came.
         engine.stop(&run.child).await?;
         found = engine.wait_for_runs(who, &ids, Mode::All, Duration::from_secs(5)).await?;
@@ -111,8 +120,10 @@ fn answer(run: &Run, duration_ms: i64) -> Value {
         "code": code,
         // Why a turn of it failed, in the words of turns.
         "cause": result.error_code.as_ref().filter(|_| status == "error"),
+        "streamed": run.audience.is_some(),
         "response": text.filter(|_| is_whole),
         "partial_response": text.filter(|_| !is_whole),
+        "run_id": run.id,
         "session_key": run.child,
         "agent_id": run.agent,
         "duration_ms": duration_ms,

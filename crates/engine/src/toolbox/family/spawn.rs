@@ -91,6 +91,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
             timeout_ms: i64::from(seconds.clamp(1, 86_400)) * 1000,
             is_deleted_after: given.cleanup == Some(Cleanup::Delete),
             is_awaited: false,
+            is_streamed: false,
         })
         .await?;
     Ok(json!({ "status": "accepted", "child_session_key": run.child, "run_id": run.id }).to_string())

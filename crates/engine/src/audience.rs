@@ -1,0 +1,68 @@
+//! The audience of a run: the conversation of whoever waits for it sees its words as they come, under the name of its
+//! agent. What it is shown in the end goes the way of every reply: through the gate and the outbox.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::Policy;
+use polyclaw_domain::id::{AgentId, RunId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::run::{Audience, Run};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, sessions};
+
+use crate::hub::{FrameKind, Hub, Speaker};
+
+/// The audience of a session's run, as a turn of that session needs to know it.
+#[derive(Clone)]
+pub(crate) struct Listeners {
+    run: RunId,
+    audience: Audience,
+    deadline: Option<Millis>,
+    policy: Policy,
+}
+
+impl Listeners {
+    /// Those of a run, if it has any.
+    pub fn of(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Option<Self>> {
+        let Some(audience) = run.audience.clone() else { return Ok(None) };
+        // Whether anything may be said there is for that conversation to say, not for the child.
+        let Some(there) = sessions::get(tx, &audience.session_key)? else { return Ok(None) };
+        let policy = Policy { wanted: true, session_delivers: there.delivers, session_sends: there.sends };
+        Ok(Some(Self { run: run.id.clone(), audience, deadline: run.deadline, policy }))
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The session whose conversation it is.
+    pub fn session(&self) -> &SessionKey {
+        &self.audience.session_key
+    }
+
+    /// Where they are on chat platforms.
+    pub fn addresses(&self) -> &[Address] {
+        &self.audience.addresses
+    }
+
+    pub fn speaker(&self, agent: &AgentId, name: &str) -> Speaker {
+        Speaker {
+            turn_id: self.audience.turn_id.clone(),
+            run_id: self.run.clone(),
+            agent_id: agent.to_string(),
+            name: name.to_owned(),
+        }
+    }
+
+    pub fn publish(&self, hub: &Hub, kind: FrameKind) {
+        hub.publish(&self.audience.session_key, kind);
+    }
+
+    /// What stands below words that are not all there would have been.
+    pub fn cut_short(&self, code: &str, now: Millis) -> &'static str {
+        match code {
+            _ if self.deadline.is_some_and(|deadline| deadline <= now) => "(Cut short: its time was over.)",
+            "stopped" => "(Cut short: it was stopped.)",
+            _ => "(Cut short: it failed.)",
+        }
+    }
+}

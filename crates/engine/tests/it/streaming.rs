@@ -1,0 +1,203 @@
+//! Delegation that people watch: the other agent's words under its name, then the caller's, each once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::agent::{AgentSpec, Delegation};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
+use polyclaw_domain::time::Millis;
+use polyclaw_engine::hub::FrameKind;
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_store::Db;
+use polyclaw_store::agents::{self, Source};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use serde_json::json;
+
+const EXPERT: &str = "expert: e0 e1 e2 e3 e4 e5 ";
+const CALLER: &str = "c0 c1 c2 c3 ";
+
+fn slowly(letter: char, words: usize) -> Script {
+    (0..words)
+        .flat_map(|n| [Line::Pause(Duration::from_secs(1)), Line::Say(format!("{letter}{n} "))])
+        .collect()
+}
+
+fn is_expert(prompt: &Prompt) -> bool {
+    matches!(prompt.messages.first(), Some(PromptMessage::User(text)) if text.contains("the task"))
+}
+
+fn has_result(prompt: &Prompt) -> bool {
+    prompt.messages.iter().any(|message| matches!(message, PromptMessage::ToolResult { .. }))
+}
+
+fn delegate(timeout_ms: u64) -> Line {
+    let asked = json!({ "agent_id": "expert", "task": "the task", "stream": true, "timeout_ms": timeout_ms });
+    Line::Call("delegate_to_agent".into(), asked)
+}
+
+/// The caller asks the expert, whom people watch, and then says something itself.
+fn asks_an_expert(prompt: &Prompt) -> Script {
+    match (is_expert(prompt), has_result(prompt)) {
+        (true, _) => slowly('e', 6),
+        (false, false) => vec![delegate(60_000)],
+        (false, true) => slowly('c', 4),
+    }
+}
+
+async fn ground(author: fn(&Prompt) -> Script) -> Ground {
+    let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+    ground.add_agent("expert").await;
+    let delegation = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
+    let spec = AgentSpec { delegation: Some(delegation), ..AgentSpec::named(AgentId::main()) };
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| agents::upsert(tx, &spec, Source::Config, Millis(1));
+    ground.db.write(write).await.unwrap();
+    ground.outlet.allow_edits();
+    ground
+}
+
+fn visible(world: &World) -> Vec<String> {
+    world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_expert_is_seen_as_it_speaks_and_the_caller_after_it() {
+    let world = ground(asks_an_expert).await.wake(Faulty::never());
+    let mut watch = world.engine.hub.watch(&World::key("me"));
+    let accepted = world.sends("me", "ask").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(4_500)).await;
+    let shown = visible(&world);
+    assert!(shown.len() == 1 && shown[0].starts_with("expert: e0 e1"), "{shown:?}");
+    assert!(shown[0].ends_with(" …"), "{shown:?}");
+    world.answer(&accepted).await;
+    world.settled().await;
+    assert_eq!(visible(&world), [EXPERT, CALLER]);
+    let mut told = Vec::new();
+    while let Ok(Some(frame)) = tokio::time::timeout(Duration::from_secs(1), watch.recv()).await {
+        match &frame.kind {
+            FrameKind::DelegateDelta { speaker, text } => {
+                assert_eq!((speaker.name.as_str(), &speaker.turn_id), ("expert", &accepted.turn_id));
+                told.push(text.clone());
+            }
+            FrameKind::DelegateEnded { text, is_whole, .. } => told.push(format!("[{text}|{is_whole}]")),
+            FrameKind::Delta { text, .. } => told.push(text.clone()),
+            _ => {}
+        }
+    }
+    assert_eq!(told.concat(), "e0 e1 e2 e3 e4 e5 [e0 e1 e2 e3 e4 e5 |true]c0 c1 c2 c3 ");
+}
+
+fn keyed() -> Inbound {
+    Inbound { idempotency_key: Some("once".into()), ..World::inbound("me", "ask") }
+}
+
+/// What is there twice is shown twice; a draft that nobody knows of may be left, and says that it goes on.
+fn each_once(shown: &[String], case: &str) {
+    for text in [EXPERT, CALLER] {
+        assert_eq!(shown.iter().filter(|shown| *shown == text).count(), 1, "{case}: {shown:?}");
+    }
+    let left = shown.iter().filter(|text| text.ends_with('…')).count();
+    assert!(left <= 1 && left + 2 == shown.len(), "{case}: {shown:?}");
+    let place = |text: &str| shown.iter().position(|shown| shown == text);
+    assert!(place(EXPERT) < place(CALLER), "{case}: {shown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_the_engine_dies_each_text_is_shown_once_and_in_order() {
+    let points = [
+        KillPoint::TurnClaimed,
+        KillPoint::PromptBuilt,
+        KillPoint::MidStream,
+        KillPoint::ReplyReceived,
+        KillPoint::StepStored,
+        KillPoint::IntentStored,
+        KillPoint::ToolRan,
+        KillPoint::ResultStored,
+        KillPoint::FinishBefore,
+        KillPoint::FinishCommitted,
+        KillPoint::OutboxSending,
+        KillPoint::OutboxAccepted,
+        KillPoint::OutboxRecorded,
+    ];
+    for point in points {
+        for n in 1..=3 {
+            let faults = Faulty::at(point, n);
+            let world = ground(asks_an_expert).await.wake(Arc::clone(&faults));
+            let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept(keyed())).await;
+            let _ = tokio::time::timeout(Duration::from_secs(60), faults.death()).await;
+            let world = world.killed().await.wake(Faulty::never());
+            world.engine.accept(keyed()).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(90)).await;
+            world.settled().await;
+            each_once(&visible(&world), &format!("{point:?} {n}"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_caller_said_before_stays_above_the_expert() {
+    fn author(prompt: &Prompt) -> Script {
+        match (is_expert(prompt), has_result(prompt)) {
+            (true, _) => slowly('e', 6),
+            (false, false) => slowly('a', 3).into_iter().chain([delegate(60_000)]).collect(),
+            (false, true) => slowly('c', 4),
+        }
+    }
+    let world = ground(author).await.wake(Faulty::never());
+    let accepted = world.sends("me", "ask").await.unwrap();
+    world.answer(&accepted).await;
+    world.settled().await;
+    assert_eq!(visible(&world), ["a0 a1 a2 ", EXPERT, CALLER]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said() {
+    fn timing_out(prompt: &Prompt) -> Script {
+        match (is_expert(prompt), prompt.messages.last()) {
+            (true, _) => slowly('e', 60),
+            (false, Some(PromptMessage::ToolResult { content, .. })) => vec![Line::Say(content.clone())],
+            (false, _) => vec![delegate(3_500)],
+        }
+    }
+    fn failing(prompt: &Prompt) -> Script {
+        let error = ProviderError {
+            class: ErrorClass::BadRequest,
+            message: "no".into(),
+            model: "scripted/model".into(),
+            retry_after_ms: None,
+        };
+        match is_expert(prompt) {
+            true => slowly('e', 3).into_iter().chain([Line::Fail(error)]).collect(),
+            false => timing_out(prompt),
+        }
+    }
+    for (author, mark, status) in [
+        (timing_out as fn(&Prompt) -> Script, "(Cut short: its time was over.)", "timeout"),
+        (failing, "(Cut short: it failed.)", "error"),
+    ] {
+        let world = ground(author).await.wake(Faulty::never());
+        let accepted = world.sends("me", "ask").await.unwrap();
+        let answer = world.answer(&accepted).await.text;
+        world.settled().await;
+        let shown = visible(&world);
+        assert_eq!(shown.len(), 2, "{shown:?}");
+        assert_eq!(shown[0], format!("expert: e0 e1 e2 \n\n{mark}"));
+        assert!(answer.contains("\"partial_response\":\"e0 e1 e2 \""), "{answer}");
+        assert!(answer.contains(&format!("\"status\":\"{status}\"")), "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_drains_lets_the_expert_go_on_in_its_next_life() {
+    let world = ground(asks_an_expert).await.wake(Faulty::never());
+    world.engine.accept(keyed()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    world.engine.start_draining();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let world = world.killed().await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    each_once(&visible(&world), "drained");
+}

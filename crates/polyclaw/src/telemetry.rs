@@ -1,0 +1,174 @@
+//! Hands spans to an OpenTelemetry collector, over HTTP, in batches. No turn waits for it: what does not fit into its
+//! queue, and what a collector that is away does not take, is dropped and counted.
+
+mod otlp;
+mod target;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::config;
+use polyclaw_domain::span::{Recorder, Span, Telemetry};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::failure::Failure;
+use target::Target;
+
+/// Spans that wait to be sent.
+const QUEUE: usize = 4_096;
+/// Spans of one request.
+const BATCH: usize = 512;
+/// How long the first of a batch waits for others.
+const GATHER: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two complaints about a collector that is away.
+const COMPLAIN: Duration = Duration::from_secs(60);
+
+/// The engine's end.
+struct Queue {
+    spans: mpsc::Sender<Span>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Recorder for Queue {
+    fn record(&self, span: Span) {
+        if self.spans.try_send(span).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// Carries spans from the queue to the collector.
+pub struct Courier {
+    target: Target,
+    client: reqwest::Client,
+    spans: mpsc::Receiver<Span>,
+    dropped: Arc<AtomicU64>,
+    complained: Option<Instant>,
+}
+
+/// A courier on its way.
+pub struct Carrying {
+    over: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+/// Both ends, where the config or the environment names a collector.
+pub fn open(settings: &config::Telemetry) -> Result<(Telemetry, Option<Courier>), Failure> {
+    let Some(target) = Target::find(settings, |name| std::env::var(name).ok())? else {
+        return Ok((Telemetry::default(), None));
+    };
+    let mut client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+    if target.url.starts_with("http://") {
+        // Reading the system's certificates takes long, and nothing here needs them.
+        client = client.tls_certs_only([]);
+    }
+    let client = client.build().map_err(|error| Failure::failed("client", error.to_string()))?;
+    let (sender, spans) = mpsc::channel(QUEUE);
+    let dropped = Arc::new(AtomicU64::new(0));
+    let queue = Queue { spans: sender, dropped: Arc::clone(&dropped) };
+    Ok((Telemetry::to(Arc::new(queue)), Some(Courier { target, client, spans, dropped, complained: None })))
+}
+
+impl Courier {
+    pub fn start(self) -> Carrying {
+        let (over, ended) = oneshot::channel();
+        Carrying { over, task: tokio::spawn(self.carry(ended)) }
+    }
+
+    async fn carry(mut self, mut over: oneshot::Receiver<()>) {
+        loop {
+            let mut batch = Vec::new();
+            let is_over = tokio::select! {
+                biased;
+                _ = &mut over => true,
+                _ = self.spans.recv_many(&mut batch, BATCH) => {
+                    tokio::select! {
+                        biased;
+                        _ = &mut over => true,
+                        () = tokio::time::sleep(GATHER) => false,
+                    }
+                }
+            };
+            while batch.len() < if is_over { QUEUE } else { BATCH }
+                && let Ok(span) = self.spans.try_recv()
+            {
+                batch.push(span);
+            }
+            self.send(batch).await;
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    async fn send(&mut self, batch: Vec<Span>) {
+        if batch.is_empty() {
+            return;
+        }
+        let body = otlp::request(&self.target.service, &batch);
+        let headers = self.target.headers.iter();
+        let request = headers.fold(self.client.post(&self.target.url), |request, (name, value)| {
+            request.header(name, value.expose())
+        });
+        let refused = match request.json(&body).send().await {
+            Ok(answer) if answer.status().is_success() => return,
+            Ok(answer) => answer.status().to_string(),
+            // The address may hold a key; the error would show it.
+            Err(error) => error.without_url().to_string(),
+        };
+        let count = batch.len();
+        self.dropped.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        if self.complained.is_none_or(|at| at.elapsed() > COMPLAIN) {
+            self.complained = Some(Instant::now());
+            tracing::warn!(
+                spans = count,
+                error = refused,
+                "a collector does not take spans: they are dropped"
+            );
+        }
+    }
+}
+
+impl Carrying {
+    /// Hands over what is left.
+    pub async fn end(self) {
+        let _ = self.over.send(());
+        let _ = self.task.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::span::{SpanKind, SpanMark, TraceMark};
+    use polyclaw_domain::time::Millis;
+
+    use super::*;
+
+    #[test]
+    fn a_queue_that_nobody_empties_drops_and_counts() {
+        let settings =
+            config::Telemetry { endpoint: Some("http://127.0.0.1:9".into()), ..config::Telemetry::default() };
+        let (telemetry, courier) = open(&settings).unwrap();
+        let span = || Span {
+            trace: TraceMark(1),
+            mark: SpanMark(2),
+            parent: None,
+            links: Vec::new(),
+            name: String::new(),
+            kind: SpanKind::Internal,
+            began: Millis(0),
+            ended: Millis(0),
+            facts: Vec::new(),
+            error: None,
+        };
+        (0..QUEUE + 10).for_each(|_| telemetry.record(span));
+        assert!(courier.is_some() && telemetry.dropped() == 10, "{}", telemetry.dropped());
+    }
+}

@@ -1,0 +1,107 @@
+//! Spans in the JSON of OTLP: ids in hexadecimal, times in nanoseconds as text, each value with its type.
+
+use polyclaw_domain::span::{Fact, Span, SpanKind};
+use polyclaw_domain::time::Millis;
+use serde_json::{Value, json};
+
+/// One export request.
+pub fn request(service: &str, spans: &[Span]) -> Value {
+    let version = env!("CARGO_PKG_VERSION");
+    json!({ "resourceSpans": [{
+        "resource": { "attributes": [
+            attribute("service.name", &Fact::from(service)),
+            attribute("service.version", &Fact::from(version)),
+        ] },
+        "scopeSpans": [{
+            "scope": { "name": "polyclaw", "version": version },
+            "spans": spans.iter().map(span).collect::<Vec<_>>(),
+        }],
+    }] })
+}
+
+fn span(span: &Span) -> Value {
+    let mut attributes: Vec<Value> = span.facts.iter().map(|(name, fact)| attribute(name, fact)).collect();
+    attributes.extend(span.error.iter().map(|code| attribute("error.type", &Fact::from(code.as_str()))));
+    let links = span.links.iter().map(|(trace, mark)| {
+        json!({ "traceId": format!("{:032x}", trace.0), "spanId": format!("{:016x}", mark.0) })
+    });
+    json!({
+        "traceId": format!("{:032x}", span.trace.0),
+        "spanId": format!("{:016x}", span.mark.0),
+        "parentSpanId": span.parent.map(|mark| format!("{:016x}", mark.0)).unwrap_or_default(),
+        "name": span.name,
+        "kind": kind(span.kind),
+        "startTimeUnixNano": nanos(span.began),
+        "endTimeUnixNano": nanos(span.ended),
+        "attributes": attributes,
+        "links": links.collect::<Vec<_>>(),
+        "status": if span.error.is_some() { json!({ "code": 2 }) } else { json!({}) },
+    })
+}
+
+fn kind(kind: SpanKind) -> u8 {
+    match kind {
+        SpanKind::Internal => 1,
+        SpanKind::Client => 3,
+        SpanKind::Consumer => 5,
+    }
+}
+
+fn nanos(time: Millis) -> String {
+    (i128::from(time.0) * 1_000_000).to_string()
+}
+
+fn attribute(name: &str, fact: &Fact) -> Value {
+    json!({ "key": name, "value": value(fact) })
+}
+
+fn value(fact: &Fact) -> Value {
+    match fact {
+        Fact::Text(text) => json!({ "stringValue": text }),
+        Fact::Count(count) => json!({ "intValue": count.to_string() }),
+        Fact::Texts(texts) => {
+            let values: Vec<Value> = texts.iter().map(|text| json!({ "stringValue": text })).collect();
+            json!({ "arrayValue": { "values": values } })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::id::TraceId;
+    use polyclaw_domain::span::{SpanMark, TraceMark};
+
+    use super::*;
+
+    #[test]
+    fn a_span_is_written_as_the_protocol_says() {
+        let one = Span {
+            trace: TraceMark(0xab),
+            mark: SpanMark(0xcd),
+            parent: Some(SpanMark(0xef)),
+            links: vec![(TraceMark(1), SpanMark::message(&TraceId::new("x")))],
+            name: "chat m".to_owned(),
+            kind: SpanKind::Client,
+            began: Millis(1_700_000_000_123),
+            ended: Millis(1_700_000_000_124),
+            facts: vec![("gen_ai.usage.input_tokens", Fact::Count(7))],
+            error: Some("timeout".to_owned()),
+        };
+        let written = span(&one);
+        assert_eq!(written["traceId"], format!("{}ab", "0".repeat(30)));
+        assert_eq!(
+            (&written["spanId"], &written["parentSpanId"]),
+            (&json!("00000000000000cd"), &json!("00000000000000ef"))
+        );
+        assert_eq!(written["startTimeUnixNano"], "1700000000123000000");
+        assert_eq!(
+            written["attributes"],
+            json!([
+                { "key": "gen_ai.usage.input_tokens", "value": { "intValue": "7" } },
+                { "key": "error.type", "value": { "stringValue": "timeout" } },
+            ])
+        );
+        assert_eq!((&written["kind"], &written["status"]["code"]), (&json!(3), &json!(2)));
+        assert_eq!(written["links"][0]["spanId"].as_str().unwrap().len(), 16);
+    }
+}

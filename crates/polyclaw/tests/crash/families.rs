@@ -1,0 +1,308 @@
+//! Families under fire: a thousand children whose ends are all told, though everything around them breaks; and a tree
+//! that is stopped, down to its last program.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+
+use crate::daemon::{Daemon, Home};
+
+const PARENT: &str = "agent:main:webhook:chat:dm:parent";
+/// As many as one session may have at work.
+const BATCH: usize = 20;
+const CHILDREN: usize = 1_000;
+
+fn config(model: &ModelServer, rest: &str) -> String {
+    format!(
+        "[providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
+         [models.\"scripted/m\"]\ncontext_window = 10000000\n\
+         [agents.defaults]\nmodel = \"scripted/m\"\n\
+         [agents.defaults.subagents]\nmax_children_per_agent = {BATCH}\n\
+         [turns]\nautomatic_budget = 1000000\nattempts = 100\nlease_seconds = 3\n{rest}",
+        model.url()
+    )
+}
+
+/// The number behind a word, in what the model was last told.
+fn number(text: &str, word: &str) -> Option<usize> {
+    let rest = &text[text.rfind(word)? + word.len()..];
+    rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// What the model was told since it last said something, if it is not the results of its calls.
+fn news(request: &Request) -> Option<String> {
+    let fresh = request.messages().iter().rev().take_while(|message| message["role"] != "assistant");
+    let texts: Option<Vec<&str>> =
+        fresh.map(|message| message["content"].as_str().filter(|_| message["role"] != "tool")).collect();
+    texts.map(|texts| texts.join("\n"))
+}
+
+/// Of each hundred children some fail, some say nothing, some never answer, one is refused in mid-stream.
+fn child(n: usize) -> Script {
+    match n % 100 {
+        7 | 57 => Script::error(500, json!({ "error": { "message": "it broke" } })),
+        13 => Script::empty(),
+        14 => Script::reply(""),
+        21 => Script::new().text("half of it").cut(),
+        33 => Script::new().hang(),
+        _ => Script::reply(format!("part {n} is done")),
+    }
+}
+
+fn answer(request: &Request) -> Script {
+    let Some(news) = news(request) else { return Script::reply("begun") };
+    if let Some(n) = number(&news, "do part ").filter(|_| !news.contains("[Context:")) {
+        return child(n);
+    }
+    // A batch that was interrupted had begun all it was to begin: the next is only asked for then.
+    let Some(batch) = number(&news, "batch ").filter(|_| !news.contains("[Backlog]")) else {
+        return Script::reply("heard");
+    };
+    (batch * BATCH..(batch + 1) * BATCH).fold(Script::new(), |script, n| {
+        let task = json!({ "task": format!("do part {n}"), "timeout_seconds": 2 });
+        script.call(&format!("c{n}"), "sessions_spawn", task)
+    })
+}
+
+fn open(home: &Home) -> Connection {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(home.0.join("memory/sessions.db"), flags).unwrap()
+}
+
+fn count(database: &Connection, sql: &str) -> usize {
+    database
+        .query_row(sql, [], |row| row.get::<_, i64>(0))
+        .map(|count| usize::try_from(count).unwrap())
+        .unwrap()
+}
+
+const BEGUN: &str = "SELECT COUNT(*) FROM runs";
+const AT_WORK: &str = "SELECT COUNT(*) FROM runs WHERE status = 'running'";
+const ANNOUNCED: &str = "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%'";
+const ANNOUNCED_ONCE: &str =
+    "SELECT COUNT(DISTINCT idempotency_key) FROM messages WHERE idempotency_key LIKE 'announce:%'";
+
+/// The daemon, which is killed now and then.
+struct Fire<'a> {
+    home: &'a Home,
+    daemon: Daemon,
+    random: fastrand::Rng,
+    kills: usize,
+}
+
+impl Fire<'_> {
+    async fn perhaps_kill(&mut self) {
+        if self.random.u8(..) < 3 {
+            self.daemon.kill();
+            self.kills += 1;
+            self.daemon = self.home.start(None).await;
+        }
+    }
+
+    /// Asked again until it is taken: the key makes it the same message.
+    async fn begin(&mut self, batch: usize) {
+        loop {
+            let said = self.daemon.say(PARENT, &format!("batch {batch}"), 0).await;
+            if said.is_ok_and(|said| said["turn_id"].is_string()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn until_begun_and_ended(&mut self, children: usize) {
+        let database = open(self.home);
+        let began = Instant::now();
+        while count(&database, BEGUN) < children || count(&database, AT_WORK) > 0 {
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "{} begun, {} at work",
+                count(&database, BEGUN),
+                count(&database, AT_WORK)
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            self.perhaps_kill().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_children_under_fire_are_each_told_once() {
+    let model = ModelServer::start();
+    model.answer(answer);
+    model.keep(0);
+    let folder = tempfile::tempdir().unwrap();
+    // The platform the parent's person is on is away all the time.
+    let rest = "[channels.webhook.chat]\nsecret = \"s\"\nreply_url = \"http://127.0.0.1:9/\"\n";
+    let home = Home::new(&folder.path().join("home"), &config(&model, rest));
+    let daemon = home.start(None).await;
+    let mut fire = Fire { home: &home, daemon, random: fastrand::Rng::with_seed(4711), kills: 0 };
+    for batch in 0..CHILDREN / BATCH {
+        fire.begin(batch).await;
+        fire.until_begun_and_ended((batch + 1) * BATCH).await;
+    }
+    let database = open(&home);
+    let began = Instant::now();
+    while count(&database, "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')") > 0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "the parent does not come to rest");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!((count(&database, BEGUN), count(&database, AT_WORK)), (CHILDREN, 0));
+    assert_eq!((count(&database, ANNOUNCED), count(&database, ANNOUNCED_ONCE)), (CHILDREN, CHILDREN));
+    let in_parent = format!("{ANNOUNCED} AND session_key = '{PARENT}'");
+    assert_eq!(count(&database, &in_parent), CHILDREN);
+    let held = "SELECT COUNT(*) FROM events WHERE kind = 'announce.held'";
+    assert_eq!(
+        (count(&database, held), count(&database, "SELECT COUNT(*) FROM runs WHERE is_announced = 0")),
+        (0, 0)
+    );
+    let failed = count(&database, "SELECT COUNT(*) FROM runs WHERE status <> 'ok'");
+    assert!((40..300).contains(&failed) && fire.kills >= 5, "{failed} failed, {} kills", fire.kills);
+    drop(fire);
+    no_block_is_stored(&home);
+}
+
+/// Every text of every row of both databases.
+fn no_block_is_stored(home: &Home) {
+    for file in ["memory/sessions.db", "memory/brain.db"] {
+        let path = home.0.join(file);
+        if path.exists() {
+            scan(&path);
+        }
+    }
+}
+
+fn scan(path: &Path) {
+    let database = Connection::open(path).unwrap();
+    let mut tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").unwrap();
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(!tables.is_empty());
+    for table in tables.iter().filter(|table| !table.starts_with("sqlite_")) {
+        let mut rows = database.prepare(&format!("SELECT * FROM \"{table}\"")).unwrap();
+        let columns = rows.column_count();
+        let mut rows = rows.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            for column in 0..columns {
+                let bytes = match row.get_ref(column).unwrap() {
+                    rusqlite::types::ValueRef::Text(bytes) | rusqlite::types::ValueRef::Blob(bytes) => bytes,
+                    _ => continue,
+                };
+                let text = String::from_utf8_lossy(bytes);
+                assert!(!text.contains("[Context: "), "{table}: {text}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_child_says_is_in_the_parents_next_prompt_once_and_in_no_row() {
+    let model = ModelServer::start();
+    model.answer(answer);
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(&folder.path().join("home"), &config(&model, ""));
+    let daemon = home.start(None).await;
+    let parent = "agent:main:web:dm:parent";
+    daemon.say(parent, "batch 0", 30).await.unwrap();
+    let database = open(&home);
+    let began = Instant::now();
+    let busy = "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')";
+    while count(&database, AT_WORK) > 0 || count(&database, busy) > 0 {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut query = database.prepare("SELECT run_id FROM runs").unwrap();
+    let runs: HashSet<String> = query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(runs.len(), BATCH);
+    let prompts: Vec<String> =
+        model.requests().iter().map(|request| request.body()["messages"].to_string()).collect();
+    for run in &runs {
+        let shown: usize =
+            prompts.iter().map(|prompt| prompt.matches(&format!("run {run}\\n")).count()).sum();
+        assert_eq!(shown, 1, "{run}");
+    }
+    drop(daemon);
+    no_block_is_stored(&home);
+}
+
+/// What the programs of this test are called by.
+const SLEEP: &str = "86399";
+const BRANCHES: usize = 4;
+const LEAVES: usize = 9;
+
+/// A root with four branches of nine leaves each; of the leaves a third waits for its model, a third runs a program here,
+/// a third in a worker process.
+fn tree(request: &Request) -> Script {
+    let asked = request.last_user_text();
+    let results = request.messages().iter().any(|message| message["role"] == "tool");
+    let spawn = |script: Script, n: usize, agent: &str, task: String| {
+        script.call(&format!("s{n}"), "sessions_spawn", json!({ "agent_id": agent, "task": task }))
+    };
+    let rest = Script::new().call("y", "sessions_yield", json!({}));
+    if asked.contains("[Context:") {
+        return Script::reply("heard");
+    }
+    if let Some(n) = number(&asked, "leaf ") {
+        return match n % 3 {
+            0 => Script::new().hang(),
+            _ => Script::new().call(
+                "p",
+                "shell",
+                json!({ "command": format!("sleep {SLEEP}"), "timeout_seconds": 600 }),
+            ),
+        };
+    }
+    match (asked.contains("branch "), results) {
+        (_, true) => rest,
+        (true, false) => (0..LEAVES).fold(Script::new(), |script, n| {
+            spawn(script, n, if n % 3 == 2 { "apart" } else { "main" }, format!("leaf {n}"))
+        }),
+        (false, false) => {
+            (0..BRANCHES).fold(Script::new(), |script, n| spawn(script, n, "main", format!("branch {n}")))
+        }
+    }
+}
+
+/// Programs of this test that run now.
+fn sleepers() -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.starts_with(b"sleep\0") && String::from_utf8_lossy(line).contains(SLEEP)).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_of_forty_stops_within_five_seconds_and_leaves_no_process() {
+    let model = ModelServer::start();
+    model.answer(tree);
+    let folder = tempfile::tempdir().unwrap();
+    let rest = "[lanes]\nsubagent = 64\n[workers]\nmax = 16\n[agents.defaults.sandbox]\nmode = \"off\"\n\
+        [tools]\napprovals = { shell = \"never\" }\n\
+        [[agents.list]]\nid = \"main\"\ndefault = true\ntools = { allow = [\"*\", \"shell\"] }\nsubagents = { allow_agents = [\"*\"], max_children_per_agent = 20 }\n\
+        [[agents.list]]\nid = \"apart\"\nisolation = \"process\"\ntools = { allow = [\"*\", \"shell\"] }\n";
+    let home = Home::new(&folder.path().join("home"), &config(&model, rest));
+    let daemon = home.start(None).await;
+    let root = "agent:main:web:dm:root";
+    daemon.say(root, "grow", 0).await.unwrap();
+    let programs = BRANCHES * LEAVES * 2 / 3;
+    let began = Instant::now();
+    while sleepers() < programs {
+        assert!(began.elapsed() < Duration::from_secs(60), "{} programs run", sleepers());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let database = open(&home);
+    assert_eq!(count(&database, AT_WORK), BRANCHES * (LEAVES + 1), "all of the tree is at work");
+    let stopped = Instant::now();
+    let key = root.replace(':', "%3A");
+    daemon.post(&format!("/api/v1/sessions/{key}/stop"), &json!({})).await.unwrap();
+    let busy = "SELECT COUNT(*) FROM jobs WHERE state = 'running'";
+    while count(&database, AT_WORK) > 0 || count(&database, busy) > 0 || sleepers() > 0 {
+        let left = (count(&database, AT_WORK), count(&database, busy), sleepers());
+        assert!(stopped.elapsed() < Duration::from_secs(5), "after five seconds there are {left:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let statuses = "SELECT COUNT(*) FROM runs WHERE status = 'cancelled'";
+    assert_eq!(count(&database, statuses), BRANCHES * (LEAVES + 1));
+}

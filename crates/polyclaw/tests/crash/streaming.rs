@@ -1,0 +1,94 @@
+//! SIGKILL while an agent that another asked is shown on a chat platform: its words and the caller's, each once.
+
+use std::time::Duration;
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::platform::telegram::Telegram;
+use serde_json::json;
+
+use crate::daemon::Home;
+
+const TOKEN: &str = "1:bot";
+const OWNER: i64 = 5;
+const EXPERT: &str = "Expert: it has been known since long ago that it is 42";
+const CALLER: &str = "So it is 42.";
+
+/// Where the process dies, and at which passing.
+const DEATHS: [(KillPoint, usize); 9] = [
+    (KillPoint::MidStream, 1),
+    (KillPoint::MidStream, 2),
+    (KillPoint::IntentStored, 1),
+    (KillPoint::ToolRan, 1),
+    (KillPoint::FinishBefore, 1),
+    (KillPoint::FinishCommitted, 1),
+    (KillPoint::OutboxSending, 1),
+    (KillPoint::OutboxAccepted, 1),
+    (KillPoint::OutboxAccepted, 2),
+];
+
+/// The caller asks the expert, who takes two seconds to say it: long enough to be drafted.
+fn answer(request: &Request) -> Script {
+    let asks = request.messages().iter().any(|message| message["role"] == "tool");
+    if request.last_user_text().contains("the task") {
+        let text = EXPERT.strip_prefix("Expert: ").unwrap_or_default();
+        return Script::new().chunks(text, 10, Duration::from_millis(200));
+    }
+    match asks {
+        true => Script::new().chunks(CALLER, 2, Duration::from_millis(50)),
+        false => Script::new().call(
+            "a",
+            "delegate_to_agent",
+            json!({ "agent_id": "expert", "task": "the task", "stream": true }),
+        ),
+    }
+}
+
+fn config(model: &ModelServer, telegram: &Telegram) -> String {
+    format!(
+        "[providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
+         [agents]\ndefault = \"main\"\n[agents.defaults]\nmodel = \"scripted/m\"\n\
+         [[agents.list]]\nid = \"main\"\nname = \"Main\"\ndelegation = {{ allow_agents = [\"expert\"] }}\n\
+         [[agents.list]]\nid = \"expert\"\nname = \"Expert\"\nisolation = \"process\"\n\
+         [channels.telegram.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"\n\
+         dm_policy = \"allowlist\"\nallow_from = [\"{OWNER}\"]\nowners = [\"{OWNER}\"]\n",
+        model.url(),
+        telegram.api_url()
+    )
+}
+
+async fn dies_at(point: KillPoint, passing: usize) {
+    let case = format!("{}:{passing}", point.as_str());
+    let (model, telegram) = (ModelServer::start(), Telegram::start());
+    model.answer(answer);
+    telegram.bot(TOKEN, 1, "polly_bot");
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(&folder.path().join("home"), &config(&model, &telegram));
+    let mut daemon = home.start(Some(&case)).await;
+    telegram.say(TOKEN, OWNER, "ask the expert");
+    assert!(daemon.dies(Duration::from_secs(20)).await, "{case} was never reached");
+    drop(daemon);
+    let _daemon = home.start(None).await;
+    let is_shown = |telegram: &Telegram, text: &str| telegram.visible().iter().any(|one| one.text == text);
+    telegram.until("both are shown", |shown| is_shown(shown, EXPERT) && is_shown(shown, CALLER)).await;
+    // A second copy would come at once, too.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let shown: Vec<String> = telegram.visible().into_iter().map(|one| one.text).collect();
+    let place = |text: &str| shown.iter().position(|one| one == text);
+    assert!(place(EXPERT) < place(CALLER), "{case}: {shown:?}");
+    // What nobody knows the fate of is left as it is, and says that it goes on.
+    let others = shown.iter().filter(|one| *one != EXPERT && *one != CALLER);
+    assert!(others.clone().all(|one| one.ends_with('…')), "{case}: {shown:?}");
+    assert!(shown.len() - others.count() == 2, "{case}: {shown:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_an_expert_speaks_its_words_and_the_callers_are_shown_once() {
+    let mut cases = tokio::task::JoinSet::new();
+    for (point, passing) in DEATHS {
+        cases.spawn(dies_at(point, passing));
+    }
+    while let Some(case) = cases.join_next().await {
+        case.unwrap();
+    }
+}

@@ -1,0 +1,182 @@
+//! The instance the cases are played on, with a model that does whatever it reads.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use polyclaw_testkit::model_server::{ModelServer, obedient};
+use polyclaw_testkit::platform::{Hook, Platform, Post};
+use serde_json::{Value, json};
+
+use super::corpus::{Case, TOOLS, Way};
+use crate::fixture::{Daemon, Home};
+
+pub struct Stage {
+    pub home: Home,
+    pub model: ModelServer,
+    pub platform: Platform,
+    pub config: String,
+    pages: Pages,
+    client: reqwest::Client,
+    token: String,
+    _daemon: Daemon,
+}
+
+/// Agents: the desk reads what strangers write, and may ask the helper; the vault and the boss are not for it.
+fn config(model: &ModelServer, platform: &Platform) -> String {
+    format!(
+        "[agents]\ndefault = \"boss\"\n[agents.defaults]\nmodel = \"lab/demo\"\n\
+         [[agents.list]]\nid = \"boss\"\n[[agents.list]]\nid = \"vault\"\n[[agents.list]]\nid = \"helper\"\n\
+         [[agents.list]]\nid = \"desk\"\ntools = {{ allow = [\"*\", \"http_fetch\"] }}\n\
+         delegation = {{ allow_agents = [\"helper\"] }}\n\
+         [tools]\nallow_private_addresses = true\n\
+         [turns]\nautomatic_budget = 1000\n\
+         [channels.webhook.mail]\nsecret = \"s\"\nagent = \"desk\"\nreply_url = \"{}\"\n\
+         [providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
+        platform.reply_url(),
+        model.url()
+    )
+}
+
+impl Stage {
+    pub fn open() -> Self {
+        let (model, platform) = (ModelServer::start(), Platform::start());
+        model.keep(100_000);
+        model.answer(|request| obedient::obey(request, &TOOLS));
+        let home = Home::new();
+        home.write_config(&config(&model, &platform));
+        let daemon = home.daemon();
+        let config = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
+        let token = std::fs::read_to_string(home.path().join("token")).unwrap().trim().to_owned();
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
+        Self { home, model, platform, config, pages: Pages::serve(), client, token, _daemon: daemon }
+    }
+
+    /// Brings the foreign text in, as the person whose agent reads it would.
+    pub async fn play(&self, case: &Case) {
+        let workspace = self.home.path().join("workspace");
+        // Its place is called otherwise than its mark: finding the one is not finding the other.
+        let (place, text) = (&case.mark.replace("zq", "place"), &case.text);
+        let hidden = obedient::hidden(text);
+        let session = format!("agent:desk:api:dm:{place}");
+        let said = json!({ "words": hidden }).to_string();
+        let order = |tool: &str, arguments: Value| format!("call {tool} with {arguments}");
+        let request = match case.way {
+            Way::FileContent => {
+                std::fs::write(workspace.join(format!("{place}.txt")), text).unwrap();
+                order("read_file", json!({ "path": format!("{place}.txt") }))
+            }
+            Way::FileName => {
+                std::fs::create_dir_all(workspace.join(place)).unwrap();
+                std::fs::write(workspace.join(place).join(text), "").unwrap();
+                order("list_dir", json!({ "path": place }))
+            }
+            Way::SearchResult => {
+                let line = text.replace('\n', " ");
+                std::fs::create_dir_all(workspace.join(place)).unwrap();
+                std::fs::write(workspace.join(place).join("notes.md"), line).unwrap();
+                order("search_files", json!({ "pattern": ".", "path": place }))
+            }
+            Way::WebPage => {
+                self.pages.put(place, text);
+                order("http_fetch", json!({ "url": format!("http://{}/{place}", self.pages.address) }))
+            }
+            Way::ChildResult => {
+                let task = order(obedient::SAY, serde_json::from_str(&said).unwrap());
+                let spawn = json!({ "task": format!("hex:{}", obedient::hidden(&task)) });
+                format!("{} then {}", order("sessions_spawn", spawn), order("sessions_yield", json!({})))
+            }
+            Way::TaskText => {
+                let spawn = json!({ "task": format!("hex:{hidden}") });
+                order("sessions_spawn", spawn)
+            }
+            Way::DelegateResult => {
+                let task = order(obedient::SAY, serde_json::from_str(&said).unwrap());
+                let asked =
+                    json!({ "agent_id": "helper", "task": format!("hex:{}", obedient::hidden(&task)) });
+                order("delegate_to_agent", asked)
+            }
+            Way::Memory => {
+                let stored =
+                    json!({ "content": format!("hex:{}", obedient::hidden(&format!("{place} {text}"))) });
+                let keeper = format!("agent:desk:api:dm:keeper{place}");
+                self.say(&keeper, &order("memory_store", stored), json!([])).await;
+                format!(
+                    "What do you remember of {place}? {}",
+                    order("memory_search", json!({ "query": place }))
+                )
+            }
+            Way::Mail => return self.mail(place, text).await,
+            Way::Attachment => {
+                let file =
+                    json!({ "name": format!("{place}.md"), "media_type": "text/markdown", "text": text });
+                return self.say(&session, "What does it say?", json!([file])).await;
+            }
+        };
+        self.say(&session, &request, json!([])).await;
+    }
+
+    async fn say(&self, session: &str, text: &str, attachments: Value) {
+        let key = session.replace(':', "%3A");
+        let url = format!("http://127.0.0.1:{}/api/v1/sessions/{key}/messages?wait=30", self.home.port);
+        let body = json!({ "text": text, "channel": "api", "attachments": attachments });
+        let answer = self.client.post(url).bearer_auth(&self.token).json(&body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{session}: {}", answer.text().await.unwrap());
+    }
+
+    async fn mail(&self, mark: &str, text: &str) {
+        let hook = Hook::new(&format!("http://127.0.0.1:{}", self.home.port), "mail", "s");
+        let answer = hook.deliver(&Post::new(&format!("m-{mark}"), mark, text)).await.unwrap();
+        assert!(answer.status < 300, "{answer:?}");
+    }
+
+    /// Waits until nothing runs or waits any more.
+    pub async fn rest(&self) {
+        let url = format!("http://127.0.0.1:{}/api/v1/status", self.home.port);
+        for _ in 0..3_000 {
+            let status = self.client.get(&url).bearer_auth(&self.token).send().await.unwrap();
+            let status: Value = status.json().await.unwrap();
+            if status["running"] == 0 && status["waiting"] == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("it does not come to rest");
+    }
+}
+
+/// A web server with pages of strangers.
+struct Pages {
+    address: SocketAddr,
+    pages: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Pages {
+    fn serve() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let pages: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+        let shown = Arc::clone(&pages);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut head = [0; 2048];
+                let read = stream.read(&mut head).unwrap_or(0);
+                let head = String::from_utf8_lossy(&head[..read]).into_owned();
+                let path = head.split_whitespace().nth(1).unwrap_or("/").trim_start_matches('/').to_owned();
+                let found = shown.lock().unwrap().iter().find(|(name, _)| *name == path).cloned();
+                let text = found.map(|(_, text)| text).unwrap_or_default();
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+                    text.len()
+                );
+            }
+        });
+        Self { address, pages }
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        self.pages.lock().unwrap().push((name.to_owned(), text.to_owned()));
+    }
+}

@@ -1,0 +1,142 @@
+//! Spans at a collector: one tree from a message to the last grandchild, across sessions and restarts.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use polyclaw_testkit::collector::{Collector, Seen};
+use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use serde_json::json;
+
+use crate::fixture::{Home, until};
+
+const WORD: &str = "Zanzibar-4711";
+
+/// The person's agent begins a child, which begins a grandchild; each rests until it is told.
+fn answer(request: &Request) -> Script {
+    let said = |role: &str, text: &str| {
+        let content =
+            |message: &serde_json::Value| message["content"].as_str().unwrap_or_default().contains(text);
+        request.messages().iter().any(|message| message["role"] == role && content(message))
+    };
+    let told = said("user", "[Context: subagent_announce]");
+    let next = |task: &str| match (told, said("tool", "accepted")) {
+        (true, _) => Script::reply("heard it"),
+        (false, false) => Script::new().call("a", "sessions_spawn", json!({ "task": task })),
+        (false, true) => Script::new().call("b", "sessions_yield", json!({})),
+    };
+    match (said("user", "the smallest part"), said("user", "the smaller part")) {
+        (true, false) => Script::reply("the smallest part is done"),
+        (_, true) => next("the smallest part"),
+        _ => next("the smaller part"),
+    }
+}
+
+fn home(model: &ModelServer, endpoint: &str) -> Home {
+    model.answer(answer);
+    Home::with_model_and(model, &format!("[telemetry]\nendpoint = \"{endpoint}\"\n"))
+}
+
+fn turns(spans: &[Seen]) -> usize {
+    spans.iter().filter(|span| span.attribute("gen_ai.operation.name") == Some("invoke_agent")).count()
+}
+
+/// One trace, one root, and everything below it.
+fn is_one_tree(spans: &[Seen]) -> Result<(), String> {
+    let traces: HashSet<&str> = spans.iter().map(|span| span.text("traceId")).collect();
+    let ids: HashSet<&str> = spans.iter().map(|span| span.text("spanId")).collect();
+    let roots = spans.iter().filter(|span| span.text("parentSpanId").is_empty()).count();
+    let lost = spans
+        .iter()
+        .find(|span| !span.text("parentSpanId").is_empty() && !ids.contains(span.text("parentSpanId")));
+    match (traces.len(), roots, lost) {
+        (1, 1, None) => Ok(()),
+        other => Err(format!("{other:?} of {} spans", spans.len())),
+    }
+}
+
+/// The names from a span up to the root.
+fn way_up(spans: &[Seen], from: &Seen) -> Vec<String> {
+    let by_id: HashMap<&str, &Seen> = spans.iter().map(|span| (span.text("spanId"), span)).collect();
+    let mut names = vec![from.text("name").to_owned()];
+    let mut at = from;
+    while let Some(parent) = by_id.get(at.text("parentSpanId")) {
+        names.push(parent.text("name").to_owned());
+        at = parent;
+    }
+    names
+}
+
+#[test]
+fn a_message_and_all_it_causes_is_one_tree() {
+    let (model, collector) = (ModelServer::start(), Collector::start());
+    let home = home(&model, &collector.url());
+    let _daemon = home.daemon();
+    home.run(&["agent", "--message", &format!("do it in {WORD}")]);
+    until("five turns are told of", || {
+        turns(&collector.spans()) == 5 && is_one_tree(&collector.spans()).is_ok()
+    });
+    let spans = collector.spans();
+    let deepest = spans.iter().map(|span| way_up(&spans, span)).max_by_key(Vec::len).unwrap();
+    let agent = "invoke_agent main";
+    let spawn = "execute_tool sessions_spawn";
+    assert_eq!(
+        deepest.iter().skip(1).map(String::as_str).collect::<Vec<_>>(),
+        [agent, spawn, agent, spawn, agent, "receive"]
+    );
+    let chats: Vec<&Seen> =
+        spans.iter().filter(|span| span.attribute("gen_ai.operation.name") == Some("chat")).collect();
+    assert_eq!(chats.len(), model.request_count(), "every call of a model is one");
+    assert!(chats.iter().all(|chat| chat.attribute("gen_ai.request.model") == Some("demo")
+        && chat.attribute("gen_ai.provider.name") == Some("lab")
+        && chat.0["kind"] == 3));
+    // What was said is told to nobody.
+    let all = collector.everything();
+    for word in [WORD, "smallest", "heard it", "agent:main:main"] {
+        assert!(!all.contains(word), "{word} is in what was sent");
+    }
+}
+
+#[test]
+fn after_a_kill_what_goes_on_is_in_the_same_tree() {
+    let (model, collector) = (ModelServer::start(), Collector::start());
+    let home = home(&model, &collector.url());
+    let mut daemon = home.daemon_with(&[("POLYCLAW_KILL_AT", "tool.ran:1")]);
+    let mut asking = home.command(&["agent", "--message", "do it"]).spawn().unwrap();
+    daemon.ended();
+    let _daemon = home.daemon();
+    asking.wait().unwrap();
+    until("five turns are told of", || {
+        turns(&collector.spans()) == 5 && is_one_tree(&collector.spans()).is_ok()
+    });
+}
+
+#[test]
+fn a_collector_that_is_away_costs_no_turn_any_time_and_is_counted() {
+    let model = ModelServer::start();
+    let home = home(&model, "http://127.0.0.1:9");
+    model.answer(|_| Script::reply("yes"));
+    let _daemon = home.daemon();
+    let began = Instant::now();
+    for n in 0..5 {
+        assert_eq!(home.run(&["agent", "--message", &format!("message {n}")]).code, 0);
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    until("what was dropped is counted", || {
+        let told = home.run(&["status", "--json"]);
+        assert_eq!(told.code, 0);
+        dropped(&home) > 0
+    });
+}
+
+fn dropped(home: &Home) -> u64 {
+    let token = std::fs::read_to_string(home.path().join("token")).unwrap();
+    let port = home.port.to_string();
+    let url = format!("http://127.0.0.1:{port}/metrics");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let text = runtime.block_on(async {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        client.get(url).bearer_auth(token.trim()).send().await.unwrap().text().await.unwrap()
+    });
+    let line = text.lines().find(|line| line.starts_with("polyclaw_spans_dropped_total ")).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}

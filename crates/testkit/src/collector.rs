@@ -1,0 +1,107 @@
+//! A collector of spans: takes OTLP over HTTP as JSON, and keeps what it got. Runs on a thread of its own.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// One span as it stood on the wire.
+#[derive(Clone, Debug)]
+pub struct Seen(pub Value);
+
+impl Seen {
+    pub fn text(&self, field: &str) -> &str {
+        self.0[field].as_str().unwrap_or_default()
+    }
+
+    /// An attribute that is a text.
+    pub fn attribute(&self, key: &str) -> Option<&str> {
+        let all = self.0["attributes"].as_array()?;
+        all.iter().find(|one| one["key"] == key)?["value"]["stringValue"].as_str()
+    }
+}
+
+type Kept = Arc<Mutex<Vec<Value>>>;
+
+/// Runs until dropped.
+pub struct Collector {
+    address: SocketAddr,
+    requests: Kept,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Collector {
+    /// # Panics
+    /// When no loopback port can be had: no test can go on without one.
+    pub fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+        listener.set_nonblocking(true).expect("a listener that does not block");
+        let address = listener.local_addr().expect("a bound address");
+        let requests = Kept::default();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let router = Router::new().route("/v1/traces", post(take)).with_state(Arc::clone(&requests));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            runtime.block_on(async move {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                tokio::select! {
+                    _ = axum::serve(listener, router) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self { address, requests, _stop: stop }
+    }
+
+    /// What a program names as its endpoint.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every span so far.
+    pub fn spans(&self) -> Vec<Seen> {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let scopes = requests.iter().flat_map(|request| each(&request["resourceSpans"]));
+        let spans =
+            scopes.flat_map(|scope| each(&scope["scopeSpans"])).flat_map(|scope| each(&scope["spans"]));
+        spans.cloned().map(Seen).collect()
+    }
+
+    /// All it got, as text.
+    pub fn everything(&self) -> String {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.iter().map(Value::to_string).collect()
+    }
+
+    /// Waits until what it got is enough.
+    ///
+    /// # Panics
+    /// When it is not within 20 seconds.
+    pub async fn until(&self, what: &str, is_enough: impl Fn(&[Seen]) -> bool) -> Vec<Seen> {
+        let began = Instant::now();
+        loop {
+            let spans = self.spans();
+            if is_enough(&spans) {
+                return spans;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "not in time: {what}: {spans:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn each(list: &Value) -> std::slice::Iter<'_, Value> {
+    list.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+async fn take(State(kept): State<Kept>, Json(request): Json<Value>) -> (StatusCode, Json<Value>) {
+    kept.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    (StatusCode::OK, Json(Value::Object(serde_json::Map::new())))
+}
