@@ -284,7 +284,7 @@ prop_compose! {
     ) -> Case {
         let senders = BTreeMap::from([("chat:*".to_owned(), sender)]);
         let rules = Rules { policy: instance, disabled: Vec::new(), subagents, senders };
-        Case { rules, agent, is_default, depth, senders: words(&["chat:a:b"]), can_ask }
+        Case { rules, agent, is_default, depth, has_room: depth < 2, senders: words(&["chat:a:b"]), can_ask }
     }
 }
 
