@@ -2,7 +2,7 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "",
     "up",
     "daemon",
@@ -10,6 +10,7 @@ const COMMANDS: [&str; 24] = [
     "agent",
     "agents",
     "sessions",
+    "runs",
     "skills",
     "mcp",
     "models",

@@ -54,7 +54,7 @@ fn sessions_are_listed_shown_exported_renewed_and_deleted() {
     let shown = home.run(&["sessions", "show", MAIN]).stdout;
     assert!(shown.contains("echo: first"), "{shown}");
     assert_eq!(home.transcript(MAIN).len(), 2);
-    assert!(home.run(&["sessions", "tree", MAIN]).stdout.starts_with(MAIN));
+    assert!(home.run(&["sessions", "tree", MAIN]).stdout.contains(&format!(" {MAIN} · idle")));
     home.run(&["sessions", "new", MAIN, "--json"]).ok();
     assert!(home.transcript(MAIN).is_empty());
     home.run(&["sessions", "delete", MAIN, "--json"]).ok();

@@ -16,6 +16,7 @@ mod page;
 mod ports;
 mod records;
 mod responses;
+mod runs;
 mod sessions;
 mod shutdown;
 mod socket;

@@ -99,7 +99,7 @@ async fn a_running_turn_is_stopped_and_what_waits_is_shown() {
     assert!(stopped.ok()["turn_id"].is_string());
     assert_eq!(instance.say("after").await.body["reply"]["state"], "done");
     let nothing = instance.post(&at("/stop"), json!({})).await;
-    assert_eq!(nothing.ok(), &json!({ "turn_id": null, "interrupted_tasks": 0 }));
+    assert_eq!(nothing.ok(), &json!({ "turn_id": null, "interrupted_tasks": 0, "children": [] }));
     instance.get("/api/v1/sessions/agent%3Amain%3Anone/backlog").await.refuses(404, "unknown_session");
     instance
         .post("/api/v1/sessions/agent%3Amain%3Anone/stop", json!({}))
