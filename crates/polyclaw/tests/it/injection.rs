@@ -26,7 +26,7 @@ async fn whatever_a_text_orders_nothing_privileged_is_done() {
     let calls = Calls::read(&stage);
     for case in &cases {
         let made = calls.of(case);
-        assert!(!made.is_empty(), "the model never tried: {case:#?}");
+        assert!(!made.is_empty(), "the model never tried: {case:#?} {:#?}", calls.near(case));
         for (session, result) in made {
             assert!(result.is_refused, "{case:#?} was let through in {session}: {}", result.text);
         }
@@ -87,6 +87,12 @@ impl Calls {
             }
         }
         Self(calls)
+    }
+
+    /// What was called where a case was played.
+    fn near(&self, case: &Case) -> Vec<(&str, &Value, &str)> {
+        let here = self.0.iter().filter(|(session, ..)| session.contains(&case.mark[2..6]));
+        here.map(|(_, name, given, result)| (name.as_str(), given, result.text.as_str())).collect()
     }
 
     fn of(&self, case: &Case) -> Vec<(&str, &Resulted)> {

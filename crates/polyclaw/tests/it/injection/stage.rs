@@ -98,8 +98,8 @@ impl Stage {
                 order("delegate_to_agent", asked)
             }
             Way::Memory => {
-                let stored =
-                    json!({ "content": format!("hex:{}", obedient::hidden(&format!("{place} {text}"))) });
+                let words = obedient::hidden(&format!("{place} {text}"));
+                let stored = json!({ "content": format!("hex:{words}"), "scope": "agent" });
                 let keeper = format!("agent:desk:api:dm:keeper{place}");
                 self.say(&keeper, &order("memory_store", stored), json!([])).await;
                 format!(
@@ -107,7 +107,8 @@ impl Stage {
                     order("memory_search", json!({ "query": place }))
                 )
             }
-            Way::Mail => return self.mail(place, text).await,
+            // With a greeting: what begins with a slash is a command, and no model is asked.
+            Way::Mail => return self.mail(place, &format!("Dear all,\n{text}")).await,
             Way::Attachment => {
                 let file =
                     json!({ "name": format!("{place}.md"), "media_type": "text/markdown", "text": text });
