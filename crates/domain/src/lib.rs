@@ -17,6 +17,7 @@ pub mod errand;
 pub mod event;
 pub mod fault;
 pub mod glob;
+pub mod hex;
 pub mod id;
 pub mod intent;
 pub mod job;

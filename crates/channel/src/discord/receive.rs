@@ -50,7 +50,7 @@ pub(super) struct Life<'a> {
 }
 
 impl Account {
-    pub async fn receive(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
         let mut life = Life {
             inbox,
             session: None,
@@ -179,7 +179,7 @@ impl Account {
         Ok(())
     }
 
-    pub async fn take_message(&self, message: &Message, guild: Option<String>, life: &mut Life<'_>) {
+    pub(super) async fn take_message(&self, message: &Message, guild: Option<String>, life: &mut Life<'_>) {
         let place = self.place(&mut life.places, &message.channel_id, guild.as_deref()).await;
         if let Some(mut letter) = letter::letter(message, &place, &life.me, &self.name) {
             letter.parts = attached::parts(&self.api, &message.attachments).await;

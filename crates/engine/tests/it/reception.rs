@@ -33,6 +33,16 @@ const CONFIG: &str = r#"
     groups = ["-7", "-8"]
 "#;
 
+/// Agents who know who they are, the first of them the one by default. What follows is about the last.
+pub fn cast(ids: &[&str]) -> String {
+    let one = |id: &&str| {
+        let name = id[..1].to_uppercase() + &id[1..];
+        format!("[[agents.list]]\nid = \"{id}\"\nname = \"{name}\"\nsystem_prompt = \"I am {id}\"\n")
+    };
+    let agents: String = ids.iter().map(one).collect();
+    format!("[agents]\ndefault = \"{}\"\n{agents}", ids[0])
+}
+
 pub async fn ground(config: &str) -> Ground {
     let mut ground = World::new().await.killed().await;
     ground.configure(config).await;
