@@ -5,6 +5,7 @@ pub mod admission;
 pub mod agent;
 pub mod approval;
 pub mod arrival;
+pub mod author;
 pub mod backlog;
 pub mod briefing;
 pub mod budget;

@@ -15,6 +15,7 @@ mod stranger;
 
 use polyclaw_domain::admission::{Admission, Known, Reason};
 use polyclaw_domain::arrival::PeerKind;
+use polyclaw_domain::author::Author;
 use polyclaw_domain::channel::{Address, Inbox, Letter, Taken};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::AgentId;
@@ -208,15 +209,10 @@ fn inbound(letter: &Letter, target: Target, text: String) -> Inbound {
         parts: letter.parts.clone(),
         platform_id: Some(letter.platform_id.clone()),
         priority,
-        meta: Some(sender(letter)),
+        meta: Some(Author::meta(letter)),
         by: target.by,
         ..Inbound::from_person(target.session, target.agent, letter.address.clone(), text)
     }
-}
-
-/// Who wrote it, for people to read.
-fn sender(letter: &Letter) -> Value {
-    json!({ "sender": letter.arrival.sender, "sender_name": letter.sender_name })
 }
 
 /// An event that belongs to no session yet.

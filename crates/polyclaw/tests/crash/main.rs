@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod approvals;
+mod chat;
 mod cluster;
 mod daemon;
 mod sigkill;
-mod telegram;
