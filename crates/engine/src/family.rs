@@ -7,11 +7,15 @@ mod wait;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::Run;
-use polyclaw_store::runs;
+use polyclaw_store::{Tx, runs};
 
 use crate::core::Engine;
+use crate::deed::After;
 use crate::error::Result;
 use crate::hub::FrameKind;
+use crate::ingress::Fresh;
+use crate::session::stop;
+use close::close_idle;
 
 pub(crate) use begin::Wish;
 pub(crate) use close::{Closing, close, told_late};
@@ -42,37 +46,54 @@ impl Engine {
         }
     }
 
-    /// Stops what a session began, and what that began.
-    pub(crate) async fn stop_children(&self, owner: &SessionKey) -> Result<usize> {
-        let mut stopped = 0;
-        let mut owners = vec![owner.clone()];
-        while let Some(owner) = owners.pop() {
-            let wanted = owner.clone();
-            for run in self.db().read(move |tx| runs::at_work(tx, &wanted)).await? {
-                owners.push(run.child.clone());
-                self.stop_run(&run).await?;
-                stopped += 1;
-            }
-        }
-        Ok(stopped)
-    }
-
     /// Ends runs that took too long. Their turns end at the next boundary, and with them the runs.
     pub(crate) async fn end_overdue(&self) -> Result<()> {
         let now = self.now();
         for run in self.db().read(move |tx| runs::overdue(tx, now, OVERDUE)).await? {
-            self.stop_run(&run).await?;
-            self.stop_children(&run.child).await?;
+            let engine = self.clone();
+            let end = move |tx: &mut Tx<'_>| {
+                let mut after = Vec::new();
+                stop_run(tx, &engine, &run, &mut after)?;
+                stop_children(tx, &engine, &run.child, &mut after)?;
+                Ok(after)
+            };
+            self.follow(self.db().write(end).await?);
         }
         Ok(())
     }
+}
 
-    /// A child that is at work ends its run with its turn; one that only waits has it ended here.
-    async fn stop_run(&self, run: &Run) -> Result<()> {
-        let stopped = self.stop_session(&run.child).await?;
-        if stopped.turn.is_none() {
-            self.close_idle(run).await?;
+/// Stops what a session began, and what that began: how many runs.
+pub(crate) fn stop_children(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    owner: &SessionKey,
+    after: &mut Vec<After>,
+) -> polyclaw_store::Result<usize> {
+    let mut stopped = 0;
+    let mut owners = vec![owner.clone()];
+    while let Some(owner) = owners.pop() {
+        for run in runs::at_work(tx, &owner)? {
+            stop_run(tx, engine, &run, after)?;
+            owners.push(run.child);
+            stopped += 1;
         }
-        Ok(())
     }
+    Ok(stopped)
+}
+
+/// A child that is at work ends its run with its turn; one that only waits has it ended here.
+fn stop_run(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    run: &Run,
+    after: &mut Vec<After>,
+) -> polyclaw_store::Result<()> {
+    let (stopped, told) = stop(tx, &run.child, engine.now())?;
+    after.extend(told);
+    if stopped.turn.is_none() {
+        let fresh = Fresh::new(engine, Some(run.trace.clone()));
+        after.extend(close_idle(tx, run, &fresh, &engine.settings())?.map(After::Closed));
+    }
+    Ok(())
 }

@@ -22,6 +22,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::port::Pending;
+use polyclaw_store::{Tx, sessions};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
@@ -37,6 +38,9 @@ pub(crate) use round::{advance_all, seat_of};
 pub use route::Layer;
 pub use rules::Rules;
 pub(crate) use stranger::Refused;
+
+/// Of how many sessions an adapter is told where they began.
+const CORRESPONDENTS: usize = 200;
 
 /// The longest id an agent can have.
 const LONGEST_ID: usize = 64;
@@ -57,6 +61,17 @@ impl Inbox for Engine {
                     Taken::Later { reason: error.to_string() }
                 }
             }
+        })
+    }
+
+    fn correspondents<'a>(&'a self, channel: &'a str, account: &'a str) -> Pending<'a, Vec<Address>> {
+        let (named, own) = (channel.to_owned(), account.to_owned());
+        Box::pin(async move {
+            let read = move |tx: &mut Tx<'_>| sessions::of_account(tx, &named, &own, CORRESPONDENTS);
+            let found = self.db().read(read).await;
+            let found = found.inspect_err(|error| tracing::warn!(%error, "who wrote before is not known"));
+            let private = found.unwrap_or_default().into_iter().filter(|session| session.key.is_private());
+            private.filter_map(|session| session.address).collect()
         })
     }
 }
@@ -129,8 +144,8 @@ impl Engine {
         if self.is_known(&receipt).await? {
             return Ok(());
         }
-        if let Some(said) = self.ordered(&letter, &place).await? {
-            return self.settle(&receipt, &said).await;
+        if let Some(deed) = self.ordered(&letter, &place).await? {
+            return self.settle_by(&receipt, deed).await.map(drop);
         }
         match self.route(&letter.arrival, &letter.text, place).await? {
             Routed::Usage(line) => self.settle(&receipt, &line).await,

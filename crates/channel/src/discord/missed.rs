@@ -1,6 +1,6 @@
 //! What was written while nobody listened and no session was kept: asked for by REST, channel by channel. Discord tells
 //! the last message of each channel of a server, so only channels where something is missing are asked about. It
-//! tells nothing of conversations with single persons: only those known to this process can be looked through.
+//! tells nothing of conversations with single persons: those that are known here from before are looked through.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
+use super::NAME;
 use super::account::Account;
 use super::event::{Channel, Frame, Guild, Interaction, Message, Ready};
 use super::gateway::{Connection, Ended, Opening, Progress};
@@ -61,6 +62,9 @@ impl Account {
             awaited: HashSet::new(),
             is_live: false,
         };
+        for address in inbox.correspondents(NAME, &self.name).await {
+            life.seen.insert(address.peer, (life.begin, None));
+        }
         let progress = Progress::default();
         let mut backoff = Backoff::new(self.pace.first_pause, self.pace.longest_pause * PATIENT);
         loop {

@@ -9,6 +9,7 @@ mod briefing;
 mod budgets;
 mod classifier;
 mod clock;
+mod commands;
 mod delivery;
 mod drafts;
 mod ends;
