@@ -127,7 +127,8 @@ pub fn estimate_tokens(line: &Line) -> usize {
         calls(&line.parts).map(|call| call.name.len() + call.arguments.to_string().len()).sum();
     let attached: usize =
         attachments(&line.parts).map(|one| text_tokens(one.text.as_deref().unwrap_or_default()) + 64).sum();
-    text_tokens(&line.text) + attached + parts / 4 + 8
+    let marked = line.author.as_ref().map_or(0, |author| text_tokens(&author.mark("")) + 8);
+    text_tokens(&line.text) + marked + attached + parts / 4 + 8
 }
 
 pub fn text_tokens(text: &str) -> usize {

@@ -17,7 +17,7 @@ pub(crate) type Deed = Box<dyn Fn(&mut Tx<'_>) -> polyclaw_store::Result<Done> +
 
 /// What a deed came to.
 pub(crate) struct Done {
-    /// An error refuses; nothing was changed then.
+    /// An error says why it was not done.
     pub said: Result<String>,
     pub after: Vec<After>,
 }

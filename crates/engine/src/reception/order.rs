@@ -2,7 +2,7 @@
 //! the session of each.
 
 use polyclaw_domain::channel::Letter;
-use polyclaw_domain::command::parse;
+use polyclaw_domain::command::{Reach, parse};
 use polyclaw_domain::id::{ApprovalId, SessionId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::session::Session;
@@ -32,7 +32,8 @@ impl Engine {
             Some(targets) if !command.is_general => self.all_answered(targets, &order).await?,
             _ => self.answered(&concerned(place, command.name), &order).await?,
         };
-        let is_setting = SETTING.contains(&command.name) && speaker.may(command.reach_with(rest));
+        let reach = command.reach_with(rest);
+        let is_setting = SETTING.contains(&command.name) && reach != Reach::Anyone && speaker.may(reach);
         Ok(Some(if is_setting { self.with_room(letter, place, deed) } else { deed }))
     }
 

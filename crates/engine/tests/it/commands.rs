@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclaw_domain::channel::Taken;
-use polyclaw_domain::command::COMMANDS;
+use polyclaw_domain::command::{COMMANDS, Speaker};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_store::Db;
+use polyclaw_store::{Db, messages};
 use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, letter};
+use polyclaw_testkit::{Faulty, group_letter, letter};
 use tokio::sync::Semaphore;
 
 use crate::approvals::{self, question};
 use crate::reception::{CONFIG, recorded};
-use crate::worker;
+use crate::{glance, worker};
 
 const OWN: &str = "agent:main:telegram:dm:boss";
 
@@ -152,4 +152,36 @@ async fn what_a_command_changes_is_seen_in_its_story() {
     let stopped = story("stop", None).await;
     assert!(stopped.read.iter().any(|text| text == "reply to wait"), "what waits is answered: {stopped:?}");
     assert!(stopped.jobs.contains(&("cancelled".to_owned(), 1)), "{stopped:?}");
+}
+
+async fn glances(world: &World, key: &SessionKey) -> Vec<String> {
+    let wanted = key.clone();
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| messages::all(tx, &wanted, 0, 100);
+    glance(&world.engine.db().read(read).await.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
+    let world = crate::reception::ground(CONFIG).await.wake(Faulty::never());
+    let key = SessionKey::parse("agent:ops:telegram:group:-7").unwrap();
+    for sender in ["guest", "boss"] {
+        world.ground.outlet.deliver(group_letter("-7", sender, "hello")).await;
+    }
+    world.settled().await;
+    let standing = async || {
+        let session = world.engine.session(&key).await.unwrap();
+        let renewed = recorded(&world, EventKind::SessionRenewed).await.len();
+        (format!("{session:?}"), renewed, glances(&world, &key).await)
+    };
+    let before = standing().await;
+    for command in COMMANDS.iter().filter(|command| !Speaker::AmongOthers.may(command.reach)) {
+        for rest in ["", "lab/small", "main", "agent:ops:telegram:group:-7", "ttl 1h", "off"] {
+            let line = format!("/{} {rest}", command.name);
+            if !Speaker::AmongOthers.may(command.reach_with(rest)) {
+                world.ground.outlet.deliver(group_letter("-7", "guest", &line)).await;
+            }
+        }
+    }
+    world.settled().await;
+    assert_eq!(standing().await, before);
 }
