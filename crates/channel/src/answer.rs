@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use polyclaw_domain::channel::{Address, Sent};
+use polyclaw_domain::channel::Sent;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
@@ -93,12 +93,6 @@ impl Refusal {
     pub fn is_passing(&self) -> bool {
         self.status.is_none_or(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
     }
-}
-
-/// There is no such account to send from.
-pub(crate) fn no_account(address: &Address) -> Sent {
-    let Address { channel, account, .. } = address;
-    Sent::Rejected { reason: format!("{channel} account '{account}' is not configured, or not enabled") }
 }
 
 /// What is known about a message whose request had no answer.

@@ -56,6 +56,16 @@ pub(crate) fn base(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
+/// What lies below an address. Every part is escaped: ids may hold what has a meaning in addresses.
+pub(crate) fn below<P: AsRef<str>>(root: &Url, path: impl IntoIterator<Item = P>) -> Url {
+    let mut url = root.clone();
+    // An http address always has a path; there is no other kind here.
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    url
+}
+
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())

@@ -1,6 +1,7 @@
 //! Adapters to where people are, one file or folder each. An adapter takes what passed the gate to its platform
 //! and says truthfully what became of it; when to try again is the engine's decision.
 
+mod accounts;
 mod answer;
 mod attachment;
 mod backoff;

@@ -1,9 +1,8 @@
 //! Proofs that a body comes from who says so and was not changed on its way: HMAC-SHA256, compared in constant time.
 
-use std::fmt::Write;
-
 use hmac::{Hmac, KeyInit, Mac};
 use polyclaw_domain::config::Secret;
+use polyclaw_domain::hex::{hex, unhex};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -17,11 +16,7 @@ pub(crate) fn ours(secret: &Secret, body: &[u8]) -> String {
 
 /// The signature of these pieces, one after another, in hex.
 pub(crate) fn sign(secret: &Secret, pieces: &[&[u8]]) -> String {
-    let mut signature = String::new();
-    for byte in mac(secret, pieces).finalize().into_bytes() {
-        let _ = write!(signature, "{byte:02x}");
-    }
-    signature
+    hex(&mac(secret, pieces).finalize().into_bytes())
 }
 
 /// Whether `given`, in hex, is the signature of these pieces.
@@ -39,12 +34,6 @@ fn mac(secret: &Secret, pieces: &[&[u8]]) -> Hmac<Sha256> {
         Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).expect("HMAC takes a key of any length");
     pieces.iter().for_each(|piece| mac.update(piece));
     mac
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
 #[cfg(test)]

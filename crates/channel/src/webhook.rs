@@ -6,13 +6,11 @@
 mod account;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-use polyclaw_domain::channel::{Capabilities, Channel, Sent};
+use polyclaw_domain::channel::{Capabilities, Sent};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
-use polyclaw_domain::port::Pending;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
 use serde::Serialize;
@@ -20,6 +18,7 @@ use serde::Serialize;
 pub use account::Account;
 
 use crate::Error;
+use crate::accounts::{self, Accounts};
 use crate::answer::{self, Answer};
 use crate::client::{Clients, WHOLE};
 use crate::signature;
@@ -30,12 +29,10 @@ pub const NAME: &str = "webhook";
 /// Longest answer worth reading for the platform's id.
 const MAX_BODY: usize = 64 * 1024;
 
-pub struct Webhook {
-    accounts: BTreeMap<String, Line>,
-}
+pub type Webhook = Accounts<Line>;
 
 /// One account with the client that reaches it.
-struct Line {
+pub struct Line {
     account: Account,
     url: Url,
     client: Client,
@@ -65,7 +62,7 @@ impl Webhook {
             let client = clients.reaching(&url);
             Ok((name, Line { account, url, client }))
         };
-        Ok(Self { accounts: accounts.into_iter().map(line).collect::<Result<_, _>>()? })
+        accounts.into_iter().map(line).collect()
     }
 
     /// The accounts of a config that have somewhere to post answers to.
@@ -74,21 +71,6 @@ impl Webhook {
             Account::from_config(webhook).map(|account| (name.clone(), account))
         };
         Self::new(webhooks.iter().filter_map(account))
-    }
-
-    async fn post(&self, key: &str, outgoing: &Outgoing) -> Sent {
-        let address = outgoing.address();
-        let Some(line) = self.accounts.get(&address.account) else {
-            return Sent::Rejected { reason: format!("webhook '{}' has no reply_url", address.account) };
-        };
-        let body =
-            Body { key, peer: &address.peer, thread: address.thread.as_deref(), text: outgoing.text() };
-        match serde_json::to_vec(&body) {
-            Ok(body) => line.post(key, body).await,
-            Err(error) => {
-                Sent::Rejected { reason: format!("the message cannot be written as JSON: {error}") }
-            }
-        }
     }
 }
 
@@ -109,23 +91,26 @@ impl Line {
     }
 }
 
-impl Channel for Webhook {
-    fn capabilities(&self, account: &str) -> Capabilities {
-        let line = self.accounts.get(account);
-        Capabilities {
-            idempotent_send: line.is_some_and(|line| line.account.idempotent),
-            max_chars: line.map_or(Account::MAX_CHARS, |line| line.account.max_chars),
-            edits: false,
+impl accounts::Account for Line {
+    const CHANNEL: &'static str = NAME;
+    const CAPABILITIES: Capabilities =
+        Capabilities { idempotent_send: false, max_chars: Account::MAX_CHARS, edits: false };
+    const ABSENT: &'static str = "has no reply_url";
+
+    fn capabilities(&self) -> Capabilities {
+        let Account { idempotent, max_chars, .. } = self.account;
+        Capabilities { idempotent_send: idempotent, max_chars, edits: false }
+    }
+
+    async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
+        let address = outgoing.address();
+        let body =
+            Body { key, peer: &address.peer, thread: address.thread.as_deref(), text: outgoing.text() };
+        match serde_json::to_vec(&body) {
+            Ok(body) => self.post(key, body).await,
+            Err(error) => {
+                Sent::Rejected { reason: format!("the message cannot be written as JSON: {error}") }
+            }
         }
-    }
-
-    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
-        Box::pin(self.post(key, outgoing))
-    }
-}
-
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.accounts.iter().map(|(name, line)| (name, &line.account))).finish()
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::channel::Address;
+use crate::hex::hex;
 
 /// An unanswered question becomes a tool result after this long.
 pub const EXPIRY_MS: i64 = 30 * 60 * 1000;
@@ -115,7 +116,7 @@ pub fn fingerprint(tool: &str, arguments: &Value) -> String {
     hash.update(tool.as_bytes());
     hash.update([0]);
     hash.update(sorted(arguments).to_string().as_bytes());
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 fn sorted(value: &Value) -> Value {

@@ -86,6 +86,11 @@ pub enum Taken {
 /// Where an adapter puts what people write. It acknowledges to its platform what was taken, after it was taken.
 pub trait Inbox: Send + Sync {
     fn take(&self, letter: Letter) -> Pending<'_, Taken>;
+
+    /// Where single people have written to an account, those who did last first: for platforms that do not tell.
+    fn correspondents<'a>(&'a self, _channel: &'a str, _account: &'a str) -> Pending<'a, Vec<Address>> {
+        Box::pin(async { Vec::new() })
+    }
 }
 
 /// A line of the command menu that platforms show beside the text field.

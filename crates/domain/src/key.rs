@@ -69,6 +69,12 @@ impl SessionKey {
         self.0.split(':').filter_map(unescape).collect()
     }
 
+    /// A conversation with a single person, or an agent's main one.
+    pub fn is_private(&self) -> bool {
+        let parts: Vec<&str> = self.0.split(':').collect();
+        matches!(parts.as_slice(), ["agent", _, _] | ["agent", .., "dm", _])
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -135,6 +141,22 @@ mod tests {
 
     fn peer(a: &str, b: &str) -> SessionKey {
         SessionKey::of(&AgentId::main(), &[a, "dm", b])
+    }
+
+    #[test]
+    fn a_conversation_with_one_person_is_private() {
+        for (key, expected) in [
+            ("agent:a:main", true),
+            ("agent:a:dm:p", true),
+            ("agent:a:chat:dm:p", true),
+            ("agent:a:chat:acc:dm:p", true),
+            ("agent:a:chat:group:dm", false),
+            ("agent:a:chat:group:g", false),
+            ("agent:a:chat:channel:c:thread:dm", false),
+            ("cron:a", false),
+        ] {
+            assert_eq!(SessionKey::parse(key).unwrap().is_private(), expected, "{key}");
+        }
     }
 
     #[test]

@@ -197,8 +197,11 @@ async fn expire(engine: &Engine, asked: &Approval) -> Driven<()> {
 
 /// Whoever shows the question takes it away.
 fn announce(engine: &Engine, asked: &Approval, state: ApprovalState) {
-    let kind = FrameKind::ApprovalDecided { approval_id: asked.id.clone(), state: state.as_str() };
-    engine.hub.publish(&asked.session, kind);
+    engine.hub.publish(&asked.session, decided(asked, state));
+}
+
+fn decided(asked: &Approval, state: ApprovalState) -> FrameKind {
+    FrameKind::ApprovalDecided { approval_id: asked.id.clone(), state: state.as_str() }
 }
 
 /// Whether a turn has a question that waits for an answer, or has just got one.

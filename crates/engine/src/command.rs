@@ -1,25 +1,24 @@
 //! Chat commands: the same on every surface, never stored as messages.
 
-mod place;
+mod change;
 mod subagents;
 mod usage;
 
 use std::collections::HashSet;
 
-use polyclaw_domain::approval::{Answerer, Decision};
+use polyclaw_domain::approval::Answerer;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::command::{COMMANDS, Command, Speaker, parse};
-use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::plain;
-use polyclaw_domain::provider::{ModelInfo, ModelRef};
+use polyclaw_domain::provider::ModelInfo;
 use polyclaw_store::{agents, backlog, jobs};
 
-use crate::agent::find_exactly;
 use crate::core::Engine;
+use crate::deed::{Deed, Done, say};
 use crate::error::{Error, Result};
 use crate::ingress::Inbound;
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, TAKEN};
 
 const MODELS_SHOWN: usize = 60;
 
@@ -46,7 +45,10 @@ impl Engine {
     pub async fn command(&self, session: &SessionKey, line: &str) -> Option<Result<String>> {
         let (command, rest) = parse(line)?;
         let order = Order { command, rest, speaker: Speaker::Owner, by: Answerer::Owner, place: None };
-        Some(self.obey(session, &order).await)
+        Some(match self.obey(session, &order).await {
+            Ok(deed) => self.perform(deed).await,
+            Err(error) => Err(error),
+        })
     }
 
     /// A command that came as a message of a channel: it is taken once, never stored as a message, and what became of
@@ -58,71 +60,46 @@ impl Engine {
         };
         let receipt = Receipt::of(inbound);
         if self.is_known(&receipt).await? {
-            return Ok(Some("This was taken before.".to_owned()));
+            return Ok(Some(TAKEN.to_owned()));
         }
         let place = Given { address: &inbound.address, platform_id: inbound.platform_id.as_deref() };
         let by = answerer(speaker, &inbound.address);
         let order = Order { command, rest, speaker, by, place: Some(place) };
-        let said = self.answered(&inbound.session, &order).await?;
-        self.settle(&receipt, &said).await?;
-        Ok(Some(said))
+        let deed = self.answered(&inbound.session, &order).await?;
+        self.settle_by(&receipt, deed).await.map(Some)
     }
 
-    /// What is said about an order in a chat. Commands may be repeated: a letter that comes again after a crash
-    /// finds done what it asks for. Only what the store or a drain refuses is an error.
-    pub(crate) async fn answered(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+    /// What an order in a chat comes to. Only what the store or a drain refuses is an error.
+    pub(crate) async fn answered(&self, session: &SessionKey, order: &Order<'_>) -> Result<Deed> {
         match self.obey(session, order).await {
             Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
-            Err(Error::UnknownSession(_)) => Ok("Nothing was said here yet.".to_owned()),
-            obeyed => Ok(obeyed.unwrap_or_else(|error| format!("That does not count: {error}."))),
+            Err(error) => Ok(say(Done::refused(error).sentence())),
+            obeyed => obeyed,
         }
     }
 
-    async fn obey(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
-        let (command, rest) = (order.command, order.rest);
-        if !order.speaker.may(command.reach_with(rest)) {
-            return Ok(format!("/{} is for the owner of this assistant.", command.name));
+    async fn obey(&self, session: &SessionKey, order: &Order<'_>) -> Result<Deed> {
+        if !order.speaker.may(order.command.reach_with(order.rest)) {
+            return Ok(say(format!("/{} is for the owner of this assistant.", order.command.name)));
         }
-        match command.name {
+        match self.change(session, order).await? {
+            Some(deed) => Ok(deed),
+            None => self.tell(session, order).await.map(say),
+        }
+    }
+
+    /// Commands that change nothing.
+    async fn tell(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+        match order.command.name {
             "help" => Ok(help()),
-            "new" => {
-                self.renew(session).await?;
-                Ok("A new conversation. The old one is kept.".to_owned())
-            }
-            "stop" => self.stop_command(session).await,
-            "status" => self.status(session).await,
-            "queue" => self.queue(session, rest).await,
-            "compact" => {
-                self.compact(session).await?;
-                Ok("Folding old history into a summary.".to_owned())
-            }
+            "status" | "model" => self.status(session).await,
+            "queue" => self.queue(session, order.rest).await,
             "context" => self.context_command(session).await,
             "usage" => self.usage_command(session).await,
             "models" => Ok(self.models_command().await),
-            "model" => self.model_command(session, rest).await,
             "agents" => self.agents_command(session).await,
-            "agent" => self.agent_command(session, rest).await,
-            "subagents" => self.subagents_command(session, order).await,
-            "focus" => self.focus_command(session, rest).await,
-            "unfocus" => self.unfocus_command(session).await,
-            "session" => self.session_command(session, rest).await,
-            "approve" => self.answer_command(session, Decision::Approve, rest, order.by.clone()).await,
-            "deny" => self.answer_command(session, Decision::Deny, rest, order.by.clone()).await,
             _ => self.whoami(session).await,
         }
-    }
-
-    async fn stop_command(&self, session: &SessionKey) -> Result<String> {
-        let stopped = self.stop(session).await?;
-        let said = match (&stopped.turn, stopped.interrupted_tasks) {
-            (None, 0) if stopped.children.is_empty() => return Ok("Nothing is running.".to_owned()),
-            (_, 0) => "Stopped.".to_owned(),
-            (_, tasks) => format!("Stopped, with {tasks} interrupted task(s) given up."),
-        };
-        Ok(match stopped.children.is_empty() {
-            true => said,
-            false => format!("{said} Sub-agents stopped: {}.", names(&stopped.children)),
-        })
     }
 
     async fn status(&self, key: &SessionKey) -> Result<String> {
@@ -168,23 +145,6 @@ impl Engine {
         }
     }
 
-    async fn model_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
-        if rest.is_empty() {
-            return self.status(session).await;
-        }
-        if rest == "default" {
-            self.set_model(session, None).await?;
-            return Ok("Back to the agent's own model.".to_owned());
-        }
-        match ModelRef::parse(rest) {
-            Ok(model) => {
-                self.set_model(session, Some(model.clone())).await?;
-                Ok(format!("{model} from the next turn on."))
-            }
-            Err(error) => Ok(error.to_string()),
-        }
-    }
-
     async fn agents_command(&self, session: &SessionKey) -> Result<String> {
         let active = self.session(session).await.map(|session| session.active_agent).ok();
         let listed = self.db().read(agents::list).await?;
@@ -193,13 +153,6 @@ impl Engine {
             format!("{mark} {}  {}", stored.spec.agent_id, stored.spec.description).trim_end().to_owned()
         };
         Ok(listed.iter().map(line).collect::<Vec<_>>().join("\n"))
-    }
-
-    async fn agent_command(&self, session: &SessionKey, rest: &str) -> Result<String> {
-        let listed = self.db().read(agents::list).await?;
-        let id: &AgentId = &find_exactly(&listed, rest)?.spec.agent_id;
-        self.set_agent(session, id).await?;
-        Ok(format!("{id} answers from the next turn on."))
     }
 
     async fn whoami(&self, key: &SessionKey) -> Result<String> {

@@ -16,8 +16,12 @@ use polyclaw_domain::run::Run;
 use polyclaw_store::{Tx, runs};
 
 use crate::core::Engine;
+use crate::deed::After;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
+use crate::ingress::Fresh;
+use crate::session::stop;
+use close::close_idle;
 
 pub(crate) use begin::{AskedBy, Wish};
 pub(crate) use child::{Child, is_below};
@@ -37,13 +41,6 @@ pub(crate) struct Closed {
     /// Where a turn of the owner is ready.
     pub ready: Option<Lane>,
     pub ended: Option<pairs::Ended>,
-}
-
-/// What is at work for a session, marked as stopped with it.
-fn stop_all(tx: &mut Tx<'_>, owner: &SessionKey) -> polyclaw_store::Result<Vec<Run>> {
-    let at_work = runs::at_work(tx, owner)?;
-    at_work.iter().try_for_each(|run| runs::stop(tx, &run.id))?;
-    Ok(at_work)
 }
 
 impl Engine {
@@ -68,42 +65,65 @@ impl Engine {
         }
     }
 
-    /// Stops what a session began, and what that began.
-    pub(crate) async fn stop_children(&self, owner: &SessionKey) -> Result<Vec<Run>> {
-        let mut stopped = Vec::new();
-        let mut owners = vec![owner.clone()];
-        while let Some(owner) = owners.pop() {
-            let wanted = owner.clone();
-            for run in self.db().write(move |tx| stop_all(tx, &wanted)).await? {
-                owners.push(run.child.clone());
-                self.stop_run(&run).await?;
-                stopped.push(run);
-            }
-        }
-        Ok(stopped)
-    }
-
-    /// Stops one run, and what was begun for it.
-    pub(crate) async fn kill(&self, run: &Run) -> Result<Vec<Run>> {
-        self.stop_run(run).await?;
-        self.stop_children(&run.child).await
-    }
-
     /// Ends runs that took too long. Their turns end at the next boundary, and with them the runs.
     pub(crate) async fn end_overdue(&self) -> Result<()> {
         let now = self.now();
         for run in self.db().read(move |tx| runs::overdue(tx, now, OVERDUE)).await? {
-            self.kill(&run).await?;
+            let engine = self.clone();
+            let end = move |tx: &mut Tx<'_>| {
+                let mut after = Vec::new();
+                kill(tx, &engine, &run, &mut after)?;
+                Ok(after)
+            };
+            self.follow(self.db().write(end).await?);
         }
         Ok(())
     }
+}
 
-    /// A child that is at work ends its run with its turn; one that only waits has it ended here.
-    async fn stop_run(&self, run: &Run) -> Result<()> {
-        let stopped = self.stop_session(&run.child).await?;
-        if stopped.turn.is_none() {
-            self.close_idle(run).await?;
+/// Stops one run, and what was begun for it: that is returned. Its owner is told of it.
+pub(crate) fn kill(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    run: &Run,
+    after: &mut Vec<After>,
+) -> polyclaw_store::Result<Vec<Run>> {
+    stop_run(tx, engine, run, after)?;
+    stop_children(tx, engine, &run.child, after)
+}
+
+/// Stops what a session began, and what that began; each is marked as stopped with its owner.
+pub(crate) fn stop_children(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    owner: &SessionKey,
+    after: &mut Vec<After>,
+) -> polyclaw_store::Result<Vec<Run>> {
+    let mut stopped = Vec::new();
+    let mut owners = vec![owner.clone()];
+    while let Some(owner) = owners.pop() {
+        for run in runs::at_work(tx, &owner)? {
+            runs::stop(tx, &run.id)?;
+            stop_run(tx, engine, &run, after)?;
+            owners.push(run.child.clone());
+            stopped.push(run);
         }
-        Ok(())
     }
+    Ok(stopped)
+}
+
+/// A child that is at work ends its run with its turn; one that only waits has it ended here.
+fn stop_run(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    run: &Run,
+    after: &mut Vec<After>,
+) -> polyclaw_store::Result<()> {
+    let (stopped, told) = stop(tx, &run.child, engine.now())?;
+    after.extend(told);
+    if stopped.turn.is_none() {
+        let fresh = Fresh::new(engine, Some(run.trace.clone()));
+        after.extend(close_idle(tx, run, &fresh, &engine.settings())?.map(After::Closed));
+    }
+    Ok(())
 }

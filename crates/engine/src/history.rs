@@ -94,6 +94,7 @@ mod tests {
             origin: Origin::User,
             text: "x".repeat(bytes),
             parts: vec![],
+            author: None,
         };
         History { session_id: SessionId::new("s"), through: 0, lines: vec![line] }
     }

@@ -7,6 +7,7 @@ mod tools;
 use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::author::Author;
 use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::briefing::Bootstrap;
 use polyclaw_domain::budget::Nanos;
@@ -129,12 +130,13 @@ impl Context {
         let client_tools = client_tools(&rows.stored);
         let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
         let nonce = engine.ports.ids.nonce();
+        let rules = prompt::rules(&rows.lines, &nonce);
         let mut context = Self {
             agent_is_gone,
             candidates: candidates(&settings, &rows.session, &spec),
             tools: Vec::new(),
             client_tools,
-            system: system_prompt(&spec, &briefing.text, instructions(&rows.stored), &nonce),
+            system: system_prompt(&spec, &briefing.text, &rules, instructions(&rows.stored)),
             bootstrap: briefing.bootstrap,
             session: rows.session,
             session_id: rows.session_id,
@@ -275,6 +277,7 @@ impl Context {
             origin: step.origin.clone(),
             text: step.text.clone(),
             parts: step.parts.clone(),
+            author: step.meta.as_ref().and_then(Author::among_others),
         });
         self.stored.push(step);
     }
@@ -339,7 +342,8 @@ fn candidates(settings: &Settings, session: &Session, spec: &AgentSpec) -> Vec<M
 
 /// What every conversation with an agent begins with, for a model that can take it in before it is asked.
 pub fn opening(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: &str) -> Prompt {
-    Prompt { system: system_prompt(spec, files, None, nonce), tools, ..Prompt::default() }
+    let system = system_prompt(spec, files, &prompt::rules(&[], nonce), None);
+    Prompt { system, tools, ..Prompt::default() }
 }
 
 /// What the caller of an OpenAI-shaped endpoint wrote as its system message. It comes after the agent's own
@@ -349,16 +353,15 @@ fn instructions(stored: &[Message]) -> Option<&str> {
 }
 
 /// What stays the same from turn to turn comes first, so that providers can keep it.
-fn system_prompt(spec: &AgentSpec, files: &str, caller: Option<&str>, nonce: &str) -> String {
+fn system_prompt(spec: &AgentSpec, files: &str, rules: &str, caller: Option<&str>) -> String {
     let own = spec.defaults.system_prompt.clone().unwrap_or_else(|| {
         format!(
             "You are {}, an assistant. Answer helpfully and briefly. Use tools when they help.",
             spec.name
         )
     });
-    let rule = prompt::frame_rule(nonce);
     let caller = caller.map(|caller| format!("For this conversation the caller adds:\n{caller}"));
-    let parts = [Some(own.as_str()), Some(files), Some(rule.as_str()), caller.as_deref()];
+    let parts = [Some(own.as_str()), Some(files), Some(rules), caller.as_deref()];
     let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n")
 }

@@ -6,12 +6,17 @@ use polyclaw_domain::delivery::{Policy, gate};
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, ingress, outbox};
 
 use crate::core::Engine;
+use crate::deed::{Deed, Done, say};
 use crate::delivery::{Label, parcels};
 use crate::error::Result;
 use crate::ingress::{Inbound, MAX_KEY_BYTES};
+
+/// What is said to a letter that comes again.
+pub(crate) const TAKEN: &str = "This was taken before.";
 
 /// Which letter, and where its answer goes.
 #[derive(Clone, Debug)]
@@ -50,42 +55,54 @@ impl Engine {
 
     /// Answers a letter for good.
     pub(crate) async fn settle(&self, receipt: &Receipt, text: &str) -> Result<()> {
-        self.settle_with(receipt, text, |_| Ok(true)).await.map(drop)
+        self.settle_by(receipt, say(text)).await.map(drop)
     }
 
-    /// The same, together with what is stored beside it. `false`: `beside` said no, and nothing stands. Another
-    /// copy of the letter that was first is what this one comes to.
-    pub(crate) async fn settle_with<F>(&self, receipt: &Receipt, text: &str, beside: F) -> Result<bool>
+    /// Does what a letter asks for and answers it, in one transaction: the same letter finds all of it or nothing.
+    /// Returns what was said.
+    pub(crate) async fn settle_by(&self, receipt: &Receipt, deed: Deed) -> Result<String> {
+        let done = self.settle_with(receipt, move |tx| deed(tx).map(Some)).await?;
+        let said = done.as_ref().map(Done::sentence).unwrap_or_default();
+        self.follow(done.map(|done| done.after).unwrap_or_default());
+        Ok(said)
+    }
+
+    /// The same for what may come to nothing: then nothing stands. Another copy of the letter that was first is what
+    /// this one comes to.
+    pub(crate) async fn settle_with<F>(&self, receipt: &Receipt, act: F) -> Result<Option<Done>>
     where
-        F: Fn(&mut Tx<'_>) -> polyclaw_store::Result<bool> + Send + 'static,
+        F: Fn(&mut Tx<'_>) -> polyclaw_store::Result<Option<Done>> + Send + 'static,
     {
-        let (id, now) = (self.next_id(), self.now());
-        let turn = TurnId::new(id.clone());
-        let key = format!("answer-{id}");
-        let label = Label { session: &receipt.session, turn: &turn, key: &key, first: 0, now };
-        let policy = Policy { wanted: receipt.deliver, ..Policy::OPEN };
-        let text = self.redactor().text(text).into_owned();
-        let outgoing = gate(Some(receipt.address.clone()), policy, text).ok();
-        let outgoing = outgoing.filter(|outgoing| !outgoing.address().is_pulled());
-        let sent = outgoing.map(|outgoing| parcels(self, outgoing, &label)).unwrap_or_default();
-        let (address, platform_id) = (receipt.address.clone(), receipt.id().map(str::to_owned));
+        let (engine, own, id, now) = (self.clone(), receipt.clone(), self.next_id(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            if !beside(tx)? {
-                return Ok(false);
+            let Some(done) = act(tx)? else { return Ok(None) };
+            if let Some(platform_id) = own.id() {
+                ingress::remember(tx, &own.address, platform_id, &MessageId::new(id.clone()), now)?;
             }
-            if let Some(platform_id) = &platform_id {
-                ingress::remember(tx, &address, platform_id, &MessageId::new(id.clone()), now)?;
-            }
+            let sent = engine.reply(&own, &done.sentence(), (&id, now));
             sent.iter().try_for_each(|parcel| outbox::push(tx, parcel))?;
-            Ok(true)
+            Ok(Some(done))
         };
         self.reach(KillPoint::ReceiptBefore).await;
         let stored = match self.db().write(write).await {
-            Err(polyclaw_store::Error::Conflict(_)) if self.is_known(receipt).await? => return Ok(true),
+            Err(polyclaw_store::Error::Conflict(_)) if self.is_known(receipt).await? => {
+                return Ok(Some(Done::said(TAKEN)));
+            }
             stored => stored?,
         };
         self.reach(KillPoint::ReceiptCommitted).await;
         self.outbox_wake.notify_one();
         Ok(stored)
+    }
+
+    /// What is sent back, if anybody waits for it.
+    fn reply(&self, receipt: &Receipt, text: &str, (id, now): (&str, Millis)) -> Vec<outbox::Parcel> {
+        let (turn, key) = (TurnId::new(id), format!("answer-{id}"));
+        let label = Label { session: &receipt.session, turn: &turn, key: &key, first: 0, now };
+        let policy = Policy { wanted: receipt.deliver, ..Policy::OPEN };
+        let text = self.redactor().text(text).into_owned();
+        let outgoing = gate(Some(receipt.address.clone()), policy, text).ok();
+        let outgoing = outgoing.filter(|outgoing| !outgoing.address().is_pulled());
+        outgoing.map(|outgoing| parcels(self, outgoing, &label)).unwrap_or_default()
     }
 }

@@ -15,12 +15,14 @@ mod stranger;
 
 use polyclaw_domain::admission::{Admission, Known, Reason};
 use polyclaw_domain::arrival::PeerKind;
+use polyclaw_domain::author::Author;
 use polyclaw_domain::channel::{Address, Inbox, Letter, Taken};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::port::Pending;
+use polyclaw_store::{Tx, sessions};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
@@ -36,6 +38,9 @@ pub(crate) use round::{advance_all, seat_of};
 pub use route::Layer;
 pub use rules::Rules;
 pub(crate) use stranger::Refused;
+
+/// Of how many sessions an adapter is told where they began.
+const CORRESPONDENTS: usize = 200;
 
 /// The longest id an agent can have.
 const LONGEST_ID: usize = 64;
@@ -56,6 +61,17 @@ impl Inbox for Engine {
                     Taken::Later { reason: error.to_string() }
                 }
             }
+        })
+    }
+
+    fn correspondents<'a>(&'a self, channel: &'a str, account: &'a str) -> Pending<'a, Vec<Address>> {
+        let (named, own) = (channel.to_owned(), account.to_owned());
+        Box::pin(async move {
+            let read = move |tx: &mut Tx<'_>| sessions::of_account(tx, &named, &own, CORRESPONDENTS);
+            let found = self.db().read(read).await;
+            let found = found.inspect_err(|error| tracing::warn!(%error, "who wrote before is not known"));
+            let private = found.unwrap_or_default().into_iter().filter(|session| session.key.is_private());
+            private.filter_map(|session| session.address).collect()
         })
     }
 }
@@ -128,8 +144,8 @@ impl Engine {
         if self.is_known(&receipt).await? {
             return Ok(());
         }
-        if let Some(said) = self.ordered(&letter, &place).await? {
-            return self.settle(&receipt, &said).await;
+        if let Some(deed) = self.ordered(&letter, &place).await? {
+            return self.settle_by(&receipt, deed).await.map(drop);
         }
         match self.route(&letter.arrival, &letter.text, place).await? {
             Routed::Usage(line) => self.settle(&receipt, &line).await,
@@ -208,15 +224,10 @@ fn inbound(letter: &Letter, target: Target, text: String) -> Inbound {
         parts: letter.parts.clone(),
         platform_id: Some(letter.platform_id.clone()),
         priority,
-        meta: Some(sender(letter)),
+        meta: Some(Author::meta(letter)),
         by: target.by,
         ..Inbound::from_person(target.session, target.agent, letter.address.clone(), text)
     }
-}
-
-/// Who wrote it, for people to read.
-fn sender(letter: &Letter) -> Value {
-    json!({ "sender": letter.arrival.sender, "sender_name": letter.sender_name })
 }
 
 /// An event that belongs to no session yet.

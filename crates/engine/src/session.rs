@@ -4,18 +4,22 @@ use std::sync::PoisonError;
 
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::id::{AgentId, SessionId, TraceId, TurnId};
-use polyclaw_domain::job::{JobState, Priority};
+use polyclaw_domain::id::{AgentId, SessionId, TurnId};
+use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ModelRef, Usage};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Kind, NewJob};
-use polyclaw_store::{agents, backlog, events, jobs, messages, runs, sessions, todos};
+use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, sessions, todos};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
+use crate::deed::After;
 use crate::error::{Error, Result};
+use crate::family::stop_children;
 use crate::hub::FrameKind;
+use crate::ingress::Fresh;
 
 /// What `/stop` ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,41 +61,11 @@ impl Engine {
     /// Ends the running turn and gives up interrupted tasks, and stops what the session began. Messages that wait are
     /// answered next.
     pub async fn stop(&self, key: &SessionKey) -> Result<Stopped> {
-        let stopped = self.stop_session(key).await?;
-        let children = self.stop_children(key).await?.into_iter().map(|run| run.task.label).collect();
-        Ok(Stopped { children, ..stopped })
-    }
-
-    pub(crate) async fn stop_session(&self, key: &SessionKey) -> Result<Stopped> {
         self.session(key).await?;
-        let (wanted, now) = (key.clone(), self.now());
-        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            sessions::take_tickets(tx, &wanted, 0, now)?;
-            let interrupted_tasks = backlog::cancel(tx, &wanted)?;
-            let running = jobs::stop(tx, &wanted)?;
-            let queued = match running {
-                Some(_) => None,
-                None => jobs::cancel_queued(tx, &wanted, now)?,
-            };
-            if let Some(turn) = &queued {
-                // It may have waited behind a turn: its messages move out from between that one's lines.
-                messages::retake(tx, &wanted, turn, now)?;
-                runs::let_go_held(tx, &wanted)?;
-            }
-            tx.notify(&format!("session {wanted}"))?;
-            Ok((running, queued, interrupted_tasks))
-        };
-        let (running, queued, interrupted_tasks) = self.db().write(write).await?;
-        if let Some(turn) = &running {
-            self.stop_here(turn);
-        }
-        if let Some(turn) = &queued {
-            self.hub.publish(key, never_ran(turn));
-        }
-        if interrupted_tasks > 0 {
-            self.hub.publish(key, FrameKind::Changed);
-        }
-        Ok(Stopped { turn: running.or(queued), interrupted_tasks, children: Vec::new() })
+        let (engine, wanted) = (self.clone(), key.clone());
+        let (stopped, after) = self.db().write(move |tx| stop_all(tx, &engine, &wanted)).await?;
+        self.follow(after);
+        Ok(stopped)
     }
 
     /// Tells the turn's task if it is on this node. On another, that node hears of it.
@@ -107,38 +81,16 @@ impl Engine {
     pub async fn renew(&self, key: &SessionKey) -> Result<Session> {
         self.session(key).await?;
         let (wanted, id, now) = (key.clone(), SessionId::new(self.next_id()), self.now());
-        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            sessions::renew(tx, &wanted, &id, now)?;
-            todos::clear(tx, &wanted)?;
-            backlog::cancel(tx, &wanted)?;
-            jobs::cancel_empty(tx, &wanted, now)?;
-            jobs::postpone(tx, &wanted)?;
-            let running = jobs::stop(tx, &wanted)?;
-            tx.notify(&format!("session {wanted}"))?;
-            events::record(tx, &renewed_event(&wanted, json!({ "session_id": id.as_str() })), now)?;
-            Ok(running)
-        };
-        if let Some(turn) = self.db().write(write).await? {
-            self.stop_here(&turn);
-        }
-        self.hub.publish(key, FrameKind::Changed);
+        let after = self.db().write(move |tx| renew(tx, &wanted, &id, now)).await?;
+        self.follow(after);
         self.session(key).await
     }
 
     /// Takes effect at the next turn, for model, tools and prompt at once.
     pub async fn set_agent(&self, key: &SessionKey, agent: &AgentId) -> Result<()> {
-        let before = self.session(key).await?.active_agent;
-        let (wanted, id, now) = (key.clone(), agent.clone(), self.now());
-        let write = move |tx: &mut polyclaw_store::Tx<'_>| match agents::get(tx, &id)? {
-            Some(_) => {
-                let switched = sessions::set_agent(tx, &wanted, &id, now)?;
-                // What waits there has not begun: it is the next turn.
-                jobs::reassign(tx, &wanted, &before, &id)?;
-                Ok(switched)
-            }
-            None => Ok(false),
-        };
-        match self.db().write(write).await? {
+        let session = self.session(key).await?;
+        let (id, now) = (agent.clone(), self.now());
+        match self.db().write(move |tx| set_agent(tx, &session, &id, now)).await? {
             true => Ok(()),
             false => Err(Error::UnknownAgent(agent.to_string())),
         }
@@ -146,45 +98,27 @@ impl Engine {
 
     pub async fn set_model(&self, key: &SessionKey, model: Option<ModelRef>) -> Result<()> {
         self.session(key).await?;
-        if model.as_ref().is_some_and(|model| self.redactor().has_value(&model.to_string())) {
-            return Err(Error::SecretInKey);
-        }
+        self.check_model(model.as_ref())?;
         let (wanted, now) = (key.clone(), self.now());
         self.db().write(move |tx| sessions::set_model(tx, &wanted, model.as_ref(), now)).await?;
         Ok(())
     }
 
+    /// What a model is called is written down in many places.
+    pub(crate) fn check_model(&self, model: Option<&ModelRef>) -> Result<()> {
+        match model.is_some_and(|model| self.redactor().has_value(&model.to_string())) {
+            true => Err(Error::SecretInKey),
+            false => Ok(()),
+        }
+    }
+
     /// Folds the history by hand, as a turn of its own.
     pub async fn compact(&self, key: &SessionKey) -> Result<TurnId> {
         let session = self.session(key).await?;
-        let (turn, now) = (TurnId::new(self.next_id()), self.now());
-        let job = NewJob {
-            turn: turn.clone(),
-            session: key.clone(),
-            agent: session.active_agent,
-            kind: Kind::Compact,
-            lane: session.lane,
-            priority: Priority::Background,
-            held: false,
-            inputs: 0,
-            steers: false,
-            hop: 0,
-            trace: TraceId::new(self.next_id()),
-            queued_at: now,
-        };
-        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            sessions::take_tickets(tx, &job.session, 0, now)?;
-            let load = jobs::load(tx, &job.session)?;
-            let idle = load.running.is_none() && load.queued.is_none();
-            if idle {
-                jobs::insert(tx, &job)?;
-            }
-            Ok(idle)
-        };
-        if !self.db().write(write).await? {
-            return Err(Error::NotNow("a turn is running: compact when it has ended".to_owned()));
-        }
-        self.lanes.wake(session.lane);
+        let fresh = Fresh::new(self, None);
+        let turn = fresh.turn.clone();
+        let lane = self.db().write(move |tx| compact(tx, &session, &fresh)).await?;
+        self.lanes.wake(lane.ok_or_else(busy)?);
         Ok(turn)
     }
 
@@ -208,6 +142,111 @@ impl Engine {
         self.hub.publish(key, FrameKind::Changed);
         Ok(())
     }
+}
+
+/// Stops a session, with what it began and what that began.
+pub(crate) fn stop_all(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    key: &SessionKey,
+) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
+    let (stopped, mut after) = stop(tx, key, engine.now())?;
+    let children = stop_children(tx, engine, key, &mut after)?.into_iter().map(|run| run.task.label).collect();
+    Ok((Stopped { children, ..stopped }, after))
+}
+
+/// Stops what one session does.
+pub(crate) fn stop(
+    tx: &mut Tx<'_>,
+    key: &SessionKey,
+    now: Millis,
+) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
+    sessions::take_tickets(tx, key, 0, now)?;
+    let interrupted_tasks = backlog::cancel(tx, key)?;
+    let running = jobs::stop(tx, key)?;
+    let queued = match running {
+        Some(_) => None,
+        None => jobs::cancel_queued(tx, key, now)?,
+    };
+    if let Some(turn) = &queued {
+        // It may have waited behind a turn: its messages move out from between that one's lines.
+        messages::retake(tx, key, turn, now)?;
+        runs::let_go_held(tx, key)?;
+    }
+    tx.notify(&format!("session {key}"))?;
+    let mut after: Vec<After> = running.clone().map(After::Stop).into_iter().collect();
+    after.extend(queued.as_ref().map(|turn| After::Publish(key.clone(), never_ran(turn))));
+    if interrupted_tasks > 0 {
+        after.push(After::Publish(key.clone(), FrameKind::Changed));
+    }
+    Ok((Stopped { turn: running.or(queued), interrupted_tasks, children: Vec::new() }, after))
+}
+
+pub(crate) fn renew(
+    tx: &mut Tx<'_>,
+    key: &SessionKey,
+    id: &SessionId,
+    now: Millis,
+) -> polyclaw_store::Result<Vec<After>> {
+    sessions::renew(tx, key, id, now)?;
+    todos::clear(tx, key)?;
+    backlog::cancel(tx, key)?;
+    jobs::cancel_empty(tx, key, now)?;
+    jobs::postpone(tx, key)?;
+    let running = jobs::stop(tx, key)?;
+    tx.notify(&format!("session {key}"))?;
+    events::record(tx, &renewed_event(key, json!({ "session_id": id.as_str() })), now)?;
+    let changed = After::Publish(key.clone(), FrameKind::Changed);
+    Ok(running.map(After::Stop).into_iter().chain([changed]).collect())
+}
+
+/// False if there is no such agent.
+pub(crate) fn set_agent(
+    tx: &mut Tx<'_>,
+    session: &Session,
+    agent: &AgentId,
+    now: Millis,
+) -> polyclaw_store::Result<bool> {
+    if agents::get(tx, agent)?.is_none() {
+        return Ok(false);
+    }
+    let switched = sessions::set_agent(tx, &session.key, agent, now)?;
+    // What waits there has not begun: it is the next turn.
+    jobs::reassign(tx, &session.key, &session.active_agent, agent)?;
+    Ok(switched)
+}
+
+/// The lane in which the turn waits, or none where another one runs or waits.
+pub(crate) fn compact(
+    tx: &mut Tx<'_>,
+    session: &Session,
+    fresh: &Fresh,
+) -> polyclaw_store::Result<Option<Lane>> {
+    sessions::take_tickets(tx, &session.key, 0, fresh.now)?;
+    let load = jobs::load(tx, &session.key)?;
+    if load.running.is_some() || load.queued.is_some() {
+        return Ok(None);
+    }
+    let job = NewJob {
+        turn: fresh.turn.clone(),
+        session: session.key.clone(),
+        agent: session.active_agent.clone(),
+        kind: Kind::Compact,
+        lane: session.lane,
+        priority: Priority::Background,
+        held: false,
+        inputs: 0,
+        steers: false,
+        hop: 0,
+        trace: fresh.trace.clone(),
+        queued_at: fresh.now,
+    };
+    jobs::insert(tx, &job)?;
+    Ok(Some(session.lane))
+}
+
+pub(crate) fn busy() -> Error {
+    Error::NotNow("a turn is running: compact when it has ended".to_owned())
 }
 
 pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> Event {

@@ -5,13 +5,14 @@ mod live;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::hex::hex;
 use polyclaw_provider::embedded;
 use serde_json::{Value, json};
 
 use crate::choice::DEMO;
 use crate::client::{Client, LOST, segment};
 use crate::failure::{Exit, Failure};
-use crate::ids::{hex, random};
+use crate::ids::random;
 use crate::output::Output;
 use live::Live;
 

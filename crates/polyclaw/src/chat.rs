@@ -23,11 +23,12 @@ use std::time::Duration;
 
 use crossterm::event::{Event as Input, EventStream};
 use futures_util::StreamExt;
+use polyclaw_domain::hex::hex;
 use tokio::sync::mpsc;
 
 use crate::client::Client;
 use crate::home::Home;
-use crate::ids::{hex, random};
+use crate::ids::random;
 use crate::redaction;
 pub use entry::CUT;
 use model::{Effect, Event, Model};

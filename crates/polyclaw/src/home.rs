@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polyclaw_domain::config::{self, Config, Source};
+use polyclaw_domain::hex::hex;
 
 use crate::failure::{Exit, Failure};
-use crate::ids::{hex, random};
+use crate::ids::random;
 use crate::keyring;
 use crate::secrets::Secrets;
 

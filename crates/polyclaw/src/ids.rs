@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclaw_domain::hex::hex;
 use polyclaw_domain::port::{Clock, Ids};
 
 /// Crockford's alphabet: its order is the order of the values, and it has no look-alikes.
@@ -43,10 +44,6 @@ pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     bytes
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn encode(value: u128) -> String {

@@ -8,11 +8,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use polyclaw_domain::hex::hex;
 use sha2::{Digest, Sha256};
 
 use crate::failure::{Exit, Failure};
 use crate::home::{Home, make_private, refused};
-use crate::ids::hex;
 
 pub use pull::{Pull, pull};
 

@@ -1,8 +1,9 @@
 //! Lists, page by page. A cursor is the place where the next page begins, so a page stays right while rows are
 //! added. It is opaque: what a list is ordered by may change, and a cursor of another list is refused.
 
+use polyclaw_domain::hex::{hex, unhex};
+
 use crate::error::{Error, Result};
-use crate::state::hex;
 
 /// Most rows of one page.
 const MOST: usize = 1000;
@@ -60,18 +61,9 @@ fn write(list: &str, place: &Place) -> String {
 }
 
 fn read(list: &str, cursor: &str) -> Option<Place> {
-    let text = String::from_utf8(bytes(cursor)?).ok()?;
+    let text = String::from_utf8(unhex(cursor)?).ok()?;
     let (at, id) = text.strip_prefix(list)?.strip_prefix(' ')?.split_once(' ')?;
     Some(Place { at: at.parse().ok()?, id: id.to_owned() })
-}
-
-fn bytes(hex: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let pair = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    };
-    hex.as_bytes().chunks(2).map(pair).collect()
 }
 
 #[cfg(test)]

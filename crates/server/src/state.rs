@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use polyclaw_domain::hex::hex;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::mcp::Servers;
 use polyclaw_domain::time::Millis;
@@ -119,10 +120,4 @@ impl Inner {
 
 fn proof(token: &str) -> String {
     hex(&Sha256::new().chain_update("polyclaw page\0").chain_update(token).finalize())
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -1,6 +1,7 @@
 //! Messages: what was said, in ticket order. A message that waits has the turn that will take it up; it gets
 //! its final ticket when that turn starts, so a transcript never shows it between a call and its result.
 
+use polyclaw_domain::author::Author;
 use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::id::{MessageId, SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
@@ -150,7 +151,7 @@ pub fn history(
     after: i64,
     queued: Option<&TurnId>,
 ) -> Result<Vec<Line>> {
-    const SQL: &str = "SELECT ticket, role, origin, text, parts_json FROM messages
+    const SQL: &str = "SELECT ticket, role, origin, text, parts_json, meta_json FROM messages
         WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY ticket";
     let queued = queued.map_or("", TurnId::as_str);
     tx.query(SQL, params![session, after, queued, id], |row| {
@@ -160,6 +161,7 @@ pub fn history(
             origin: row.parsed(2, Origin::parse)?,
             text: row.text(3)?,
             parts: read_parts(row, 4)?,
+            author: read_meta(row, 5)?.as_ref().and_then(Author::among_others),
         })
     })
 }
@@ -228,11 +230,15 @@ fn read(row: &Row<'_>) -> Result<Message> {
         channel: row.text(8)?,
         deliver: row.flag(9)?,
         address: row.opt_text(10)?.map(|json| from_json(&json)).transpose()?,
-        meta: row.opt_text(11)?.map(|json| from_json(&json)).transpose()?,
+        meta: read_meta(row, 11)?,
         idempotency_key: row.opt_text(12)?,
         turn: TurnId::new(row.text(13)?),
         created_at: row.time(14)?,
     })
+}
+
+fn read_meta(row: &Row<'_>, at: usize) -> Result<Option<serde_json::Value>> {
+    row.opt_text(at)?.map(|json| from_json(&json)).transpose()
 }
 
 fn read_parts(row: &Row<'_>, at: usize) -> Result<Vec<Part>> {

@@ -37,6 +37,12 @@ pub fn get(tx: &mut Tx<'_>, key: &SessionKey) -> Result<Option<Session>> {
     tx.query_one(select!("WHERE session_key = $1"), params![key], read)
 }
 
+/// What was begun from an account, the last used first.
+pub fn of_account(tx: &mut Tx<'_>, channel: &str, account: &str, limit: usize) -> Result<Vec<Session>> {
+    const SQL: &str = select!("WHERE channel = $1 AND account = $2 ORDER BY updated_at DESC LIMIT $3");
+    tx.query(SQL, params![channel, account, limit], read)
+}
+
 /// Stores the session unless its key is taken; returns what is stored.
 pub fn ensure(tx: &mut Tx<'_>, session: &Session) -> Result<Session> {
     if let Some(found) = get(tx, &session.key)? {

@@ -17,6 +17,7 @@ pub mod telegram;
 #[cfg(test)]
 mod tests;
 pub mod whatsapp;
+mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use tokio::sync::watch;
 pub use hook::{Answer, Hook, Post};
 use server::Server;
 use state::State;
+pub use wire::{Kept, Wire};
 
 /// Longer than any healthy wait, shorter than a test run someone sits through.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,19 +1,23 @@
 //! One bot.
 
-use std::fmt::Write;
-
-use polyclaw_domain::channel::{Address, MenuItem, Sent};
+use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::hex::hex;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::NAME;
 use super::api::Api;
+use crate::accounts::{self, description};
 use crate::client::{self, Clients};
 use crate::{Error, Pace, socket};
 
+/// Discord counts code points, and so does the engine.
+pub(super) const MAX_CHARS: usize = 2000;
+/// Discord recognises a nonce "for a few minutes". This is surely less.
+const REMEMBERED_MS: i64 = 2 * 60 * 1000;
 const ROOT: &str = "https://discord.com/api/v10";
 /// What Discord takes of a menu.
 const MAX_COMMANDS: usize = 100;
@@ -23,16 +27,21 @@ const NONCE_CHARS: usize = 25;
 /// Addresses in a message are not fetched by Discord to be shown: nobody but a model has asked for that.
 const SUPPRESS_EMBEDS: u64 = 1 << 2;
 
-pub(super) struct Account {
-    pub name: String,
-    pub api: Api,
+pub struct Account {
+    pub(super) name: String,
+    pub(super) api: Api,
     /// In place of the one that Discord names.
-    pub gateway: Option<String>,
-    pub pace: Pace,
+    pub(super) gateway: Option<String>,
+    pub(super) pace: Pace,
 }
 
 impl Account {
-    pub fn new(name: &str, bot: &config::Discord, clients: &Clients, pace: Pace) -> Result<Self, Error> {
+    pub(super) fn new(
+        name: &str,
+        bot: &config::Discord,
+        clients: &Clients,
+        pace: Pace,
+    ) -> Result<Self, Error> {
         let wrong = |setting| Error::Url { channel: NAME, account: name.to_owned(), setting };
         let root = bot.api_url.as_deref().unwrap_or(ROOT);
         let root = client::base(root).ok_or_else(|| wrong("api_url"))?;
@@ -43,10 +52,17 @@ impl Account {
         let (name, gateway) = (name.to_owned(), bot.gateway_url.clone());
         Ok(Self { name, api: Api::new(root, bot.bot_token.clone(), client), gateway, pace })
     }
+}
+
+impl accounts::Account for Account {
+    const CHANNEL: &'static str = NAME;
+    const CAPABILITIES: Capabilities =
+        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true };
+    const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
 
     /// Discord shows a nonce once for a few minutes. So what is unknown stays unknown here, and the engine, which
     /// knows how old the message is, decides about a repeat.
-    pub async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
+    async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
         let mut body = content(outgoing.text());
         body["nonce"] = nonce(key).into();
         body["enforce_nonce"] = true.into();
@@ -54,19 +70,19 @@ impl Account {
         self.api.show(Method::POST, &path, &body, false).await
     }
 
-    pub async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
+    async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
         let path = ["channels", place(outgoing.address()), "messages", platform_id];
         self.api.show(Method::PATCH, &path, &content(outgoing.text()), true).await
     }
 
-    pub async fn typing(&self, address: &Address) {
+    async fn typing(&self, address: &Address) {
         let path = ["channels", place(address), "typing"];
         if let Err(refusal) = self.api.call(Method::POST, &path, Some(&json!({}))).await {
             tracing::debug!(account = self.name, reason = refusal.reason, "Discord shows nobody typing");
         }
     }
 
-    pub async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
+    async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
         let application = self.api.get(&["applications", "@me"], &[], self.pace.backoff()).await;
         let application = application.map_err(|refusal| refusal.reason)?;
         let id =
@@ -74,6 +90,10 @@ impl Account {
         let commands: Value = items.iter().take(MAX_COMMANDS).map(command).collect();
         let set = self.api.call(Method::PUT, &["applications", id, "commands"], Some(&commands)).await;
         set.map(|_| ()).map_err(|refusal| refusal.reason)
+    }
+
+    async fn receive(&self, inbox: &dyn Inbox) {
+        self.listen(inbox).await;
     }
 }
 
@@ -88,18 +108,13 @@ fn content(text: &str) -> Value {
 }
 
 fn nonce(key: &str) -> String {
-    let mut nonce = String::new();
-    for byte in Sha256::digest(key.as_bytes()) {
-        let _ = write!(nonce, "{byte:02x}");
-    }
+    let mut nonce = hex(&Sha256::digest(key.as_bytes()));
     nonce.truncate(NONCE_CHARS);
     nonce
 }
 
 /// A command with room for whatever is to be said after it.
 fn command(item: &MenuItem) -> Value {
-    let description = if item.description.is_empty() { &item.command } else { &item.description };
-    let description: String = description.chars().take(MAX_DESCRIPTION).collect();
     let text = json!({ "type": 3, "name": "text", "description": "what to say", "required": false });
-    json!({ "type": 1, "name": item.command, "description": description, "options": [text] })
+    json!({ "type": 1, "name": item.command, "description": description(item, MAX_DESCRIPTION), "options": [text] })
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::answer::{self, Answer, Refusal};
 use crate::backoff::Backoff;
+use crate::client;
 
 /// A hundred messages of the longest text, with all that Discord says about each.
 const MAX_BODY: usize = 8 << 20;
@@ -100,12 +101,7 @@ impl Api {
     }
 
     fn url(&self, path: &[&str]) -> Url {
-        let mut url = self.root.clone();
-        // An http address always has a path; there is no other kind here.
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+        client::below(&self.root, path)
     }
 }
 

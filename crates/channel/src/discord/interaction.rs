@@ -5,7 +5,7 @@ use polyclaw_domain::channel::Letter;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::account::Account;
+use super::account::{Account, MAX_CHARS};
 use super::event::Interaction;
 use super::letter::{self, Place};
 
@@ -22,16 +22,16 @@ impl Interaction {
 
 impl Account {
     /// False if Discord does not wait any more; the command counts all the same.
-    pub async fn defer(&self, interaction: &Interaction) -> bool {
+    pub(super) async fn defer(&self, interaction: &Interaction) -> bool {
         let path = ["interactions", &interaction.id, &interaction.token, "callback"];
         let body = json!({ "type": DEFERRED, "data": { "flags": EPHEMERAL } });
         self.api.call(Method::POST, &path, Some(&body)).await.is_ok()
     }
 
     /// Puts the command where "thinking" stands: the answer comes as a message of its own.
-    pub async fn confirm(&self, interaction: &Interaction, text: &str) {
+    pub(super) async fn confirm(&self, interaction: &Interaction, text: &str) {
         let path = ["webhooks", &interaction.application_id, &interaction.token, "messages", "@original"];
-        let text: String = text.chars().take(super::MAX_CHARS).collect();
+        let text: String = text.chars().take(MAX_CHARS).collect();
         let body = json!({ "content": text, "allowed_mentions": { "parse": [] } });
         if let Err(refusal) = self.api.call(Method::PATCH, &path, Some(&body)).await {
             tracing::debug!(

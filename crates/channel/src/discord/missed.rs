@@ -1,6 +1,6 @@
 //! What was written while nobody listened and no session was kept: asked for by REST, channel by channel. Discord tells
 //! the last message of each channel of a server, so only channels where something is missing are asked about. It
-//! tells nothing of conversations with single persons: only those known to this process can be looked through.
+//! tells nothing of conversations with single persons: those that are known here from before are looked through.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const MAX_PAGES: usize = 5;
 const PAGE: usize = 100;
 
 impl Account {
-    pub async fn look_for_missed(&self, guild: &Guild, life: &mut Life<'_>) {
+    pub(super) async fn look_for_missed(&self, guild: &Guild, life: &mut Life<'_>) {
         for channel in guild.channels.iter().chain(&guild.threads).filter(|channel| channel.has_messages()) {
             let last = channel.last_message_id.as_ref().and_then(|id| id.parse::<u64>().ok());
             let seen = life.seen.get(&channel.id).map_or(life.begin, |(id, _)| *id);
@@ -24,7 +24,7 @@ impl Account {
         }
     }
 
-    pub async fn look_for_missed_dms(&self, life: &mut Life<'_>) {
+    pub(super) async fn look_for_missed_dms(&self, life: &mut Life<'_>) {
         let known = life.seen.iter().filter(|(_, (_, guild))| guild.is_none());
         let known: Vec<(String, u64)> = known.map(|(channel, (seen, _))| (channel.clone(), *seen)).collect();
         for (channel, seen) in known {

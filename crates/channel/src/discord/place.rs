@@ -24,7 +24,7 @@ impl Places {
 }
 
 impl Account {
-    pub async fn place(&self, places: &mut Places, channel: &str, guild: Option<&str>) -> Place {
+    pub(super) async fn place(&self, places: &mut Places, channel: &str, guild: Option<&str>) -> Place {
         if guild.is_some() && !places.0.contains_key(channel) {
             match self.api.get(&["channels", channel], &[], self.pace.backoff()).await {
                 Ok(found) => {

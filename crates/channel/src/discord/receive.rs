@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
+use super::NAME;
 use super::account::Account;
 use super::event::{Channel, Frame, Guild, Interaction, Message, Ready};
 use super::gateway::{Connection, Ended, Opening, Progress};
@@ -50,7 +51,7 @@ pub(super) struct Life<'a> {
 }
 
 impl Account {
-    pub async fn receive(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
         let mut life = Life {
             inbox,
             session: None,
@@ -61,6 +62,9 @@ impl Account {
             awaited: HashSet::new(),
             is_live: false,
         };
+        for address in inbox.correspondents(NAME, &self.name).await {
+            life.seen.insert(address.peer, (life.begin, None));
+        }
         let progress = Progress::default();
         let mut backoff = Backoff::new(self.pace.first_pause, self.pace.longest_pause * PATIENT);
         loop {
@@ -179,7 +183,7 @@ impl Account {
         Ok(())
     }
 
-    pub async fn take_message(&self, message: &Message, guild: Option<String>, life: &mut Life<'_>) {
+    pub(super) async fn take_message(&self, message: &Message, guild: Option<String>, life: &mut Life<'_>) {
         let place = self.place(&mut life.places, &message.channel_id, guild.as_deref()).await;
         if let Some(mut letter) = letter::letter(message, &place, &life.me, &self.name) {
             letter.parts = attached::parts(&self.api, &message.attachments).await;

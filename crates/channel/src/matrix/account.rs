@@ -1,6 +1,6 @@
 //! One user of a homeserver.
 
-use polyclaw_domain::channel::{Letter, Sent};
+use polyclaw_domain::channel::{Address, Capabilities, Inbox, Letter, Sent};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use serde_json::{Value, json};
@@ -9,22 +9,35 @@ use super::NAME;
 use super::api::{Api, Ask};
 use super::event::Event;
 use super::session::Login;
+use crate::accounts;
 use crate::attachment::{self, File};
 use crate::client::{self, Clients};
 use crate::{Error, Pace};
 
+/// An event has at most 65,536 bytes. A character takes up to six in JSON, and a changed message holds its text
+/// twice.
+const MAX_CHARS: usize = 5_000;
+
+/// Synapse keeps keys for a day, others in memory for half an hour at least.
+const REMEMBERED_MS: i64 = 30 * 60 * 1000;
+
 /// For how long a homeserver shows that somebody writes.
 const TYPING_MS: u32 = 20_000;
 
-pub(super) struct Account {
-    pub name: String,
-    pub settings: config::Matrix,
-    pub api: Api,
-    pub pace: Pace,
+pub struct Account {
+    pub(super) name: String,
+    pub(super) settings: config::Matrix,
+    pub(super) api: Api,
+    pub(super) pace: Pace,
 }
 
 impl Account {
-    pub fn new(name: &str, settings: config::Matrix, clients: &Clients, pace: Pace) -> Result<Self, Error> {
+    pub(super) fn new(
+        name: &str,
+        settings: &config::Matrix,
+        clients: &Clients,
+        pace: Pace,
+    ) -> Result<Self, Error> {
         let base = client::base(&settings.homeserver).ok_or_else(|| Error::Url {
             channel: NAME,
             account: name.to_owned(),
@@ -32,46 +45,19 @@ impl Account {
         })?;
         let client = clients.reaching(&base);
         let login = Login::new(name, settings.clone(), client.clone(), base.clone());
-        Ok(Self { name: name.to_owned(), settings, api: Api::new(client, base, login), pace })
-    }
-
-    pub async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
-        let address = outgoing.address();
-        let mut content = said(outgoing.text());
-        if let Some(thread) = &address.thread {
-            content["m.relates_to"] = json!({
-                "rel_type": "m.thread",
-                "event_id": thread,
-                // For clients that know no threads.
-                "is_falling_back": true,
-                "m.in_reply_to": { "event_id": thread },
-            });
-        }
-        self.put(&address.peer, key, &content).await
-    }
-
-    /// Each change has a key of its own: one back to an earlier text is a change, too, and twice the same does no harm.
-    pub async fn change(&self, event: &str, outgoing: &Outgoing) -> Sent {
-        let mut content = said(&format!("* {}", outgoing.text()));
-        content["m.new_content"] = said(outgoing.text());
-        content["m.relates_to"] = json!({ "rel_type": "m.replace", "event_id": event });
-        let key = format!("edit-{:032x}", fastrand::u128(..));
-        self.put(&outgoing.address().peer, &key, &content).await
+        Ok(Self {
+            name: name.to_owned(),
+            settings: settings.clone(),
+            api: Api::new(client, base, login),
+            pace,
+        })
     }
 
     async fn put(&self, room: &str, key: &str, content: &Value) -> Sent {
         self.api.send(&Ask::put(&["v3", "rooms", room, "send", "m.room.message", key], content)).await
     }
 
-    pub async fn show_typing(&self, room: &str) {
-        let body = json!({ "typing": true, "timeout": TYPING_MS });
-        let path = ["v3", "rooms", room, "typing", &self.settings.user_id];
-        if let Err(trouble) = self.api.ask(&Ask::put(&path, &body)).await {
-            tracing::trace!(account = self.name, reason = trouble.reason(), "typing is not shown");
-        }
-    }
-
-    pub async fn attach(&self, event: &Event, letter: &mut Letter) {
+    pub(super) async fn attach(&self, event: &Event, letter: &mut Letter) {
         let Some(name) = event.file_name() else { return };
         let info = &event.content.info;
         let file = File {
@@ -88,6 +74,50 @@ impl Account {
             None => None,
         };
         letter.parts.push(file.into_part(text));
+    }
+}
+
+impl accounts::Account for Account {
+    const CHANNEL: &'static str = NAME;
+    /// A homeserver knows a key again and answers with the message it made of it.
+    const CAPABILITIES: Capabilities =
+        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true };
+    const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
+
+    async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
+        let address = outgoing.address();
+        let mut content = said(outgoing.text());
+        if let Some(thread) = &address.thread {
+            content["m.relates_to"] = json!({
+                "rel_type": "m.thread",
+                "event_id": thread,
+                // For clients that know no threads.
+                "is_falling_back": true,
+                "m.in_reply_to": { "event_id": thread },
+            });
+        }
+        self.put(&address.peer, key, &content).await
+    }
+
+    /// Each change has a key of its own: one back to an earlier text is a change, too, and twice the same does no harm.
+    async fn edit(&self, event: &str, outgoing: &Outgoing) -> Sent {
+        let mut content = said(&format!("* {}", outgoing.text()));
+        content["m.new_content"] = said(outgoing.text());
+        content["m.relates_to"] = json!({ "rel_type": "m.replace", "event_id": event });
+        let key = format!("edit-{:032x}", fastrand::u128(..));
+        self.put(&outgoing.address().peer, &key, &content).await
+    }
+
+    async fn typing(&self, address: &Address) {
+        let body = json!({ "typing": true, "timeout": TYPING_MS });
+        let path = ["v3", "rooms", &address.peer, "typing", &self.settings.user_id];
+        if let Err(trouble) = self.api.ask(&Ask::put(&path, &body)).await {
+            tracing::trace!(account = self.name, reason = trouble.reason(), "typing is not shown");
+        }
+    }
+
+    async fn receive(&self, inbox: &dyn Inbox) {
+        self.listen(inbox).await;
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::session::{Login, Session, is_stranger};
 use crate::answer::{self, Answer, Refusal};
+use crate::client;
 
 /// Longest answer that is read: news of many rooms after a long absence.
 const MAX_BODY: usize = 16 << 20;
@@ -140,11 +141,6 @@ pub(super) async fn read(response: Response) -> Answer {
     answer
 }
 
-/// Every part of a path is escaped: ids of rooms and events hold what has a meaning in addresses.
 pub(super) fn path(base: &Url, parts: &[&str]) -> Url {
-    let mut url = base.clone();
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop_if_empty().extend(["_matrix", "client"]).extend(parts);
-    }
-    url
+    client::below(base, ["_matrix", "client"].iter().chain(parts))
 }

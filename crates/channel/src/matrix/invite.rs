@@ -13,7 +13,7 @@ const ENCRYPTED: &str = "This account cannot read encrypted rooms. Please invite
 
 impl Account {
     /// What cannot be answered for good is left as it is.
-    pub async fn answer_invite(&self, room: &str, events: &[Event]) -> Result<(), Trouble> {
+    pub(super) async fn answer_invite(&self, room: &str, events: &[Event]) -> Result<(), Trouble> {
         let own = &self.settings.user_id;
         let Some(invite) = events.iter().find(|event| event.is_membership_of(own)) else { return Ok(()) };
         let (action, body) = self.decide(room, invite, events);

@@ -48,7 +48,7 @@ struct Stream {
 
 impl Account {
     /// Receives until it is dropped.
-    pub async fn listen(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
         let (mut stream, mut backoff) = (Stream::default(), self.pace.backoff());
         loop {
             match self.advance(&mut stream, inbox).await {

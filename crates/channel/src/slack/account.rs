@@ -1,7 +1,12 @@
 //! One app in one workspace.
 
-use polyclaw_domain::channel::{Inbox, Letter, Sent, Taken};
-use polyclaw_domain::config;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use polyclaw_domain::channel::{Call, CallAnswer, Capabilities, Inbox, Letter, Sent, Taken};
+use polyclaw_domain::config::{self, SlackMode};
+use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::port::Clock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -9,17 +14,23 @@ use tokio::sync::OnceCell;
 use super::NAME;
 use super::api::Api;
 use super::event::{Callback, Command, Event, Identity};
+use super::text;
+use crate::accounts;
 use crate::attachment::{self, File, MAX_COUNT};
 use crate::client::{self, Clients};
 use crate::{Error, Pace};
 
+/// Slack advises 4,000 and refuses to change a message into a longer one. `&`, `<` and `>` are sent as up to five
+/// characters, so there has to be room.
+const MAX_CHARS: usize = 3_000;
 const API: &str = "https://slack.com/api";
 
-pub(super) struct Account {
-    pub name: String,
-    pub settings: config::Slack,
-    pub api: Api,
-    pub pace: Pace,
+pub struct Account {
+    pub(super) name: String,
+    pub(super) settings: config::Slack,
+    pub(super) api: Api,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) pace: Pace,
     identity: OnceCell<Identity>,
 }
 
@@ -43,20 +54,27 @@ impl Delivery {
 }
 
 impl Account {
-    pub fn new(name: &str, settings: config::Slack, clients: &Clients, pace: Pace) -> Result<Self, Error> {
+    pub(super) fn new(
+        name: &str,
+        settings: &config::Slack,
+        clock: Arc<dyn Clock>,
+        clients: &Clients,
+        pace: Pace,
+    ) -> Result<Self, Error> {
         let url = client::base(settings.api_url.as_deref().unwrap_or(API));
         let url =
             url.ok_or_else(|| Error::Url { channel: NAME, account: name.to_owned(), setting: "api_url" })?;
         let api = Api::new(clients.reaching(&url), url);
-        Ok(Self { name: name.to_owned(), settings, api, pace, identity: OnceCell::new() })
+        let (name, settings) = (name.to_owned(), settings.clone());
+        Ok(Self { name, settings, api, clock, pace, identity: OnceCell::new() })
     }
 
-    pub async fn send(&self, method: &str, body: &Value) -> Sent {
+    async fn show(&self, method: &str, body: &Value) -> Sent {
         self.api.send(method, &self.settings.bot_token, body).await
     }
 
     /// Who it is. Slack is asked once.
-    pub async fn identity(&self) -> Result<&Identity, String> {
+    pub(super) async fn identity(&self) -> Result<&Identity, String> {
         let ask = || async {
             let answer = self.api.ask("auth.test", &self.settings.bot_token, &json!({})).await?;
             let text = |name: &str| answer[name].as_str().map(str::to_owned);
@@ -67,7 +85,7 @@ impl Account {
     }
 
     /// Puts the letter in it into the inbox. What is no letter is done with.
-    pub async fn take(&self, me: &Identity, delivery: &Delivery, inbox: &dyn Inbox) -> Taken {
+    pub(super) async fn take(&self, me: &Identity, delivery: &Delivery, inbox: &dyn Inbox) -> Taken {
         let letter = match delivery {
             Delivery::Callback(callback) => self.letter(me, callback).await,
             Delivery::Command(command) => command.letter(me),
@@ -108,5 +126,45 @@ impl Account {
             };
             letter.parts.push(file.into_part(text));
         }
+    }
+}
+
+impl accounts::Account for Account {
+    const CHANNEL: &'static str = NAME;
+    /// Slack documents no key by which it would know a message again, so a repeat would be shown twice.
+    const CAPABILITIES: Capabilities =
+        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true };
+
+    async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
+        let address = outgoing.address();
+        // Links are not looked up by Slack: fetching what an agent wrote would tell its server that it was written.
+        let mut body = json!({
+            "channel": address.peer,
+            "text": text::write(outgoing.text()),
+            "unfurl_links": false,
+            "unfurl_media": false,
+        });
+        if let Some(thread) = &address.thread {
+            body["thread_ts"] = json!(thread);
+        }
+        self.show("chat.postMessage", &body).await
+    }
+
+    async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
+        let Some((channel, ts)) = platform_id.rsplit_once(':') else {
+            return Sent::Rejected { reason: "this is not the id of a Slack message".to_owned() };
+        };
+        let body = json!({ "channel": channel, "ts": ts, "text": text::write(outgoing.text()) });
+        self.show("chat.update", &body).await
+    }
+
+    async fn receive(&self, inbox: &dyn Inbox) {
+        if self.settings.mode == SlackMode::Socket {
+            self.listen(inbox).await;
+        }
+    }
+
+    async fn called(&self, call: &Call, inbox: &dyn Inbox, _: &BTreeMap<String, Self>) -> CallAnswer {
+        self.answer_call(call, inbox).await
     }
 }

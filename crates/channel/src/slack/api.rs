@@ -6,6 +6,7 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
 use crate::answer::{self, Answer};
+use crate::client;
 
 /// Longest answer that is read.
 const MAX_BODY: usize = 256 * 1024;
@@ -49,11 +50,8 @@ impl Api {
     }
 
     async fn call(&self, method: &str, token: &Secret, body: &Value) -> Result<Answer, reqwest::Error> {
-        let mut url = self.base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().push(method);
-        }
-        let request = self.client.post(url).bearer_auth(token.expose()).json(body);
+        let request =
+            self.client.post(client::below(&self.base, [method])).bearer_auth(token.expose()).json(body);
         Ok(Answer::read(request.send().await?, MAX_BODY).await)
     }
 }

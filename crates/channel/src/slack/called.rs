@@ -13,14 +13,14 @@ use crate::signature;
 const MAX_AGE_MS: i64 = 5 * 60 * 1000;
 
 impl Account {
-    pub async fn called(&self, call: &Call, inbox: &dyn Inbox, now: Millis) -> CallAnswer {
+    pub(super) async fn answer_call(&self, call: &Call, inbox: &dyn Inbox) -> CallAnswer {
         if self.settings.mode != SlackMode::Events {
             return plain(404, "");
         }
         if call.method != "POST" {
             return plain(405, "");
         }
-        if !self.is_genuine(call, now) {
+        if !self.is_genuine(call, self.clock.now()) {
             tracing::warn!(account = self.name, "a request that Slack did not sign is refused");
             return plain(401, "");
         }

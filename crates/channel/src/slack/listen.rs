@@ -25,7 +25,7 @@ struct Envelope {
 
 impl Account {
     /// Receives until it is dropped.
-    pub async fn listen(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
         let mut backoff = self.pace.backoff();
         loop {
             let ended = self.converse(inbox, &mut backoff).await;

@@ -1,28 +1,37 @@
 //! One bot.
 
-use polyclaw_domain::channel::{Address, MenuItem, Sent};
+use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use serde_json::{Value, json};
 
 use super::NAME;
 use super::api::Api;
+use crate::accounts::{self, description};
 use crate::client::{self, Clients};
 use crate::{Error, Pace};
 
+/// Telegram takes 4096 characters. Whether it counts a character outside the basic plane (most emoji) as one or, as
+/// its entities do, as two is told differently; half of it fits either way.
+const MAX_CHARS: usize = 2048;
 const ROOT: &str = "https://api.telegram.org";
 /// What Telegram takes of a menu.
 const MAX_COMMANDS: usize = 100;
 const MAX_DESCRIPTION: usize = 256;
 
-pub(super) struct Account {
-    pub name: String,
-    pub api: Api,
-    pub pace: Pace,
+pub struct Account {
+    pub(super) name: String,
+    pub(super) api: Api,
+    pub(super) pace: Pace,
 }
 
 impl Account {
-    pub fn new(name: &str, bot: &config::Telegram, clients: &Clients, pace: Pace) -> Result<Self, Error> {
+    pub(super) fn new(
+        name: &str,
+        bot: &config::Telegram,
+        clients: &Clients,
+        pace: Pace,
+    ) -> Result<Self, Error> {
         let root = client::base(bot.api_url.as_deref().unwrap_or(ROOT)).ok_or_else(|| Error::Url {
             channel: NAME,
             account: name.to_owned(),
@@ -31,15 +40,21 @@ impl Account {
         let client = clients.reaching(&root);
         Ok(Self { name: name.to_owned(), api: Api::new(root, bot.bot_token.clone(), client), pace })
     }
+}
 
-    pub async fn send(&self, outgoing: &Outgoing) -> Sent {
+impl accounts::Account for Account {
+    const CHANNEL: &'static str = NAME;
+    const CAPABILITIES: Capabilities =
+        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true };
+
+    async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
         let mut body = place(outgoing.address());
         body["text"] = outgoing.text().into();
         quiet(&mut body);
         self.api.show("sendMessage", &body, false).await
     }
 
-    pub async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
+    async fn edit(&self, platform_id: &str, outgoing: &Outgoing) -> Sent {
         let mut body = json!({ "chat_id": id(&outgoing.address().peer), "message_id": id(platform_id) });
         body["text"] = outgoing.text().into();
         quiet(&mut body);
@@ -49,7 +64,7 @@ impl Account {
         }
     }
 
-    pub async fn typing(&self, address: &Address) {
+    async fn typing(&self, address: &Address) {
         let mut body = place(address);
         body["action"] = "typing".into();
         if let Err(refusal) = self.api.call("sendChatAction", &body, None).await {
@@ -57,15 +72,15 @@ impl Account {
         }
     }
 
-    pub async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
-        let command = |item: &MenuItem| {
-            let description = if item.description.is_empty() { &item.command } else { &item.description };
-            let description: String = description.chars().take(MAX_DESCRIPTION).collect();
-            json!({ "command": item.command, "description": description })
-        };
+    async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
+        let command = |item: &MenuItem| json!({ "command": item.command, "description": description(item, MAX_DESCRIPTION) });
         let commands: Value = items.iter().take(MAX_COMMANDS).map(command).collect();
         let set = self.api.call("setMyCommands", &json!({ "commands": commands }), None).await;
         set.map(|_| ()).map_err(|refusal| refusal.reason)
+    }
+
+    async fn receive(&self, inbox: &dyn Inbox) {
+        self.listen(inbox).await;
     }
 }
 

@@ -8,6 +8,7 @@ use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
 use crate::answer::{self, Answer, Refusal};
+use crate::client;
 
 /// A hundred updates of the longest text are far below this.
 const MAX_BODY: usize = 16 << 20;
@@ -60,26 +61,18 @@ impl Api {
     /// Where the bytes of a file are.
     pub fn download(&self, file_path: &str) -> RequestBuilder {
         let file = ["file".to_owned(), self.bot()];
-        self.client.get(below(&self.root, file.iter().map(String::as_str).chain(file_path.split('/'))))
+        self.client
+            .get(client::below(&self.root, file.iter().map(String::as_str).chain(file_path.split('/'))))
     }
 
     fn request(&self, method: &str, body: &Value) -> RequestBuilder {
         let bot = self.bot();
-        self.client.post(below(&self.root, [bot.as_str(), method].into_iter())).json(body)
+        self.client.post(client::below(&self.root, [bot.as_str(), method])).json(body)
     }
 
     fn bot(&self) -> String {
         format!("bot{}", self.token.expose())
     }
-}
-
-fn below<'a>(root: &Url, segments: impl Iterator<Item = &'a str>) -> Url {
-    let mut url = root.clone();
-    // An http address always has a path; there is no other kind here.
-    if let Ok(mut path) = url.path_segments_mut() {
-        path.pop_if_empty().extend(segments);
-    }
-    url
 }
 
 /// What Telegram says in its body it does not always say in the head: the pause it asks for, and, where a server of

@@ -28,7 +28,7 @@ struct Place {
 }
 
 impl Account {
-    pub async fn receive(&self, inbox: &dyn Inbox) {
+    pub(super) async fn listen(&self, inbox: &dyn Inbox) {
         let mut backoff = self.pace.backoff();
         let me = loop {
             match self.me().await {

@@ -1,10 +1,12 @@
 //! One number.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use polyclaw_domain::channel::{Letter, MenuItem, Sent};
+use polyclaw_domain::channel::{Address, Call, CallAnswer, Capabilities, Inbox, Letter, MenuItem, Sent};
 use polyclaw_domain::config;
+use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::port::Clock;
 use serde_json::json;
 
 use super::NAME;
@@ -12,9 +14,12 @@ use super::api::Api;
 use super::content::Media;
 use super::event::{Message, Value};
 use crate::Error;
+use crate::accounts::{self, description};
 use crate::attachment::{self, File};
 use crate::client::{self, Clients};
 
+/// Meta's own limit for the text of one message.
+const MAX_CHARS: usize = 4_096;
 const API: &str = "https://graph.facebook.com/v23.0";
 /// Of how many conversations the last message is remembered.
 const MAX_LAST: usize = 1000;
@@ -22,61 +27,31 @@ const MAX_LAST: usize = 1000;
 const MAX_COMMANDS: usize = 30;
 const MAX_DESCRIPTION: usize = 256;
 
-pub(super) struct Account {
-    pub name: String,
-    pub settings: config::Whatsapp,
+pub struct Account {
+    pub(super) name: String,
+    pub(super) settings: config::Whatsapp,
+    pub(super) clock: Arc<dyn Clock>,
     api: Api,
     /// The last message of each conversation: the sign that an answer is being written is shown under a message.
     last: Mutex<BTreeMap<String, String>>,
 }
 
 impl Account {
-    pub fn new(name: &str, settings: config::Whatsapp, clients: &Clients) -> Result<Self, Error> {
+    pub(super) fn new(
+        name: &str,
+        settings: &config::Whatsapp,
+        clock: Arc<dyn Clock>,
+        clients: &Clients,
+    ) -> Result<Self, Error> {
         let url = client::base(settings.api_url.as_deref().unwrap_or(API));
         let url =
             url.ok_or_else(|| Error::Url { channel: NAME, account: name.to_owned(), setting: "api_url" })?;
         let api = Api::new(clients.reaching(&url), url, settings.access_token.clone());
-        Ok(Self { name: name.to_owned(), settings, api, last: Mutex::default() })
+        let (name, settings) = (name.to_owned(), settings.clone());
+        Ok(Self { name, settings, clock, api, last: Mutex::default() })
     }
 
-    /// A person is a number, a group is not.
-    pub async fn send(&self, peer: &str, text: &str) -> Sent {
-        let is_person = peer.bytes().all(|byte| byte.is_ascii_digit() || byte == b'+');
-        let body = json!({
-            "messaging_product": "whatsapp",
-            "recipient_type": if is_person { "individual" } else { "group" },
-            "to": peer,
-            "type": "text",
-            // A preview would have Meta fetch what an agent wrote, and so tell its server that it was written.
-            "text": { "preview_url": false, "body": text },
-        });
-        self.api.send(&self.settings.phone_number_id, &body).await
-    }
-
-    /// Meta shows it for 25 seconds or until an answer comes, and marks the message as read.
-    pub async fn show_typing(&self, peer: &str) {
-        let message = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(peer).cloned();
-        let Some(message) = message else { return };
-        let body = json!({
-            "messaging_product": "whatsapp",
-            "status": "read",
-            "message_id": message,
-            "typing_indicator": { "type": "text" },
-        });
-        let sent = self.api.send(&self.settings.phone_number_id, &body).await;
-        tracing::trace!(account = self.name, ?sent, "WhatsApp was told that an answer is being written");
-    }
-
-    pub async fn offer(&self, items: &[MenuItem]) -> Result<(), String> {
-        let command = |item: &MenuItem| {
-            let description: String = item.description.chars().take(MAX_DESCRIPTION).collect();
-            json!({ "command_name": item.command, "command_description": description })
-        };
-        let commands: Vec<_> = items.iter().take(MAX_COMMANDS).map(command).collect();
-        self.api.set_up(&self.settings.phone_number_id, &json!({ "commands": commands })).await
-    }
-
-    pub async fn letter(&self, value: &Value, message: &Message) -> Option<Letter> {
+    pub(super) async fn letter(&self, value: &Value, message: &Message) -> Option<Letter> {
         let mut letter = value.letter(&self.name, message)?;
         if let Some((kind, media)) = message.content.media() {
             letter.parts.push(self.attachment(kind, media).await);
@@ -102,5 +77,51 @@ impl Account {
             false => None,
         };
         file.into_part(text)
+    }
+}
+
+impl accounts::Account for Account {
+    const CHANNEL: &'static str = NAME;
+    /// Meta knows no keys of messages, so a repeat would be shown twice; and what was sent cannot be changed.
+    const CAPABILITIES: Capabilities =
+        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: false };
+
+    /// A person is a number, a group is not.
+    async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
+        let peer = &outgoing.address().peer;
+        let is_person = peer.bytes().all(|byte| byte.is_ascii_digit() || byte == b'+');
+        let body = json!({
+            "messaging_product": "whatsapp",
+            "recipient_type": if is_person { "individual" } else { "group" },
+            "to": peer,
+            "type": "text",
+            // A preview would have Meta fetch what an agent wrote, and so tell its server that it was written.
+            "text": { "preview_url": false, "body": outgoing.text() },
+        });
+        self.api.send(&self.settings.phone_number_id, &body).await
+    }
+
+    /// Meta shows it for 25 seconds or until an answer comes, and marks the message as read.
+    async fn typing(&self, address: &Address) {
+        let message = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&address.peer).cloned();
+        let Some(message) = message else { return };
+        let body = json!({
+            "messaging_product": "whatsapp",
+            "status": "read",
+            "message_id": message,
+            "typing_indicator": { "type": "text" },
+        });
+        let sent = self.api.send(&self.settings.phone_number_id, &body).await;
+        tracing::trace!(account = self.name, ?sent, "WhatsApp was told that an answer is being written");
+    }
+
+    async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
+        let command = |item: &MenuItem| json!({ "command_name": item.command, "command_description": description(item, MAX_DESCRIPTION) });
+        let commands: Vec<_> = items.iter().take(MAX_COMMANDS).map(command).collect();
+        self.api.set_up(&self.settings.phone_number_id, &json!({ "commands": commands })).await
+    }
+
+    async fn called(&self, call: &Call, inbox: &dyn Inbox, all: &BTreeMap<String, Self>) -> CallAnswer {
+        self.answer_call(call, inbox, all).await
     }
 }

@@ -6,6 +6,7 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
 use crate::answer::{self, Answer};
+use crate::client;
 
 /// Longest answer that is read.
 const MAX_BODY: usize = 64 * 1024;
@@ -56,11 +57,7 @@ impl Api {
     }
 
     fn url(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+        client::below(&self.base, path)
     }
 }
 

@@ -1,9 +1,10 @@
 //! What Meta asks of this instance: whether the webhook is there, and to take messages, signed.
 
+use std::collections::BTreeMap;
+
 use polyclaw_domain::channel::{Call, CallAnswer, Inbox, Taken};
 use polyclaw_domain::time::Millis;
 
-use super::Whatsapp;
 use super::account::Account;
 use super::event::{Callback, Message, Value};
 use crate::call::{fields, header, plain, taken};
@@ -14,37 +15,41 @@ const MAX_AGE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Longest word that is repeated to who sets up the webhook.
 const MAX_CHALLENGE: usize = 256;
 
-impl Whatsapp {
-    pub(super) async fn answer(&self, account: &str, call: &Call, inbox: &dyn Inbox) -> CallAnswer {
-        let Some(account) = self.accounts.get(account) else { return plain(404, "") };
+impl Account {
+    pub(super) async fn answer_call(
+        &self,
+        call: &Call,
+        inbox: &dyn Inbox,
+        all: &BTreeMap<String, Self>,
+    ) -> CallAnswer {
         match call.method.as_str() {
-            "GET" => account.verify(call),
-            "POST" if account.is_genuine(call) => self.deliver(account, call, inbox).await,
+            "GET" => self.verify(call),
+            "POST" if self.is_genuine(call) => self.deliver(call, inbox, all).await,
             "POST" => {
-                tracing::warn!(account = account.name, "a request that Meta did not sign is refused");
+                tracing::warn!(account = self.name, "a request that Meta did not sign is refused");
                 plain(401, "")
             }
             _ => plain(405, ""),
         }
     }
 
-    async fn deliver(&self, called: &Account, call: &Call, inbox: &dyn Inbox) -> CallAnswer {
+    async fn deliver(&self, call: &Call, inbox: &dyn Inbox, all: &BTreeMap<String, Self>) -> CallAnswer {
         let Some(callback) = Callback::read(&call.body) else {
-            tracing::warn!(account = called.name, "a request of Meta cannot be read");
+            tracing::warn!(account = self.name, "a request of Meta cannot be read");
             return plain(200, "");
         };
         for value in callback.values() {
             value.failures().for_each(|(id, code)| {
                 tracing::warn!(
-                    account = called.name,
+                    account = self.name,
                     id,
                     code,
                     "WhatsApp could not deliver a message after all"
                 );
             });
-            let Some(account) = self.owner(called, value) else { continue };
+            let Some(owner) = all.values().find(|account| account.owns(value, self)) else { continue };
             for message in value.messages() {
-                if let later @ Taken::Later { .. } = self.take(account, value, &message, inbox).await {
+                if let later @ Taken::Later { .. } = owner.take(value, &message, inbox).await {
                     return taken(&later);
                 }
             }
@@ -53,32 +58,23 @@ impl Whatsapp {
     }
 
     /// All numbers of one app are delivered to one address, and signed with one secret.
-    fn owner(&self, called: &Account, value: &Value) -> Option<&Account> {
-        let is_owner = |account: &&Account| {
-            account.settings.phone_number_id == value.metadata.phone_number_id
-                && account.settings.app_secret == called.settings.app_secret
-        };
-        self.accounts.values().find(is_owner)
+    fn owns(&self, value: &Value, called: &Self) -> bool {
+        self.settings.phone_number_id == value.metadata.phone_number_id
+            && self.settings.app_secret == called.settings.app_secret
     }
 
-    async fn take(&self, account: &Account, value: &Value, message: &Message, inbox: &dyn Inbox) -> Taken {
-        let written = message.written_ms().map_or(self.clock.now(), Millis);
-        if self.clock.now().since(written) > MAX_AGE_MS {
-            tracing::warn!(
-                account = account.name,
-                id = message.id(),
-                "a message over a week old is left out"
-            );
+    async fn take(&self, value: &Value, message: &Message, inbox: &dyn Inbox) -> Taken {
+        let now = self.clock.now();
+        if now.since(message.written_ms().map_or(now, Millis)) > MAX_AGE_MS {
+            tracing::warn!(account = self.name, id = message.id(), "a message over a week old is left out");
             return Taken::Done;
         }
-        match account.letter(value, message).await {
+        match self.letter(value, message).await {
             Some(letter) => inbox.take(letter).await,
             None => Taken::Done,
         }
     }
-}
 
-impl Account {
     fn verify(&self, call: &Call) -> CallAnswer {
         let fields = fields(&call.query);
         let field =

@@ -11,7 +11,7 @@ use polyclaw_channel::telegram::Telegram;
 use polyclaw_domain::channel::{Channel, Sent};
 use serde_json::{Value, json};
 
-use crate::fixture::{Desk, PACE, Reception, letters_of, outgoing, stream};
+use crate::fixture::{Desk, PACE, Reception, letters_of, outgoing};
 
 const TOKEN: &str = "123:emulated";
 
@@ -81,6 +81,11 @@ async fn people_and_the_bot_talk_through_a_bot_api_of_others() {
     assert_eq!(edited, Sent::Accepted { platform_id: Some(id) });
     assert_eq!(emulator.seen(8).await, ["done"]);
     let text = format!("begin {} end", "long text 😀 ".repeat(500));
-    stream(telegram.as_ref(), &letters[0].address, &text, &mut fastrand::Rng::with_seed(7)).await;
+    let address = &letters[0].address;
+    for part in outgoing(address, &text).split(telegram.capabilities("main").max_chars) {
+        let begun = telegram.send("k", &outgoing(address, "begun …")).await;
+        let Sent::Accepted { platform_id: Some(id) } = begun else { panic!("{begun:?}") };
+        assert_eq!(telegram.edit(&id, &part).await, Sent::Accepted { platform_id: Some(id) });
+    }
     assert_eq!(letters_of(&emulator.seen(7).await.concat()), letters_of(&text));
 }

@@ -28,12 +28,19 @@ pub struct Desk {
     /// How many letters are not taken before one is.
     pub later: AtomicUsize,
     handed: watch::Sender<usize>,
+    /// Where single people have written before.
+    pub correspondents: Mutex<Vec<Address>>,
 }
 
 impl Desk {
     pub fn new() -> Arc<Self> {
-        let (letters, ids) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { letters, ids, later: AtomicUsize::new(0), handed: watch::Sender::new(0) })
+        Arc::new(Self {
+            letters: Mutex::default(),
+            ids: Mutex::default(),
+            later: AtomicUsize::new(0),
+            handed: watch::Sender::new(0),
+            correspondents: Mutex::default(),
+        })
     }
 
     pub fn letters(&self) -> Vec<Letter> {
@@ -78,6 +85,11 @@ impl Inbox for Desk {
             self.handed.send_modify(|count| *count += 1);
             taken
         })
+    }
+
+    fn correspondents<'a>(&'a self, _: &'a str, _: &'a str) -> Pending<'a, Vec<Address>> {
+        let known = self.correspondents.lock().unwrap().clone();
+        Box::pin(async move { known })
     }
 }
 
@@ -126,6 +138,25 @@ pub fn word(sent: &Sent) -> String {
     }
 }
 
+/// What a platform does to a message, what is then said of sending it where no key is known again, and what of changing
+/// one: that can be done again, if the platform is there.
+pub const FATES: [(Outcome, &str, &str); 8] = [
+    (Outcome::Shown, "accepted", "accepted"),
+    (Outcome::Status(400), "rejected", "rejected"),
+    (Outcome::Status(403), "rejected", "rejected"),
+    (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
+    (Outcome::ShownThenStatus(500), "unknown", "retry"),
+    (Outcome::Status(502), "unknown", "retry"),
+    (Outcome::ShownThenCut, "unknown", "unknown"),
+    (Outcome::ShownThenHang, "unknown", "unknown"),
+];
+
+/// An address where nobody listens.
+pub fn nowhere() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
 /// Text without what platforms do not keep at the ends of a message.
 pub fn letters_of(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
@@ -155,58 +186,4 @@ pub fn hostile(random: &mut fastrand::Rng, chars: usize) -> String {
         text.push_str(next);
     }
     text
-}
-
-/// Three thousand texts, most of them short, some longer than any platform takes at once. Where messages can be changed
-/// they are shown in over ten thousand pieces.
-pub async fn each_text(check: impl AsyncFn(String, &mut fastrand::Rng)) {
-    for seed in 0..3_000 {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let longest = if seed % 50 == 0 { 9_000 } else { 200 };
-        let length = random.usize(1..longest);
-        check(format!("x{}", hostile(&mut random, length)), &mut random).await;
-    }
-}
-
-/// Now and then the next requests are told to come again later.
-pub fn trouble(random: &mut fastrand::Rng, push: impl Fn(Outcome)) {
-    let kinds = [Outcome::Later { status: 429, seconds: 0 }, Outcome::Status(429), Outcome::Status(400)];
-    (0..random.usize(..4)).for_each(|n| push(kinds[n]));
-}
-
-/// Shows a text as the engine does while it grows: the first part by send, more of it by edits that may fail, and the
-/// whole at the end. Where nothing can be changed each part comes whole.
-pub async fn stream(channel: &dyn Channel, address: &Address, text: &str, random: &mut fastrand::Rng) {
-    let capabilities = channel.capabilities(&address.account);
-    let parts = outgoing(address, text).split(capabilities.max_chars);
-    for (n, part) in parts.iter().enumerate() {
-        if !capabilities.edits {
-            insist(|| channel.send("no key is known", part)).await;
-            continue;
-        }
-        let ends: Vec<usize> = part.text().char_indices().map(|(at, _)| at).filter(|at| *at > 0).collect();
-        let first = ends.get(random.usize(..=ends.len())).copied().unwrap_or(part.text().len());
-        let first = Some(&part.text()[..first]).filter(|text| !text.trim().is_empty()).unwrap_or(part.text());
-        let (key, begun) = (format!("{n} of {:x}", random.u128(..)), outgoing(address, first));
-        let id = insist(|| channel.send(&key, &begun)).await;
-        for _ in 0..random.usize(..3) {
-            let end = ends.get(random.usize(..=ends.len())).copied().unwrap_or(part.text().len());
-            if !part.text()[..end].trim().is_empty() {
-                let _ = channel.edit(&id, &outgoing(address, &part.text()[..end])).await;
-            }
-        }
-        insist(|| channel.edit(&id, part)).await;
-    }
-}
-
-/// Tries until it is accepted, as the outbox does where nothing was sent.
-async fn insist<'a>(attempt: impl Fn() -> Pending<'a, Sent>) -> String {
-    for _ in 0..10 {
-        match attempt().await {
-            Sent::Accepted { platform_id } => return platform_id.expect("an id"),
-            Sent::Retry { .. } | Sent::Rejected { .. } => {}
-            Sent::Unknown { reason } => panic!("{reason}"),
-        }
-    }
-    panic!("it was never accepted");
 }

@@ -7,11 +7,11 @@ use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::message::attachments;
 use polyclaw_domain::port::Clock;
 use polyclaw_testkit::SimClock;
-use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::whatsapp::{Whatsapp as Platform, message_call, signed_call};
 use serde_json::{Value, json};
 
-use crate::fixture::{Desk, PACE, each_text, open, outgoing_to, stream, trouble, word};
+use crate::chunks::Stage;
+use crate::fixture::{Desk, FATES, PACE, open, outgoing_to, word};
 
 const SECRET: &str = "app-s3cret";
 
@@ -203,15 +203,8 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
         let whatsapp = &whatsapp;
         async move { word(&whatsapp.send("k", &outgoing_to(NAME, "shop", peer, None, "x")).await) }
     };
-    for (outcome, expected) in [
-        (Outcome::Status(400), "rejected"),
-        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000"),
-        (Outcome::Status(503), "unknown"),
-        (Outcome::ShownThenStatus(500), "unknown"),
-        (Outcome::ShownThenCut, "unknown"),
-        (Outcome::ShownThenHang, "unknown"),
-    ] {
-        platform.push(outcome);
+    for (outcome, expected, _) in FATES {
+        platform.push("messages", outcome);
         assert_eq!(send("49151").await, expected, "{outcome:?}");
     }
     assert_eq!(send("130429").await, "retry");
@@ -224,17 +217,17 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
 }
 
 #[tokio::test]
-async fn thousands_of_texts_are_seen_as_they_were_written() {
+async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let platform = Platform::start();
     let whatsapp = one(&platform);
-    let address = outgoing_to(NAME, "shop", "49151", None, "x").address().clone();
-    each_text(async |text, random| {
-        trouble(random, |outcome| platform.push(outcome));
-        stream(&whatsapp, &address, &text, random).await;
-        let seen: String = platform.wipe().into_iter().map(|shown| shown.text).collect();
-        assert_eq!(seen, text);
-    })
-    .await;
+    let stage = Stage {
+        platform: &platform,
+        channel: &whatsapp,
+        address: outgoing_to(NAME, "shop", "49151", None, "x").address().clone(),
+        calls: ["messages", "none: nothing can be changed here"],
+        read: str::to_owned,
+    };
+    stage.play().await;
 }
 
 #[tokio::test]

@@ -11,8 +11,9 @@ use polyclaw_store::approvals::{self, Approval};
 use polyclaw_store::{Tx, events};
 use serde_json::json;
 
-use super::announce;
+use super::{announce, decided};
 use crate::core::Engine;
+use crate::deed::{After, Deed, Done, say};
 use crate::error::{Error, Result};
 
 /// Who answers, and what.
@@ -35,12 +36,24 @@ enum Found {
 }
 
 /// Answered once: a second answer, one that comes too late, or one of somebody else is refused with the reason.
-pub async fn decide(engine: &Engine, id: &ApprovalId, mut verdict: Verdict) -> Result<Approval> {
+pub async fn decide(engine: &Engine, id: &ApprovalId, verdict: Verdict) -> Result<Approval> {
+    let judge = judge(engine, id, verdict);
+    let approval = engine.db().write(judge).await?.settled(id)?;
+    announce(engine, &approval, approval.state);
+    Ok(approval)
+}
+
+/// The transaction of an answer.
+fn judge(
+    engine: &Engine,
+    id: &ApprovalId,
+    mut verdict: Verdict,
+) -> impl Fn(&mut Tx<'_>) -> polyclaw_store::Result<Found> + Send + use<> {
     verdict.reason.iter_mut().for_each(|reason| engine.redactor().string(reason));
     let (wanted, now) = (id.clone(), engine.now());
     let driven: HashSet<TurnId> =
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
-    let write = move |tx: &mut Tx<'_>| {
+    move |tx: &mut Tx<'_>| {
         let Some(asked) = approvals::get(tx, &wanted)? else { return Ok(Found::Nothing) };
         if let Err(invalid) = check(asked.bound(), &verdict.by, verdict.shown.as_deref()) {
             events::record(tx, &refused_event(&asked, &verdict.by, invalid), now)?;
@@ -60,26 +73,28 @@ pub async fn decide(engine: &Engine, id: &ApprovalId, mut verdict: Verdict) -> R
             events::record(tx, &decided_event(&asked), now)?;
         }
         Ok(if decided { Found::Decided(asked) } else { Found::TooLate(asked) })
-    };
-    match engine.db().write(write).await? {
-        Found::Decided(approval) => {
-            announce(engine, &approval, approval.state);
-            Ok(approval)
+    }
+}
+
+impl Found {
+    fn settled(self, id: &ApprovalId) -> Result<Approval> {
+        match self {
+            Self::Decided(approval) => Ok(approval),
+            Self::TooLate(approval) => {
+                // One that still says it is pending came too late.
+                let known = if approval.state == ApprovalState::Pending {
+                    ApprovalState::Expired
+                } else {
+                    approval.state
+                };
+                Err(Error::NotNow(format!("this question is already {}", known.as_str())))
+            }
+            Self::NotYours(approval, invalid) => {
+                tracing::warn!(approval.id = %approval.id, reason = invalid.sentence(), "an answer was refused");
+                Err(Error::NotYours(invalid))
+            }
+            Self::Nothing => Err(Error::UnknownApproval(id.to_string())),
         }
-        Found::TooLate(approval) => {
-            // One that still says it is pending came too late.
-            let known = if approval.state == ApprovalState::Pending {
-                ApprovalState::Expired
-            } else {
-                approval.state
-            };
-            Err(Error::NotNow(format!("this question is already {}", known.as_str())))
-        }
-        Found::NotYours(approval, invalid) => {
-            tracing::warn!(approval.id = %approval.id, reason = invalid.sentence(), "an answer was refused");
-            Err(Error::NotYours(invalid))
-        }
-        Found::Nothing => Err(Error::UnknownApproval(id.to_string())),
     }
 }
 
@@ -108,28 +123,38 @@ fn event(approval: &Approval, data: serde_json::Value) -> Event {
 
 impl Engine {
     /// `/approve <id>` and `/deny <id> why`, in the conversation where the question was asked.
-    pub(crate) async fn answer_command(
+    pub(crate) fn answer_deed(
         &self,
         session: &SessionKey,
         decision: Decision,
         rest: &str,
         by: Answerer,
-    ) -> Result<String> {
+    ) -> Deed {
         let (id, why) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         if id.is_empty() {
-            return Ok("Say which: /approve <id> or /deny <id>, with the id of the question.".to_owned());
+            return say("Say which: /approve <id> or /deny <id>, with the id of the question.");
         }
-        let id = ApprovalId::new(id);
-        let wanted = id.clone();
-        let asked = self.db().read(move |tx| approvals::get(tx, &wanted)).await?;
-        if asked.is_some_and(|asked| asked.session != *session) {
-            return Err(Error::NotYours(Invalid::OtherConversation));
-        }
+        let (id, session) = (ApprovalId::new(id), session.clone());
         let reason = Some(why.trim().to_owned()).filter(|why| !why.is_empty());
-        decide(self, &id, Verdict { decision, reason, by, shown: None }).await?;
-        Ok(match decision {
-            Decision::Approve => "Approved: it runs now.".to_owned(),
-            Decision::Deny => "Denied: the agent is told.".to_owned(),
+        let judge = judge(self, &id, Verdict { decision, reason, by, shown: None });
+        Box::new(move |tx| {
+            if approvals::get(tx, &id)?.is_some_and(|asked| asked.session != session) {
+                return Ok(Done::refused(Error::NotYours(Invalid::OtherConversation)));
+            }
+            Ok(match judge(tx)?.settled(&id) {
+                Ok(approval) => Done {
+                    said: Ok(sentence(decision).to_owned()),
+                    after: vec![After::Publish(session.clone(), decided(&approval, approval.state))],
+                },
+                Err(error) => Done::refused(error),
+            })
         })
+    }
+}
+
+fn sentence(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Approve => "Approved: it runs now.",
+        Decision::Deny => "Denied: the agent is told.",
     }
 }

@@ -7,12 +7,13 @@ use polyclaw_domain::message::Role;
 use polyclaw_domain::plain;
 use polyclaw_domain::run::{RunKind, RunStatus, Task};
 use polyclaw_domain::session::Status;
-use polyclaw_store::{Tx, messages, sessions};
+use polyclaw_store::{Tx, messages, runs, sessions};
 
-use super::Order;
+use super::{Order, names};
 use crate::core::Engine;
+use crate::deed::{Deed, Done, on, say};
 use crate::error::{Error, Result};
-use crate::family::{AskedBy, Child, Wish};
+use crate::family::{AskedBy, Child, Wish, kill, stop_children};
 use crate::ingress::{Injection, Provenance};
 
 const LOG_LINES: usize = 10;
@@ -22,21 +23,22 @@ const USAGE: &str = "/subagents list | info <which> | log <which> | kill <which>
     steer <which> <text> | spawn [agent] <task>. Which one: its number, its label or its run id.";
 
 impl Engine {
-    pub(super) async fn subagents_command(&self, session: &SessionKey, order: &Order<'_>) -> Result<String> {
+    /// What begins or tells a child has a key of its own, and is done once whenever its receipt is stored.
+    pub(super) async fn subagents_deed(&self, session: &SessionKey, order: &Order<'_>) -> Result<Deed> {
         let (word, rest) = order.rest.split_once(char::is_whitespace).unwrap_or((order.rest, ""));
         let rest = rest.trim();
         if !matches!(word, "" | "list") && rest.is_empty() {
-            return Ok(USAGE.to_owned());
+            return Ok(say(USAGE));
         }
         self.session(session).await?;
         match word {
-            "" | "list" => self.list_children(session).await,
-            "info" => self.child_info(session, rest).await,
-            "log" => self.child_log(session, rest).await,
-            "kill" => self.kill_children(session, rest).await,
-            "send" | "steer" => self.tell_child(session, order, rest).await,
-            "spawn" => self.spawn_child(session, order, rest).await,
-            _ => Ok(USAGE.to_owned()),
+            "" | "list" => self.list_children(session).await.map(say),
+            "info" => self.child_info(session, rest).await.map(say),
+            "log" => self.child_log(session, rest).await.map(say),
+            "kill" => self.kill_deed(session, rest).await,
+            "send" | "steer" => self.tell_child(session, order, rest).await.map(say),
+            "spawn" => self.spawn_child(session, order, rest).await.map(say),
+            _ => Ok(say(USAGE)),
         }
     }
 
@@ -91,22 +93,30 @@ impl Engine {
         Ok(found.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
-    async fn kill_children(&self, session: &SessionKey, which: &str) -> Result<String> {
-        let stopped: Vec<String> = match which {
-            "all" => self.stop_children(session).await?.into_iter().map(|run| run.task.label).collect(),
-            _ => {
-                let run = self.find_child(session, which).await?.run;
-                if run.status != RunStatus::Running {
-                    return Ok(format!("It has ended: {}.", run.status.as_str()));
-                }
-                let below = self.kill(&run).await?;
-                std::iter::once(run).chain(below).map(|run| run.task.label).collect()
-            }
+    async fn kill_deed(&self, session: &SessionKey, which: &str) -> Result<Deed> {
+        let wanted = match which {
+            "all" => None,
+            _ => Some(self.find_child(session, which).await?.run.id),
         };
-        Ok(match stopped.is_empty() {
-            true => "None is at work.".to_owned(),
-            false => format!("Stopped: {}.", super::names(&stopped)),
-        })
+        let engine = self.clone();
+        Ok(on(session, move |tx, session| {
+            let mut after = Vec::new();
+            let stopped = match &wanted {
+                None => stop_children(tx, &engine, &session.key, &mut after)?,
+                Some(id) => match runs::get(tx, id)? {
+                    Some(run) if run.status == RunStatus::Running => {
+                        let below = kill(tx, &engine, &run, &mut after)?;
+                        std::iter::once(run).chain(below).collect()
+                    }
+                    ended => {
+                        let status = ended.map_or("gone", |run| run.status.as_str());
+                        return Ok(Done::said(format!("It has ended: {status}.")));
+                    }
+                },
+            };
+            let labels: Vec<String> = stopped.into_iter().map(|run| run.task.label).collect();
+            Ok(Done { after, ..Done::said(stopped_words(&labels)) })
+        }))
     }
 
     /// A person's message in the child's session; its answer comes here, as if it had been asked there.
@@ -171,6 +181,13 @@ impl Engine {
             Some((address, id)) => format!("{}:{}:{id}", address.channel, address.account),
             None => self.next_id(),
         }
+    }
+}
+
+fn stopped_words(labels: &[String]) -> String {
+    match labels.is_empty() {
+        true => "None is at work.".to_owned(),
+        false => format!("Stopped: {}.", names(labels)),
     }
 }
 

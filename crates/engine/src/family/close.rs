@@ -15,8 +15,6 @@ use serde_json::json;
 
 use super::pairs::Ended;
 use super::{Closed, held};
-use crate::core::Engine;
-use crate::error::Result;
 use crate::ingress::{self, Accepted, Fresh, Here, Injection, Relayed, Way};
 use crate::settings::Settings;
 
@@ -187,22 +185,17 @@ pub(crate) fn told_late(
     Ok(lines)
 }
 
-impl Engine {
-    /// Ends a run whose child has no turn that could end it.
-    pub(super) async fn close_idle(&self, run: &Run) -> Result<()> {
-        let (run, fresh, settings) =
-            (run.clone(), Fresh::new(self, Some(run.trace.clone())), self.settings());
-        let write = move |tx: &mut Tx<'_>| {
-            let Some(open) = runs::of_child(tx, &run.child)?.filter(|open| open.id == run.id) else {
-                return Ok(None);
-            };
-            let status = status(JobState::Cancelled, &open, fresh.now);
-            let outcome = Outcome { error_code: Some("stopped".to_owned()), ..Outcome::default() };
-            end(tx, open, (status, outcome), &fresh, &settings, fresh.now).map(Some)
-        };
-        if let Some(closed) = self.db().write(write).await? {
-            self.tell_closed(closed);
-        }
-        Ok(())
-    }
+/// Ends a run whose child has no turn that could end it.
+pub(super) fn close_idle(
+    tx: &mut Tx<'_>,
+    run: &Run,
+    fresh: &Fresh,
+    settings: &Arc<Settings>,
+) -> polyclaw_store::Result<Option<Closed>> {
+    let Some(open) = runs::of_child(tx, &run.child)?.filter(|open| open.id == run.id) else {
+        return Ok(None);
+    };
+    let status = status(JobState::Cancelled, &open, fresh.now);
+    let outcome = Outcome { error_code: Some("stopped".to_owned()), ..Outcome::default() };
+    end(tx, open, (status, outcome), fresh, settings, fresh.now).map(Some)
 }

@@ -2,7 +2,7 @@
 //! the session of each.
 
 use polyclaw_domain::channel::Letter;
-use polyclaw_domain::command::parse;
+use polyclaw_domain::command::{Reach, parse};
 use polyclaw_domain::id::{ApprovalId, SessionId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::session::Session;
@@ -11,6 +11,7 @@ use polyclaw_store::{approvals, sessions};
 use super::route::{Place, Target, group};
 use crate::command::{Given, Order, answerer};
 use crate::core::Engine;
+use crate::deed::{Deed, Done, say};
 use crate::error::Result;
 
 /// Commands that set something a session keeps: it is made for them.
@@ -20,8 +21,8 @@ const OF_PLACE: [&str; 4] = ["focus", "unfocus", "session", "subagents"];
 const ANSWERS: [&str; 2] = ["approve", "deny"];
 
 impl Engine {
-    /// What is said to a command; `None` if the letter is a message.
-    pub(super) async fn ordered(&self, letter: &Letter, place: &Place) -> Result<Option<String>> {
+    /// What a command comes to; `None` if the letter is a message.
+    pub(super) async fn ordered(&self, letter: &Letter, place: &Place) -> Result<Option<Deed>> {
         let Some((command, rest)) = parse(&letter.text) else { return Ok(None) };
         let settings = self.settings();
         let speaker = settings.reception.speaker(&letter.arrival);
@@ -29,36 +30,49 @@ impl Engine {
         let by = answerer(speaker, &letter.address);
         let order = Order { command, rest, speaker, by, place: Some(given) };
         tracing::info!(command = command.name, session.key = %place.key, ?speaker, "a command came");
-        if SETTING.contains(&command.name) && speaker.may(command.reach_with(rest)) {
-            self.make_room(letter, place).await?;
-        }
-        let said = match group(&settings.reception, &letter.arrival) {
+        let deed = match group(&settings.reception, &letter.arrival) {
             Some(targets) if !command.is_general => self.all_answered(targets, &order).await?,
             _ => self.answered(&concerned(place, command.name), &order).await?,
         };
-        Ok(Some(said))
+        let reach = command.reach_with(rest);
+        let is_setting = SETTING.contains(&command.name) && reach != Reach::Anyone && speaker.may(reach);
+        Ok(Some(if is_setting { self.with_room(letter, place, deed) } else { deed }))
     }
 
-    /// The session of a conversation in which nothing was said yet.
-    async fn make_room(&self, letter: &Letter, place: &Place) -> Result<()> {
+    /// A deed in a conversation in which nothing was said yet: its session is made for it.
+    fn with_room(&self, letter: &Letter, place: &Place, deed: Deed) -> Deed {
         let id = SessionId::new(self.next_id());
         let begun = Session::begun(place.key.clone(), id, place.agent.clone(), self.now());
         let session = Session { address: Some(letter.address.clone()), ..begun };
-        self.db().write(move |tx| sessions::ensure(tx, &session)).await?;
-        Ok(())
+        Box::new(move |tx| {
+            sessions::ensure(tx, &session)?;
+            deed(tx)
+        })
     }
 
-    async fn all_answered(&self, mut targets: Vec<Target>, order: &Order<'_>) -> Result<String> {
+    /// The deeds of all agents that answer here, as one.
+    async fn all_answered(&self, mut targets: Vec<Target>, order: &Order<'_>) -> Result<Deed> {
         if ANSWERS.contains(&order.command.name) {
             let asked = self.asked_in(order.rest).await?;
             targets.retain(|target| asked.as_ref().is_none_or(|session| *session == target.session));
             targets.truncate(1);
         }
-        let mut said = Vec::new();
-        for target in &targets {
-            said.push(format!("{}: {}", target.agent, self.answered(&target.session, order).await?));
+        let mut deeds = Vec::new();
+        for target in targets {
+            deeds.push((self.answered(&target.session, order).await?, target.agent));
         }
-        Ok(if said.is_empty() { "This was not asked here.".to_owned() } else { said.join("\n") })
+        if deeds.is_empty() {
+            return Ok(say("This was not asked here."));
+        }
+        Ok(Box::new(move |tx| {
+            let (mut lines, mut after) = (Vec::new(), Vec::new());
+            for (deed, agent) in &deeds {
+                let done = deed(tx)?;
+                lines.push(format!("{agent}: {}", done.sentence()));
+                after.extend(done.after);
+            }
+            Ok(Done { said: Ok(lines.join("\n")), after })
+        }))
     }
 
     /// The session in which a question was asked.

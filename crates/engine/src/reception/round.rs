@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::route::Target;
 use super::{event, inbound, is_passing};
 use crate::core::Engine;
+use crate::deed::Done;
 use crate::error::{Error, Result};
 use crate::ingress::Inbound;
 use crate::receipt::Receipt;
@@ -47,9 +48,9 @@ impl Engine {
         let keep = move |tx: &mut Tx<'_>| {
             rounds::insert(tx, &round)?;
             events::record(tx, &begun, now)?;
-            Ok(true)
+            Ok(Some(Done::said("")))
         };
-        self.settle_with(receipt, "", keep).await?;
+        self.settle_with(receipt, keep).await?;
         self.reach(KillPoint::RoundStored).await;
         if let Err(error) = self.advance(&id).await {
             tracing::warn!(%error, round = id, "a round waits");

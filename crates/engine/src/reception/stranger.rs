@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::route::key_of;
 use super::{event, receipt};
 use crate::core::Engine;
+use crate::deed::Done;
 use crate::delivery::{Label, parcels};
 use crate::error::{Error, Result};
 
@@ -53,8 +54,10 @@ impl Engine {
         match self.db().read(move |tx| pairings::waiting(tx, &wanted, now)).await? {
             Some((_, told_at)) if now.since(told_at) < REPEAT_MS => Ok(()),
             Some((code, _)) => {
-                let tell = move |tx: &mut Tx<'_>| pairings::tell(tx, &who, now).map(|()| true);
-                self.settle_with(&receipt, &code.sentence(), tell).await.map(drop)
+                let text = code.sentence();
+                let tell =
+                    move |tx: &mut Tx<'_>| pairings::tell(tx, &who, now).map(|()| Some(Done::said(&*text)));
+                self.settle_with(&receipt, tell).await.map(drop)
             }
             None => {
                 let pairing = self.pairing(letter, now);
@@ -65,11 +68,11 @@ impl Engine {
                     if has_room {
                         events::record(tx, &asked, now)?;
                     }
-                    Ok(has_room)
+                    Ok(has_room.then(|| Done::said(&*text)))
                 };
-                match self.settle_with(&receipt, &text, begin).await? {
-                    true => Ok(()),
-                    false => self.too_many(letter).await,
+                match self.settle_with(&receipt, begin).await? {
+                    Some(_) => Ok(()),
+                    None => self.too_many(letter).await,
                 }
             }
         }

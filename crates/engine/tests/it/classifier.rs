@@ -9,18 +9,14 @@ use polyclaw_domain::provider::Prompt;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, last_user, letter};
 
-use crate::reception::{read_after, recorded};
+use crate::reception::{cast, read_after, recorded};
 
-const CONFIG: &str = r#"
-    [agents]
-    default = "main"
-    [[agents.list]]
-    id = "main"
-    system_prompt = "I am main"
-    [[agents.list]]
-    id = "ops"
+fn config() -> String {
+    cast(&["main", "ops"]) + RULES
+}
+
+const RULES: &str = r#"
     description = "servers and deployments"
-    system_prompt = "I am ops"
     [[bindings]]
     agent_id = "main"
     match = { channel = "telegram", peer = { kind = "group", id = "-7" } }
@@ -75,7 +71,7 @@ fn judgements(model: &Scripted) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn only_a_sure_answer_in_time_replaces_the_default() {
-    let (world, _) = world(CONFIG).await;
+    let (world, _) = world(&config()).await;
     for (text, who) in [("sure", "ops"), ("unsure", "main"), ("slow", "main"), ("prose", "main")] {
         assert_eq!(read_after(&world, letter("guest", text)).await, [who], "{text}");
     }
@@ -88,7 +84,7 @@ async fn only_a_sure_answer_in_time_replaces_the_default() {
 
 #[tokio::test(start_paused = true)]
 async fn it_is_not_asked_where_something_else_decides() {
-    let (world, model) = world(CONFIG).await;
+    let (world, model) = world(&config()).await;
     read_after(&world, group_letter("-7", "guest", "sure, by a binding")).await;
     read_after(&world, letter("guest", "/main sure, by name")).await;
     read_after(&world, letter("guest", "/agent ops")).await;
@@ -98,7 +94,7 @@ async fn it_is_not_asked_where_something_else_decides() {
 
 #[tokio::test(start_paused = true)]
 async fn it_is_off_unless_a_model_is_named() {
-    let off = CONFIG.replace("model = \"small/judge\"", "");
+    let off = config().replace("model = \"small/judge\"", "");
     let (world, model) = world(&off).await;
     assert_eq!(read_after(&world, letter("guest", "sure")).await, ["main"]);
     assert_eq!((judgements(&model), recorded(&world, EventKind::MessageRouted).await.len()), (0, 0));
@@ -106,7 +102,7 @@ async fn it_is_off_unless_a_model_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn it_gives_up_in_time() {
-    let (world, _) = world(CONFIG).await;
+    let (world, _) = world(&config()).await;
     let began = tokio::time::Instant::now();
     world.ground.outlet.deliver(letter("guest", "slow")).await;
     let took = began.elapsed();
@@ -115,7 +111,7 @@ async fn it_gives_up_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_text_is_judged_once_until_the_config_changes() {
-    let (world, model) = world(CONFIG).await;
+    let (world, model) = world(&config()).await;
     for sender in ["a", "b", "c"] {
         assert_eq!(read_after(&world, letter(sender, "sure")).await, ["ops"]);
     }
@@ -131,7 +127,7 @@ async fn the_same_text_is_judged_once_until_the_config_changes() {
 async fn a_spent_budget_leaves_the_default() {
     let model = model();
     let mut ground = World::with(model.clone()).await.killed().await;
-    ground.configure(CONFIG).await;
+    ground.configure(&config()).await;
     ground.settings.budget = Budget { tokens_per_day: Some(15), ..Budget::default() };
     let world = ground.wake(Faulty::never());
     assert_eq!(judged_and_read(&world, "sure one").await, judged_and_read(&world, "nothing else").await);

@@ -9,6 +9,7 @@ mod briefing;
 mod budgets;
 mod classifier;
 mod clock;
+mod commands;
 mod delegation_seed;
 mod delivery;
 mod drafts;

@@ -10,28 +10,13 @@ use polyclaw_store::rounds;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, last_user};
 
-use crate::reception::{read_after, recorded, said_in};
+use crate::reception::{cast, read_after, recorded, said_in};
 
 fn config(broadcast: &str) -> String {
+    let agents = cast(&["main", "ann", "bob", "eve"]);
     format!(
         r#"
-        [agents]
-        default = "main"
-        [[agents.list]]
-        id = "main"
-        system_prompt = "I am main"
-        [[agents.list]]
-        id = "ann"
-        name = "Ann"
-        system_prompt = "I am ann"
-        [[agents.list]]
-        id = "bob"
-        name = "Bob"
-        system_prompt = "I am bob"
-        [[agents.list]]
-        id = "eve"
-        name = "Eve"
-        system_prompt = "I am eve"
+        {agents}
         [session]
         dm_scope = "per-channel-peer"
         [channels.telegram.default]

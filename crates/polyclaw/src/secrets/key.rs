@@ -3,14 +3,15 @@
 use std::fs;
 
 use polyclaw_domain::config::Secret;
+use polyclaw_domain::hex::{hex, unhex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::locked;
-use super::seal::{self, Bytes, unhex};
+use super::seal::{self, Bytes};
 use crate::failure::Failure;
 use crate::home::{Home, refused, write_private};
-use crate::ids::{hex, random};
+use crate::ids::random;
 use crate::keyring;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

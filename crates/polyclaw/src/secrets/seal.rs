@@ -2,9 +2,10 @@
 
 use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use polyclaw_domain::config::Secret;
+use polyclaw_domain::hex::{hex, unhex};
 
 use crate::failure::Failure;
-use crate::ids::{hex, random};
+use crate::ids::random;
 
 pub type Bytes = [u8; 32];
 
@@ -39,13 +40,4 @@ fn failed(name: &str) -> Failure {
         format!("secret {name} can not be opened: it was changed, or sealed under another key"),
         "set it again with `polyclaw secrets set`",
     )
-}
-
-pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    if digits.len() % 2 == 1 {
-        return None;
-    }
-    digits.chunks(2).map(pair).collect()
 }

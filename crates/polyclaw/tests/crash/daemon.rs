@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::channel::Call;
 use serde_json::{Value, json};
 
 const TOKEN: &str = "crash-test";
@@ -73,6 +74,15 @@ impl Daemon {
     pub async fn get(&self, path: &str) -> Value {
         let request = self.client.get(format!("{}{path}", self.url)).bearer_auth(TOKEN);
         request.send().await.unwrap().json().await.unwrap()
+    }
+
+    /// What a platform calls with, and whether that was taken.
+    pub async fn called(&self, channel: &str, call: &Call) -> bool {
+        let mut request = self.client.post(format!("{}/channels/{channel}/default", self.url));
+        for (name, value) in &call.headers {
+            request = request.header(name, value);
+        }
+        request.body(call.body.clone()).send().await.is_ok_and(|answer| answer.status().is_success())
     }
 
     /// Sends a message as a person in the web chat does; asking again with the same key is the same message.

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
 mod approvals;
+mod chat;
 mod cluster;
 mod daemon;
 mod families;
 mod sigkill;
 mod streaming;
-mod telegram;

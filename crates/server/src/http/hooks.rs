@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::command::Speaker;
+use polyclaw_domain::hex::unhex;
 use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
@@ -60,13 +61,6 @@ fn check(hook: &Hook, headers: &HeaderMap, body: &[u8]) -> Result<()> {
     mac.verify_slice(&given).map_err(|_| Error::BadSignature)
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());
-    let pair = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?);
-    digits.chunks(2).map(pair).collect()
-}
-
 fn inbound(name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
     let peer = post.peer.unwrap_or_else(|| "default".to_owned());
     let mut parts = vec!["webhook", name, "dm", peer.as_str()];
@@ -86,17 +80,4 @@ fn inbound(name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
         platform_id: post.id,
         ..Inbound::from_person(session, hook.agent.clone(), address, post.text)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hex_is_read_whole_or_not_at_all() {
-        assert_eq!(unhex("00fF"), Some(vec![0, 255]));
-        for bad in ["0", "0g", "é0"] {
-            assert_eq!(unhex(bad), None, "{bad}");
-        }
-    }
 }

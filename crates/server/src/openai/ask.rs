@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use axum::http::HeaderMap;
 use polyclaw_domain::channel::Address;
+use polyclaw_domain::hex::hex;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
@@ -18,7 +19,7 @@ use crate::extract::bounded;
 use crate::follow::Follow;
 use crate::openai::content::{Conversation, Function};
 use crate::openai::models;
-use crate::state::{AppState, hex};
+use crate::state::AppState;
 
 pub struct Question {
     pub model: String,

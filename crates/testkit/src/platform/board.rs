@@ -33,13 +33,13 @@ pub struct Called {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Edited {
+pub enum Edited {
     Changed,
     Same,
     Missing,
 }
 
-pub(super) struct Board {
+pub struct Board {
     calls: Mutex<Vec<Called>>,
     outcomes: Mutex<HashMap<String, VecDeque<Outcome>>>,
     shown: Mutex<Vec<Shown>>,
@@ -96,9 +96,9 @@ impl Board {
         lock(&self.shown).clone()
     }
 
-    /// Wipes what people see, and says what it was.
-    pub fn wipe(&self) -> Vec<Shown> {
-        std::mem::take(&mut *lock(&self.shown))
+    /// Wipes what people see in one conversation, and says what it was.
+    pub fn wipe(&self, chat: &str) -> Vec<Shown> {
+        lock(&self.shown).extract_if(.., |message| message.chat == chat).collect()
     }
 
     pub fn changed(&self) {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Outcome;
 pub use super::board::{Called, Shown};
 use super::server::Server;
+use super::wire::Wire;
 use state::State;
 
 /// How a gateway connection is ended.
@@ -30,11 +30,8 @@ pub enum End {
     Silence,
 }
 
-/// Runs until dropped.
-pub struct Discord {
-    server: Server,
-    state: Arc<State>,
-}
+/// Its calls are named like `POST messages`.
+pub type Discord = Wire<State>;
 
 impl Discord {
     /// Listens on a free loopback port and knows no bot yet. `heartbeat_ms` is what it asks of connections.
@@ -71,11 +68,6 @@ impl Discord {
         for guild in self.state.guilds() {
             self.dispatch(token, "GUILD_CREATE", guild);
         }
-    }
-
-    /// What happens to the next REST call of this name, like `POST messages`, that has no outcome yet.
-    pub fn push(&self, call: &str, outcome: Outcome) {
-        self.state.board.push(call, outcome);
     }
 
     /// A person writes to a bot in a conversation of their own.
@@ -116,23 +108,5 @@ impl Discord {
     /// The last number that a heartbeat named.
     pub fn beaten(&self, token: &str) -> Option<u64> {
         self.state.beaten(token)
-    }
-
-    pub fn calls(&self, call: &str) -> Vec<Called> {
-        self.state.board.calls(call)
-    }
-
-    /// The messages of bots that people see, in order.
-    pub fn visible(&self) -> Vec<Shown> {
-        self.state.board.shown()
-    }
-
-    /// Waits until something is so.
-    ///
-    /// # Panics
-    /// When it does not become so within 10 seconds.
-    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let reached = self.state.board.until(|| is_so(self)).await;
-        assert!(reached, "it did not happen in time: {what}");
     }
 }

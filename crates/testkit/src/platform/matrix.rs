@@ -13,18 +13,16 @@ use axum::routing::{get, post, put};
 use serde_json::{Value, json};
 
 use super::board::Board;
-pub use super::board::Shown;
-use super::server::Server;
+pub use super::board::{Called, Shown};
+use super::router;
 use super::state::lock;
-use super::{Outcome, router};
+use super::wire::{Kept, Wire};
 
-/// Runs until dropped.
-pub struct Matrix {
-    server: Server,
-    state: Arc<State>,
-}
+/// Its calls are of these kinds: `send`, `sync`, `messages` for what lies before, `members`, `store` and `stored` for the
+/// position of a client. `Status(200)` is an answer without anything in it.
+pub type Matrix = Wire<State>;
 
-struct State {
+pub struct State {
     board: Board,
     world: Mutex<World>,
     /// How many times a position was stored by a client.
@@ -106,12 +104,6 @@ impl Matrix {
         format!("mxc://hs/{id}")
     }
 
-    /// What happens to the next request of a kind: `send`, `sync`, `messages` for what lies before, `members`, `store` and
-    /// `stored` for the position of a client. `Status(200)` is an answer without anything in it.
-    pub fn push(&self, kind: &str, outcome: Outcome) {
-        self.state.board.push(kind, outcome);
-    }
-
     /// From now on one answer holds no more than this many events of a room.
     pub fn limit_page(&self, events: usize) {
         lock(&self.state.world).page = events;
@@ -135,24 +127,11 @@ impl Matrix {
     pub fn stored(&self) -> usize {
         self.state.stored.load(Ordering::SeqCst)
     }
+}
 
-    /// The messages of clients that people see, in order.
-    pub fn visible(&self) -> Vec<Shown> {
-        self.state.board.shown()
-    }
-
-    /// What people see, which is then wiped.
-    pub fn wipe(&self) -> Vec<Shown> {
-        self.state.board.wipe()
-    }
-
-    /// Waits until something is so.
-    ///
-    /// # Panics
-    /// When it does not become so within 10 seconds.
-    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let reached = self.state.board.until(|| is_so(self)).await;
-        assert!(reached, "it did not happen in time: {what}");
+impl Kept for State {
+    fn board(&self) -> &Board {
+        &self.board
     }
 }
 

@@ -17,17 +17,14 @@ use tokio::sync::broadcast;
 
 use super::board::Board;
 pub use super::board::{Called, Shown};
-use super::server::Server;
 use super::state::lock;
-use super::{Outcome, router, signature};
+use super::wire::{Kept, Wire};
+use super::{router, signature};
 
-/// Runs until dropped.
-pub struct Slack {
-    server: Server,
-    state: Arc<State>,
-}
+/// Its calls are the names of methods.
+pub type Slack = Wire<State>;
 
-struct State {
+pub struct State {
     board: Board,
     files: Mutex<BTreeMap<String, Vec<u8>>>,
     envelopes: Mutex<Vec<Envelope>>,
@@ -88,11 +85,6 @@ impl Slack {
         format!("http://{}/files/{name}", self.server.address)
     }
 
-    /// What happens to the next call of a method that has no outcome yet.
-    pub fn push(&self, method: &str, outcome: Outcome) {
-        self.state.board.push(method, outcome);
-    }
-
     /// Delivers an event by socket, now or when the app opens one, and again on every new socket until the app
     /// acknowledges it. Returns the envelope's id.
     pub fn deliver(&self, app: &str, event: &Value) -> String {
@@ -147,28 +139,11 @@ impl Slack {
     pub fn acknowledged(&self) -> usize {
         lock(&self.state.envelopes).iter().filter(|one| one.acknowledged).count()
     }
+}
 
-    pub fn calls(&self, method: &str) -> Vec<Called> {
-        self.state.board.calls(method)
-    }
-
-    /// The messages people see, in order.
-    pub fn visible(&self) -> Vec<Shown> {
-        self.state.board.shown()
-    }
-
-    /// What people see, which is then wiped.
-    pub fn wipe(&self) -> Vec<Shown> {
-        self.state.board.wipe()
-    }
-
-    /// Waits until something is so.
-    ///
-    /// # Panics
-    /// When it does not become so within 10 seconds.
-    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let reached = self.state.board.until(|| is_so(self)).await;
-        assert!(reached, "it did not happen in time: {what}");
+impl Kept for State {
+    fn board(&self) -> &Board {
+        &self.board
     }
 }
 

@@ -8,16 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Outcome;
 pub use super::board::{Called, Shown};
 use super::server::Server;
+use super::wire::Wire;
 use state::State;
 
-/// Runs until dropped.
-pub struct Telegram {
-    server: Server,
-    state: Arc<State>,
-}
+/// Its calls are the names of methods.
+pub type Telegram = Wire<State>;
 
 impl Telegram {
     /// Listens on a free loopback port and knows no bot yet.
@@ -39,11 +36,6 @@ impl Telegram {
             token,
             json!({ "id": id, "is_bot": true, "first_name": username, "username": username }),
         );
-    }
-
-    /// What happens to the next call of a method that has no outcome yet.
-    pub fn push(&self, method: &str, outcome: Outcome) {
-        self.state.board.push(method, outcome);
     }
 
     /// A person writes to a bot in a conversation of their own: its message id.
@@ -86,24 +78,6 @@ impl Telegram {
     /// How many updates a bot has not confirmed.
     pub fn unconfirmed(&self, token: &str) -> usize {
         self.state.unconfirmed(token)
-    }
-
-    pub fn calls(&self, method: &str) -> Vec<Called> {
-        self.state.board.calls(method)
-    }
-
-    /// The messages people see, in order.
-    pub fn visible(&self) -> Vec<Shown> {
-        self.state.board.shown()
-    }
-
-    /// Waits until something is so.
-    ///
-    /// # Panics
-    /// When it does not become so within 10 seconds.
-    pub async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let reached = self.state.board.until(|| is_so(self)).await;
-        assert!(reached, "it did not happen in time: {what}");
     }
 }
 

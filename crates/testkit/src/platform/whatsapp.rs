@@ -15,18 +15,16 @@ use serde_json::{Value, json};
 
 use super::board::{self, Board, carry_out, with_retry_after};
 pub use super::board::{Called, Shown};
-use super::server::{Cut, Server};
+use super::server::Cut;
 use super::state::lock;
-use super::{Outcome, router, signature};
+use super::wire::{Kept, Wire};
+use super::{router, signature};
 
-/// Runs until dropped.
-pub struct Whatsapp {
-    server: Server,
-    state: Arc<State>,
-}
+/// Its calls are `messages`, also those that only show that somebody writes, and `conversational_automation`.
+pub type Whatsapp = Wire<State>;
 
 #[derive(Default)]
-struct State {
+pub struct State {
     board: Board,
     files: Mutex<BTreeMap<String, Vec<u8>>>,
     count: AtomicUsize,
@@ -52,26 +50,11 @@ impl Whatsapp {
     pub fn keep_file(&self, id: &str, content: &[u8]) {
         lock(&self.state.files).insert(id.to_owned(), content.to_owned());
     }
+}
 
-    /// What happens to the next message that has no outcome yet.
-    pub fn push(&self, outcome: Outcome) {
-        self.state.board.push("messages", outcome);
-    }
-
-    /// What was asked of numbers: `messages`, also those that only show that somebody writes, or
-    /// `conversational_automation`.
-    pub fn calls(&self, method: &str) -> Vec<Called> {
-        self.state.board.calls(method)
-    }
-
-    /// The messages people see, in order.
-    pub fn visible(&self) -> Vec<Shown> {
-        self.state.board.shown()
-    }
-
-    /// What people see, which is then wiped.
-    pub fn wipe(&self) -> Vec<Shown> {
-        self.state.board.wipe()
+impl Kept for State {
+    fn board(&self) -> &Board {
+        &self.board
     }
 }
 

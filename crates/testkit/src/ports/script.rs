@@ -49,13 +49,17 @@ impl Scripted {
     }
 }
 
-/// The newest thing a user role said.
+/// The newest thing a user role said, without who said it.
 pub fn last_user(prompt: &Prompt) -> &str {
     let texts = prompt.messages.iter().rev().find_map(|message| match message {
         PromptMessage::User(text) => Some(text.as_str()),
         _ => None,
     });
-    texts.unwrap_or_default()
+    let text = texts.unwrap_or_default();
+    match text.strip_prefix("<from-").and_then(|marked| marked.split_once("/>\n")) {
+        Some((_, said)) => said,
+        None => text,
+    }
 }
 
 impl Provider for Scripted {

@@ -5,24 +5,15 @@ use polyclaw_testkit::platform::Outcome;
 use serde_json::json;
 
 use super::{CALM_MS, TOKEN, adapter, one, to};
-use crate::fixture::{hostile, letters_of, outgoing, stream, word};
+use crate::chunks::Stage;
+use crate::fixture::{FATES, nowhere, outgoing, word};
 
 #[tokio::test]
 async fn only_what_surely_did_not_arrive_is_said_to_be_tried_again() {
-    let table = [
-        (Outcome::Shown, "accepted", "accepted"),
-        (Outcome::Status(400), "rejected", "rejected"),
-        (Outcome::Status(403), "rejected", "rejected"),
-        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
-        (Outcome::ShownThenStatus(500), "unknown", "retry"),
-        (Outcome::Status(502), "unknown", "retry"),
-        (Outcome::ShownThenCut, "unknown", "unknown"),
-        (Outcome::ShownThenHang, "unknown", "unknown"),
-    ];
     let (platform, discord) = one(CALM_MS);
     let first = discord.send("first", &outgoing(&to("100"), "first")).await;
     let Sent::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
-    for (n, (outcome, on_send, on_edit)) in table.into_iter().enumerate() {
+    for (n, (outcome, on_send, on_edit)) in FATES.into_iter().enumerate() {
         let text = outgoing(&to("100"), &format!("text {n}"));
         platform.push("POST messages", outcome);
         assert_eq!(word(&discord.send(&n.to_string(), &text).await), on_send, "send: {outcome:?}");
@@ -50,23 +41,16 @@ async fn a_repeat_under_the_same_key_is_shown_once() {
 }
 
 #[tokio::test]
-async fn a_long_text_is_seen_whole_whatever_fails_meanwhile() {
+async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let (platform, discord) = one(CALM_MS);
-    let mut random = fastrand::Rng::with_seed(6);
-    for round in 0..100 {
-        let text = hostile(&mut random, 5_000);
-        let trouble =
-            [Outcome::Status(400), Outcome::Later { status: 429, seconds: 0 }, Outcome::Status(502)];
-        for outcome in trouble.iter().cycle().take(round % 4) {
-            platform.push("PATCH messages", *outcome);
-        }
-        platform.push("POST messages", Outcome::Later { status: 429, seconds: 0 });
-        let channel = (1000 + round).to_string();
-        stream(discord.as_ref(), &to(&channel), &text, &mut random).await;
-        let seen = platform.visible().into_iter().filter(|message| message.chat == channel);
-        let seen: String = seen.map(|message| message.text).collect();
-        assert_eq!(letters_of(&seen), letters_of(&text), "round {round}");
-    }
+    let stage = Stage {
+        platform: &platform,
+        channel: discord.as_ref(),
+        address: to("100"),
+        calls: ["POST messages", "PATCH messages"],
+        read: str::to_owned,
+    };
+    stage.play().await;
 }
 
 #[tokio::test]
@@ -104,10 +88,7 @@ async fn the_menu_and_typing_reach_the_platform() {
 
 #[tokio::test]
 async fn a_platform_that_is_not_there_got_nothing_and_the_token_does_not_show() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": url })).unwrap();
+    let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": nowhere() })).unwrap();
     let discord = adapter(&[("main", bot)]);
     let sent = discord.send("k", &outgoing(&to("100"), "x")).await;
     assert_eq!(word(&sent), "retry");

@@ -7,7 +7,7 @@ use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::discord::End;
 use serde_json::json;
 
-use super::{CALM_MS, TOKEN, connected, one};
+use super::{CALM_MS, TOKEN, connected, one, to};
 use crate::fixture::{Desk, Reception};
 
 #[tokio::test]
@@ -168,4 +168,19 @@ async fn a_platform_that_comes_up_late_is_found() {
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;
+}
+
+/// A process that starts knows from before where people have written to it alone, and asks only there.
+#[tokio::test]
+async fn what_was_written_alone_while_nobody_listened_is_read_after_a_restart() {
+    let (platform, discord) = one(CALM_MS);
+    platform.say(TOKEN, "7", "from somebody known");
+    platform.say(TOKEN, "8", "from somebody new");
+    let desk = Desk::new();
+    desk.correspondents.lock().unwrap().push(to("97"));
+    let _reception = Reception::start(&discord, &desk);
+    desk.wait_for(1).await;
+    platform.say(TOKEN, "8", "again");
+    desk.wait_for(2).await;
+    assert_eq!(desk.texts(), ["from somebody known", "again"]);
 }

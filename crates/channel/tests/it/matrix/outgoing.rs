@@ -5,7 +5,8 @@ use polyclaw_domain::channel::{Channel, Sent};
 use polyclaw_testkit::platform::Outcome;
 
 use super::{CLAW, ROOM, dm, one};
-use crate::fixture::{each_text, outgoing_to, stream, trouble, word};
+use crate::chunks::Stage;
+use crate::fixture::{outgoing_to, word};
 
 #[tokio::test]
 async fn a_reply_goes_to_its_thread_and_can_be_changed() {
@@ -50,15 +51,15 @@ async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
 }
 
 #[tokio::test]
-async fn thousands_of_texts_are_seen_as_they_were_written() {
+async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let (homeserver, _) = dm().await;
     let matrix = one(&homeserver);
-    let address = outgoing_to(NAME, "home", ROOM, None, "x").address().clone();
-    each_text(async |text, random| {
-        trouble(random, |outcome| homeserver.push("send", outcome));
-        stream(matrix.as_ref(), &address, &text, random).await;
-        let seen: String = homeserver.wipe().into_iter().map(|shown| shown.text).collect();
-        assert_eq!(seen, text);
-    })
-    .await;
+    let stage = Stage {
+        platform: &homeserver,
+        channel: matrix.as_ref(),
+        address: outgoing_to(NAME, "home", ROOM, None, "x").address().clone(),
+        calls: ["send", "send"],
+        read: str::to_owned,
+    };
+    stage.play().await;
 }

@@ -6,7 +6,8 @@ use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::slack::Slack as Platform;
 
 use super::one;
-use crate::fixture::{each_text, outgoing_to, stream, trouble, word};
+use crate::chunks::Stage;
+use crate::fixture::{FATES, outgoing_to, word};
 
 #[tokio::test]
 async fn a_reply_goes_to_its_thread_and_means_nothing_to_slack() {
@@ -41,14 +42,7 @@ async fn a_message_can_be_changed() {
 async fn only_what_surely_did_not_arrive_is_tried_again() {
     let platform = Platform::start();
     let slack = one(&platform);
-    for (outcome, expected) in [
-        (Outcome::Status(400), "rejected"),
-        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000"),
-        (Outcome::Status(503), "unknown"),
-        (Outcome::ShownThenStatus(500), "unknown"),
-        (Outcome::ShownThenCut, "unknown"),
-        (Outcome::ShownThenHang, "unknown"),
-    ] {
+    for (outcome, expected, _) in FATES {
         platform.push("chat.postMessage", outcome);
         assert_eq!(
             word(&slack.send("k", &outgoing_to(NAME, "work", "C1", None, "x")).await),
@@ -61,17 +55,15 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
 }
 
 #[tokio::test]
-async fn thousands_of_texts_are_seen_as_they_were_written() {
+async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let platform = Platform::start();
     let slack = one(&platform);
-    let plain = |text: &str| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    let address = outgoing_to(NAME, "work", "C1", Some("1.1"), "x").address().clone();
-    each_text(async |text, random| {
-        trouble(random, |outcome| platform.push("chat.postMessage", outcome));
-        trouble(random, |outcome| platform.push("chat.update", outcome));
-        stream(slack.as_ref(), &address, &text, random).await;
-        let seen: String = platform.wipe().iter().map(|shown| plain(&shown.text)).collect();
-        assert_eq!(seen, text);
-    })
-    .await;
+    let stage = Stage {
+        platform: &platform,
+        channel: slack.as_ref(),
+        address: outgoing_to(NAME, "work", "C1", Some("1.1"), "x").address().clone(),
+        calls: ["chat.postMessage", "chat.update"],
+        read: |text| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"),
+    };
+    stage.play().await;
 }

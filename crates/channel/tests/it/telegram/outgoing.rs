@@ -5,24 +5,15 @@ use polyclaw_testkit::platform::Outcome;
 use serde_json::json;
 
 use super::{TOKEN, adapter, one, to};
-use crate::fixture::{hostile, letters_of, outgoing, stream, word};
+use crate::chunks::Stage;
+use crate::fixture::{FATES, nowhere, outgoing, word};
 
 #[tokio::test]
 async fn only_what_surely_did_not_arrive_is_tried_again() {
-    let table = [
-        (Outcome::Shown, "accepted", "accepted"),
-        (Outcome::Status(400), "rejected", "rejected"),
-        (Outcome::Status(403), "rejected", "rejected"),
-        (Outcome::Later { status: 429, seconds: 7 }, "retry after 7000", "retry after 7000"),
-        (Outcome::ShownThenStatus(500), "unknown", "retry"),
-        (Outcome::Status(502), "unknown", "retry"),
-        (Outcome::ShownThenCut, "unknown", "unknown"),
-        (Outcome::ShownThenHang, "unknown", "unknown"),
-    ];
     let (platform, telegram) = one();
     let first = telegram.send("k", &outgoing(&to("7", None), "first")).await;
     let Sent::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
-    for (n, (outcome, on_send, on_edit)) in table.into_iter().enumerate() {
+    for (n, (outcome, on_send, on_edit)) in FATES.into_iter().enumerate() {
         let text = outgoing(&to("7", None), &format!("text {n}"));
         platform.push("sendMessage", outcome);
         assert_eq!(word(&telegram.send("k", &text).await), on_send, "send: {outcome:?}");
@@ -44,23 +35,16 @@ async fn an_edit_to_the_same_text_is_no_failure_and_one_of_nothing_is() {
 }
 
 #[tokio::test]
-async fn a_long_text_is_seen_whole_whatever_fails_meanwhile() {
+async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let (platform, telegram) = one();
-    let mut random = fastrand::Rng::with_seed(5);
-    for round in 0..100 {
-        let text = hostile(&mut random, 6_000);
-        let trouble =
-            [Outcome::Status(400), Outcome::Later { status: 429, seconds: 0 }, Outcome::Status(502)];
-        for outcome in trouble.iter().cycle().take(round % 4) {
-            platform.push("editMessageText", *outcome);
-        }
-        platform.push("sendMessage", Outcome::Later { status: 429, seconds: 0 });
-        let peer = format!("{}", 100 + round);
-        stream(telegram.as_ref(), &to(&peer, None), &text, &mut random).await;
-        let seen = platform.visible().into_iter().filter(|message| message.chat == peer);
-        let seen: String = seen.map(|message| message.text).collect();
-        assert_eq!(letters_of(&seen), letters_of(&text), "round {round}");
-    }
+    let stage = Stage {
+        platform: &platform,
+        channel: telegram.as_ref(),
+        address: to("7", None),
+        calls: ["sendMessage", "editMessageText"],
+        read: str::to_owned,
+    };
+    stage.play().await;
 }
 
 #[tokio::test]
@@ -84,10 +68,7 @@ async fn the_menu_and_typing_reach_the_platform() {
 
 #[tokio::test]
 async fn a_platform_that_is_not_there_got_nothing_and_the_token_does_not_show() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": url })).unwrap();
+    let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": nowhere() })).unwrap();
     let telegram = adapter(&[("main", bot)]);
     let sent = telegram.send("k", &outgoing(&to("7", None), "x")).await;
     assert_eq!(word(&sent), "retry");

@@ -12,12 +12,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::End;
 use crate::platform::board::Board;
 use crate::platform::state::lock;
+use crate::platform::wire::Kept;
 
 const EPOCH_MS: u64 = 1_420_070_400_000;
 
-pub(super) struct State {
-    pub board: Board,
-    pub heartbeat_ms: u64,
+pub struct State {
+    pub(super) board: Board,
+    pub(super) heartbeat_ms: u64,
     bots: Mutex<HashMap<String, Bot>>,
     /// By id: the server and the parent.
     channels: Mutex<BTreeMap<String, (String, Option<String>)>>,
@@ -28,7 +29,7 @@ pub(super) struct State {
     ids: AtomicU64,
     address: OnceLock<SocketAddr>,
     /// Where sessions are to be gone on with, if not where they begin.
-    pub resume_url: OnceLock<String>,
+    pub(super) resume_url: OnceLock<String>,
 }
 
 #[derive(Default)]
@@ -49,8 +50,14 @@ pub(super) enum Order {
     End(End),
 }
 
+impl Kept for State {
+    fn board(&self) -> &Board {
+        &self.board
+    }
+}
+
 impl State {
-    pub fn new(heartbeat_ms: u64) -> Self {
+    pub(super) fn new(heartbeat_ms: u64) -> Self {
         Self {
             board: Board::default(),
             heartbeat_ms,
@@ -64,37 +71,37 @@ impl State {
         }
     }
 
-    pub fn set_address(&self, address: SocketAddr) {
+    pub(super) fn set_address(&self, address: SocketAddr) {
         let _ = self.address.set(address);
     }
 
-    pub fn gateway_url(&self) -> String {
+    pub(super) fn gateway_url(&self) -> String {
         format!("ws://{}/gateway", self.address.get().expect("the server runs"))
     }
 
-    pub fn add_bot(&self, token: &str, id: &str) {
+    pub(super) fn add_bot(&self, token: &str, id: &str) {
         lock(&self.bots).insert(token.to_owned(), Bot { id: id.to_owned(), ..Bot::default() });
     }
 
-    pub fn add_channel(&self, id: &str, guild: &str, parent: Option<&str>) {
+    pub(super) fn add_channel(&self, id: &str, guild: &str, parent: Option<&str>) {
         lock(&self.channels).insert(id.to_owned(), (guild.to_owned(), parent.map(str::to_owned)));
     }
 
     /// Runs on one bot; none, if there is no such token.
-    pub fn with<T>(&self, token: &str, change: impl FnOnce(&mut Bot) -> T) -> Option<T> {
+    pub(super) fn with<T>(&self, token: &str, change: impl FnOnce(&mut Bot) -> T) -> Option<T> {
         let changed = lock(&self.bots).get_mut(token).map(change);
         self.board.changed();
         changed
     }
 
     /// Ids grow with time, as Discord's do.
-    pub fn next_id(&self) -> String {
+    pub(super) fn next_id(&self) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis();
         let now = u64::try_from(now).expect("a clock before the year 500,000,000") - EPOCH_MS;
         ((now << 22) + self.ids.fetch_add(1, Ordering::Relaxed)).to_string()
     }
 
-    pub fn write(&self, token: &str, channel: &str, person: &str, text: &str, over: Value) -> String {
+    pub(super) fn write(&self, token: &str, channel: &str, person: &str, text: &str, over: Value) -> String {
         let id = self.next_id();
         let author = json!({ "id": person, "username": format!("user{person}"), "bot": false });
         let mut message =
@@ -113,11 +120,11 @@ impl State {
     }
 
     /// Said to the connection there is, and kept for the one that goes on with the session.
-    pub fn dispatch(&self, token: &str, kind: &str, data: Value) {
+    pub(super) fn dispatch(&self, token: &str, kind: &str, data: Value) {
         self.with(token, |bot| bot.say(kind, data));
     }
 
-    pub fn end(&self, token: &str, end: End) {
+    pub(super) fn end(&self, token: &str, end: End) {
         self.with(token, |bot| {
             if let End::Invalid { resumable: false } = end {
                 bot.session = None;
@@ -126,13 +133,13 @@ impl State {
         });
     }
 
-    pub fn forget(&self, token: &str) {
+    pub(super) fn forget(&self, token: &str) {
         self.end(token, End::Drop);
         self.with(token, |bot| (bot.session, bot.connection) = (None, None));
     }
 
     /// A new session on this connection, or none without such a bot.
-    pub fn identify(&self, token: &str, connection: UnboundedSender<Order>) -> bool {
+    pub(super) fn identify(&self, token: &str, connection: UnboundedSender<Order>) -> bool {
         let url = self.resume_url.get().cloned().unwrap_or_else(|| self.gateway_url());
         let session = format!("s{}", self.next_id());
         let guilds = self.guilds();
@@ -151,7 +158,13 @@ impl State {
     }
 
     /// Says again what comes after `seq`; false if there is no such session.
-    pub fn resume(&self, token: &str, session: &Value, seq: u64, connection: UnboundedSender<Order>) -> bool {
+    pub(super) fn resume(
+        &self,
+        token: &str,
+        session: &Value,
+        seq: u64,
+        connection: UnboundedSender<Order>,
+    ) -> bool {
         let resumed = self.with(token, |bot| {
             if bot.session.is_none() || bot.session.as_deref() != session.as_str() {
                 return false;
@@ -167,7 +180,7 @@ impl State {
         resumed.unwrap_or(false)
     }
 
-    pub fn guilds(&self) -> Vec<Value> {
+    pub(super) fn guilds(&self) -> Vec<Value> {
         let mut guilds: BTreeMap<String, Value> = BTreeMap::new();
         for (id, (guild, parent)) in lock(&self.channels).iter() {
             let last =
@@ -181,7 +194,7 @@ impl State {
         guilds.into_values().collect()
     }
 
-    pub fn channel(&self, id: &str) -> Option<Value> {
+    pub(super) fn channel(&self, id: &str) -> Option<Value> {
         let channels = lock(&self.channels);
         let (guild, parent) = channels.get(id)?;
         let kind = if parent.is_some() { 11 } else { 0 };
@@ -189,7 +202,7 @@ impl State {
     }
 
     /// Newest first, without what only events say: so does Discord.
-    pub fn after(&self, channel: &str, after: u64, limit: usize) -> Vec<Value> {
+    pub(super) fn after(&self, channel: &str, after: u64, limit: usize) -> Vec<Value> {
         let messages = lock(&self.messages);
         let id = |message: &Value| message["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or(0);
         let list = messages.get(channel).into_iter().flatten();
@@ -199,7 +212,7 @@ impl State {
     }
 
     /// A new id for a new nonce; the id of the message that has it already, if there is one.
-    pub fn nonce(&self, token: &str, channel: &str, nonce: &str) -> Result<String, String> {
+    pub(super) fn nonce(&self, token: &str, channel: &str, nonce: &str) -> Result<String, String> {
         let key = (token.to_owned(), channel.to_owned(), nonce.to_owned());
         let mut nonces = lock(&self.nonces);
         match nonces.get(&key) {
@@ -212,11 +225,11 @@ impl State {
         }
     }
 
-    pub fn openings(&self, token: &str) -> (usize, usize) {
+    pub(super) fn openings(&self, token: &str) -> (usize, usize) {
         lock(&self.bots).get(token).map_or((0, 0), |bot| (bot.identified, bot.resumed))
     }
 
-    pub fn beaten(&self, token: &str) -> Option<u64> {
+    pub(super) fn beaten(&self, token: &str) -> Option<u64> {
         lock(&self.bots).get(token).and_then(|bot| bot.beaten)
     }
 }

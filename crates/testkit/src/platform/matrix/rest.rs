@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State as Shared};
-use axum::http::{HeaderMap, Response};
+use axum::extract::{FromRequestParts, Path, State as Shared};
+use axum::http::Response;
+use axum::http::request::Parts;
 use serde_json::{Value, json};
 
 use super::{State, name};
@@ -21,11 +22,22 @@ pub(super) fn refused(status: u16, code: &str) -> Response<Body> {
     board::json(status, &json!({ "errcode": code, "error": "no" }))
 }
 
-/// Who asks, and from which device.
-pub(super) fn caller(state: &State, headers: &HeaderMap) -> Result<(String, String), Box<Response<Body>>> {
-    let token = headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let known = token.and_then(|token| lock(&state.world).tokens.get(token).cloned());
-    known.ok_or_else(|| Box::new(refused(401, "M_UNKNOWN_TOKEN")))
+/// Who asks, and from which device. Nobody else is answered.
+pub(super) struct Caller {
+    pub user: String,
+    device: String,
+}
+
+impl FromRequestParts<Arc<State>> for Caller {
+    type Rejection = Response<Body>;
+
+    async fn from_request_parts(request: &mut Parts, state: &Arc<State>) -> Result<Self, Self::Rejection> {
+        let header = request.headers.get("authorization");
+        let token = header.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let known = token.and_then(|token| lock(&state.world).tokens.get(token).cloned());
+        let (user, device) = known.ok_or_else(|| refused(401, "M_UNKNOWN_TOKEN"))?;
+        Ok(Self { user, device })
+    }
 }
 
 /// Keeps the request and says what is to happen to it.
@@ -56,22 +68,15 @@ pub(super) async fn login(Shared(state): Shared<Arc<State>>, body: Bytes) -> Res
     board::json(200, &json!({ "access_token": token, "device_id": device, "user_id": user }))
 }
 
-pub(super) async fn whoami(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response<Body> {
-    match caller(&state, &headers) {
-        Ok((user, device)) => board::json(200, &json!({ "user_id": user, "device_id": device })),
-        Err(refused) => *refused,
-    }
+pub(super) async fn whoami(caller: Caller) -> Response<Body> {
+    board::json(200, &json!({ "user_id": caller.user, "device_id": caller.device }))
 }
 
 pub(super) async fn data(
     Shared(state): Shared<Arc<State>>,
     Path(key): Path<(String, String)>,
-    headers: HeaderMap,
+    Caller { user, .. }: Caller,
 ) -> Result<Response<Body>, Cut> {
-    let (user, _) = match caller(&state, &headers) {
-        Ok(caller) => caller,
-        Err(refused) => return Ok(*refused),
-    };
     let tell = || match lock(&state.world).account_data.get(&key) {
         Some(content) => board::json(200, content),
         None => refused(404, "M_NOT_FOUND"),
@@ -82,13 +87,9 @@ pub(super) async fn data(
 pub(super) async fn store(
     Shared(state): Shared<Arc<State>>,
     Path(key): Path<(String, String)>,
-    headers: HeaderMap,
+    Caller { user, .. }: Caller,
     body: Bytes,
 ) -> Result<Response<Body>, Cut> {
-    let (user, _) = match caller(&state, &headers) {
-        Ok(caller) => caller,
-        Err(refused) => return Ok(*refused),
-    };
     let keep = || {
         lock(&state.world).account_data.insert(key, read(&body));
         state.stored.fetch_add(1, Ordering::SeqCst);
@@ -102,13 +103,9 @@ pub(super) async fn store(
 pub(super) async fn send(
     Shared(state): Shared<Arc<State>>,
     Path((room, key)): Path<(String, String)>,
-    headers: HeaderMap,
+    Caller { user, device }: Caller,
     body: Bytes,
 ) -> Result<Response<Body>, Cut> {
-    let (user, device) = match caller(&state, &headers) {
-        Ok(caller) => caller,
-        Err(refused) => return Ok(*refused),
-    };
     let joined =
         lock(&state.world).members.get(&(room.clone(), user.clone())).is_some_and(|how| how == "join");
     if !joined {
@@ -156,11 +153,8 @@ fn publish(state: &State, room: &str, user: &str, content: Value) -> String {
 pub(super) async fn typing(
     Shared(state): Shared<Arc<State>>,
     Path(key): Path<(String, String)>,
-    headers: HeaderMap,
+    _: Caller,
 ) -> Response<Body> {
-    if let Err(refused) = caller(&state, &headers) {
-        return *refused;
-    }
     lock(&state.world).typing.insert(key);
     board::json(200, &json!({}))
 }
@@ -168,12 +162,8 @@ pub(super) async fn typing(
 pub(super) async fn members(
     Shared(state): Shared<Arc<State>>,
     Path(room): Path<String>,
-    headers: HeaderMap,
+    Caller { user, .. }: Caller,
 ) -> Result<Response<Body>, Cut> {
-    let (user, _) = match caller(&state, &headers) {
-        Ok(caller) => caller,
-        Err(refused) => return Ok(*refused),
-    };
     let tell = || {
         let world = lock(&state.world);
         let inside = world.members.iter().filter(|((place, _), how)| *place == room && *how == "join");
@@ -187,11 +177,8 @@ pub(super) async fn members(
 pub(super) async fn event(
     Shared(state): Shared<Arc<State>>,
     Path((_, id)): Path<(String, String)>,
-    headers: HeaderMap,
+    _: Caller,
 ) -> Response<Body> {
-    if let Err(refused) = caller(&state, &headers) {
-        return *refused;
-    }
     let world = lock(&state.world);
     let found = world.stream.iter().find(|(_, event)| event["event_id"] == id.as_str());
     found.map_or_else(|| refused(404, "M_NOT_FOUND"), |(_, event)| board::json(200, event))
@@ -201,12 +188,8 @@ pub(super) async fn event(
 pub(super) async fn change(
     Shared(state): Shared<Arc<State>>,
     Path((room, action)): Path<(String, String)>,
-    headers: HeaderMap,
+    Caller { user, .. }: Caller,
 ) -> Response<Body> {
-    let (user, _) = match caller(&state, &headers) {
-        Ok(caller) => caller,
-        Err(refused) => return *refused,
-    };
     let membership = if action == "join" { "join" } else { "leave" };
     state.set_member(&room, &user, &user, &json!({ "membership": membership }));
     board::json(200, &json!({ "room_id": room }))
@@ -215,11 +198,8 @@ pub(super) async fn change(
 pub(super) async fn media(
     Shared(state): Shared<Arc<State>>,
     Path((_, id)): Path<(String, String)>,
-    headers: HeaderMap,
+    _: Caller,
 ) -> Response<Body> {
-    if let Err(refused) = caller(&state, &headers) {
-        return *refused;
-    }
     let content = lock(&state.world).files.get(&id).cloned();
     content.map_or_else(|| refused(404, "M_NOT_FOUND"), |content| Response::new(Body::from(content)))
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Query, State as Shared};
-use axum::http::{HeaderMap, Response};
+use axum::http::Response;
 use serde_json::{Value, json};
 
-use super::rest::{caller, refuse, script};
+use super::rest::{Caller, refuse, script};
 use super::{State, World};
 use crate::platform::board::{self, carry_out};
 use crate::platform::server::Cut;
@@ -21,12 +21,8 @@ type Asked = Query<BTreeMap<String, String>>;
 pub(super) async fn sync(
     Shared(state): Shared<Arc<State>>,
     Query(asked): Asked,
-    headers: HeaderMap,
+    Caller { user, .. }: Caller,
 ) -> Result<Response<Body>, Cut> {
-    let (user, _) = match caller(&state, &headers) {
-        Ok(caller) => caller,
-        Err(refused) => return Ok(*refused),
-    };
     let since = asked.get("since").and_then(|since| position(since));
     let wait = asked.get("timeout").and_then(|ms| ms.parse().ok()).unwrap_or(0);
     if let Some(since) = since {
@@ -44,12 +40,8 @@ pub(super) async fn messages(
     Shared(state): Shared<Arc<State>>,
     Path(room): Path<String>,
     Query(asked): Asked,
-    headers: HeaderMap,
+    Caller { user, .. }: Caller,
 ) -> Result<Response<Body>, Cut> {
-    let (user, _) = match caller(&state, &headers) {
-        Ok(caller) => caller,
-        Err(refused) => return Ok(*refused),
-    };
     let at = |name: &str| asked.get(name).and_then(|token| position(token)).unwrap_or(0);
     let tell = || board::json(200, &lock(&state.world).page(&room, at("from"), at("to")));
     carry_out(script(&state, &user, "messages"), tell, refuse).await

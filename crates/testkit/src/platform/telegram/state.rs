@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use crate::platform::board::Board;
 use crate::platform::state::lock;
+use crate::platform::wire::Kept;
 
 #[derive(Default)]
-pub(super) struct State {
-    pub board: Board,
+pub struct State {
+    pub(super) board: Board,
     bots: Mutex<HashMap<String, Bot>>,
     files: Mutex<HashMap<String, Vec<u8>>>,
     ids: AtomicI64,
@@ -23,20 +24,26 @@ struct Bot {
     updates: BTreeMap<i64, Value>,
 }
 
+impl Kept for State {
+    fn board(&self) -> &Board {
+        &self.board
+    }
+}
+
 impl State {
-    pub fn add_bot(&self, token: &str, user: Value) {
+    pub(super) fn add_bot(&self, token: &str, user: Value) {
         lock(&self.bots).insert(token.to_owned(), Bot { user, updates: BTreeMap::new() });
     }
 
-    pub fn user(&self, token: &str) -> Option<Value> {
+    pub(super) fn user(&self, token: &str) -> Option<Value> {
         lock(&self.bots).get(token).map(|bot| bot.user.clone())
     }
 
-    pub fn next_id(&self) -> i64 {
+    pub(super) fn next_id(&self) -> i64 {
         self.ids.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    pub fn queue(&self, token: &str, mut update: Value) {
+    pub(super) fn queue(&self, token: &str, mut update: Value) {
         let id = self.next_id();
         update["update_id"] = id.into();
         if let Some(bot) = lock(&self.bots).get_mut(token) {
@@ -46,7 +53,7 @@ impl State {
     }
 
     /// Confirms everything before `offset` and returns what is left, as Telegram does.
-    pub fn updates(&self, token: &str, offset: i64, limit: usize) -> Vec<Value> {
+    pub(super) fn updates(&self, token: &str, offset: i64, limit: usize) -> Vec<Value> {
         let mut bots = lock(&self.bots);
         let Some(bot) = bots.get_mut(token) else { return Vec::new() };
         let confirmed = bot.updates.len();
@@ -60,15 +67,15 @@ impl State {
         left
     }
 
-    pub fn unconfirmed(&self, token: &str) -> usize {
+    pub(super) fn unconfirmed(&self, token: &str) -> usize {
         lock(&self.bots).get(token).map_or(0, |bot| bot.updates.len())
     }
 
-    pub fn add_file(&self, id: &str, content: &[u8]) {
+    pub(super) fn add_file(&self, id: &str, content: &[u8]) {
         lock(&self.files).insert(id.to_owned(), content.to_owned());
     }
 
-    pub fn content(&self, id: &str) -> Option<Vec<u8>> {
+    pub(super) fn content(&self, id: &str) -> Option<Vec<u8>> {
         lock(&self.files).get(id).cloned()
     }
 }

@@ -1,0 +1,158 @@
+//! A platform with all of its accounts: whatever names an account is passed on to it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, ready};
+
+use futures_util::future::join_all;
+use polyclaw_domain::admission::Access;
+use polyclaw_domain::channel::{Address, Call, CallAnswer, Capabilities, Channel, Inbox, MenuItem, Sent};
+use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::port::Pending;
+
+use crate::{Error, call};
+
+/// One account of a platform. What it cannot do it leaves as it is here.
+pub trait Account: Send + Sync + Sized {
+    /// The channel's name in addresses.
+    const CHANNEL: &'static str;
+    const CAPABILITIES: Capabilities;
+    /// How long a platform that recognises a repeated key does so; for ever where nothing is said.
+    const REMEMBERED_MS: Option<i64> = None;
+    /// What is wrong where there is no such account.
+    const ABSENT: &'static str = "is not configured, or not enabled";
+
+    fn capabilities(&self) -> Capabilities {
+        Self::CAPABILITIES
+    }
+
+    fn send(&self, key: &str, outgoing: &Outgoing) -> impl Future<Output = Sent> + Send;
+
+    fn edit(&self, _platform_id: &str, _outgoing: &Outgoing) -> impl Future<Output = Sent> + Send {
+        ready(Sent::Rejected { reason: "messages cannot be changed here".to_owned() })
+    }
+
+    fn typing(&self, _address: &Address) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
+
+    fn menu(&self, _items: &[MenuItem]) -> impl Future<Output = Result<(), String>> + Send {
+        ready(Ok(()))
+    }
+
+    /// Receives until it is dropped.
+    fn receive(&self, _inbox: &dyn Inbox) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
+
+    /// Answers a request of the platform to this account. What is in it may belong to another of `all`.
+    fn called(
+        &self,
+        _call: &Call,
+        _inbox: &dyn Inbox,
+        _all: &BTreeMap<String, Self>,
+    ) -> impl Future<Output = CallAnswer> + Send {
+        ready(call::plain(404, ""))
+    }
+}
+
+pub struct Accounts<A> {
+    table: BTreeMap<String, A>,
+}
+
+impl<A> Accounts<A> {
+    /// Those of a config that are enabled.
+    pub(crate) fn enabled<S>(
+        settings: &BTreeMap<String, S>,
+        access: impl Fn(&S) -> &Access,
+        open: impl Fn(&str, &S) -> Result<A, Error>,
+    ) -> Result<Self, Error> {
+        let enabled = settings.iter().filter(|(_, settings)| access(settings).enabled);
+        enabled.map(|(name, settings)| Ok((name.clone(), open(name, settings)?))).collect()
+    }
+}
+
+impl<A: Account> Accounts<A> {
+    fn get(&self, account: &str) -> Result<&A, String> {
+        self.table.get(account).ok_or_else(|| format!("{} account '{account}' {}", A::CHANNEL, A::ABSENT))
+    }
+
+    fn sender(&self, outgoing: &Outgoing) -> Result<&A, Sent> {
+        self.get(&outgoing.address().account).map_err(|reason| Sent::Rejected { reason })
+    }
+}
+
+impl<A: Account> Channel for Accounts<A> {
+    fn capabilities(&self, account: &str) -> Capabilities {
+        self.table.get(account).map_or(A::CAPABILITIES, A::capabilities)
+    }
+
+    fn remembers_ms(&self, _: &str) -> Option<i64> {
+        A::REMEMBERED_MS
+    }
+
+    fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(async move {
+            match self.sender(outgoing) {
+                Ok(account) => account.send(key, outgoing).await,
+                Err(rejected) => rejected,
+            }
+        })
+    }
+
+    fn edit<'a>(&'a self, platform_id: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
+        Box::pin(async move {
+            match self.sender(outgoing) {
+                Ok(account) => account.edit(platform_id, outgoing).await,
+                Err(rejected) => rejected,
+            }
+        })
+    }
+
+    fn typing<'a>(&'a self, address: &'a Address) -> Pending<'a, ()> {
+        Box::pin(async move {
+            if let Ok(account) = self.get(&address.account) {
+                account.typing(address).await;
+            }
+        })
+    }
+
+    fn menu<'a>(&'a self, account: &'a str, items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {
+        Box::pin(async move { self.get(account)?.menu(items).await })
+    }
+
+    fn receive<'a>(&'a self, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
+        let receiving: Vec<_> = self.table.values().map(|account| account.receive(inbox)).collect();
+        Box::pin(async move {
+            join_all(receiving).await;
+        })
+    }
+
+    fn called<'a>(&'a self, account: &'a str, call: Call, inbox: &'a dyn Inbox) -> Pending<'a, CallAnswer> {
+        Box::pin(async move {
+            match self.table.get(account) {
+                Some(account) => account.called(&call, inbox, &self.table).await,
+                None => call::plain(404, ""),
+            }
+        })
+    }
+}
+
+impl<A> FromIterator<(String, A)> for Accounts<A> {
+    fn from_iter<I: IntoIterator<Item = (String, A)>>(accounts: I) -> Self {
+        Self { table: accounts.into_iter().collect() }
+    }
+}
+
+/// Names only: an account holds secrets.
+impl<A> fmt::Debug for Accounts<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.table.keys()).finish()
+    }
+}
+
+/// What a menu says about a command. Some platforms refuse one about which nothing is said.
+pub(crate) fn description(item: &MenuItem, most: usize) -> String {
+    let description = if item.description.is_empty() { &item.command } else { &item.description };
+    description.chars().take(most).collect()
+}

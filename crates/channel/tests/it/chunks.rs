@@ -1,0 +1,111 @@
+//! An answer that is shown while it grows, cut into parts, refused and slowed down on the way: what people see at the
+//! end is the stored text. Ten thousand of them on each platform, through the adapter as it is.
+
+use polyclaw_domain::channel::{Address, Channel, Sent};
+use polyclaw_domain::delivery::Outgoing;
+use polyclaw_testkit::platform::{Kept, Outcome, Wire};
+
+use crate::fixture::{hostile, letters_of, outgoing};
+
+const CHUNKINGS: u64 = 10_000;
+
+/// A platform with the adapter that reaches it.
+pub struct Stage<'a, S> {
+    pub platform: &'a Wire<S>,
+    pub channel: &'a dyn Channel,
+    pub address: Address,
+    /// The call that shows a message, and the one that changes it.
+    pub calls: [&'a str; 2],
+    /// What the adapter was given, from what is shown.
+    pub read: fn(&str) -> String,
+}
+
+impl<S: Kept> Stage<'_, S> {
+    pub async fn play(&self) {
+        for seed in 0..CHUNKINGS {
+            let mut random = fastrand::Rng::with_seed(seed);
+            // Most texts are short and cut shorter. Some are longer than the platform takes at once.
+            let most = self.channel.capabilities(&self.address.account).max_chars;
+            let (longest, limit) =
+                if seed % 500 == 0 { (2 * most, most) } else { (45, random.usize(20..40)) };
+            let length = random.usize(1..longest);
+            let text = format!("x{}", hostile(&mut random, length));
+            let parts = outgoing(&self.address, &text).split(limit);
+            self.show(&parts, &mut random).await;
+            let shown: Vec<_> =
+                self.platform.wipe(self.place()).iter().map(|one| (self.read)(&one.text)).collect();
+            assert_eq!(shown.len(), parts.len(), "seed {seed}: {shown:?}");
+            assert_eq!(letters_of(&shown.concat()), letters_of(&text), "seed {seed}");
+            let same = shown.iter().zip(&parts).all(|(shown, part)| shown.trim() == part.text().trim());
+            assert!(same, "seed {seed}: {shown:?} of {parts:?}");
+        }
+    }
+
+    /// Where messages are shown: on some platforms a thread is a place of its own.
+    fn place(&self) -> &str {
+        &self.address.peer
+    }
+
+    /// As the engine does: while the first part grows it is a draft that is changed, and every part is tried until it is
+    /// there.
+    async fn show(&self, parts: &[Outgoing], random: &mut fastrand::Rng) {
+        for (n, part) in parts.iter().enumerate() {
+            let key = format!("{n}-{:x}", random.u128(..));
+            let edits = self.channel.capabilities(&self.address.account).edits;
+            match (n == 0 && edits && random.bool()).then(|| prefix(part.text(), random)).flatten() {
+                Some(begun) => {
+                    let id = self.insist(&key, &outgoing(&self.address, begun), random).await;
+                    self.grow(&id, part, random).await;
+                }
+                None => drop(self.insist(&key, part, random).await),
+            }
+        }
+    }
+
+    /// Changes on the way may fail in any way. The last one is tried again.
+    async fn grow(&self, id: &str, part: &Outgoing, random: &mut fastrand::Rng) {
+        for _ in 0..random.usize(..2) {
+            let Some(more) = prefix(part.text(), random) else { continue };
+            self.trip(1, random, &[Outcome::Status(400), Outcome::Status(502), SLOWER, Outcome::Cut]);
+            let _ = self.channel.edit(id, &outgoing(&self.address, more)).await;
+        }
+        self.trip(1, random, &[SLOWER, Outcome::Status(502), Outcome::ShownThenCut]);
+        for _ in 0..3 {
+            if let Sent::Accepted { .. } = self.channel.edit(id, part).await {
+                return;
+            }
+        }
+        panic!("the end was never shown");
+    }
+
+    /// What the platform recognises may be sent again whatever became of it, and is.
+    async fn insist(&self, key: &str, part: &Outgoing, random: &mut fastrand::Rng) -> String {
+        let recognises = self.channel.capabilities(&self.address.account).idempotent_send;
+        let troubles = [SLOWER, Outcome::Status(429), Outcome::ShownThenCut, Outcome::ShownThenStatus(500)];
+        self.trip(0, random, if recognises { &troubles } else { &troubles[..2] });
+        for _ in 0..3 {
+            match self.channel.send(key, part).await {
+                Sent::Accepted { platform_id } => return platform_id.expect("an id"),
+                Sent::Retry { .. } => {}
+                Sent::Unknown { .. } if recognises => {}
+                sent => panic!("{sent:?}"),
+            }
+        }
+        panic!("it was never accepted");
+    }
+
+    /// Every third time something is in the way of the next call.
+    fn trip(&self, call: usize, random: &mut fastrand::Rng, outcomes: &[Outcome]) {
+        if random.usize(..3) == 0 {
+            self.platform.push(self.calls[call], outcomes[random.usize(..outcomes.len())]);
+        }
+    }
+}
+
+const SLOWER: Outcome = Outcome::Later { status: 429, seconds: 0 };
+
+/// The beginning of a text, if there is anything to see in it.
+fn prefix<'a>(text: &'a str, random: &mut fastrand::Rng) -> Option<&'a str> {
+    let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    Some(&text[..ends[random.usize(..ends.len())]]).filter(|text| !text.trim().is_empty())
+}

@@ -1,0 +1,38 @@
+//! Bytes as people copy them: two digits each.
+
+use std::fmt::Write;
+
+pub fn hex(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+/// Nothing unless all of it is pairs of digits, in either case.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(unhex(&hex(&bytes)), Some(bytes.clone()));
+        assert_eq!(unhex(&hex(&bytes).to_uppercase()), Some(bytes));
+        assert_eq!((hex(&[]), unhex("")), (String::new(), Some(vec![])));
+    }
+
+    #[test]
+    fn anything_else_is_nothing() {
+        for text in ["a", "0g", "+1", " 1", "é", "0x10", "00 "] {
+            assert_eq!(unhex(text), None, "{text}");
+        }
+    }
+}

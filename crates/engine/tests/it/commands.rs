@@ -1,0 +1,187 @@
+//! A command is done once, wherever the process dies while it is: what it changes and what is said about it are stored
+//! together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::channel::Taken;
+use polyclaw_domain::command::{COMMANDS, Speaker};
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_store::{Db, messages};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, group_letter, letter};
+use tokio::sync::Semaphore;
+
+use crate::approvals::{self, question};
+use crate::reception::{CONFIG, recorded};
+use crate::{glance, worker};
+
+const OWN: &str = "agent:main:telegram:dm:boss";
+
+/// What a person reads, and what the command has changed.
+#[derive(Debug, PartialEq)]
+struct Story {
+    read: Vec<String>,
+    session: String,
+    jobs: Vec<(String, i64)>,
+    /// New conversations, and questions that were answered.
+    counts: [usize; 2],
+}
+
+impl Story {
+    async fn of(world: &World) -> Self {
+        let key = SessionKey::parse(OWN).unwrap();
+        let session = world.engine.session(&key).await.unwrap();
+        let read = |tx: &mut polyclaw_store::Tx<'_>| {
+            const SQL: &str = "SELECT state, COUNT(*) FROM jobs GROUP BY state ORDER BY state";
+            tx.query(SQL, &[], |row| Ok((row.text(0)?, row.int(1)?)))
+        };
+        let renewed = recorded(world, EventKind::SessionRenewed).await.len();
+        let decided = recorded(world, EventKind::ApprovalDecided).await.len();
+        let mut texts = world.ground.outlet.read_at("boss", None);
+        texts.sort();
+        Self {
+            read: texts,
+            session: format!(
+                "{:?}",
+                (session.active_agent, session.model_override, session.focus, session.ttl_ms)
+            ),
+            jobs: world.engine.db().read(read).await.unwrap(),
+            counts: [renewed, decided],
+        }
+    }
+}
+
+async fn says(world: &World, text: &str) {
+    assert_eq!(world.ground.outlet.deliver(letter("boss", text)).await, Taken::Done);
+}
+
+/// A conversation in which something was said, something runs, and something waits or is asked.
+async fn ground(command: &str) -> (Ground, String) {
+    let mut ground = match command {
+        "approve" | "deny" => approvals::ground().await,
+        _ => Ground::on(Db::in_memory().unwrap(), worker(1, &Arc::new(Semaphore::new(0)))).await,
+    };
+    ground.configure(CONFIG).await;
+    let world = ground.wake(Faulty::never());
+    says(&world, "hello").await;
+    world.settled().await;
+    let ops = AgentId::parse("ops").unwrap();
+    world.engine.create_session(&SessionKey::main(&ops), &ops, None).await.unwrap();
+    let line = match command {
+        "approve" | "deny" => {
+            says(&world, "run it").await;
+            format!("/{command} {}", question(&world).await)
+        }
+        "stop" => {
+            says(&world, "work").await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            says(&world, "wait").await;
+            "/stop".to_owned()
+        }
+        "unfocus" => {
+            says(&world, "/focus agent:ops:main").await;
+            "/unfocus".to_owned()
+        }
+        "model" => "/model lab/small".to_owned(),
+        "agent" => "/agent ops".to_owned(),
+        "focus" => "/focus agent:ops:main".to_owned(),
+        "session" => "/session ttl 5h".to_owned(),
+        other => format!("/{other}"),
+    };
+    (world.killed().await, line)
+}
+
+/// Gives a command to an engine that dies at a point, and to the one that comes after it.
+async fn story(command: &str, point: Option<KillPoint>) -> Story {
+    let (ground, line) = ground(command).await;
+    let faults = point.map_or_else(Faulty::never, |point| Faulty::at(point, 1));
+    let world = ground.wake(faults.clone());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = Story::of(&world).await;
+    let (outlet, said) = (ground.outlet.clone(), line.clone());
+    let delivered = tokio::spawn(async move { outlet.deliver(letter("boss", &said)).await });
+    tokio::select! {
+        _ = faults.death(), if point.is_some() => {}
+        () = tokio::time::sleep(Duration::from_secs(5)) => assert!(point.is_none(), "{line}: {point:?} is not reached"),
+    }
+    if point == Some(KillPoint::ReceiptBefore) {
+        assert_eq!(Story::of(&world).await, before, "{line}: nothing is changed before it is answered");
+    }
+    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(delivered.await.unwrap(), Taken::Done, "{line}");
+    world.settled().await;
+    says(&world, &line).await;
+    world.settled().await;
+    Story::of(&world).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_done_once_wherever_the_process_dies() {
+    for command in COMMANDS.iter().map(|command| command.name) {
+        let undisturbed = story(command, None).await;
+        for point in [KillPoint::ReceiptBefore, KillPoint::ReceiptCommitted] {
+            assert_eq!(story(command, Some(point)).await, undisturbed, "/{command} at {point:?}");
+        }
+    }
+}
+
+/// Otherwise the stories above would be the same because nothing happens in them.
+#[tokio::test(start_paused = true)]
+async fn what_a_command_changes_is_seen_in_its_story() {
+    let told = story("whoami", None).await;
+    for (command, said) in [
+        ("new", "A new conversation"),
+        ("model", "lab/small from the next turn on"),
+        ("agent", "ops answers"),
+        ("focus", "goes to agent:ops:main"),
+        ("session", "After 5h of silence"),
+        ("compact", "Folding"),
+        ("stop", "Stopped."),
+        ("approve", "Approved: it runs now."),
+        ("deny", "Denied: the agent is told."),
+    ] {
+        let story = story(command, None).await;
+        assert!(story.read.iter().any(|text| text.contains(said)), "{story:?}");
+        let changes = (&story.session, &story.jobs, &story.counts);
+        assert_ne!(changes, (&told.session, &told.jobs, &told.counts), "/{command}");
+    }
+    let stopped = story("stop", None).await;
+    assert!(stopped.read.iter().any(|text| text == "reply to wait"), "what waits is answered: {stopped:?}");
+    assert!(stopped.jobs.contains(&("cancelled".to_owned(), 1)), "{stopped:?}");
+}
+
+async fn glances(world: &World, key: &SessionKey) -> Vec<String> {
+    let wanted = key.clone();
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| messages::all(tx, &wanted, 0, 100);
+    glance(&world.engine.db().read(read).await.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
+    let world = crate::reception::ground(CONFIG).await.wake(Faulty::never());
+    let key = SessionKey::parse("agent:ops:telegram:group:-7").unwrap();
+    for sender in ["guest", "boss"] {
+        world.ground.outlet.deliver(group_letter("-7", sender, "hello")).await;
+    }
+    world.settled().await;
+    let standing = async || {
+        let session = world.engine.session(&key).await.unwrap();
+        let renewed = recorded(&world, EventKind::SessionRenewed).await.len();
+        (format!("{session:?}"), renewed, glances(&world, &key).await)
+    };
+    let before = standing().await;
+    for command in COMMANDS.iter().filter(|command| !Speaker::AmongOthers.may(command.reach)) {
+        for rest in ["", "lab/small", "main", "agent:ops:telegram:group:-7", "ttl 1h", "off"] {
+            let line = format!("/{} {rest}", command.name);
+            if !Speaker::AmongOthers.may(command.reach_with(rest)) {
+                world.ground.outlet.deliver(group_letter("-7", "guest", &line)).await;
+            }
+        }
+    }
+    world.settled().await;
+    assert_eq!(standing().await, before);
+}

@@ -1,0 +1,258 @@
+//! The five platforms, and the story on each.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use polyclaw_domain::channel::Call;
+use polyclaw_domain::port::Pending;
+use polyclaw_testkit::platform::discord::Discord;
+use polyclaw_testkit::platform::matrix::Matrix;
+use polyclaw_testkit::platform::slack::Slack;
+use polyclaw_testkit::platform::telegram::{Shown, Telegram};
+use polyclaw_testkit::platform::whatsapp::{Whatsapp, message_call};
+use serde_json::json;
+
+use super::{Chat, killed_anywhere};
+use crate::daemon::Daemon;
+
+const TOKEN: &str = "1:bot";
+
+impl Chat for Telegram {
+    fn account(&self) -> String {
+        format!("[channels.telegram.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"", self.api_url())
+    }
+
+    fn people(&self) -> [&'static str; 2] {
+        ["5", "-100"]
+    }
+
+    fn say_in_group(&self, text: &str) {
+        self.say_in(TOKEN, -100, None, text);
+    }
+
+    fn say_alone(&self, text: &str) -> &'static str {
+        self.say(TOKEN, 5, text);
+        "5"
+    }
+
+    fn visible(&self) -> Vec<Shown> {
+        Telegram::visible(self)
+    }
+
+    fn is_heard(&self) -> bool {
+        self.unconfirmed(TOKEN) == 0
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_on_telegram_nothing_is_lost_and_nothing_shown_twice() {
+    let telegram = Telegram::start();
+    telegram.bot(TOKEN, 1, "polly_bot");
+    killed_anywhere(&telegram).await;
+}
+
+impl Chat for Discord {
+    fn account(&self) -> String {
+        format!("[channels.discord.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"", self.api_url())
+    }
+
+    fn people(&self) -> [&'static str; 2] {
+        ["5", "100"]
+    }
+
+    fn say_in_group(&self, text: &str) {
+        self.say_in(TOKEN, "100", text, json!({}));
+    }
+
+    fn say_alone(&self, text: &str) -> &'static str {
+        self.say(TOKEN, "5", text);
+        "95"
+    }
+
+    fn visible(&self) -> Vec<Shown> {
+        Discord::visible(self)
+    }
+
+    /// It does not ask whether anybody heard.
+    fn is_heard(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_on_discord_nothing_is_lost_and_nothing_shown_twice() {
+    let discord = Discord::start(40_000);
+    discord.bot(TOKEN, "1");
+    discord.channel("100", "g1", None);
+    killed_anywhere(&discord).await;
+}
+
+/// Slack, and how much was said on it.
+struct Workspace {
+    slack: Slack,
+    said: AtomicUsize,
+}
+
+impl Workspace {
+    fn deliver(&self, kind: &str, channel: &str, text: &str) {
+        let ts = format!("{}.0", self.said.fetch_add(1, Ordering::Relaxed) + 1);
+        let event = json!({ "type": "message", "channel_type": kind, "channel": channel, "user": "U5", "ts": ts,
+            "text": text });
+        self.slack.deliver("work", &event);
+    }
+}
+
+impl Chat for Workspace {
+    fn account(&self) -> String {
+        let url = self.slack.api_url();
+        format!(
+            "[channels.slack.default]\nbot_token = \"xoxb-work\"\napp_token = \"xapp-work\"\napi_url = \"{url}\""
+        )
+    }
+
+    fn people(&self) -> [&'static str; 2] {
+        ["U5", "C1"]
+    }
+
+    fn say_in_group(&self, text: &str) {
+        self.deliver("channel", "C1", text);
+    }
+
+    fn say_alone(&self, text: &str) -> &'static str {
+        self.deliver("im", "D1", text);
+        "D1"
+    }
+
+    fn visible(&self) -> Vec<Shown> {
+        self.slack.visible()
+    }
+
+    fn is_heard(&self) -> bool {
+        self.slack.acknowledged() == self.said.load(Ordering::Relaxed)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_on_slack_nothing_is_lost_and_nothing_shown_twice() {
+    killed_anywhere(&Workspace { slack: Slack::start(), said: AtomicUsize::new(0) }).await;
+}
+
+/// WhatsApp, and what Meta has to deliver until it is told that it was taken.
+struct Meta {
+    whatsapp: Whatsapp,
+    waiting: Mutex<Vec<Call>>,
+    said: AtomicUsize,
+}
+
+const NUMBER: &str = "100";
+const SECRET: &str = "app-s3cret";
+const GROUP: &str = "Y2FwaV9ncm91cDox";
+
+impl Meta {
+    fn write(&self, text: &str, group: Option<&str>) {
+        let id = format!("wamid.{}", self.said.fetch_add(1, Ordering::Relaxed));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().to_string();
+        let mut message =
+            json!({ "from": "49151", "id": id, "timestamp": now, "type": "text", "text": { "body": text } });
+        if let Some(group) = group {
+            message["group_id"] = json!(group);
+        }
+        self.waiting.lock().unwrap().push(message_call(SECRET, NUMBER, &[message]));
+    }
+}
+
+impl Chat for Meta {
+    fn account(&self) -> String {
+        let url = self.whatsapp.api_url();
+        format!(
+            "[channels.whatsapp.default]\naccess_token = \"EAA-{NUMBER}\"\nphone_number_id = \"{NUMBER}\"\n\
+             app_secret = \"{SECRET}\"\nverify_token = \"v\"\napi_url = \"{url}\""
+        )
+    }
+
+    fn people(&self) -> [&'static str; 2] {
+        ["49151", GROUP]
+    }
+
+    fn say_in_group(&self, text: &str) {
+        self.write(text, Some(GROUP));
+    }
+
+    fn say_alone(&self, text: &str) -> &'static str {
+        self.write(text, None);
+        "49151"
+    }
+
+    fn visible(&self) -> Vec<Shown> {
+        self.whatsapp.visible()
+    }
+
+    fn is_heard(&self) -> bool {
+        self.waiting.lock().unwrap().is_empty()
+    }
+
+    fn call<'a>(&'a self, daemon: &'a Daemon) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let waiting = std::mem::take(&mut *self.waiting.lock().unwrap());
+            for call in waiting {
+                if !daemon.called("whatsapp", &call).await {
+                    self.waiting.lock().unwrap().push(call);
+                }
+            }
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_on_whatsapp_nothing_is_lost_and_nothing_shown_twice() {
+    let (waiting, said) = (Mutex::default(), AtomicUsize::new(0));
+    killed_anywhere(&Meta { whatsapp: Whatsapp::start(), waiting, said }).await;
+}
+
+const CLAW: &str = "@claw:hs";
+const ANN: &str = "@ann:hs";
+
+impl Chat for Matrix {
+    fn account(&self) -> String {
+        format!(
+            "[channels.matrix.default]\nhomeserver = \"{}\"\nuser_id = \"{CLAW}\"\npassword = \"pw-claw\"",
+            self.url()
+        )
+    }
+
+    fn people(&self) -> [&'static str; 2] {
+        [ANN, "!group:hs"]
+    }
+
+    fn say_in_group(&self, text: &str) {
+        self.say("!group:hs", ANN, text);
+    }
+
+    fn say_alone(&self, text: &str) -> &'static str {
+        self.say("!alone:hs", ANN, text);
+        "!alone:hs"
+    }
+
+    fn visible(&self) -> Vec<Shown> {
+        Matrix::visible(self)
+    }
+
+    /// It keeps how far its stream was read, and does not say.
+    fn is_heard(&self) -> bool {
+        true
+    }
+
+    /// What was said before the first start is not answered.
+    fn is_met(&self) -> bool {
+        self.stored() > 0
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_on_matrix_nothing_is_lost_and_nothing_shown_twice() {
+    let matrix = Matrix::start();
+    matrix.room("!group:hs", &[ANN, "@bob:hs", CLAW]);
+    matrix.room("!alone:hs", &[ANN, CLAW]);
+    killed_anywhere(&matrix).await;
+}
