@@ -64,6 +64,12 @@ pub enum EventKind {
     MemoryFlushed,
     #[serde(rename = "announce.held")]
     AnnounceHeld,
+    #[serde(rename = "team.changed")]
+    TeamChanged,
+    #[serde(rename = "task.changed")]
+    TaskChanged,
+    #[serde(rename = "mail.sent")]
+    MailSent,
     #[serde(rename = "schedule.missed")]
     ScheduleMissed,
     #[serde(rename = "schedule.failed")]
@@ -101,6 +107,9 @@ impl EventKind {
             Self::RecallPartial => "recall.partial",
             Self::MemoryFlushed => "memory.flushed",
             Self::AnnounceHeld => "announce.held",
+            Self::TeamChanged => "team.changed",
+            Self::TaskChanged => "task.changed",
+            Self::MailSent => "mail.sent",
             Self::ScheduleMissed => "schedule.missed",
             Self::ScheduleFailed => "schedule.failed",
         }

@@ -13,7 +13,7 @@ use crate::core::Engine;
 use crate::error::Result;
 use crate::hub::FrameKind;
 
-pub(crate) use begin::Wish;
+pub(crate) use begin::{Wish, inside, reply_to};
 pub(crate) use close::{Closing, close, told_late};
 pub(crate) use wait::Mode;
 

@@ -29,6 +29,7 @@ pub mod schedule;
 pub mod session;
 mod settings;
 mod tasks;
+pub mod team;
 pub mod toolbox;
 mod turn;
 mod wait;

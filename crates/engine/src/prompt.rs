@@ -31,6 +31,7 @@ use crate::core::Engine;
 use crate::history::History;
 use crate::memory::Recall;
 use crate::settings::Settings;
+use crate::team::Desk;
 use crate::turn::{Driven, Halt};
 use rows::read;
 use tools::{asked_by, client_tools, scope};
@@ -70,6 +71,8 @@ pub(crate) struct Context {
     pub recalled: Option<Recall>,
     /// What agents before it have said to the same message; in no message and no row.
     pub said_before: Option<String>,
+    /// What its team shows it; in no message and no row of it.
+    pub desk: Desk,
     /// A `BOOTSTRAP.md` that this turn tells.
     bootstrap: Option<Bootstrap>,
     in_config: bool,
@@ -148,6 +151,7 @@ impl Context {
             nonce,
             recalled: None,
             said_before: None,
+            desk: Desk::default(),
             in_config: rows.in_config,
             senders,
         };
@@ -219,9 +223,15 @@ impl Context {
         if let Some(said) = &self.said_before {
             prompt::insert_aside(&mut messages, "agents", said, &self.nonce);
         }
+        for state in &self.desk.state {
+            prompt::insert_aside(&mut messages, "team", state, &self.nonce);
+        }
         let announces = self.stored.iter().filter_map(|message| run::block(message.meta.as_ref()?));
         for block in announces {
             prompt::insert_context(&mut messages, &block, &self.nonce);
+        }
+        if let Some(mail) = self.desk.mail() {
+            prompt::append_context(&mut messages, "teammates", &mail, &self.nonce);
         }
         Prompt {
             system: self.system.clone(),

@@ -178,12 +178,12 @@ fn first_message(run: &Run, from: AgentId) -> Inbound {
     }
 }
 
-pub(super) fn inside() -> Address {
+pub(crate) fn inside() -> Address {
     Address { channel: INTERNAL.to_owned(), account: String::new(), peer: String::new(), thread: None }
 }
 
 /// Where the turn that asks answers: people who wait for the end of the run wait there.
-fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Address>> {
+pub(crate) fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Address>> {
     let mut places: Vec<Address> = Vec::new();
     for message in messages::of_turn(tx, turn)? {
         let own = message.address.filter(|address| message.deliver && address.channel != INTERNAL);
