@@ -21,7 +21,8 @@ enum Place {
 /// Ledgers that are open.
 pub struct Ledgers {
     place: Place,
-    open: Mutex<HashMap<TeamId, Db>>,
+    /// `None`: it is closed for good.
+    open: Mutex<HashMap<TeamId, Option<Db>>>,
 }
 
 impl Ledgers {
@@ -43,25 +44,26 @@ impl Ledgers {
             Place::Memory => None,
         };
         let mut open = self.lock();
-        if let Some(db) = open.get(id) {
-            return Ok(db.clone());
+        if let Some(known) = open.get(id) {
+            return known.clone().ok_or(Error::Closed);
         }
         let db = match folder {
             Some(folder) => open_file(&folder)?,
             None => Db::ledger_in_memory()?,
         };
-        open.insert(id.clone(), db.clone());
+        open.insert(id.clone(), Some(db.clone()));
         Ok(db)
     }
 
-    /// Nobody needs it any more. A file is closed when the last who uses it is done.
+    /// Nobody needs it any more, and nobody opens it again: its file may move. It is closed when the last who uses it is
+    /// done.
     pub fn close(&self, id: &TeamId) {
-        if !matches!(self.place, Place::Memory) {
-            self.lock().remove(id);
+        if matches!(self.place, Place::Folder(_)) {
+            self.lock().insert(id.clone(), None);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TeamId, Db>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TeamId, Option<Db>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,9 +32,10 @@ impl Engine {
         let config = own
             .filter(|team| open.iter().any(|one| one.id == team.id))
             .map(|team| (folder.join(&team.name).join("config.json"), config(&team, &members, &at_work)));
+        let tag = self.next_id();
         blocking(move || {
-            write(&folder.join("teams.json"), &registry)?;
-            config.map_or(Ok(()), |(path, value)| write(&path, &value))
+            write(&folder.join("teams.json"), &registry, &tag)?;
+            config.map_or(Ok(()), |(path, value)| write(&path, &value, &tag))
         })
         .await
     }
@@ -61,15 +62,43 @@ impl Engine {
         let id = team.id.clone();
         let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
         let config = config(&ended, &members, &[]);
+        let tag = self.next_id();
         let to = folder.join(TRASH).join(format!("{}-{}", team.name, now.0));
         blocking(move || {
-            write(&from.join("config.json"), &config)?;
+            write(&from.join("config.json"), &config, &tag)?;
             fs::create_dir_all(folder.join(TRASH))?;
             fs::rename(&from, &to)
         })
         .await?;
         self.write_team(team).await
     }
+}
+
+impl Engine {
+    /// Moves away what is left of teams that ended while nobody could: the next of a name begins anew.
+    pub(super) async fn clear_folders(&self) -> Result<()> {
+        let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
+        let ended = self.db().read(|tx| teams::ended(tx, LOOKED_AT)).await?;
+        for team in ended {
+            let path = folder.join(&team.name).join("config.json");
+            let id = team.id.clone();
+            let is_left =
+                tokio::task::spawn_blocking(move || is_of(&path, id.as_str())).await.unwrap_or(false);
+            if is_left {
+                self.set_aside(&team).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Teams that ended last, whose folders are looked for at a start.
+const LOOKED_AT: usize = 100;
+
+/// Whether a config is of this team, and not of the next of its name.
+fn is_of(config: &Path, id: &str) -> bool {
+    let config = fs::read_to_string(config).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    config.is_some_and(|config| config["id"] == id)
 }
 
 async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<()> {
@@ -99,10 +128,10 @@ fn config(team: &Team, members: &[Member], at_work: &[String]) -> Value {
 }
 
 /// Beside it, to the disk, then over it.
-fn write(path: &Path, value: &Value) -> io::Result<()> {
+fn write(path: &Path, value: &Value, tag: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+    let beside = path.with_extension(format!("{tag}.tmp"));
     let mut file = private(&beside, fs::OpenOptions::new().write(true).create(true).truncate(true))?;
     file.write_all(format!("{value:#}\n").as_bytes())?;
     file.sync_all()?;

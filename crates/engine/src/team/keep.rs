@@ -11,7 +11,7 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, tasks, teams};
 
 use crate::core::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// While there are teams.
 const TICK: Duration = Duration::from_secs(1);
@@ -23,6 +23,7 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
     loop {
         let open = engine.db().read(teams::open).await?;
         if std::mem::take(&mut files_due) {
+            engine.clear_folders().await?;
             for team in &open {
                 engine.write_team(team).await?;
             }
@@ -34,7 +35,8 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
         }
         for team in &open {
             // One that can not be looked after now keeps no other from it.
-            if let Err(error) = engine.look_after(team).await {
+            let looked = engine.look_after(team).await;
+            if let Err(error) = looked.or_else(unless_ended) {
                 tracing::error!(%error, team = %team.name, "a team could not be looked after, trying again");
             }
         }
@@ -45,6 +47,11 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
             () = engine.drained() => return Ok(()),
         }
     }
+}
+
+/// A team that ended while it was looked after has no ledger any more.
+fn unless_ended(error: Error) -> Result<()> {
+    if matches!(error, Error::Store(polyclaw_store::Error::Closed)) { Ok(()) } else { Err(error) }
 }
 
 impl Engine {

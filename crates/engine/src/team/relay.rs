@@ -249,7 +249,10 @@ fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw
         };
         let fits = |member: &Member| why_not(task, &as_worker(member)).is_none();
         // Whoever just gave it back is not the one to be asked.
-        let first = idle.iter().position(|member| fits(member) && member.name != news.event.actor);
+        let gave_back = |member: &Member| {
+            matches!(news.event.kind, Kind::Released | Kind::Expired) && member.name == news.event.actor
+        };
+        let first = idle.iter().position(|member| fits(member) && !gave_back(member));
         if let Some(first) = first {
             let letter = Letter { to: idle.remove(first).name, ..post.letter.clone() };
             picked.push(Posted { letter, ..post.clone() });

@@ -10,7 +10,7 @@ use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::Pending;
 use polyclaw_domain::team::{TeamRole, tools};
 use polyclaw_domain::tool::{
-    Consent, Effect, Progress, Question, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox, arguments,
+    Effect, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox, arguments,
 };
 use schemars::JsonSchema;
 
@@ -64,13 +64,10 @@ impl Kind {
                 "Adds a member to your team: a session of its own that works on tasks and gets mail. With the name of one that \
                  is lost, it replaces it and gets its tasks.",
             ),
-            Self::Shutdown => ToolSpec {
-                consent: Consent::ByCall,
-                ..changing::<people::Shutdown>(
-                    tools::TEAM_SHUTDOWN,
-                    "Ends your team: every member is asked and may object. force stops all at once, if a person agrees.",
-                )
-            },
+            Self::Shutdown => changing::<people::Shutdown>(
+                tools::TEAM_SHUTDOWN,
+                "Ends your team: every member is asked and may object. force stops all at once, where a person asked you to.",
+            ),
             Self::Status => arguments::spec::<people::Status>(
                 tools::TEAM_STATUS,
                 "Shows the team: members and what they do, tasks by state, progress.",
@@ -156,14 +153,6 @@ impl Toolbox for TeamTools {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
         let offered = self.tools.iter().filter(|(kind, _)| kind.is_offered(scope.team_role));
         offered.map(|(_, spec)| Arc::clone(spec)).collect()
-    }
-
-    fn question<'a>(&'a self, _: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {
-        let question = match self.find(call) {
-            Some((Kind::Shutdown, _)) => people::asks(&call.arguments),
-            _ => Question::None,
-        };
-        Box::pin(std::future::ready(question))
     }
 
     fn run<'a>(

@@ -26,6 +26,7 @@ mod secrets;
 mod sessions;
 mod steering;
 mod strangers;
+mod teams;
 
 use std::sync::Arc;
 

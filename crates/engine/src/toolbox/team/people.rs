@@ -1,14 +1,16 @@
 //! `TeamCreate`, `TeammateSpawn`, `TeamShutdown` and `TeamStatus`.
 
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::message::Role;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::tool::{Question, ToolOutcome, arguments};
+use polyclaw_store::messages;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Asked, Done};
 use crate::core::Engine;
+use crate::error::Error;
 use crate::team::{NewMember, NewTeam};
 use crate::toolbox::Refused;
 
@@ -50,7 +52,7 @@ pub(super) struct Shutdown {
     team_name: String,
     /// Told to every member.
     reason: Option<String>,
-    /// Stops all at once. A person is asked.
+    /// Stops all at once. Only where a person asked for it.
     #[serde(default)]
     force: bool,
 }
@@ -89,18 +91,19 @@ pub(super) async fn spawn(engine: &Engine, asked: &Asked<'_>, given: Spawn) -> D
     Ok(json!(spawned).to_string())
 }
 
-/// Stopping everybody without a word is for a person to agree to.
-pub(super) fn asks(given: &Value) -> Question {
-    match arguments::read::<Shutdown>(given) {
-        Ok(given) if given.force => {
-            Question::Ask(format!("stop every member of the team '{}' at once", given.team_name))
-        }
-        Ok(_) => Question::None,
-        Err(error) => Question::Refuse(ToolOutcome::error(format!("The arguments do not fit: {error}"))),
-    }
+/// Stopping everybody without a word is for people: a turn that members or the clock began does not do it.
+async fn has_person(engine: &Engine, asked: &Asked<'_>) -> Result<bool, Refused> {
+    let turn = asked.turn.clone();
+    let stored = engine.db().read(move |tx| messages::of_turn(tx, &turn)).await.map_err(Error::from)?;
+    Ok(stored.iter().any(|line| line.role == Role::User && line.origin.is_person()))
 }
 
 pub(super) async fn shutdown(engine: &Engine, asked: &Asked<'_>, given: Shutdown) -> Done {
+    if given.force && !has_person(engine, asked).await? {
+        return Err(Refused(
+            "Only a person stops a team by force: ask them, or leave it to `polyclaw teams shutdown --force`.".to_owned(),
+        ));
+    }
     let reason = given.reason.unwrap_or_default();
     let ended = engine.shut_team(&asked.actor, &given.team_name, &reason, given.force).await?;
     Ok(json!(ended).to_string())
