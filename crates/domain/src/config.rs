@@ -114,6 +114,8 @@ pub struct Config {
     pub workers: Workers,
     pub lanes: Lanes,
     pub turns: Turns,
+    /// Teams of agents: how many, how large, how long.
+    pub teams: crate::team::Limits,
     pub delivery: Delivery,
     pub channels: Channels,
     pub observability: Observability,
@@ -147,6 +149,7 @@ impl Default for Config {
             workers: Workers::default(),
             lanes: Lanes::default(),
             turns: Turns::default(),
+            teams: crate::team::Limits::default(),
             delivery: Delivery::default(),
             channels: Channels::default(),
             observability: Observability::default(),

@@ -72,6 +72,12 @@ pub enum EventKind {
     RunRefused,
     #[serde(rename = "session.archived")]
     SessionArchived,
+    #[serde(rename = "team.changed")]
+    TeamChanged,
+    #[serde(rename = "task.changed")]
+    TaskChanged,
+    #[serde(rename = "mail.sent")]
+    MailSent,
     #[serde(rename = "schedule.missed")]
     ScheduleMissed,
     #[serde(rename = "schedule.failed")]
@@ -113,6 +119,9 @@ impl EventKind {
             Self::AnnounceDismissed => "announce.dismissed",
             Self::RunRefused => "run.refused",
             Self::SessionArchived => "session.archived",
+            Self::TeamChanged => "team.changed",
+            Self::TaskChanged => "task.changed",
+            Self::MailSent => "mail.sent",
             Self::ScheduleMissed => "schedule.missed",
             Self::ScheduleFailed => "schedule.failed",
         }

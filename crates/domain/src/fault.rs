@@ -57,6 +57,12 @@ kill_points! {
     FinishBefore = "finish.before",
     /// The turn is done in the database and nobody was told.
     FinishCommitted = "finish.committed",
+    /// A team's ledger has changed, and no session was told.
+    LedgerWritten = "ledger.written",
+    /// Sessions were told what a ledger says, and the ledger does not know it.
+    LedgerTold = "ledger.told",
+    /// A team is asked to end, and nothing more was done.
+    ShutdownAsked = "shutdown.asked",
     /// An outbox row is marked as being sent, nothing went out.
     OutboxSending = "outbox.sending",
     /// The platform accepted and nothing records it.

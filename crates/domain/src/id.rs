@@ -71,6 +71,14 @@ id!(
     /// One run of a session that another began.
     RunId
 );
+id!(
+    /// One team, for ever; its name is free again when it has ended.
+    TeamId
+);
+id!(
+    /// One letter in a mailbox of a team.
+    LetterId
+);
 
 /// The id of an agent: `^[a-z][a-z0-9_-]{0,63}$`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

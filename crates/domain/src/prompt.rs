@@ -52,6 +52,11 @@ pub fn insert_context(messages: &mut Vec<PromptMessage>, text: &str, nonce: &str
     messages.insert(after, PromptMessage::User(frame("agent", nonce, text)));
 }
 
+/// Puts what came while a turn works behind everything: it is newer than all of it.
+pub fn append_context(messages: &mut Vec<PromptMessage>, origin: &str, text: &str, nonce: &str) {
+    messages.push(PromptMessage::User(frame(origin, nonce, text)));
+}
+
 /// A call whose caller never brought its result: models refuse a call without one.
 fn unanswered(call: ToolCall) -> PromptMessage {
     let content = "No result was given.".to_owned();

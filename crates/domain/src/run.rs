@@ -189,6 +189,9 @@ impl Run {
 /// The kind of an announce's payload, and of the block that shows it.
 pub const ANNOUNCE: &str = "subagent_announce";
 
+/// The kind of the line that wakes a session for what its team has to say.
+pub const NEWS: &str = "team_news";
+
 /// The block that shows an announce to the turn that takes it up. It is stored nowhere. `None`: it is none.
 pub fn block(meta: &Value) -> Option<String> {
     if meta["kind"] != ANNOUNCE || is_dismissed(meta) {
@@ -230,10 +233,10 @@ fn inert(text: &str) -> String {
     marks.iter().fold(text.to_owned(), |text, (mark, plain)| text.replace(mark, plain))
 }
 
-/// Where the answer of a turn that takes up this announce goes.
+/// Where the answer of a turn that takes up this announce, or news of its team, goes.
 pub fn reply_to(meta: &Value) -> Vec<Address> {
-    let is_announce = meta["kind"] == ANNOUNCE && !is_dismissed(meta);
-    let addresses = meta["reply_to"].as_array().filter(|_| is_announce).into_iter().flatten();
+    let is_internal = (meta["kind"] == ANNOUNCE || meta["kind"] == NEWS) && !is_dismissed(meta);
+    let addresses = meta["reply_to"].as_array().filter(|_| is_internal).into_iter().flatten();
     addresses.filter_map(|address| serde_json::from_value(address.clone()).ok()).collect()
 }
 

@@ -7,6 +7,7 @@ use crate::id::{AgentId, SessionId};
 use crate::job::Lane;
 use crate::key::SessionKey;
 use crate::provider::ModelRef;
+use crate::team::TeamRole;
 use crate::time::Millis;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,8 @@ pub struct Session {
     pub focus: Option<SessionKey>,
     /// After this long without a message the next one begins a new conversation.
     pub ttl_ms: Option<i64>,
+    /// Its place in a team, if it has one. Which team is in the rows of teams.
+    pub team_role: Option<TeamRole>,
     pub status: Status,
     pub title: Option<String>,
     pub created_at: Millis,
@@ -54,6 +57,7 @@ impl Session {
             address: None,
             focus: None,
             ttl_ms: None,
+            team_role: None,
             status: Status::Active,
             title: None,
             created_at: now,

@@ -14,6 +14,7 @@ use crate::key::SessionKey;
 use crate::port::Pending;
 use crate::sandbox::Facts;
 use crate::session::Session;
+use crate::team::TeamRole;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
@@ -103,6 +104,9 @@ pub struct ToolScope {
     pub spawns: bool,
     /// It may give work to others.
     pub delegates: bool,
+    /// Its place in a team.
+    #[serde(default)]
+    pub team_role: Option<TeamRole>,
 }
 
 impl ToolScope {
@@ -121,6 +125,7 @@ impl ToolScope {
             sandbox: spec.sandbox.clone(),
             spawns: true,
             delegates: spec.delegation.is_some(),
+            team_role: None,
         }
     }
 
@@ -128,7 +133,8 @@ impl ToolScope {
     pub fn below(self, spec: &AgentSpec, session: &Session) -> Self {
         let delegates =
             spec.delegation.as_ref().is_some_and(|rules| session.delegation_depth < rules.max_depth);
-        Self { spawns: session.spawn_depth < spec.subagents.max_spawn_depth, delegates, ..self }
+        let spawns = session.spawn_depth < spec.subagents.max_spawn_depth;
+        Self { spawns, delegates, team_role: session.team_role, ..self }
     }
 }
 

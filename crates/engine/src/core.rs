@@ -14,7 +14,7 @@ use polyclaw_domain::provider::Provider;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::Toolbox;
-use polyclaw_store::{Db, Tx};
+use polyclaw_store::{Db, Ledgers, Tx};
 use tokio::sync::{Notify, mpsc};
 
 use crate::error::{Error, Result};
@@ -27,6 +27,7 @@ use crate::reception::{Judgements, Refused};
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
 use crate::toolbox::family::FamilyTools;
+use crate::toolbox::team::TeamTools;
 use crate::toolbox::{EngineTools, Toolboxes};
 use crate::worker::{Running, Start};
 
@@ -41,6 +42,8 @@ pub struct Ports {
     pub ids: Arc<dyn Ids>,
     pub faults: Arc<dyn Faults>,
     pub brain: Arc<Brain>,
+    /// Where the tasks of teams are.
+    pub ledgers: Arc<Ledgers>,
 }
 
 #[derive(Clone)]
@@ -69,6 +72,8 @@ pub struct Inner {
     /// A turn has ended, so that a round may go on.
     pub(crate) turn_ended: Notify,
     pub(crate) round_begun: Notify,
+    /// Something happened in a team that its keeper must look at.
+    pub(crate) team_wake: Notify,
     /// The agents are others, so that menus are too.
     pub(crate) agents_changed: Notify,
     pub(crate) judgements: Judgements,
@@ -104,6 +109,7 @@ impl Engine {
                 others,
                 Arc::new(EngineTools::new(engine.clone())),
                 Arc::new(FamilyTools::new(engine.clone())),
+                Arc::new(TeamTools::new(engine.clone())),
             ]),
             ports,
             settings: RwLock::new(Arc::new(settings)),
@@ -121,6 +127,7 @@ impl Engine {
             drain_began: Notify::new(),
             turn_ended: Notify::new(),
             round_begun: Notify::new(),
+            team_wake: Notify::new(),
             agents_changed: Notify::new(),
             judgements: Judgements::default(),
             refused: Refused::default(),

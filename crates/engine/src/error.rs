@@ -62,12 +62,18 @@ pub enum Error {
     DelegationDenied(String, String),
     #[error("'{from}' may not write to sessions of '{to}': {missing}")]
     SendDenied { from: AgentId, to: AgentId, missing: Missing },
+    #[error("{0}")]
+    Team(#[from] polyclaw_domain::team::Refusal),
+    #[error("{0}")]
+    Task(#[from] polyclaw_domain::task::Refusal),
     #[error("no run '{0}' of this session")]
     UnknownRun(String),
     #[error("{0}")]
     NotNow(String),
     #[error("a transcript could not be archived: {0}")]
     Archive(String),
+    #[error("the files of a team could not be written: {0}")]
+    TeamFiles(String),
     #[error("shutting down: nothing new is accepted")]
     Draining,
     #[error(transparent)]
@@ -104,6 +110,8 @@ impl Error {
             Self::TooMany(RunKind::Delegate, TooMany::Children(..)) => "max_concurrent_exceeded",
             Self::DelegationDenied(..) => "delegation_denied",
             Self::SendDenied { .. } => "send_denied",
+            Self::Team(refusal) => refusal.code(),
+            Self::Task(refusal) => refusal.code(),
             Self::UnfitMemory(_) => "unfit_memory",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentInConfig(_) => "agent_in_config",
@@ -122,6 +130,7 @@ impl Error {
             Self::Relay(refusal) => refusal.code(),
             Self::NotNow(_) => "not_now",
             Self::Archive(_) => "archive_failed",
+            Self::TeamFiles(_) => "team_files_failed",
             Self::Draining => "shutting_down",
             Self::Store(error) => error.code(),
         }
@@ -139,6 +148,8 @@ impl Error {
             Self::Family(_) | Self::TooMany(..) | Self::DelegationDenied(..) | Self::SendDenied { .. } => {
                 Action::Reject
             }
+            Self::Team(refusal) => team_action(refusal.code()),
+            Self::Task(refusal) => team_action(refusal.code()),
             Self::UnfitMemory(_) => Action::Reject,
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
@@ -147,7 +158,7 @@ impl Error {
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
-            Self::Archive(_) => Action::Alarm,
+            Self::Archive(_) | Self::TeamFiles(_) => Action::Alarm,
             Self::Store(error) if error.is_transient() => Action::Retry,
             Self::Store(_) => Action::Alarm,
         }
@@ -169,6 +180,8 @@ impl Error {
             Self::SendDenied { .. } => Some(
                 "[tools] agent_to_agent = { enabled = true, allow = […] } in config.toml names the agents that may",
             ),
+            Self::Team(refusal) => team_hint(refusal.code()),
+            Self::Task(refusal) => team_hint(refusal.code()),
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
@@ -177,6 +190,7 @@ impl Error {
                 Some("`polyclaw approvals` shows where each was asked")
             }
             Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),
+            Self::TeamFiles(_) => Some("what teams do goes on; look at the folder teams/ and the disk"),
             Self::Archive(_) => Some("nothing was removed; look at the folder archive/ and the disk"),
             Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
             Self::Store(polyclaw_store::Error::ReadOnly(_)) => {
@@ -184,5 +198,29 @@ impl Error {
             }
             _ => None,
         }
+    }
+}
+
+/// Refusals of teams and tasks are many, and few of them call for something of their own.
+fn team_action(code: &str) -> Action {
+    match code {
+        "unknown_team" | "unknown_task" => Action::NotFound,
+        "invalid_name" | "invalid_letter" | "invalid_task" | "unknown_dependency" | "self_dependency" => {
+            Action::Reject
+        }
+        "too_many_teams" | "too_many_members" | "too_many_tasks" | "dependency_cycle" => Action::Reject,
+        _ => Action::Conflict,
+    }
+}
+
+fn team_hint(code: &str) -> Option<&'static str> {
+    match code {
+        "unknown_team" => Some("`polyclaw teams list` shows the teams there are"),
+        "not_a_member" => Some("`polyclaw teams show` lists the members"),
+        "too_many_teams" | "too_many_members" | "too_many_tasks" => {
+            Some("[teams] in config.toml sets the bounds")
+        }
+        "member_exists" => Some("replace = true gives the name to a new session"),
+        _ => None,
     }
 }

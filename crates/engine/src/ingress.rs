@@ -133,6 +133,13 @@ pub struct Accepted {
     pub held: Option<&'static str>,
 }
 
+impl Accepted {
+    /// Where a turn is ready that takes it up.
+    pub(crate) fn ready(&self) -> Option<Lane> {
+        (!self.duplicate && !self.waiting).then_some(self.lane)
+    }
+}
+
 /// Everything a transaction must not make up itself, so that it can be run again.
 #[derive(Clone)]
 pub(crate) struct Fresh {

@@ -32,6 +32,7 @@ pub mod session;
 mod settings;
 mod span;
 mod tasks;
+pub mod team;
 pub mod toolbox;
 mod turn;
 mod wait;

@@ -33,6 +33,7 @@ use crate::core::Engine;
 use crate::history::History;
 use crate::memory::Recall;
 use crate::settings::Settings;
+use crate::team::Desk;
 use crate::turn::{Driven, Halt};
 use rows::read;
 use tools::{asked_by, client_tools, scope};
@@ -72,6 +73,8 @@ pub(crate) struct Context {
     pub recalled: Option<Recall>,
     /// What agents before it have said to the same message; in no message and no row.
     pub said_before: Option<String>,
+    /// What its team shows it; in no message and no row of it.
+    pub desk: Desk,
     /// A `BOOTSTRAP.md` that this turn tells.
     bootstrap: Option<Bootstrap>,
     in_config: bool,
@@ -155,6 +158,7 @@ impl Context {
             nonce,
             recalled: None,
             said_before: None,
+            desk: Desk::default(),
             in_config: rows.in_config,
             run: rows.run.map(|run| run.id),
             listeners: rows.listeners,
@@ -247,9 +251,15 @@ impl Context {
         if let Some(said) = &self.said_before {
             prompt::insert_aside(&mut messages, "agents", said, &self.nonce);
         }
+        for state in &self.desk.state {
+            prompt::insert_aside(&mut messages, "team", state, &self.nonce);
+        }
         let announces = self.stored.iter().filter_map(|message| run::block(message.meta.as_ref()?));
         for block in announces {
             prompt::insert_context(&mut messages, &block, &self.nonce);
+        }
+        if let Some(mail) = self.desk.mail() {
+            prompt::append_context(&mut messages, "teammates", &mail, &self.nonce);
         }
         Prompt {
             system: self.system.clone(),

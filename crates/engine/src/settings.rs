@@ -61,6 +61,10 @@ pub struct Settings {
     pub reception: Arc<reception::Rules>,
     /// What becomes of sessions that nobody uses any more.
     pub upkeep: Upkeep,
+    /// The bounds of teams.
+    pub teams: polyclaw_domain::team::Limits,
+    /// Where people find what teams are and write to each other; nowhere if it is not set.
+    pub teams_folder: Option<PathBuf>,
     /// What must not be seen: everything passes through it before it is stored, logged or shown.
     pub redactor: Arc<Redactor>,
     /// Where spans go.
@@ -101,6 +105,8 @@ impl Settings {
             calendar: Calendar::default(),
             errands: Vec::new(),
             reception: Arc::new(reception::Rules::of(&Config::default())),
+            teams: polyclaw_domain::team::Limits::default(),
+            teams_folder: None,
             redactor: Arc::default(),
             telemetry: Telemetry::default(),
         }

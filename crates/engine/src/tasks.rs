@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::core::Engine;
 use crate::error::Result;
-use crate::{delivery, maintenance, memory, reception, schedule, worker};
+use crate::{delivery, maintenance, memory, reception, schedule, team, worker};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,6 +32,8 @@ pub enum Task {
     Round,
     /// Removes sessions nobody uses any more, or says which.
     Maintain,
+    /// Looks after teams: leases of tasks, what ledgers have to tell, who is idle, who is to stop.
+    Team,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -54,7 +56,7 @@ impl TaskBoard {
 }
 
 impl Task {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Work,
         Self::Deliver,
         Self::Keep,
@@ -65,6 +67,7 @@ impl Task {
         Self::Receive,
         Self::Round,
         Self::Maintain,
+        Self::Team,
     ];
 
     pub fn name(self) -> &'static str {
@@ -79,6 +82,7 @@ impl Task {
             Self::Receive => "receive",
             Self::Round => "round",
             Self::Maintain => "maintain",
+            Self::Team => "team",
         }
     }
 }
@@ -108,6 +112,7 @@ impl Engine {
             Task::Receive => reception::receive(self).await,
             Task::Round => reception::advance_all(self).await,
             Task::Maintain => maintenance::maintain(self).await,
+            Task::Team => team::keep(self).await,
         }
     }
 

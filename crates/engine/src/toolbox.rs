@@ -5,6 +5,7 @@ mod draft;
 pub(crate) mod family;
 pub mod memory;
 mod models;
+pub(crate) mod team;
 mod todo;
 
 use std::sync::{Arc, Weak};

@@ -11,6 +11,8 @@ use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Part, Role, calls};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::team::TeamRole;
+use polyclaw_domain::team::tools::TEAM_CREATE;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_domain::turn::{Effect, Event as Step, Stop, Turn};
@@ -241,6 +243,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         running.pulse();
         effect = match effect {
             Effect::CallModel => {
+                context.look_at_team(engine, claim).await?;
                 let reply = model::ask(engine, running, &mut context, &machine).await?;
                 if reply.calls.iter().any(|call| context.is_for_client(call)) {
                     return end::hand_to_client(engine, running, &context).await;
@@ -258,6 +261,9 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
                 }
                 if call.name == family::YIELD && !outcome.is_error {
                     return end::rest(engine, running, &context).await;
+                }
+                if call.name == TEAM_CREATE && !outcome.is_error {
+                    context.take_role(engine, TeamRole::Lead);
                 }
                 machine.step(Step::Resulted { call_id: call.id, outcome, steered })
             }

@@ -97,6 +97,11 @@ impl Home {
         self.0.join("archive")
     }
 
+    /// What teams are, their tasks and their mail.
+    pub fn teams(&self) -> PathBuf {
+        self.0.join("teams")
+    }
+
     pub fn chat_history(&self) -> PathBuf {
         self.0.join("chat_history")
     }

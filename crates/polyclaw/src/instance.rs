@@ -24,7 +24,7 @@ use polyclaw_provider::Models;
 use polyclaw_provider::embedded::Chat;
 use polyclaw_server::Logins;
 use polyclaw_store::agents::{self, Source};
-use polyclaw_store::{Db, Target};
+use polyclaw_store::{Db, Ledgers, Target};
 use polyclaw_tool::{FileBriefings, Mcp};
 
 use crate::choice::Choice;
@@ -106,8 +106,10 @@ impl Instance {
         let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
         let mcp = Arc::new(Mcp::default());
         let tools = Arc::new(Current::new(tools::join(&config, &home, &briefings, &mcp)));
+        let db = db?;
         let ports = Ports {
-            db: db?,
+            ledgers: Arc::new(Ledgers::beside(&db, home.teams())),
+            db,
             provider: Arc::clone(&models) as _,
             tools: Arc::new(Toolboxes::new(vec![Arc::clone(&tools) as _, memories])),
             briefings: Arc::clone(&briefings) as _,

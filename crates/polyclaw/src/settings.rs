@@ -58,6 +58,8 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         errands: errands(config),
         upkeep: Upkeep { rules: config.session.maintenance.clone(), folder: home.archive() },
         reception: Arc::new(Rules::of(config)),
+        teams: config.teams.clone(),
+        teams_folder: Some(home.teams()),
         redactor,
         ..defaults
     }

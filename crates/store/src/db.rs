@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Result;
 use crate::live::Signal;
-use crate::migrate::{BRAIN, MAIN};
+use crate::migrate::{BRAIN, LEDGER, MAIN};
 use crate::pg::Postgres;
 use crate::sqlite::{Inline, Sqlite};
 use crate::tx::Tx;
@@ -48,6 +48,16 @@ impl Db {
     /// The file of memories, made if it is not there. Always SQLite. Blocks, as `open` does.
     pub fn open_brain(path: &Path) -> Result<Self> {
         Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open(path, BRAIN)?))))
+    }
+
+    /// The file of a team's tasks, made if it is not there. Several processes may have it open.
+    pub fn open_ledger(path: &Path) -> Result<Self> {
+        Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open_shared(path, LEDGER)?))))
+    }
+
+    /// A team's tasks in memory, for the simulator.
+    pub fn ledger_in_memory() -> Result<Self> {
+        Ok(Self(Arc::new(Engine::Inline(Inline::open(LEDGER)?))))
     }
 
     /// Memories in memory, for the simulator.

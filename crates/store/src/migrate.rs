@@ -21,9 +21,12 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0007.sql"),
     include_str!("../migrations/sqlite/0008.sql"),
     include_str!("../migrations/sqlite/0009.sql"),
+    include_str!("../migrations/sqlite/0010.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
+/// The file of a team's tasks.
+pub(crate) const LEDGER: Schema = Schema(&[include_str!("../migrations/ledger/0001.sql")]);
 
 const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0001.sql"),
@@ -35,6 +38,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0007.sql"),
     include_str!("../migrations/postgres/0008.sql"),
     include_str!("../migrations/postgres/0009.sql"),
+    include_str!("../migrations/postgres/0010.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {
@@ -50,9 +54,12 @@ fn sqlite_to(connection: &Connection, path: Option<&Path>, migrations: &[&str]) 
     if let Some(path) = path.filter(|_| found > 0) {
         keep_copy(connection, path, found)?;
     }
-    for (version, sql) in (1..).zip(migrations).skip(usize::try_from(found).unwrap_or(0)) {
-        connection
-            .execute_batch(&format!("BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {version};\nCOMMIT;"))?;
+    for (version, sql) in (1_i64..).zip(migrations).skip(usize::try_from(found).unwrap_or(0)) {
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        // Another process may have come first.
+        let now: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        let sql = if now < version { sql } else { "" };
+        connection.execute_batch(&format!("{sql}\nPRAGMA user_version = {};\nCOMMIT;", now.max(version)))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ macro_rules! columns {
         "session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
          deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
          channel, account, peer, thread, status, title, created_at, updated_at,
-         focus_session_key, ttl_ms"
+         focus_session_key, ttl_ms, team_role"
     };
 }
 
@@ -55,8 +56,8 @@ pub fn ensure(tx: &mut Tx<'_>, session: &Session) -> Result<Session> {
 fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
     const SQL: &str = "INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id,
           deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
-          channel, account, peer, thread, status, title, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+          channel, account, peer, thread, status, title, created_at, updated_at, team_role)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
         ON CONFLICT (session_key) DO NOTHING";
     let address = session.address.as_ref();
     tx.execute(
@@ -80,6 +81,7 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
             session.title.as_ref(),
             session.created_at,
             session.updated_at,
+            session.team_role.map(TeamRole::as_str),
         ],
     )
     .map(drop)
@@ -127,8 +129,8 @@ pub fn enter(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Re
 }
 
 fn read_standing(row: &Row<'_>) -> Result<Standing> {
-    let compaction = Compaction { summary: row.opt_text(22)?, through: row.int(23)? };
-    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(24)? })
+    let compaction = Compaction { summary: row.opt_text(23)?, through: row.int(24)? };
+    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(25)? })
 }
 
 /// Takes the session's row and changes nothing of it.
@@ -193,6 +195,12 @@ pub fn set_focus(tx: &mut Tx<'_>, key: &SessionKey, focus: Option<&SessionKey>, 
 pub fn set_ttl(tx: &mut Tx<'_>, key: &SessionKey, ttl_ms: Option<i64>, now: Millis) -> Result<bool> {
     const SQL: &str = "UPDATE sessions SET ttl_ms = $2, updated_at = $3 WHERE session_key = $1";
     Ok(tx.execute(SQL, params![key, ttl_ms, now])? > 0)
+}
+
+/// Its place in a team; `None` is none.
+pub fn set_team_role(tx: &mut Tx<'_>, key: &SessionKey, role: Option<TeamRole>, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE sessions SET team_role = $2, updated_at = $3 WHERE session_key = $1";
+    Ok(tx.execute(SQL, params![key, role.map(TeamRole::as_str), now])? > 0)
 }
 
 /// Takes a session out of lists, or back into them. Nothing has happened in it, so its age stays.
@@ -299,6 +307,7 @@ fn read(row: &Row<'_>) -> Result<Session> {
         address: read_address(row)?,
         focus: row.opt_parsed(20, |text| SessionKey::parse(text).ok())?,
         ttl_ms: row.opt_int(21)?,
+        team_role: row.opt_parsed(22, TeamRole::parse)?,
         status: row.parsed(16, Status::parse)?,
         title: row.opt_text(17)?,
         created_at: row.time(18)?,

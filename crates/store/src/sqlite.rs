@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -56,9 +57,31 @@ impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T> + Send> Work for Call<T, F> {
 
 impl Sqlite {
     pub fn open(path: &Path, schema: Schema) -> Result<Self> {
+        Self::open_with(path, schema, |_| Ok(()))
+    }
+
+    /// A file that other processes write, too: whoever finds it taken waits, and is served within moments.
+    pub fn open_shared(path: &Path, schema: Schema) -> Result<Self> {
+        let mut tries = 0;
+        loop {
+            match Self::open_with(path, schema, |connection| Ok(connection.busy_handler(Some(wait_turn))?)) {
+                // A file that another process is just making refuses in ways that no handler is asked about.
+                Err(Error::Unavailable { .. }) if tries < 100 => tries += 1,
+                opened => return opened,
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn open_with(
+        path: &Path,
+        schema: Schema,
+        prepare: impl FnOnce(&mut Connection) -> Result<()>,
+    ) -> Result<Self> {
         check_version(rusqlite::version(), rusqlite::version_number())?;
-        let connection = Connection::open(path)?;
+        let mut connection = Connection::open(path)?;
         configure(&connection)?;
+        prepare(&mut connection)?;
         migrate::sqlite(&connection, Some(path), schema)?;
         let (written, told) = mpsc::sync_channel(1);
         let writer = Arc::new(Writer { connection: Mutex::new(connection), waiting: 0.into(), written });
@@ -106,6 +129,16 @@ impl Sqlite {
         self.readers.send(work).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
+}
+
+/// How long a writer waits for those of other processes before its caller is told that the file is taken.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// SQLite's own pauses grow to a tenth of a second, in which dozens of others come first: these stay short.
+fn wait_turn(tried: i32) -> bool {
+    let pause = Duration::from_micros(if tried < 20 { 200 } else { 2_000 });
+    thread::sleep(pause);
+    u32::try_from(tried).is_ok_and(|tried| pause * tried < PATIENCE)
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
@@ -258,7 +291,8 @@ fn open_reader(path: &Path) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.set_prepared_statement_cache_capacity(64);
     plan_once(&connection)?;
-    connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1024;")?;
+    connection
+        .execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -1024; PRAGMA busy_timeout = 5000;")?;
     Ok(connection)
 }
 

@@ -22,7 +22,7 @@ use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Answer, Engine, Error, Ports, Settings, Task};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::messages::Message;
-use polyclaw_store::{Db, jobs, messages, sessions};
+use polyclaw_store::{Db, Ledgers, jobs, messages, sessions};
 use tokio::task::JoinSet;
 
 use crate::ports::outlet::Outlet;
@@ -44,6 +44,8 @@ pub struct Ground {
     pub memories: Db,
     /// What makes vectors of them; without one they are found by words alone.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// The tasks of teams.
+    pub ledgers: Arc<Ledgers>,
     /// Names the node; two worlds on one PostgreSQL database have two.
     pub family: String,
 }
@@ -63,6 +65,7 @@ impl Ground {
             settings,
             memories: Db::brain_in_memory().expect("a database in memory"),
             embedder: None,
+            ledgers: Arc::new(Ledgers::in_memory()),
             family: "world".to_owned(),
         };
         ground.add_agent("main").await;
@@ -108,6 +111,7 @@ impl Ground {
             clock: Arc::clone(&self.clock) as _,
             ids: Arc::clone(&self.ids) as _,
             faults,
+            ledgers: Arc::clone(&self.ledgers),
         };
         let engine = Engine::new(ports, self.settings.clone(), &self.family);
         let mut loops = JoinSet::new();

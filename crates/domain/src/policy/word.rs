@@ -3,6 +3,7 @@
 use super::{Profile, ToolPolicy};
 use crate::config::suggest;
 use crate::glob::matches;
+use crate::team::tools::alias;
 
 /// Groups, and the tools in them. Every built-in tool is in one; the rest is there before its tools are.
 const GROUPS: [(&str, &[&str]); 8] = [
@@ -25,7 +26,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ),
     ("group:web", &["http_fetch", "web_search"]),
     ("group:memory", &["memory_store", "memory_search", "memory_forget"]),
-    ("group:team", &["team_*", "task_*"]),
+    ("group:team", &["team_*", "task_*", "teammate_*", "send_message", "Team*", "Task*", "SendMessage"]),
     (
         "group:agents",
         &[
@@ -41,8 +42,16 @@ const GROUPS: [(&str, &[&str]); 8] = [
 ];
 
 const MINIMAL: &[&str] = &["todo", "models_list", "agents_list"];
-const MESSAGING: &[&str] =
-    &["todo", "models_list", "agents_list", "session_set_*", "message", "group:sessions", "group:memory"];
+const MESSAGING: &[&str] = &[
+    "todo",
+    "models_list",
+    "agents_list",
+    "session_set_*",
+    "message",
+    "group:sessions",
+    "group:memory",
+    "group:team",
+];
 const CODING: &[&str] = &[
     "todo",
     "models_list",
@@ -52,6 +61,7 @@ const CODING: &[&str] = &[
     "group:runtime",
     "group:web",
     "group:memory",
+    "group:team",
 ];
 
 impl Profile {
@@ -81,11 +91,12 @@ impl Profile {
     }
 }
 
-/// Whether an entry of a list names a tool: itself, by its group or by a pattern.
+/// Whether an entry of a list names a tool: itself, by its group or by a pattern. A tool with two names is meant by
+/// either.
 pub fn covers(entry: &str, tool: &str) -> bool {
     match entry.starts_with("group:") {
         true => members(entry).is_some_and(|tools| tools.iter().any(|one| matches(one, tool))),
-        false => matches(entry, tool),
+        false => matches(entry, tool) || alias(tool).is_some_and(|alias| matches(entry, alias)),
     }
 }
 

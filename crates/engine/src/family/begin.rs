@@ -269,7 +269,7 @@ fn audience(tx: &mut Tx<'_>, wish: &Wish, reply_to: &[Address]) -> polyclaw_stor
 }
 
 /// Where the turn that asks answers: people who wait for the end of the run wait there.
-fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Address>> {
+pub(crate) fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Address>> {
     let mut places: Vec<Address> = Vec::new();
     for message in messages::of_turn(tx, turn)? {
         let own = message.address.filter(|address| message.deliver && address.channel != INTERNAL);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::budget::usd;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
-use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::job::JobState;
 use polyclaw_domain::message::{Origin, Role};
 use polyclaw_domain::run::{Outcome, Run, RunStatus};
 use polyclaw_domain::time::Millis;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::pairs::Ended;
 use super::{Closed, held};
-use crate::ingress::{self, Accepted, Fresh, Here, Injection, Relayed, Way};
+use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
 use crate::settings::Settings;
 
 /// Why an announce is held whose owner was deleted meanwhile.
@@ -133,7 +133,7 @@ fn end(
         Ok((accepted, _)) => accepted.held,
         Err(_) => Some(OWNER_GONE),
     };
-    closed.ready = verdict.ok().and_then(|(accepted, _)| ready(&accepted));
+    closed.ready = verdict.ok().and_then(|(accepted, _)| accepted.ready());
     if let Some(code) = held {
         runs::hold(tx, &run.id, code)?;
         let data = json!({ "run_id": run.id, "code": code });
@@ -153,11 +153,6 @@ fn announce(run: &Run, name: &str, is_stopped: bool, now: Millis) -> Injection {
     let relayed = Relayed { from: run.child.clone(), hop, trace: run.trace.clone(), way };
     let meta = Some(run.payload(name, hop, now));
     Injection { meta, ..Injection::between(run.agent.clone(), relayed, run.announce_key()) }
-}
-
-/// Where a turn is ready that takes it up.
-fn ready(accepted: &Accepted) -> Option<Lane> {
-    (!accepted.duplicate && !accepted.waiting).then_some(accepted.lane)
 }
 
 /// The announces of runs that a turn waited for, as lines of that turn: it was given their results.

@@ -232,6 +232,8 @@ pub(super) fn lines(inbound: &Inbound) -> usize {
 
 fn lane(inbound: &Inbound, session: &Session) -> Lane {
     match inbound.origin {
+        // Members of teams have a lane of their own, whatever wakes them.
+        _ if session.lane == Lane::Teammate => Lane::Teammate,
         _ if inbound.relayed.as_ref().is_some_and(|relayed| relayed.way != Way::Begin) => {
             Lane::InternalAnnounce
         }

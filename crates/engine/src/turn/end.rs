@@ -71,6 +71,8 @@ struct Last {
     waited: bool,
     /// What the end of this turn is to the owner of its session, if it has one.
     closing: Option<Closing>,
+    /// Its session is in a team: what a turn would be made of that goes on with its mail.
+    in_team: Option<Fresh>,
     settings: Arc<Settings>,
     now: Millis,
 }
@@ -183,6 +185,7 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
 /// after it has its turn.
 async fn bury(engine: &Engine, running: &Arc<Running>, sentence: String) -> Result<()> {
     let mut last = ending(engine, running, JobState::Failed);
+    last.in_team = Some(Fresh::new(engine, Some(running.claim.trace.clone())));
     last.events.push(event(&last.claim, EventKind::TurnFailed, json!({ "code": UNREADABLE })));
     (last.end.error_code, last.end.error) = (Some(UNREADABLE), Some(sentence));
     commit(engine, running, last).await.map(drop)
@@ -207,6 +210,7 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
     last.end.model.clone_from(&context.model_used);
     last.end.usage = context.usage;
     last.waited = running.has_waited() || running.claim.attempt > 1 || context.last_step().is_some();
+    last.in_team = context.session.team_role.map(|_| Fresh::new(engine, Some(running.claim.trace.clone())));
     last.closing = context.session.owner.is_some().then(|| Closing {
         turn: running.claim.turn.clone(),
         state,
@@ -237,6 +241,7 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         cause: None,
         said: running.said(),
         closing: None,
+        in_team: None,
         waited: false,
         settings: engine.settings(),
         now: engine.now(),
@@ -360,6 +365,9 @@ async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
         engine.hub.publish(&last.queue, told.clone());
     }
     closed.into_iter().for_each(|closed| engine.tell_closed(closed));
+    if last.in_team.is_some() {
+        engine.look_after_teams();
+    }
     if let Some(lane) = next.filter(|_| !is_under_way) {
         engine.lanes.wake(lane);
     }

@@ -6,6 +6,8 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::MessageId;
 use polyclaw_domain::message::Part;
 use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, ProviderError, Reply};
+use polyclaw_domain::team::tools::listed;
+use polyclaw_domain::tool::ToolCall;
 use polyclaw_domain::turn::Turn;
 use polyclaw_store::Tx;
 use tokio::sync::Notify;
@@ -44,6 +46,7 @@ pub(super) async fn ask(
     engine.reach(KillPoint::ReplyReceived).await;
     redact::reply(&engine.redactor(), &mut reply);
     machine.name_calls(&mut reply.calls);
+    reply.calls.iter_mut().for_each(listed_name);
     context.truncated = reply.truncated;
     if reply.calls.is_empty() {
         return accept_final(reply);
@@ -51,6 +54,13 @@ pub(super) async fn ask(
     store_step(engine, running, context, &reply).await?;
     engine.reach(KillPoint::StepStored).await;
     Ok(reply)
+}
+
+/// A tool is stored and looked up under the name it is listed by, whichever of its names the model used.
+fn listed_name(call: &mut ToolCall) {
+    if let Some(name) = listed(&call.name) {
+        name.clone_into(&mut call.name);
+    }
 }
 
 fn accept_final(reply: Reply) -> Driven<Reply> {

@@ -31,6 +31,7 @@ mod steering;
 mod strangers;
 mod streaming;
 mod subagents;
+mod teams;
 
 use std::sync::Arc;
 

@@ -158,6 +158,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
         clock,
         ids,
         faults: Arc::new(Calm),
+        ledgers: Arc::new(polyclaw_store::Ledgers::in_memory()),
     };
     let mut settings = Settings::defaults(home.to_path_buf());
     settings.default_model = Some(ModelRef::parse(MODEL).unwrap());

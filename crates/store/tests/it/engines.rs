@@ -20,6 +20,11 @@ pub fn in_memory<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {
     drive(check(Db::in_memory().unwrap()));
 }
 
+pub fn on_ledger_file<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {
+    let folder = tempfile::tempdir().unwrap();
+    drive(check(Db::open_ledger(&folder.path().join("ledger.db")).unwrap()));
+}
+
 pub fn on_postgres<F: Future<Output = Result<()>>>(name: &str, check: impl FnOnce(Db) -> F) {
     eprintln!("{name}");
     drive(check(Shared::new().open().unwrap()));

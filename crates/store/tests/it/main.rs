@@ -21,6 +21,20 @@ macro_rules! on_every_engine {
     };
 }
 
+/// The same for a team's ledger, which is a file of its own on SQLite.
+macro_rules! on_every_ledger {
+    ($($check:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $check() { $crate::engines::on_ledger_file(super::$check); })*
+        }
+
+        #[test]
+        fn on_postgres() {
+            $($crate::engines::on_postgres(stringify!($check), $check);)*
+        }
+    };
+}
+
 mod agents;
 mod approvals;
 mod backlog;
@@ -33,6 +47,7 @@ mod events;
 mod ingress;
 mod intents;
 mod jobs;
+mod letters;
 mod messages;
 mod outbox;
 mod pairings;
@@ -44,6 +59,8 @@ mod runs;
 mod schedules;
 mod sessions;
 mod sqlite;
+mod tasks;
+mod teams;
 mod transactions;
 mod turns;
 mod usage;

@@ -10,6 +10,7 @@ use polyclaw_store::{Tx, approvals, backlog, drafts, events, intents, jobs, mess
 
 use super::{Last, Stored};
 use crate::family;
+use crate::team;
 use crate::turn::tool::OUTCOME_UNKNOWN;
 use crate::turn::{open_calls, result_message};
 
@@ -51,10 +52,15 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     for token in last.tokens.iter().filter(|_| !given_up) {
         backlog::push(tx, &last.claim.session, token, last.now)?;
     }
-    let next = match jobs::release(tx, &last.claim.session)? {
+    let mut next = match jobs::release(tx, &last.claim.session)? {
         Some(lane) => Some(lane),
         None => queue_resume(tx, &last.claim, &last.next_turn, last.now)?,
     };
+    if let Some(fresh) = &last.in_team {
+        let state = if given_up { JobState::Cancelled } else { last.end.state };
+        let woken = team::end_turn(tx, (&last.claim, state), next.is_none(), (fresh, &last.settings))?;
+        next = next.or(woken);
+    }
     if next.is_some() {
         tx.notify("jobs")?;
     }

@@ -1,0 +1,261 @@
+//! Tasks of a team: their states, who may change them, and what they wait for.
+
+mod edges;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{AgentId, TeamId};
+use crate::key::SessionKey;
+use crate::run::Artifact;
+use crate::time::Millis;
+
+pub use edges::{BadEdge, check_edges};
+
+pub const MAX_SUBJECT: usize = 200;
+pub const MAX_DESCRIPTION: usize = 10_000;
+pub const MAX_ACTIVE_FORM: usize = 100;
+pub const MAX_SUMMARY: usize = 1_000;
+/// What one task may wait for.
+pub const MAX_NEEDS: usize = 50;
+
+/// A task's number in its team, counted up from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TaskNo(pub i64);
+
+impl fmt::Display for TaskNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Models write a number as text as often as not.
+impl<'de> Deserialize<'de> for TaskNo {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(i64),
+            Text(String),
+        }
+        let number = match Written::deserialize(deserializer)? {
+            Written::Number(number) => Some(number),
+            Written::Text(text) => text.trim().trim_start_matches('#').parse().ok(),
+        };
+        number.map(Self).ok_or_else(|| serde::de::Error::custom("a task id is a number"))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    Pending,
+    Claimed,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+impl TaskState {
+    pub const ALL: [Self; 5] =
+        [Self::Pending, Self::Claimed, Self::InProgress, Self::Completed, Self::Failed];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Claimed => "claimed",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Somebody works on it.
+    pub fn is_owned(self) -> bool {
+        matches!(self, Self::Claimed | Self::InProgress)
+    }
+
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+}
+
+/// What must be true before a task counts as completed. The runtime looks, not the one who did it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Verify {
+    /// A command line that must end with exit code 0 in the workspace of whoever did the task.
+    Command(String),
+    /// An agent that is asked whether it is done, and answers PASS or FAIL.
+    Agent { agent_id: AgentId, instructions: String },
+}
+
+/// Who holds a task, and until when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lease {
+    pub owner: String,
+    pub session: SessionKey,
+    /// Higher with every claim: what was begun under an older one ends nothing.
+    pub fence: i64,
+    pub until: Millis,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    pub team: TeamId,
+    pub no: TaskNo,
+    pub subject: String,
+    pub description: String,
+    /// What is shown while somebody works on it: "Writing the tests".
+    pub active_form: Option<String>,
+    pub metadata: Option<Value>,
+    /// The one member who may take it.
+    pub assignee: Option<String>,
+    /// What a member must be able to do to take it.
+    pub capability: Option<String>,
+    pub verify: Option<Verify>,
+    pub state: TaskState,
+    pub lease: Option<Lease>,
+    /// Who ended it.
+    pub ended_by: Option<String>,
+    pub summary: Option<String>,
+    pub note: Option<String>,
+    pub artifacts: Vec<Artifact>,
+    pub needs: Vec<TaskNo>,
+    /// Those of them that are not completed, looked up as it is read.
+    pub blocked_by: Vec<TaskNo>,
+    pub created_by: String,
+    pub created_at: Millis,
+    pub claimed_at: Option<Millis>,
+    pub ended_at: Option<Millis>,
+}
+
+impl Task {
+    /// What it is called while somebody works on it.
+    pub fn title(&self) -> &str {
+        match &self.active_form {
+            Some(form) if self.state.is_owned() => form,
+            _ => &self.subject,
+        }
+    }
+}
+
+/// A member at the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    pub name: String,
+    pub session: SessionKey,
+    pub capabilities: Vec<String>,
+    /// May end and release what others hold.
+    pub is_lead: bool,
+}
+
+/// Why a task was not claimed, changed or ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no task {0}")]
+    Unknown(TaskNo),
+    #[error("task {0} is {state}", state = .1.as_str())]
+    Ended(TaskNo, TaskState),
+    #[error("task {0} was already claimed by {1}")]
+    Taken(TaskNo, String),
+    #[error("task {0} waits for {list}", list = numbers(.1))]
+    Blocked(TaskNo, Vec<TaskNo>),
+    #[error("task {0} is for {1} only")]
+    Assigned(TaskNo, String),
+    #[error("task {0} needs somebody who can do '{1}'")]
+    Incapable(TaskNo, String),
+    #[error("no task is free to be claimed")]
+    NothingFree,
+    #[error("task {0} is not yours: claim it first")]
+    NotYours(TaskNo),
+    #[error("task {0} was given to somebody else since; what you did is kept as a note")]
+    Late(TaskNo),
+    #[error("{0}")]
+    Edge(#[from] BadEdge),
+    #[error("there are {0} open tasks; at most {1} are allowed")]
+    TooMany(usize, usize),
+    #[error("{field} has {len} characters; at most {most} are allowed")]
+    TooLong { field: &'static str, len: usize, most: usize },
+    #[error("{0} must not be empty")]
+    Empty(&'static str),
+    #[error("the check did not pass: {0}")]
+    NotVerified(String),
+}
+
+impl Refusal {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown_task",
+            Self::Ended(..) => "task_ended",
+            Self::Taken(..) => "task_taken",
+            Self::Blocked(..) => "task_blocked",
+            Self::Assigned(..) => "task_assigned",
+            Self::Incapable(..) => "task_capability",
+            Self::NothingFree => "no_task_free",
+            Self::NotYours(_) => "task_not_yours",
+            Self::Late(_) => "task_late",
+            Self::Edge(edge) => edge.code(),
+            Self::TooMany(..) => "too_many_tasks",
+            Self::TooLong { .. } | Self::Empty(_) => "invalid_task",
+            Self::NotVerified(_) => "task_not_verified",
+        }
+    }
+
+    pub fn blocked_by(&self) -> &[TaskNo] {
+        if let Self::Blocked(_, needs) = self { needs } else { &[] }
+    }
+}
+
+fn numbers(list: &[TaskNo]) -> String {
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Why this one can not take this task now. `None`: nothing stands in the way.
+pub fn why_not(task: &Task, worker: &Worker) -> Option<Refusal> {
+    let no = task.no;
+    if task.state.has_ended() {
+        return Some(Refusal::Ended(no, task.state));
+    }
+    if let Some(lease) = &task.lease {
+        return Some(Refusal::Taken(no, lease.owner.clone()));
+    }
+    if let Some(assignee) = task.assignee.as_ref().filter(|name| **name != worker.name) {
+        return Some(Refusal::Assigned(no, assignee.clone()));
+    }
+    let lacks = |needed: &&String| !worker.capabilities.contains(needed);
+    if let Some(needed) = task.capability.as_ref().filter(lacks) {
+        return Some(Refusal::Incapable(no, needed.clone()));
+    }
+    (!task.blocked_by.is_empty()).then(|| Refusal::Blocked(no, task.blocked_by.clone()))
+}
+
+/// Whether this one may release or end a task now. The fence that must still hold comes back.
+pub fn may_end(task: &Task, worker: &Worker) -> Result<i64, Refusal> {
+    match &task.lease {
+        _ if task.state.has_ended() => Err(Refusal::Ended(task.no, task.state)),
+        Some(lease) if worker.is_lead || lease.session == worker.session => Ok(lease.fence),
+        // Somebody else's, or one's own name in a newer session: an earlier life ends nothing of a later one.
+        Some(_) => Err(Refusal::Late(task.no)),
+        None => Err(Refusal::NotYours(task.no)),
+    }
+}
+
+/// Bounds of what a task is made of.
+pub fn check_text(field: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
+    match text.chars().count() {
+        len if len > most => Err(Refusal::TooLong { field, len, most }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

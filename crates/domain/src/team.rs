@@ -1,0 +1,269 @@
+//! Teams: a lead session, member sessions, a ledger of tasks and mailboxes.
+
+pub mod idle;
+pub mod shutdown;
+pub mod state;
+pub mod tools;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::channel::Address;
+use crate::id::{AgentId, TeamId, TraceId};
+use crate::key::SessionKey;
+use crate::time::Millis;
+
+/// The name under which every team's lead gets mail.
+pub const LEAD: &str = "lead";
+/// The name under which the runtime writes.
+pub const RUNTIME: &str = "team";
+/// The name under which people write who look after the instance.
+pub const OPERATOR: &str = "operator";
+
+const COLORS: [&str; 8] = ["blue", "green", "yellow", "magenta", "cyan", "red", "white", "gray"];
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no name here: a lower-case letter or digit, then up to 49 of a-z, 0-9, '_' and '-'")]
+pub struct InvalidName(pub String);
+
+/// `^[a-z0-9][a-z0-9_-]{0,49}$`, for teams and members alike: it is the name of a folder, too.
+pub fn check_name(text: &str) -> Result<(), InvalidName> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let first = text.chars().next().is_some_and(is_plain);
+    let rest = text.chars().all(|c| is_plain(c) || matches!(c, '_' | '-'));
+    let refused = || InvalidName(text.chars().take(80).collect());
+    if first && rest && text.len() <= 50 { Ok(()) } else { Err(refused()) }
+}
+
+/// A name of a member; those of the lead, the runtime and the operator are taken.
+pub fn check_member_name(text: &str) -> Result<(), InvalidName> {
+    check_name(text)?;
+    match [LEAD, RUNTIME, OPERATOR].contains(&text) {
+        true => Err(InvalidName(format!("{text} (taken)"))),
+        false => Ok(()),
+    }
+}
+
+/// The color of the n-th member.
+pub fn color(n: usize) -> &'static str {
+    COLORS[n % COLORS.len()]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TeamStatus {
+    Active,
+    ShuttingDown,
+    Shutdown,
+}
+
+impl TeamStatus {
+    const ALL: [Self; 3] = [Self::Active, Self::ShuttingDown, Self::Shutdown];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::ShuttingDown => "shutting_down",
+            Self::Shutdown => "shutdown",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Team {
+    pub id: TeamId,
+    pub name: String,
+    pub description: String,
+    /// What its members are for, as its maker called it.
+    pub agent_type: String,
+    pub status: TeamStatus,
+    pub lead: SessionKey,
+    pub lead_agent: AgentId,
+    /// What a person last asked of the lead: everything the team does is counted there.
+    pub trace: TraceId,
+    /// Where that person reads the lead's answers.
+    pub reply_to: Vec<Address>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberState {
+    Active,
+    /// Its session was closed by a shutdown.
+    Closed,
+    /// Its session is gone.
+    Lost,
+}
+
+impl MemberState {
+    const ALL: [Self; 3] = [Self::Active, Self::Closed, Self::Lost];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Closed => "closed",
+            Self::Lost => "lost",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A member is its name; sessions are its lives, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub team: TeamId,
+    pub name: String,
+    pub session: SessionKey,
+    pub agent: AgentId,
+    pub role: String,
+    pub capabilities: Vec<String>,
+    pub color: String,
+    pub state: MemberState,
+    pub joined_at: Millis,
+    pub last_active_at: Millis,
+}
+
+/// Most capabilities of one member: a claim asks for each.
+pub const MAX_CAPABILITIES: usize = 8;
+
+/// A session's place in a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TeamRole {
+    Lead,
+    Member,
+}
+
+impl TeamRole {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lead => "lead",
+            Self::Member => "member",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Lead, Self::Member].into_iter().find(|role| role.as_str() == text)
+    }
+}
+
+/// The bounds of teams.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Teams at work at once.
+    #[schemars(range(min = 1, max = 100))]
+    pub max_teams: u32,
+    /// Members of one team, its lead not counted.
+    #[schemars(range(min = 1, max = 50))]
+    pub max_members: u32,
+    /// Tasks of one team that have not ended.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_open_tasks: u32,
+    /// Longest letter between members, in bytes.
+    #[schemars(range(min = 100, max = 1_000_000))]
+    pub max_message_bytes: u32,
+    /// How long a member that shows no sign of life keeps a task.
+    #[schemars(range(min = 5))]
+    pub lease_seconds: u32,
+    /// How long a member may take to answer that it is to stop.
+    #[schemars(range(min = 1))]
+    pub shutdown_seconds: u32,
+    /// Turns that members may cause each other, from one message of a person to the lead, before a person must
+    /// continue.
+    pub automatic_turns: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_teams: 10,
+            max_members: 10,
+            max_open_tasks: 1_000,
+            max_message_bytes: 100_000,
+            lease_seconds: 600,
+            shutdown_seconds: 60,
+            automatic_turns: 500,
+        }
+    }
+}
+
+/// Why a team does not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("{0}")]
+    Name(#[from] InvalidName),
+    #[error("there is no team '{0}'")]
+    Unknown(String),
+    #[error("there is a team '{0}' already")]
+    Exists(String),
+    #[error("the team '{0}' is {status}", status = .1.as_str())]
+    NotActive(String, TeamStatus),
+    #[error("there are {0} teams; at most {0} are allowed")]
+    TooManyTeams(u32),
+    #[error("the team has {0} members; at most {0} are allowed")]
+    TooManyMembers(u32),
+    #[error("the team has a member '{0}' already")]
+    MemberExists(String),
+    #[error("'{0}' is not a member of this team")]
+    NotAMember(String),
+    #[error("this session is not in the team '{0}'")]
+    NotInTeam(String),
+    #[error("only the lead may do that")]
+    NotLead,
+    #[error("the lead of '{0}' is there: it keeps the team")]
+    LeadIsThere(String),
+    #[error("a letter has {0} bytes; at most {1} are allowed")]
+    TooLong(usize, usize),
+    #[error("{0}")]
+    Letter(&'static str),
+    #[error("no request '{0}' waits for an answer of yours")]
+    UnknownRequest(String),
+}
+
+impl Refusal {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Name(_) => "invalid_name",
+            Self::Unknown(_) => "unknown_team",
+            Self::Exists(_) => "team_exists",
+            Self::NotActive(..) => "team_not_active",
+            Self::TooManyTeams(_) => "too_many_teams",
+            Self::TooManyMembers(_) => "too_many_members",
+            Self::MemberExists(_) => "member_exists",
+            Self::NotAMember(_) => "not_a_member",
+            Self::NotInTeam(_) => "not_in_team",
+            Self::NotLead => "not_lead",
+            Self::LeadIsThere(_) => "lead_is_there",
+            Self::TooLong(..) | Self::Letter(_) => "invalid_letter",
+            Self::UnknownRequest(_) => "unknown_request",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_plain_words() {
+        for good in ["a", "0", "web-team", "a_b-c", &"x".repeat(50)] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "test@team", "A", "-a", "_a", ".trash", "a/b", "a b", "ä", &"x".repeat(51)] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+        for taken in ["lead", "team", "operator"] {
+            assert!(check_name(taken).is_ok() && check_member_name(taken).is_err(), "{taken}");
+        }
+    }
+}

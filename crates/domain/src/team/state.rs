@@ -1,0 +1,137 @@
+//! What a lead and its members are shown of their team with every turn. It is made anew from the rows each time and
+//! stored nowhere, so no compaction can lose it.
+
+use crate::plain;
+use crate::task::{Task, TaskState};
+
+use super::{Member, MemberState, Team};
+
+/// Members, tasks and what is shown of them: enough to go on, never the whole ledger.
+const SHOWN_TASKS: usize = 12;
+const SHOWN_ENDED: usize = 5;
+
+/// A member, and what it is doing.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub member: Member,
+    /// A turn of its session runs or is about to.
+    pub is_working: bool,
+    /// What it holds.
+    pub tasks: Vec<String>,
+}
+
+impl Standing {
+    pub fn word(&self) -> &'static str {
+        match self.member.state {
+            MemberState::Closed => "closed",
+            MemberState::Lost => "lost",
+            MemberState::Active if self.is_working => "working",
+            MemberState::Active => "idle",
+        }
+    }
+}
+
+/// How many tasks stand how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
+    pub pending: usize,
+    pub blocked: usize,
+    pub in_progress: usize,
+    pub completed: usize,
+    pub failed: usize,
+}
+
+impl Counts {
+    pub fn of(tasks: &[Task]) -> Self {
+        let mut counts = Self::default();
+        for task in tasks {
+            match task.state {
+                TaskState::Pending if !task.blocked_by.is_empty() => counts.blocked += 1,
+                TaskState::Pending => counts.pending += 1,
+                TaskState::Claimed | TaskState::InProgress => counts.in_progress += 1,
+                TaskState::Completed => counts.completed += 1,
+                TaskState::Failed => counts.failed += 1,
+            }
+        }
+        counts
+    }
+
+    pub fn all(&self) -> usize {
+        self.pending + self.blocked + self.in_progress + self.completed + self.failed
+    }
+
+    pub fn line(&self) -> String {
+        format!(
+            "{} pending, {} in progress, {} blocked, {} done, {} failed of {}",
+            self.pending,
+            self.in_progress,
+            self.blocked,
+            self.completed,
+            self.failed,
+            self.all()
+        )
+    }
+}
+
+/// The block. `reader` is the name of the member it is for; `None` is the lead. `tasks` are those that have not
+/// ended, `ended` the last that have.
+pub fn block(
+    team: &Team,
+    reader: Option<&str>,
+    members: &[Standing],
+    counts: Counts,
+    (tasks, ended): (&[Task], &[Task]),
+) -> String {
+    let mut lines = vec!["=== TEAM STATE ===".to_owned()];
+    lines.push(format!("Team: {} ({})", team.name, team.status.as_str()));
+    if !team.description.is_empty() {
+        lines.push(format!("For: {}", plain::line(&team.description, 300)));
+    }
+    lines.push(match reader {
+        None => "You are its lead. Your teammates see nothing you say but what you send with SendMessage.".to_owned(),
+        Some(name) => format!(
+            "You are its member '{name}'. Nobody in the team sees what you say but by SendMessage; work is in TaskList."
+        ),
+    });
+    lines.push("Members:".to_owned());
+    lines.extend(members.iter().map(member_line));
+    lines.push(format!("Tasks: {}", counts.line()));
+    lines.extend(tasks.iter().take(SHOWN_TASKS).map(task_line));
+    if tasks.len() > SHOWN_TASKS {
+        lines.push(format!("  … {} more, see TaskList", tasks.len() - SHOWN_TASKS));
+    }
+    if !ended.is_empty() {
+        lines.push("Last ended:".to_owned());
+        lines.extend(ended.iter().take(SHOWN_ENDED).map(task_line));
+    }
+    lines.push("=== END TEAM STATE ===".to_owned());
+    lines.join("\n")
+}
+
+fn member_line(standing: &Standing) -> String {
+    let Standing { member, tasks, .. } = standing;
+    let doing =
+        if tasks.is_empty() { String::new() } else { format!(": {}", plain::line(&tasks.join("; "), 160)) };
+    format!(
+        "- {} ({}, {}) {}{doing}",
+        member.name,
+        plain::line(&member.role, 60),
+        member.session,
+        standing.word()
+    )
+}
+
+fn task_line(task: &Task) -> String {
+    let mut line = format!("  #{} [{}] {}", task.no, task.state.as_str(), plain::line(task.title(), 100));
+    if let Some(owner) = task.lease.as_ref().map(|lease| &lease.owner).or(task.ended_by.as_ref()) {
+        line.push_str(&format!(" by {owner}"));
+    }
+    if !task.blocked_by.is_empty() {
+        let needs: Vec<String> = task.blocked_by.iter().map(|no| format!("#{no}")).collect();
+        line.push_str(&format!(" waits for {}", needs.join(", ")));
+    }
+    if let Some(summary) = task.summary.as_deref().filter(|_| task.state.has_ended()) {
+        line.push_str(&format!(": {}", plain::line(summary, 160)));
+    }
+    line
+}

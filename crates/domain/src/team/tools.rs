@@ -1,0 +1,48 @@
+//! The tools of teams have two names each: the one they are listed under, and a plain one that means the same.
+
+pub const TEAM_CREATE: &str = "TeamCreate";
+pub const TEAMMATE_SPAWN: &str = "TeammateSpawn";
+pub const TEAM_SHUTDOWN: &str = "TeamShutdown";
+pub const TASK_CREATE: &str = "TaskCreate";
+pub const TASK_LIST: &str = "TaskList";
+pub const TASK_CLAIM: &str = "TaskClaim";
+pub const TASK_UPDATE: &str = "TaskUpdate";
+pub const TASK_COMPLETE: &str = "TaskComplete";
+pub const SEND_MESSAGE: &str = "SendMessage";
+pub const TEAM_STATUS: &str = "TeamStatus";
+
+const NAMES: [(&str, &str); 10] = [
+    (TEAM_CREATE, "team_create"),
+    (TEAMMATE_SPAWN, "teammate_spawn"),
+    (TEAM_SHUTDOWN, "team_shutdown"),
+    (TASK_CREATE, "task_create"),
+    (TASK_LIST, "task_list"),
+    (TASK_CLAIM, "task_claim"),
+    (TASK_UPDATE, "task_update"),
+    (TASK_COMPLETE, "task_complete"),
+    (SEND_MESSAGE, "send_message"),
+    (TEAM_STATUS, "team_status"),
+];
+
+/// The other name of a listed tool.
+pub fn alias(listed: &str) -> Option<&'static str> {
+    NAMES.iter().find(|(name, _)| *name == listed).map(|(_, alias)| *alias)
+}
+
+/// The name a tool is listed under, for its other name.
+pub fn listed(alias: &str) -> Option<&'static str> {
+    NAMES.iter().find(|(_, other)| *other == alias).map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_names_lead_to_each_other() {
+        for (name, other) in NAMES {
+            assert_eq!((alias(name), listed(other)), (Some(other), Some(name)));
+        }
+        assert_eq!((alias("shell"), listed("shell")), (None, None));
+    }
+}

@@ -1,0 +1,67 @@
+//! Teams: a lead session, member sessions, a ledger of tasks and mailboxes.
+//!
+//! Two databases may be in play: sessions, teams and mail are in the main one, tasks in the team's ledger. What a ledger
+//! has to tell is told from its events (`relay`), each once, so nothing depends on two commits happening together.
+
+mod actor;
+mod files;
+mod idle;
+mod keep;
+mod make;
+mod post;
+mod relay;
+mod shutdown;
+mod spawn;
+mod turn;
+mod verify;
+mod view;
+mod wake;
+mod work;
+
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::team::{Refusal, Team};
+use polyclaw_store::{Db, teams};
+use serde_json::Value;
+
+use crate::core::Engine;
+use crate::error::Result;
+
+pub use actor::Actor;
+pub(crate) use keep::keep;
+pub use make::NewTeam;
+pub use post::{Outgoing, Receipt};
+pub use shutdown::{Ended, Outcome};
+pub use spawn::{NewMember, Spawned};
+pub(crate) use turn::{Desk, end_turn};
+pub use view::View;
+pub use work::{Finish, NewTask, Update, Wanted};
+
+impl Engine {
+    /// The team that bears a name now.
+    pub(crate) async fn team_named(&self, name: &str) -> Result<Team> {
+        let wanted = name.to_owned();
+        let found = self.db().read(move |tx| teams::named(tx, &wanted)).await?;
+        found.ok_or_else(|| Refusal::Unknown(name.chars().take(80).collect()).into())
+    }
+
+    pub(crate) fn ledger(&self, team: &Team) -> Result<Db> {
+        Ok(self.ports.ledgers.open(&team.id, &team.name)?)
+    }
+
+    /// For people and programs that look on.
+    pub(crate) fn team_event(&self, kind: EventKind, team: &Team, data: Value) -> Event {
+        Event {
+            kind,
+            session: Some(team.lead.clone()),
+            turn: None,
+            agent: Some(team.lead_agent.clone()),
+            trace: Some(team.trace.clone()),
+            data,
+        }
+    }
+
+    /// The keeper of teams looks at once.
+    pub(crate) fn look_after_teams(&self) {
+        self.team_wake.notify_one();
+    }
+}

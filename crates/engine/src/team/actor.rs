@@ -1,0 +1,90 @@
+//! Who acts in a team: its lead, a member, or a person who looks after the instance.
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::task::Worker;
+use polyclaw_domain::team::{LEAD, Member, MemberState, OPERATOR, Refusal, Team, TeamStatus};
+use polyclaw_store::{Tx, teams};
+
+use crate::core::Engine;
+use crate::error::Result;
+
+/// Who asks. What they may do follows from the rows, never from what they say they are.
+#[derive(Clone, Debug)]
+pub enum Actor {
+    /// A session, in a turn, by a call: the same call made again is the same act.
+    Session { key: SessionKey, turn: TurnId, call: String },
+    /// A person, by the command line or the API.
+    Operator { call: String },
+}
+
+impl Actor {
+    pub fn call(&self) -> &str {
+        match self {
+            Self::Session { call, .. } | Self::Operator { call } => call,
+        }
+    }
+}
+
+/// An actor with its place in the team it asks about.
+#[derive(Clone, Debug)]
+pub(crate) struct Insider {
+    pub team: Team,
+    pub worker: Worker,
+    /// `None`: the lead, or the operator.
+    pub member: Option<Member>,
+}
+
+impl Insider {
+    pub fn only_lead(&self) -> Result<()> {
+        if self.worker.is_lead { Ok(()) } else { Err(Refusal::NotLead.into()) }
+    }
+
+    pub fn only_active(&self) -> Result<()> {
+        match self.team.status {
+            TeamStatus::Active => Ok(()),
+            status => Err(Refusal::NotActive(self.team.name.clone(), status).into()),
+        }
+    }
+}
+
+impl Engine {
+    /// Finds the team and the actor's place in it.
+    pub(crate) async fn insider(&self, actor: &Actor, team: &str) -> Result<Insider> {
+        let team = self.team_named(team).await?;
+        let (actor, name) = (actor.clone(), team.name.clone());
+        let insider = self.db().read(move |tx| find(tx, &actor, team.clone())).await?;
+        insider.ok_or_else(|| Refusal::NotInTeam(name).into())
+    }
+}
+
+fn find(tx: &mut Tx<'_>, actor: &Actor, team: Team) -> polyclaw_store::Result<Option<Insider>> {
+    let worker = |name: &str, session: &SessionKey| Worker {
+        name: name.to_owned(),
+        session: session.clone(),
+        capabilities: Vec::new(),
+        is_lead: true,
+    };
+    let key = match actor {
+        Actor::Operator { .. } => {
+            let worker = worker(OPERATOR, &team.lead);
+            return Ok(Some(Insider { worker, member: None, team }));
+        }
+        Actor::Session { key, .. } => key,
+    };
+    if *key == team.lead {
+        return Ok(Some(Insider { worker: worker(LEAD, key), member: None, team }));
+    }
+    let found = teams::member_of(tx, key)?;
+    let own = found.filter(|member| member.team == team.id && member.state == MemberState::Active);
+    Ok(own.map(|member| Insider { team, worker: as_worker(&member), member: Some(member) }))
+}
+
+pub(crate) fn as_worker(member: &Member) -> Worker {
+    Worker {
+        name: member.name.clone(),
+        session: member.session.clone(),
+        capabilities: member.capabilities.clone(),
+        is_lead: false,
+    }
+}

@@ -1,0 +1,134 @@
+//! The keeper of teams: renews what members work on, frees what nobody does, tells what there is to tell, and brings
+//! shutdowns to their end. It asks no model anything: a team that rests costs nothing.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::team::{LEAD, MemberState, RUNTIME, Team, TeamStatus};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, tasks, teams};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+
+/// While there are teams.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Runs until the engine drains. Without a team it sleeps until there is one.
+pub(crate) async fn keep(engine: &Engine) -> Result<()> {
+    let mut renewed = Millis(0);
+    let mut files_due = true;
+    loop {
+        let open = engine.db().read(teams::open).await?;
+        if std::mem::take(&mut files_due) {
+            engine.clear_folders().await?;
+            for team in &open {
+                engine.write_team(team).await?;
+            }
+        }
+        let now = engine.now();
+        if now.since(renewed) >= engine.task_lease_ms() / 3 {
+            renewed = now;
+            engine.renew_tasks(&open).await?;
+        }
+        for team in &open {
+            // One that can not be looked after now keeps no other from it.
+            let looked = engine.look_after(team).await;
+            if let Err(error) = looked.or_else(unless_ended) {
+                tracing::error!(%error, team = %team.name, "a team could not be looked after, trying again");
+            }
+        }
+        let pause = if open.is_empty() { Duration::from_secs(3600) } else { TICK };
+        tokio::select! {
+            () = engine.team_wake.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+            () = engine.drained() => return Ok(()),
+        }
+    }
+}
+
+/// A team that ended while it was looked after has no ledger any more.
+fn unless_ended(error: Error) -> Result<()> {
+    if matches!(error, Error::Store(polyclaw_store::Error::Closed)) { Ok(()) } else { Err(error) }
+}
+
+impl Engine {
+    async fn look_after(&self, team: &Team) -> Result<()> {
+        let (id, now) = (team.id.clone(), self.now());
+        self.ledger(team)?.write(move |tx| tasks::expire(tx, &id, now)).await?;
+        self.free_left(team).await?;
+        self.note_lost(team).await?;
+        self.relay_ledger(team).await?;
+        self.tell_idle(team).await?;
+        let id = team.id.clone();
+        let asked = self.db().read(move |tx| teams::requests(tx, &id)).await?;
+        if team.status == TeamStatus::ShuttingDown || !asked.is_empty() {
+            self.settle_shutdown(team).await?;
+        }
+        Ok(())
+    }
+
+    /// Tasks of members that are no more in the team.
+    async fn free_left(&self, team: &Team) -> Result<()> {
+        let id = team.id.clone();
+        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let closed: Vec<String> = members
+            .into_iter()
+            .filter(|member| member.state == MemberState::Closed)
+            .map(|member| member.name)
+            .collect();
+        if closed.is_empty() {
+            return Ok(());
+        }
+        let (id, now) = (team.id.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            closed
+                .iter()
+                .try_for_each(|name| tasks::free_all(tx, &id, name, "its session was closed", now).map(drop))
+        };
+        Ok(self.ledger(team)?.write(write).await?)
+    }
+
+    /// A member whose session is gone is lost: the lead is told, and a replacement gets its tasks.
+    async fn note_lost(&self, team: &Team) -> Result<()> {
+        let (id, now) = (team.id.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            let lost = teams::without_session(tx, &id)?;
+            for name in &lost {
+                teams::set_member_state(tx, &id, name, MemberState::Lost, now)?;
+            }
+            Ok(lost)
+        };
+        for name in self.db().write(write).await? {
+            let text = format!(
+                "{name} is lost: its session is gone. TeammateSpawn with the same name replaces it; it gets the tasks."
+            );
+            let letter = self.letter(team, RUNTIME, LEAD, LetterKind::Task, text);
+            self.post(team, vec![self.posted(letter)]).await?;
+            self.write_team(team).await?;
+        }
+        Ok(())
+    }
+
+    /// Sessions of this node that are at work keep what they hold.
+    async fn renew_tasks(&self, open: &[Team]) -> Result<()> {
+        let sessions: Vec<SessionKey> = {
+            let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.values().map(|running| running.claim.session.clone()).collect()
+        };
+        if sessions.is_empty() {
+            return Ok(());
+        }
+        let (now, lease_ms) = (self.now(), self.task_lease_ms());
+        for team in open {
+            let (id, sessions) = (team.id.clone(), sessions.clone());
+            let write = move |tx: &mut Tx<'_>| {
+                sessions.iter().try_for_each(|key| tasks::renew(tx, &id, key, (now, lease_ms)).map(drop))
+            };
+            self.ledger(team)?.write(write).await?;
+        }
+        Ok(())
+    }
+}

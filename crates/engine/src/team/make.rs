@@ -1,0 +1,131 @@
+//! Beginning a team, and taking the lead of one whose lead is gone.
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::{TeamId, TraceId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::team::{self, Refusal, Team, TeamRole, TeamStatus};
+use polyclaw_store::{Tx, jobs, sessions, teams};
+use serde_json::json;
+
+use super::Actor;
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::family::reply_to;
+
+#[derive(Clone, Debug)]
+pub struct NewTeam {
+    pub name: String,
+    pub description: String,
+    pub agent_type: String,
+    /// The session that leads it.
+    pub lead: SessionKey,
+    /// The turn that asks, if one does: people who wait for it wait for the team.
+    pub turn: Option<TurnId>,
+}
+
+const DESCRIPTION_CHARS: usize = 2_000;
+
+impl Engine {
+    /// Makes a team, with its folder and its ledger. The same call made again finds the same team; a session of the
+    /// same agent takes over one whose lead is gone.
+    pub async fn create_team(&self, actor: &Actor, mut new: NewTeam) -> Result<Team> {
+        team::check_name(&new.name).map_err(Refusal::from)?;
+        let length = new.description.chars().count();
+        if length > DESCRIPTION_CHARS {
+            return Err(Error::TooLong(length, DESCRIPTION_CHARS));
+        }
+        self.redactor().string(&mut new.description);
+        let id = TeamId::new(actor.call());
+        let (now, most, trace) = (self.now(), self.settings().teams.max_teams, TraceId::new(self.next_id()));
+        let write = move |tx: &mut Tx<'_>| create(tx, &new, &id, (now, most), &trace);
+        let (team, is_new) = self.db().write(write).await??;
+        self.ledger(&team)?;
+        self.write_team(&team).await?;
+        if is_new {
+            let data = json!({ "team": team.name, "change": "created" });
+            self.record(self.team_event(EventKind::TeamChanged, &team, data)).await;
+        }
+        self.look_after_teams();
+        Ok(team)
+    }
+
+    /// Gives a team to another session.
+    pub async fn set_lead(&self, name: &str, lead: &SessionKey) -> Result<Team> {
+        let team = self.team_named(name).await?;
+        let (wanted, now) = (lead.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| match sessions::get(tx, &wanted)? {
+            Some(session) => take(tx, &team, &session, now).map(Ok),
+            None => Ok(Err(Error::UnknownSession(wanted.to_string()))),
+        };
+        let team = self.db().write(write).await??;
+        self.write_team(&team).await?;
+        let data = json!({ "team": team.name, "change": "lead", "session_key": lead });
+        self.record(self.team_event(EventKind::TeamChanged, &team, data)).await;
+        Ok(team)
+    }
+}
+
+type Made = std::result::Result<(Team, bool), Error>;
+
+fn create(
+    tx: &mut Tx<'_>,
+    new: &NewTeam,
+    id: &TeamId,
+    (now, most): (polyclaw_domain::time::Millis, u32),
+    trace: &TraceId,
+) -> polyclaw_store::Result<Made> {
+    if let Some(team) = teams::get(tx, id)? {
+        return Ok(Ok((team, false)));
+    }
+    let Some(lead) = sessions::get(tx, &new.lead)? else {
+        return Ok(Err(Error::UnknownSession(new.lead.to_string())));
+    };
+    if lead.team_role == Some(TeamRole::Member) {
+        return Ok(Err(Refusal::NotLead.into()));
+    }
+    if let Some(team) = teams::named(tx, &new.name)? {
+        return match is_lost(tx, &team)? && team.lead_agent == lead.active_agent {
+            true => Ok(Ok((take(tx, &team, &lead, now)?, true))),
+            false => Ok(Err(Refusal::Exists(new.name.clone()).into())),
+        };
+    }
+    if teams::open(tx)?.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
+        return Ok(Err(Refusal::TooManyTeams(most).into()));
+    }
+    let turn = match &new.turn {
+        Some(turn) => jobs::get(tx, turn)?,
+        None => None,
+    };
+    let team = Team {
+        id: id.clone(),
+        name: new.name.clone(),
+        description: new.description.clone(),
+        agent_type: new.agent_type.clone(),
+        status: TeamStatus::Active,
+        lead: lead.key.clone(),
+        lead_agent: lead.active_agent.clone(),
+        trace: turn.as_ref().map_or_else(|| trace.clone(), |turn| turn.trace.clone()),
+        reply_to: turn.as_ref().map_or(Ok(Vec::new()), |turn| reply_to(tx, &turn.turn))?,
+        created_at: now,
+        updated_at: now,
+    };
+    teams::insert(tx, &team)?;
+    sessions::set_team_role(tx, &lead.key, Some(TeamRole::Lead), now)?;
+    Ok(Ok((team, true)))
+}
+
+fn is_lost(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<bool> {
+    Ok(sessions::get(tx, &team.lead)?.is_none_or(|session| session.status == Status::Archived))
+}
+
+fn take(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    lead: &Session,
+    now: polyclaw_domain::time::Millis,
+) -> polyclaw_store::Result<Team> {
+    teams::set_lead(tx, &team.id, &lead.key, &lead.active_agent, now)?;
+    sessions::set_team_role(tx, &lead.key, Some(TeamRole::Lead), now)?;
+    Ok(teams::get(tx, &team.id)?.unwrap_or_else(|| team.clone()))
+}

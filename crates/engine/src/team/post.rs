@@ -1,0 +1,240 @@
+//! Mail: a letter is stored with the turn that its recipient needs to read it, in one transaction.
+
+use std::sync::Arc;
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::{AgentId, LetterId};
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::mail::{self, Letter, LetterKind, LetterState};
+use polyclaw_domain::team::{LEAD, Member, MemberState, Refusal, Team};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, events, letters, teams};
+use serde::Serialize;
+use serde_json::json;
+
+use super::actor::{Actor, Insider};
+use super::wake::wake;
+use crate::core::Engine;
+use crate::error::Result;
+use crate::ingress::Fresh;
+use crate::settings::Settings;
+
+/// What somebody wants to say.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    pub kind: LetterKind,
+    /// A name or a session key; none where it goes to all.
+    pub to: Option<String>,
+    pub content: String,
+    pub summary: Option<String>,
+    pub request_id: Option<String>,
+    pub approve: Option<bool>,
+    pub reason: Option<String>,
+}
+
+/// What became of it, for whoever sent it. Its state can be asked for by its id.
+#[derive(Clone, Debug, Serialize)]
+pub struct Receipt {
+    pub message_ids: Vec<LetterId>,
+    pub recipients: Vec<String>,
+    pub request_id: Option<String>,
+}
+
+/// A letter on its way, with what its recipient's turn would be made of.
+#[derive(Clone)]
+pub(super) struct Posted {
+    pub letter: Letter,
+    pub fresh: Fresh,
+    /// It waits until something else wakes its recipient.
+    pub is_quiet: bool,
+}
+
+impl Engine {
+    pub(super) fn letter(
+        &self,
+        team: &Team,
+        from: &str,
+        to: &str,
+        kind: LetterKind,
+        content: String,
+    ) -> Letter {
+        let mut content = content;
+        self.redactor().string(&mut content);
+        Letter {
+            id: LetterId::new(self.next_id()),
+            team: team.id.clone(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            kind,
+            summary: mail::summary(None, &content),
+            content,
+            request_id: None,
+            approve: None,
+            reason: None,
+            state: LetterState::Queued,
+            turn: None,
+            created_at: self.now(),
+            read_at: None,
+        }
+    }
+
+    pub(super) fn posted(&self, letter: Letter) -> Posted {
+        Posted { letter, fresh: Fresh::new(self, None), is_quiet: false }
+    }
+
+    /// Sends what a member, the lead or a person has to say. Answers to requests are heard, too.
+    pub async fn send_letter(&self, actor: &Actor, team: &str, outgoing: Outgoing) -> Result<Receipt> {
+        let insider = self.insider(actor, team).await?;
+        self.check_letter(&outgoing)?;
+        if outgoing.kind == LetterKind::ShutdownResponse {
+            return self.answer_shutdown(actor, &insider, outgoing).await;
+        }
+        if outgoing.kind == LetterKind::ShutdownRequest {
+            insider.only_lead()?;
+        }
+        let recipients = self.recipients(&insider, &outgoing).await?;
+        let mut posts = Vec::with_capacity(recipients.len());
+        for name in &recipients {
+            let mut letter = self.addressed(actor, &insider, &outgoing, name);
+            if outgoing.kind == LetterKind::ShutdownRequest {
+                letter.request_id = Some(self.ask_one(actor, &insider.team, name).await?);
+            }
+            posts.push(self.posted(letter));
+        }
+        let request_id = posts.first().and_then(|post| post.letter.request_id.clone());
+        let message_ids = posts.iter().map(|post| post.letter.id.clone()).collect();
+        self.post(&insider.team, posts).await?;
+        Ok(Receipt { message_ids, recipients, request_id })
+    }
+
+    fn check_letter(&self, outgoing: &Outgoing) -> Result<()> {
+        let most = usize::try_from(self.settings().teams.max_message_bytes).unwrap_or(usize::MAX);
+        let refusal = match outgoing {
+            Outgoing { kind: LetterKind::Idle | LetterKind::Task, .. } => {
+                Refusal::Letter("letters of this type are written by the runtime")
+            }
+            _ if outgoing.content.len() > most => Refusal::TooLong(outgoing.content.len(), most),
+            Outgoing { kind: LetterKind::Message, content, .. } if content.trim().is_empty() => {
+                Refusal::Letter("a message needs content")
+            }
+            Outgoing { kind: LetterKind::Broadcast, content, .. } if content.trim().is_empty() => {
+                Refusal::Letter("a message needs content")
+            }
+            Outgoing { kind: LetterKind::Message | LetterKind::ShutdownRequest, to: None, .. } => {
+                Refusal::Letter("recipient is missing")
+            }
+            _ => return Ok(()),
+        };
+        Err(refusal.into())
+    }
+
+    /// The names it goes to; whoever is not in the team gets nothing.
+    async fn recipients(&self, insider: &Insider, outgoing: &Outgoing) -> Result<Vec<String>> {
+        let (id, lead) = (insider.team.id.clone(), insider.team.lead.clone());
+        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let active = members.into_iter().filter(|member| member.state == MemberState::Active);
+        let mut all: Vec<(String, SessionKey)> =
+            active.map(|Member { name, session, .. }| (name, session)).collect();
+        all.push((LEAD.to_owned(), lead));
+        all.retain(|(name, _)| *name != insider.worker.name);
+        match (&outgoing.to, outgoing.kind) {
+            (_, LetterKind::Broadcast) => Ok(all.into_iter().map(|(name, _)| name).collect()),
+            (Some(to), _) => {
+                let found = all.into_iter().find(|(name, key)| name == to || key.as_str() == to);
+                let unknown = || Refusal::NotAMember(to.chars().take(80).collect());
+                Ok(vec![found.map(|(name, _)| name).ok_or_else(unknown)?])
+            }
+            (None, _) => Err(Refusal::Letter("recipient is missing").into()),
+        }
+    }
+
+    /// The same call to the same name is the same letter.
+    pub(super) fn addressed(
+        &self,
+        actor: &Actor,
+        insider: &Insider,
+        outgoing: &Outgoing,
+        to: &str,
+    ) -> Letter {
+        let letter =
+            self.letter(&insider.team, &insider.worker.name, to, outgoing.kind, outgoing.content.clone());
+        let redacted = |text: &Option<String>| {
+            text.clone().map(|mut text| {
+                self.redactor().string(&mut text);
+                text
+            })
+        };
+        Letter {
+            id: LetterId::new(format!("{}-{to}", actor.call())),
+            summary: mail::summary(redacted(&outgoing.summary).as_deref(), &letter.content),
+            request_id: outgoing.request_id.clone(),
+            approve: outgoing.approve,
+            reason: redacted(&outgoing.reason),
+            ..letter
+        }
+    }
+
+    /// Stores letters and wakes whom they are for.
+    pub(super) async fn post(&self, team: &Team, posts: Vec<Posted>) -> Result<()> {
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let copies: Vec<Letter> = posts.iter().map(|post| post.letter.clone()).collect();
+        let posts = Arc::new(posts);
+        let write = move |tx: &mut Tx<'_>| store_all(tx, &wanted, &posts, &settings, now);
+        let ready = self.persist(write).await?;
+        ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        self.copy_letters(team, copies).await;
+        Ok(())
+    }
+}
+
+/// Stores letters, each once; returns the lanes in which their readers are ready.
+pub(super) fn store_all(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    posts: &[Posted],
+    settings: &Settings,
+    now: Millis,
+) -> polyclaw_store::Result<Vec<Lane>> {
+    let mut ready = Vec::new();
+    for post in posts {
+        let Some((session, agent)) = reader(tx, team, &post.letter.to)? else { continue };
+        if !letters::push(tx, &post.letter)? {
+            continue;
+        }
+        events::record(tx, &sent(team, &post.letter), now)?;
+        if !post.is_quiet {
+            ready.extend(wake(tx, team, &session, &post.fresh, settings)?);
+        }
+    }
+    Ok(ready)
+}
+
+/// The session that bears a name now, and its agent.
+fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<Option<(SessionKey, AgentId)>> {
+    if name == LEAD {
+        return Ok(Some((team.lead.clone(), team.lead_agent.clone())));
+    }
+    let found = teams::member(tx, &team.id, name)?;
+    let active = found.filter(|member| member.state != MemberState::Closed);
+    Ok(active.map(|member| (member.session, member.agent)))
+}
+
+/// What others see of a letter is its summary.
+fn sent(team: &Team, letter: &Letter) -> polyclaw_domain::event::Event {
+    polyclaw_domain::event::Event {
+        kind: EventKind::MailSent,
+        session: Some(team.lead.clone()),
+        turn: None,
+        agent: Some(team.lead_agent.clone()),
+        trace: Some(team.trace.clone()),
+        data: json!({
+            "team": team.name,
+            "message_id": letter.id,
+            "from": letter.from,
+            "to": letter.to,
+            "type": letter.kind,
+            "summary": letter.summary,
+        }),
+    }
+}

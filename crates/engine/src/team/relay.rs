@@ -1,0 +1,261 @@
+//! What a ledger has to tell the sessions: an announce to the lead, a letter to whoever could go on. Told from its
+//! events, in one transaction each, and noted on both sides: nothing is lost between two databases, or said twice.
+
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::LetterId;
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::mail::{Letter, LetterKind};
+use polyclaw_domain::plain;
+use polyclaw_domain::run::{ANNOUNCE, SUMMARY_CHARS};
+use polyclaw_domain::task::{Task, TaskNo, TaskState, why_not};
+use polyclaw_domain::team::{LEAD, Member, MemberState, RUNTIME, Team, TeamStatus};
+use polyclaw_store::tasks::{self, Happened, Kind};
+use polyclaw_store::{Tx, agents, events, teams};
+use serde_json::{Value, json};
+
+use super::actor::as_worker;
+use super::post::{Posted, store_all};
+use super::wake::{Line, inject};
+use crate::core::Engine;
+use crate::error::Result;
+use crate::ingress::Fresh;
+use crate::settings::Settings;
+
+/// Events told in one go.
+const MOST: usize = 200;
+
+/// One event, with what the ledger says about it.
+#[derive(Clone)]
+struct News {
+    event: Happened,
+    task: Task,
+    /// Tasks that can be taken because of it.
+    free: Vec<Task>,
+    /// Names that hold a task.
+    busy: Vec<String>,
+}
+
+impl Engine {
+    /// Tells everything a ledger has not told yet, in order.
+    pub(crate) async fn relay_ledger(&self, team: &Team) -> Result<()> {
+        let ledger = self.ledger(team)?;
+        loop {
+            let id = team.id.clone();
+            let due = ledger.read(move |tx| read_news(tx, &id)).await?;
+            if due.is_empty() {
+                return Ok(());
+            }
+            for news in due {
+                let seq = news.event.seq;
+                self.tell(team, news).await?;
+                self.reach(KillPoint::LedgerTold).await;
+                ledger.write(move |tx| tasks::relayed(tx, seq)).await?;
+            }
+        }
+    }
+
+    async fn tell(&self, team: &Team, news: News) -> Result<()> {
+        let letters = self.notices(team, &news);
+        let (team_id, settings, now) = (team.id.clone(), self.settings(), self.now());
+        let fresh = Fresh::new(self, None);
+        let copies: Vec<Letter> = letters.iter().map(|post| post.letter.clone()).collect();
+        let write = move |tx: &mut Tx<'_>| {
+            // Its lead may be another by now.
+            let Some(team) = teams::get(tx, &team_id)?.filter(|team| team.status != TeamStatus::Shutdown)
+            else {
+                return Ok((Vec::new(), Vec::new()));
+            };
+            if !teams::tell(tx, &team.id, news.event.seq)? {
+                return Ok((Vec::new(), Vec::new()));
+            }
+            events::record(tx, &changed(&team, &news), now)?;
+            let mut ready = announce(tx, &team, &news, &fresh, &settings)?.into_iter().collect::<Vec<Lane>>();
+            let readers = pick(tx, &team, &news, &letters)?;
+            ready.extend(store_all(tx, &team, &readers, &settings, now)?);
+            Ok((ready, readers.into_iter().map(|post| post.letter.id).collect::<Vec<LetterId>>()))
+        };
+        let (ready, sent) = self.persist(write).await?;
+        ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        self.copy_letters(team, copies.into_iter().filter(|copy| sent.contains(&copy.id)).collect()).await;
+        self.hub.publish(&team.lead, crate::hub::FrameKind::Changed);
+        Ok(())
+    }
+
+    /// A letter for every free task, addressed when it is known who does nothing; and what the lead is to know.
+    fn notices(&self, team: &Team, news: &News) -> Vec<Posted> {
+        let mut posts: Vec<Posted> = Vec::new();
+        let seq = news.event.seq;
+        for task in &news.free {
+            let text = format!(
+                "Task #{} is free: {}. Claim it with TaskClaim if you can do it.",
+                task.no,
+                plain::line(&task.subject, 200)
+            );
+            let letter = self.letter(team, RUNTIME, "", LetterKind::Task, text);
+            posts.push(
+                self.posted(Letter { id: LetterId::new(format!("{}-{seq}-{}", team.id, task.no)), ..letter }),
+            );
+        }
+        if news.event.kind == Kind::Expired {
+            let text = format!(
+                "{} showed no sign of life: task #{} ({}) is pending again.",
+                news.event.actor,
+                news.task.no,
+                plain::line(&news.task.subject, 200)
+            );
+            let letter = self.letter(team, RUNTIME, LEAD, LetterKind::Task, text);
+            posts
+                .push(self.posted(Letter { id: LetterId::new(format!("{}-{seq}-lead", team.id)), ..letter }));
+        }
+        posts
+    }
+}
+
+fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_store::Result<Vec<News>> {
+    let mut all = Vec::new();
+    for event in tasks::unrelayed(tx, id, MOST)? {
+        let Some(task) = tasks::get(tx, id, event.task)? else { continue };
+        let mut free = Vec::new();
+        for no in freed(&event) {
+            let task = tasks::get(tx, id, no)?;
+            free.extend(task.filter(|task| task.state == TaskState::Pending && task.blocked_by.is_empty()));
+        }
+        let owned = tasks::Filter { limit: 1_000, ..tasks::Filter::default() };
+        let busy = match free.is_empty() {
+            true => Vec::new(),
+            false => {
+                tasks::list(tx, id, &owned)?.into_iter().filter_map(|task| Some(task.lease?.owner)).collect()
+            }
+        };
+        all.push(News { event, task, free, busy });
+    }
+    Ok(all)
+}
+
+/// Tasks that an event may have made free.
+fn freed(event: &Happened) -> Vec<TaskNo> {
+    match event.kind {
+        Kind::Created | Kind::Released | Kind::Expired => vec![event.task],
+        Kind::Completed => serde_json::from_value(event.data["unblocked"].clone()).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+fn changed(team: &Team, news: &News) -> Event {
+    let (event, task) = (&news.event, &news.task);
+    Event {
+        kind: EventKind::TaskChanged,
+        session: Some(team.lead.clone()),
+        turn: None,
+        agent: Some(team.lead_agent.clone()),
+        trace: Some(team.trace.clone()),
+        data: json!({
+            "team": team.name,
+            "task_id": task.no,
+            "change": event.kind.as_str(),
+            "by": event.actor,
+            "state": task.state,
+            "subject": task.subject,
+        }),
+    }
+}
+
+/// The end of a task is told to the lead as the end of any work that was given away.
+fn announce(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    news: &News,
+    fresh: &Fresh,
+    settings: &Settings,
+) -> polyclaw_store::Result<Option<Lane>> {
+    let ended = matches!(news.event.kind, Kind::Completed | Kind::Failed);
+    if !ended || news.event.actor == LEAD {
+        return Ok(None);
+    }
+    let member = teams::member(tx, &team.id, &news.event.actor)?;
+    let agent = member.as_ref().map_or(&team.lead_agent, |member| &member.agent);
+    let known = agents::get(tx, agent)?.map(|stored| stored.spec.name);
+    let name = known.unwrap_or_else(|| agent.to_string());
+    let key = format!("announce:{}-{}", team.id, news.event.seq);
+    let line = Line {
+        to: team.lead.clone(),
+        from: agent.clone(),
+        text: format!("[@agent:{}#{agent}] finish", plain::line(&name, 64)),
+        meta: payload(team, news, member.as_ref(), (agent.as_str(), &name), &key),
+        key,
+    };
+    inject(tx, team, line, fresh, settings)
+}
+
+fn payload(
+    team: &Team,
+    news: &News,
+    member: Option<&Member>,
+    (agent, name): (&str, &str),
+    key: &str,
+) -> Value {
+    let News { event, task, free, .. } = news;
+    let mut summary = task.summary.clone().unwrap_or_default();
+    if !free.is_empty() {
+        let numbers: Vec<String> = free.iter().map(|task| format!("#{} {}", task.no, task.subject)).collect();
+        summary.push_str(&format!("\nUnblocked: {}", numbers.join(", ")));
+    }
+    if event.kind == Kind::Failed {
+        summary.push_str("\nWhat waits for it stays blocked until you decide.");
+    }
+    json!({
+        "internal": true,
+        "kind": ANNOUNCE,
+        "trace_id": team.trace,
+        "hop": 1,
+        "idempotency_key": key,
+        "source_agent_id": agent,
+        "source_agent_name": format!("{} ({name})", event.actor),
+        "source_session_key": member.map(|member| &member.session),
+        "source_run_id": format!("{}#{}", team.name, task.no),
+        "task": { "label": format!("#{} {}", task.no, task.subject),
+            "prompt": plain::block(&task.description, SUMMARY_CHARS - 1), "tags": [] },
+        "result": {
+            "status": if event.kind == Kind::Completed { "ok" } else { "error" },
+            "summary": plain::block(&summary, SUMMARY_CHARS - 1),
+            "artifacts": task.artifacts,
+            "error_code": Value::Null,
+        },
+        "stats": { "duration_ms": task.claimed_at.map(|at| event.created_at.since(at)), "tokens": Value::Null,
+            "cost_usd": Value::Null },
+        "reply_to": team.reply_to,
+    })
+}
+
+/// Whom the letters go to: for each free task the first who does nothing and could take it.
+fn pick(tx: &mut Tx<'_>, team: &Team, news: &News, posts: &[Posted]) -> polyclaw_store::Result<Vec<Posted>> {
+    let mut picked: Vec<Posted> = Vec::new();
+    let mut idle: Vec<Member> = Vec::new();
+    if !news.free.is_empty() && team.status == TeamStatus::Active {
+        let at_work = teams::at_work(tx, &team.id)?;
+        idle = teams::members(tx, &team.id)?;
+        idle.retain(|member| {
+            member.state == MemberState::Active
+                && !at_work.contains(&member.name)
+                && !news.busy.contains(&member.name)
+        });
+    }
+    for (at, post) in posts.iter().enumerate() {
+        let Some(task) = news.free.get(at) else {
+            picked.push(post.clone());
+            continue;
+        };
+        let fits = |member: &Member| why_not(task, &as_worker(member)).is_none();
+        // Whoever just gave it back is not the one to be asked.
+        let gave_back = |member: &Member| {
+            matches!(news.event.kind, Kind::Released | Kind::Expired) && member.name == news.event.actor
+        };
+        let first = idle.iter().position(|member| fits(member) && !gave_back(member));
+        if let Some(first) = first {
+            let letter = Letter { to: idle.remove(first).name, ..post.letter.clone() };
+            picked.push(Posted { letter, ..post.clone() });
+        }
+    }
+    Ok(picked)
+}

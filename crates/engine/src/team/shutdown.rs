@@ -1,0 +1,302 @@
+//! Ending a team: every member is asked under a number of its own, silence has a meaning, and force needs nobody.
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::session::Status;
+use polyclaw_domain::team::shutdown::{Answer, Request, Verdict, at_deadline, verdict};
+use polyclaw_domain::team::{LEAD, Member, MemberState, RUNTIME, Refusal, Team, TeamStatus};
+use polyclaw_store::{Tx, letters, sessions, teams};
+use serde::Serialize;
+use serde_json::json;
+
+use super::actor::{Actor, Insider};
+use super::post::{Outgoing, Posted, Receipt, store_all};
+use crate::core::Engine;
+use crate::error::Result;
+
+/// Where a shutdown stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ended {
+    pub status: TeamStatus,
+    pub members: Vec<Outcome>,
+}
+
+/// What became of one member.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    pub name: String,
+    pub request_id: Option<String>,
+    pub answer: Option<Answer>,
+}
+
+const EITHER: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
+
+impl Engine {
+    /// Asks every member to stop; with `force` nobody is asked. Asked again, it says where it stands.
+    pub async fn shut_team(&self, actor: &Actor, team: &str, reason: &str, force: bool) -> Result<Ended> {
+        let insider = self.insider(actor, team).await?;
+        insider.only_lead()?;
+        let members = self.active_members(&insider.team).await?;
+        if force {
+            return self.stop_team(&insider.team, members).await;
+        }
+        let deadline = self.now().plus(i64::from(self.settings().teams.shutdown_seconds) * 1000);
+        let (mut posts, mut requests) = (Vec::new(), Vec::new());
+        for member in &members {
+            let id = request_id(actor, &member.name);
+            let member_name = member.name.clone();
+            requests.push(Request { id: id.clone(), member: member_name, deadline, answer: None });
+            let outgoing = Outgoing {
+                kind: LetterKind::ShutdownRequest,
+                to: Some(member.name.clone()),
+                content: format!(
+                    "The team is to end. {reason}\nFinish what you are doing, then answer with SendMessage, type \
+                     shutdown_response, request_id {id}, approve true or false, and a reason if false."
+                ),
+                summary: Some("the team is to end".to_owned()),
+                request_id: Some(id),
+                approve: None,
+                reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
+            };
+            posts.push(self.posted(self.addressed(actor, &insider, &outgoing, &member.name)));
+        }
+        self.ask_all(&insider.team, requests, posts).await?;
+        self.reach(KillPoint::ShutdownAsked).await;
+        self.write_team(&insider.team).await?;
+        self.settle_shutdown(&insider.team).await
+    }
+
+    /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is.
+    async fn ask_all(&self, team: &Team, requests: Vec<Request>, posts: Vec<Posted>) -> Result<()> {
+        let copies = posts.iter().map(|post| post.letter.clone()).collect();
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            let begins = (&[TeamStatus::Active][..], TeamStatus::ShuttingDown);
+            if !teams::set_status(tx, &wanted.id, begins, now)? {
+                return Ok(None);
+            }
+            teams::drop_requests(tx, &wanted.id)?;
+            requests.iter().try_for_each(|request| teams::ask(tx, &wanted.id, request, now))?;
+            store_all(tx, &wanted, &posts, &settings, now).map(Some)
+        };
+        if let Some(ready) = self.persist(write).await? {
+            ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+            self.copy_letters(team, copies).await;
+            let data = json!({ "team": team.name, "change": "shutting_down" });
+            self.record(self.team_event(EventKind::TeamChanged, team, data)).await;
+        }
+        Ok(())
+    }
+
+    async fn active_members(&self, team: &Team) -> Result<Vec<Member>> {
+        let id = team.id.clone();
+        let mut members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        members.retain(|member| member.state == MemberState::Active);
+        Ok(members)
+    }
+
+    /// The number under which a member is asked; the one it was asked under before, if it was.
+    pub(super) async fn ask_one(&self, actor: &Actor, team: &Team, name: &str) -> Result<String> {
+        let deadline = self.now().plus(i64::from(self.settings().teams.shutdown_seconds) * 1000);
+        let request =
+            Request { id: request_id(actor, name), member: name.to_owned(), deadline, answer: None };
+        let (team, now) = (team.id.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            let asked = teams::requests(tx, &team)?.into_iter().find(|one| one.member == request.member);
+            match asked {
+                Some(asked) => Ok(asked.id),
+                None => teams::ask(tx, &team, &request, now).map(|()| request.id.clone()),
+            }
+        };
+        self.persist(write).await
+    }
+
+    /// A member's answer: heard once, and told to the lead.
+    pub(super) async fn answer_shutdown(
+        &self,
+        actor: &Actor,
+        insider: &Insider,
+        outgoing: Outgoing,
+    ) -> Result<Receipt> {
+        let Some(member) = &insider.member else { return Err(Refusal::NotAMember(LEAD.to_owned()).into()) };
+        let id = outgoing.request_id.clone().ok_or(Refusal::Letter("request_id is missing"))?;
+        let approve = outgoing.approve.ok_or(Refusal::Letter("approve is missing"))?;
+        let asked = self.requests(&insider.team).await?.into_iter().find(|one| one.id == id);
+        if asked.is_none_or(|one| one.member != member.name) {
+            return Err(Refusal::UnknownRequest(id).into());
+        }
+        let reason = outgoing.reason.clone().unwrap_or_else(|| outgoing.content.clone());
+        let answer = if approve { Answer::Approved } else { Answer::Refused { reason } };
+        let letter = self.addressed(actor, insider, &outgoing, LEAD);
+        let receipt = Receipt {
+            message_ids: vec![letter.id.clone()],
+            recipients: vec![LEAD.to_owned()],
+            request_id: Some(id.clone()),
+        };
+        self.note_answer(&insider.team, member, &id, answer).await?;
+        self.post(&insider.team, vec![self.posted(letter)]).await?;
+        self.settle_shutdown(&insider.team).await?;
+        Ok(receipt)
+    }
+
+    async fn requests(&self, team: &Team) -> Result<Vec<Request>> {
+        let id = team.id.clone();
+        Ok(self.db().read(move |tx| teams::requests(tx, &id)).await?)
+    }
+
+    /// Stores an answer; a member that lets the team end is closed with it.
+    async fn note_answer(&self, team: &Team, member: &Member, request: &str, answer: Answer) -> Result<()> {
+        let (id, name, session) = (team.id.clone(), member.name.clone(), member.session.clone());
+        let (request, now) = (request.to_owned(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            if teams::answer(tx, &request, &answer)? && answer.lets_end() {
+                teams::set_member_state(tx, &id, &name, MemberState::Closed, now)?;
+                sessions::set_status(tx, &session, Status::Archived)?;
+            }
+            Ok(())
+        };
+        self.persist(write).await
+    }
+
+    /// Looks where a shutdown stands, and brings it to its end if it has one.
+    pub(super) async fn settle_shutdown(&self, team: &Team) -> Result<Ended> {
+        let id = team.id.clone();
+        let at_work = self.db().read(move |tx| teams::at_work(tx, &id)).await?;
+        for request in self.requests(team).await? {
+            let is_working = at_work.contains(&request.member);
+            let Some(answer) = at_deadline(&request, is_working, self.now()) else { continue };
+            let (id, name) = (team.id.clone(), request.member.clone());
+            if let Some(member) = self.db().read(move |tx| teams::member(tx, &id, &name)).await? {
+                self.note_answer(team, &member, &request.id, answer).await?;
+            }
+        }
+        let requests = self.requests(team).await?;
+        let id = team.id.clone();
+        let status =
+            self.db().read(move |tx| teams::get(tx, &id)).await?.map_or(team.status, |team| team.status);
+        if status != TeamStatus::ShuttingDown {
+            // Somebody was asked to leave a team that goes on.
+            let id = team.id.clone();
+            self.persist(move |tx| teams::drop_answered(tx, &id)).await?;
+            self.write_team(team).await?;
+            return Ok(Ended { status, members: outcomes(&requests) });
+        }
+        let ended = |status| Ended { status, members: outcomes(&requests) };
+        match verdict(&requests) {
+            Verdict::Waiting => Ok(ended(TeamStatus::ShuttingDown)),
+            Verdict::Ends => self.end_team(team, &requests).await.map(|()| ended(TeamStatus::Shutdown)),
+            Verdict::Kept { member, reason } => {
+                self.keep_team(team, &member, &reason).await.map(|()| ended(TeamStatus::Active))
+            }
+        }
+    }
+
+    /// Somebody objects: the team goes on, and its lead knows why.
+    async fn keep_team(&self, team: &Team, member: &str, reason: &str) -> Result<()> {
+        let text = format!("The team goes on: {member} does not stop. {reason}");
+        let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            let was = (&[TeamStatus::ShuttingDown][..], TeamStatus::Active);
+            if !teams::set_status(tx, &wanted.id, was, now)? {
+                return Ok(Vec::new());
+            }
+            teams::drop_requests(tx, &wanted.id)?;
+            store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now)
+        };
+        let ready = self.persist(write).await?;
+        ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        let data = json!({ "team": team.name, "change": "kept", "member": member });
+        self.record(self.team_event(EventKind::TeamChanged, team, data)).await;
+        self.write_team(team).await
+    }
+
+    /// Stops everybody at once.
+    async fn stop_team(&self, team: &Team, members: Vec<Member>) -> Result<Ended> {
+        let mut outcomes = Vec::new();
+        for member in members {
+            // A session that is gone needs no stopping.
+            if let Err(error) = self.stop(&member.session).await {
+                tracing::warn!(%error, session.key = %member.session, "a member could not be stopped");
+            }
+            let (id, name, now) = (team.id.clone(), member.name.clone(), self.now());
+            let write = move |tx: &mut Tx<'_>| {
+                teams::set_member_state(tx, &id, &name, MemberState::Closed, now)?;
+                sessions::set_status(tx, &member.session, Status::Archived).map(drop)
+            };
+            self.persist(write).await?;
+            outcomes.push(Outcome { name: member.name, request_id: None, answer: Some(Answer::Stopped) });
+        }
+        self.end_team(team, &[]).await?;
+        Ok(Ended { status: TeamStatus::Shutdown, members: outcomes })
+    }
+
+    /// The end: nobody is left, the name is free, and what was is kept aside.
+    async fn end_team(&self, team: &Team, requests: &[Request]) -> Result<()> {
+        self.free_left_of(team).await?;
+        let said: Vec<String> = requests.iter().map(outcome_line).collect();
+        let text = format!("The team {} has ended. {}", team.name, said.join("; "));
+        let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
+        let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            if !teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::Shutdown), now)? {
+                return Ok(None);
+            }
+            teams::drop_requests(tx, &wanted.id)?;
+            letters::give_up(tx, &wanted.id)?;
+            store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
+        };
+        let Some(ready) = self.persist(write).await? else { return Ok(()) };
+        ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        let data = json!({ "team": team.name, "change": "ended" });
+        self.record(self.team_event(EventKind::TeamChanged, team, data)).await;
+        self.ports.ledgers.close(&team.id);
+        self.set_aside(team).await
+    }
+
+    /// What nobody finished is pending, and says why.
+    async fn free_left_of(&self, team: &Team) -> Result<()> {
+        let id = team.id.clone();
+        let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
+        let (id, now) = (team.id.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| {
+            members.iter().try_for_each(|member| {
+                polyclaw_store::tasks::free_all(
+                    tx,
+                    &id,
+                    &member.name,
+                    "the team ended before it was done",
+                    now,
+                )
+                .map(drop)
+            })
+        };
+        Ok(self.ledger(team)?.write(write).await?)
+    }
+}
+
+/// The same call asks under the same number.
+fn request_id(actor: &Actor, name: &str) -> String {
+    format!("{}-{name}-stop", actor.call())
+}
+
+fn outcomes(requests: &[Request]) -> Vec<Outcome> {
+    let outcome = |request: &Request| Outcome {
+        name: request.member.clone(),
+        request_id: Some(request.id.clone()),
+        answer: request.answer.clone(),
+    };
+    requests.iter().map(outcome).collect()
+}
+
+fn outcome_line(request: &Request) -> String {
+    let how = match &request.answer {
+        Some(Answer::Approved) => "agreed",
+        Some(Answer::Idle) => "was idle",
+        Some(Answer::Stopped) => "was stopped",
+        Some(Answer::Refused { .. }) => "objected",
+        None => "was not heard",
+    };
+    format!("{} {how}", request.member)
+}

@@ -1,0 +1,236 @@
+//! A new member, or a new life of an old one: limits, session, member and first message, all or nothing.
+
+use std::sync::Arc;
+
+use polyclaw_domain::agent::{AgentSpec, SandboxMode};
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::run::{Limits, RunKind};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::team::{self, MAX_CAPABILITIES, Member, MemberState, Refusal, Team, TeamRole};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::{Tx, agents, sessions, tasks, teams};
+use serde::Serialize;
+use serde_json::json;
+
+use super::actor::{Actor, Insider};
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
+
+#[derive(Clone, Debug, Default)]
+pub struct NewMember {
+    pub name: String,
+    pub agent: Option<AgentId>,
+    pub model: Option<ModelRef>,
+    /// Its first message. Without one it waits for mail.
+    pub task: Option<String>,
+    pub role: Option<String>,
+    pub capabilities: Vec<String>,
+    /// The name may be taken from a member that is there.
+    pub replaces: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Spawned {
+    pub name: String,
+    pub session_key: SessionKey,
+    /// Tasks an earlier life of it held.
+    pub inherited: Vec<polyclaw_domain::task::TaskNo>,
+}
+
+/// Deeper than any family may be.
+const DEEPEST: u32 = 5;
+
+type Stored = std::result::Result<(Member, Option<SessionKey>, Option<ingress::Stored>), Error>;
+
+impl Engine {
+    pub async fn spawn_teammate(&self, actor: &Actor, team: &str, new: NewMember) -> Result<Spawned> {
+        let insider = self.insider(actor, team).await?;
+        insider.only_lead()?;
+        insider.only_active()?;
+        team::check_member_name(&new.name).map_err(Refusal::from)?;
+        let new = self.cleaned(new)?;
+        let (wanted, fresh, here) = (insider.team.clone(), Fresh::new(self, None), Arc::new(Here::of(self)));
+        let (uuid, most) = (actor.call().to_lowercase(), self.settings().teams.max_members);
+        let write = move |tx: &mut Tx<'_>| join(tx, &wanted, &new, (&uuid, most), (&fresh, &here));
+        let (member, replaced, stored) = self.db().write(write).await??;
+        if let Some(old) = replaced {
+            // What is left of its earlier life ends here.
+            let _ = self.stop(&old).await;
+        }
+        let inherited = self.inherit(&insider, &member).await?;
+        if let Some((accepted, inbound, begun)) = stored {
+            self.announce_accepted(&accepted, inbound);
+            self.go_on(&accepted, begun);
+        }
+        self.write_team(&insider.team).await?;
+        let data = json!({ "team": insider.team.name, "change": "joined", "member": member.name,
+            "session_key": member.session });
+        self.record(self.team_event(EventKind::TeamChanged, &insider.team, data)).await;
+        self.look_after_teams();
+        Ok(Spawned { name: member.name, session_key: member.session, inherited })
+    }
+
+    fn cleaned(&self, mut new: NewMember) -> Result<NewMember> {
+        if new.capabilities.len() > MAX_CAPABILITIES {
+            return Err(Refusal::Letter("a member has at most 8 capabilities").into());
+        }
+        for text in new.task.iter_mut().chain(new.role.iter_mut()) {
+            self.redactor().string(text);
+        }
+        Ok(new)
+    }
+
+    async fn inherit(
+        &self,
+        insider: &Insider,
+        member: &Member,
+    ) -> Result<Vec<polyclaw_domain::task::TaskNo>> {
+        let (id, name, session) = (insider.team.id.clone(), member.name.clone(), member.session.clone());
+        let (now, lease_ms) = (self.now(), self.task_lease_ms());
+        let write = move |tx: &mut Tx<'_>| tasks::inherit(tx, &id, &name, &session, (now, lease_ms));
+        Ok(self.ledger(&insider.team)?.write(write).await?)
+    }
+}
+
+fn join(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    new: &NewMember,
+    (uuid, most): (&str, u32),
+    (fresh, here): (&Fresh, &Here),
+) -> polyclaw_store::Result<Stored> {
+    // The team's row first: two at once are counted one after the other.
+    let Some(team) = teams::lock(tx, &team.id)? else {
+        return Ok(Err(Refusal::Unknown(team.name.clone()).into()));
+    };
+    let Some(lead) = sessions::get(tx, &team.lead)? else {
+        return Ok(Err(Error::UnknownSession(team.lead.to_string())));
+    };
+    let agent = new.agent.clone().unwrap_or_else(|| lead.active_agent.clone());
+    let session = SessionKey::of(&agent, &["teammate", uuid]);
+    let known = teams::member(tx, &team.id, &new.name)?;
+    if let Some(again) = known.clone().filter(|member| member.session == session) {
+        return Ok(Ok((again, None, None)));
+    }
+    if let Err(refused) = check(tx, &team, (&lead, &agent), new, (known.as_ref(), most))? {
+        return Ok(Err(refused));
+    }
+    let member =
+        member(&team, new, (session, agent), known.as_ref(), teams::members(tx, &team.id)?.len(), fresh.now);
+    sessions::ensure(tx, &child(&member, &lead, fresh))?;
+    if let Some(model) = &new.model {
+        sessions::set_model(tx, &member.session, Some(model), fresh.now)?;
+    }
+    let replaced = match &known {
+        Some(old) => {
+            teams::replace_member(tx, &member)?;
+            sessions::set_team_role(tx, &old.session, None, fresh.now)?;
+            Some(old.session.clone()).filter(|_| old.state == MemberState::Active)
+        }
+        None => teams::add_member(tx, &member).map(|()| None)?,
+    };
+    let Some(task) = new.task.as_ref().filter(|task| !task.trim().is_empty()) else {
+        return Ok(Ok((member, replaced, None)));
+    };
+    let first = first_message(&team, &member);
+    let fresh = Fresh { trace: team.trace.clone(), ..fresh.clone() };
+    match ingress::inject(tx, (&member.session, task), first, &fresh, here)? {
+        (Ok((accepted, begun)), inbound) => Ok(Ok((member, replaced, Some((accepted, inbound, begun))))),
+        // Nothing of this transaction stands.
+        (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
+    }
+}
+
+fn check(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    (lead, agent): (&Session, &AgentId),
+    new: &NewMember,
+    (known, most): (Option<&Member>, u32),
+) -> polyclaw_store::Result<std::result::Result<(), Error>> {
+    if known.is_some_and(|member| member.state == MemberState::Active && !new.replaces) {
+        return Ok(Err(Refusal::MemberExists(new.name.clone()).into()));
+    }
+    let active = teams::members(tx, &team.id)?;
+    let active =
+        active.iter().filter(|member| member.state == MemberState::Active && member.name != new.name);
+    if active.count() >= usize::try_from(most).unwrap_or(usize::MAX) {
+        return Ok(Err(Refusal::TooManyMembers(most).into()));
+    }
+    let own = agents::get(tx, &lead.active_agent)?.map(|stored| stored.spec);
+    let own = own.unwrap_or_else(|| AgentSpec::named(lead.active_agent.clone()));
+    let Some(target) = agents::get(tx, agent)?.map(|stored| stored.spec) else {
+        return Ok(Err(Error::UnknownAgent(agent.to_string())));
+    };
+    if own.sandbox.mode != SandboxMode::Off && target.sandbox.mode == SandboxMode::Off {
+        let why = "a confined agent cannot begin one that is not (sandbox.mode)";
+        return Ok(Err(Error::Family(why.to_owned())));
+    }
+    if !own.subagents.allows(&own.agent_id, agent) {
+        return Ok(Err(Error::Family(format!(
+            "'{}' may not begin members that are '{agent}'; add it to subagents.allow_agents",
+            own.agent_id
+        ))));
+    }
+    let limits = Limits { depth: own.subagents.max_spawn_depth.min(DEEPEST), children: u32::MAX };
+    let deep = limits.check(lead.spawn_depth + 1, 0);
+    Ok(deep.map_err(|refused| Error::TooMany(RunKind::Subagent, refused)))
+}
+
+fn member(
+    team: &Team,
+    new: &NewMember,
+    (session, agent): (SessionKey, AgentId),
+    known: Option<&Member>,
+    n: usize,
+    now: Millis,
+) -> Member {
+    Member {
+        team: team.id.clone(),
+        name: new.name.clone(),
+        session,
+        agent,
+        role: new
+            .role
+            .clone()
+            .or_else(|| known.map(|old| old.role.clone()))
+            .unwrap_or_else(|| "member".to_owned()),
+        capabilities: match (new.capabilities.is_empty(), known) {
+            (true, Some(old)) => old.capabilities.clone(),
+            _ => new.capabilities.clone(),
+        },
+        color: known.map_or_else(|| team::color(n).to_owned(), |old| old.color.clone()),
+        state: MemberState::Active,
+        joined_at: known.map_or(now, |old| old.joined_at),
+        last_active_at: now,
+    }
+}
+
+/// Nothing it says leaves by itself: its team sees what it sends.
+fn child(member: &Member, lead: &Session, fresh: &Fresh) -> Session {
+    let begun =
+        Session::begun(member.session.clone(), fresh.session.clone(), member.agent.clone(), fresh.now);
+    Session {
+        owner: Some(lead.key.clone()),
+        lane: Lane::Teammate,
+        spawn_depth: lead.spawn_depth + 1,
+        delegation_depth: lead.delegation_depth,
+        delivers: false,
+        sends: false,
+        address: Some(Address::internal()),
+        title: Some(member.name.clone()),
+        team_role: Some(TeamRole::Member),
+        ..begun
+    }
+}
+
+fn first_message(team: &Team, member: &Member) -> Injection {
+    let relayed = Relayed { from: team.lead.clone(), hop: 1, trace: team.trace.clone(), way: Way::Begin };
+    Injection::between(team.lead_agent.clone(), relayed, format!("begin:{}", member.session))
+}

@@ -1,0 +1,158 @@
+//! What a turn of somebody in a team is shown beside its conversation: mail, and the state of the team. Both are in its
+//! prompts only. The commit of the turn's end says that the mail was read.
+
+use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::mail::{self, Letter};
+use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
+use polyclaw_store::jobs::Claim;
+use polyclaw_store::{Tx, letters, teams};
+
+use super::wake::wake;
+use crate::core::Engine;
+use crate::error::Result;
+use crate::ingress::Fresh;
+use crate::prompt::Context;
+use crate::settings::Settings;
+use crate::turn::{Driven, Halt, check_claim};
+
+/// Letters of one prompt, in number and in bytes: the rest come with the next.
+const MOST: usize = 50;
+const BYTES: usize = 200_000;
+
+/// What lies before somebody in a team during one turn.
+#[derive(Default)]
+pub(crate) struct Desk {
+    /// Each team's block.
+    pub state: Vec<String>,
+    pub letters: Vec<Letter>,
+    is_laid: bool,
+}
+
+impl Desk {
+    /// The letters as one text; `None` where there are none.
+    pub fn mail(&self) -> Option<String> {
+        let shown: Vec<String> = self.letters.iter().map(mail::element).collect();
+        (!shown.is_empty()).then(|| shown.join("\n"))
+    }
+}
+
+/// In which teams, and under which name, a session gets mail.
+type Names = Vec<(Team, String)>;
+
+fn names(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Names> {
+    let mut names: Names = Vec::new();
+    for team in teams::led_by(tx, &claim.session)? {
+        names.push((team, LEAD.to_owned()));
+    }
+    if let Some(member) = teams::member_of(tx, &claim.session)?.filter(|one| one.state != MemberState::Closed)
+        && let Some(team) = teams::get(tx, &member.team)?
+    {
+        names.push((team, member.name));
+    }
+    Ok(names)
+}
+
+impl Context {
+    /// Looks for mail before a model call, and at the team before the first.
+    pub async fn look_at_team(&mut self, engine: &Engine, claim: &Claim) -> Driven<()> {
+        let Some(role) = self.session.team_role else { return Ok(()) };
+        if !std::mem::replace(&mut self.desk.is_laid, true) {
+            self.lay(engine, claim, role).await.map_err(Halt::Lost)?;
+        }
+        let shown = self.desk.letters.len();
+        let wanted = claim.clone();
+        let due = engine.db().read(move |tx| due(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
+        if due.len() > shown {
+            let (letters, owned) = (due.clone(), claim.clone());
+            let write = move |tx: &mut Tx<'_>| {
+                check_claim(tx, &owned)?;
+                letters.iter().try_for_each(|letter| letters::show(tx, &letter.id, &owned.turn))
+            };
+            engine.persist(write).await.map_err(Halt::Lost)?;
+            self.desk.letters = due;
+        }
+        Ok(())
+    }
+
+    /// What was made in this turn is there for its next step.
+    pub fn take_role(&mut self, engine: &Engine, role: TeamRole) {
+        self.session.team_role = Some(role);
+        self.scope.team_role = Some(role);
+        self.look_for_tools(engine);
+    }
+
+    async fn lay(&mut self, engine: &Engine, claim: &Claim, role: TeamRole) -> Result<()> {
+        if role == TeamRole::Lead && claim.has_person {
+            let (lead, trace) = (claim.session.clone(), claim.trace.clone());
+            let asked =
+                self.addresses().into_iter().filter(|(_, wanted)| *wanted).map(|(address, _)| address);
+            let reply_to: Vec<_> = asked.collect();
+            engine.db().write(move |tx| teams::set_asked(tx, &lead, &trace, &reply_to)).await?;
+        }
+        let wanted = claim.clone();
+        for (team, name) in engine.db().read(move |tx| names(tx, &wanted)).await? {
+            if team.status != TeamStatus::Shutdown {
+                let reader = Some(name.as_str()).filter(|name| *name != LEAD);
+                self.desk.state.push(engine.view(team).await?.block(reader));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What this turn shows already, and what has come since.
+fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Vec<Letter>> {
+    let mut due = Vec::new();
+    let mut bytes = 0;
+    for (team, name) in names(tx, claim)? {
+        for letter in letters::due(tx, &team.id, &name, &claim.turn, MOST)? {
+            bytes += letter.content.len();
+            if bytes > BYTES && !due.is_empty() {
+                return Ok(due);
+            }
+            due.push(letter);
+        }
+    }
+    Ok(due)
+}
+
+/// What the end of a turn means to the teams of its session, in the transaction that ends it. Returns the lane in which
+/// its next turn is ready, where mail has come that no prompt has held.
+pub(crate) fn end_turn(
+    tx: &mut Tx<'_>,
+    (claim, state): (&Claim, JobState),
+    is_idle: bool,
+    (fresh, settings): (&Fresh, &Settings),
+) -> polyclaw_store::Result<Option<Lane>> {
+    let ended_well = state == JobState::Done;
+    letters::close(tx, &claim.turn, ended_well.then_some(fresh.now))?;
+    if !is_idle || state == JobState::Steered {
+        return Ok(None);
+    }
+    // After a turn that failed mail waits for whatever comes next: showing it again at once could fail for ever.
+    if ended_well {
+        for (team, name) in names(tx, claim)? {
+            if let Some(lane) = go_on(tx, claim, (&team, &name), (fresh, settings))? {
+                return Ok(Some(lane));
+            }
+        }
+    }
+    let ended_badly = state == JobState::Failed;
+    teams::note_ended(tx, &claim.session, &claim.turn, ended_badly, fresh.now)?;
+    Ok(None)
+}
+
+/// Notices that somebody is idle are worth a turn only where nobody is at work.
+fn go_on(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    (team, name): (&Team, &str),
+    (fresh, settings): (&Fresh, &Settings),
+) -> polyclaw_store::Result<Option<Lane>> {
+    let (letters, idle) = letters::waiting(tx, &team.id, name)?;
+    let may_rest = idle > 0 && team.status == TeamStatus::Active;
+    if letters == 0 && !(may_rest && teams::at_work(tx, &team.id)?.is_empty()) {
+        return Ok(None);
+    }
+    wake(tx, team, &claim.session, fresh, settings)
+}

@@ -1,0 +1,78 @@
+//! Waking a session for its team: the one place where a team puts a line into a conversation.
+
+use std::sync::Arc;
+
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::run::NEWS;
+use polyclaw_domain::team::Team;
+use polyclaw_store::{Tx, jobs, sessions};
+use serde_json::{Value, json};
+
+use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
+use crate::settings::Settings;
+
+/// What a team says to a session, as it is stored: a line, and what goes with it.
+pub(super) struct Line {
+    pub to: SessionKey,
+    pub from: AgentId,
+    pub text: String,
+    pub key: String,
+    pub meta: Value,
+}
+
+/// Stores a line in a session and has a turn take it up, or joins it to the one that waits.
+pub(super) fn inject(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    line: Line,
+    fresh: &Fresh,
+    settings: &Settings,
+) -> polyclaw_store::Result<Option<Lane>> {
+    // Every act of a team is a first hop behind what a person asked of its lead. What keeps members from waking each
+    // other for ever is the team's own budget of turns.
+    let relayed = Relayed { from: pseudonym(team), hop: 1, trace: team.trace.clone(), way: Way::Announce };
+    let how = Injection { meta: Some(line.meta), ..Injection::between(line.from, relayed, line.key) };
+    let fresh = Fresh { trace: team.trace.clone(), ..fresh.clone() };
+    let settings = Settings { automatic_budget: settings.teams.automatic_turns, ..settings.clone() };
+    let here = Here::queueing(&Arc::new(settings));
+    let (verdict, _) = ingress::inject(tx, (&line.to, &line.text), how, &fresh, &here)?;
+    Ok(verdict.ok().and_then(|(accepted, _)| accepted.ready()))
+}
+
+/// A team is not a session, and must not be taken for the one it writes to.
+fn pseudonym(team: &Team) -> SessionKey {
+    SessionKey::of(&team.lead_agent, &["team", &team.name])
+}
+
+/// Wakes a session that does nothing. One at work sees its mail at its next model call, and one that is about to
+/// work with its first.
+pub(super) fn wake(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    to: &SessionKey,
+    fresh: &Fresh,
+    settings: &Settings,
+) -> polyclaw_store::Result<Option<Lane>> {
+    if sessions::take_tickets(tx, to, 0, fresh.now)?.is_none() {
+        return Ok(None);
+    }
+    let load = jobs::load(tx, to)?;
+    if load.running.is_some() || load.queued.is_some() {
+        return Ok(None);
+    }
+    let mut meta = json!({ "internal": true, "kind": NEWS, "team": team.name });
+    if *to == team.lead {
+        meta["reply_to"] = json!(team.reply_to);
+    }
+    let line = Line {
+        to: to.clone(),
+        from: team.lead_agent.clone(),
+        text: format!("[@team:{}] news", team.name),
+        // One for each turn it wakes.
+        key: format!("news:{}", fresh.turn),
+        meta,
+    };
+    inject(tx, team, line, fresh, settings)
+}

@@ -1,0 +1,251 @@
+//! What the lead and the members do with tasks. The ledger decides; sessions hear of it from its events.
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::run::Artifact;
+use polyclaw_domain::task::{self, Refusal, Task, TaskNo, TaskState, Verify};
+use polyclaw_domain::team::MemberState;
+use polyclaw_store::tasks::{self, Change, Ending, Filter};
+use polyclaw_store::{Tx, teams};
+use serde_json::Value;
+
+use super::actor::{Actor, Insider};
+use crate::core::Engine;
+use crate::error::{Error, Result};
+
+#[derive(Clone, Debug, Default)]
+pub struct NewTask {
+    pub subject: String,
+    pub description: String,
+    pub active_form: Option<String>,
+    pub needs: Vec<TaskNo>,
+    pub metadata: Option<Value>,
+    pub assignee: Option<String>,
+    pub capability: Option<String>,
+    pub verify: Option<Verify>,
+}
+
+/// Which tasks somebody asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub state: Option<TaskState>,
+    pub owner: Option<String>,
+    pub with_ended: bool,
+    /// Every one of these must be in a task's metadata, with the same value.
+    pub metadata: Option<Value>,
+    /// Only what the asker could take now.
+    pub available: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Update {
+    pub state: Option<TaskState>,
+    pub change: Change,
+}
+
+#[derive(Clone, Debug)]
+pub struct Finish {
+    pub state: TaskState,
+    pub summary: Option<String>,
+    pub artifacts: Vec<Artifact>,
+}
+
+/// Most tasks shown at once.
+const SHOWN: usize = 1_000;
+const METADATA_BYTES: usize = 10_000;
+
+impl Engine {
+    pub(super) fn task_lease_ms(&self) -> i64 {
+        i64::from(self.settings().teams.lease_seconds) * 1000
+    }
+
+    pub async fn create_task(&self, actor: &Actor, team: &str, new: NewTask) -> Result<TaskNo> {
+        let insider = self.insider(actor, team).await?;
+        insider.only_active()?;
+        check_new(&new)?;
+        self.check_assignee(&insider, new.assignee.as_deref()).await?;
+        if let Some(verify) = &new.verify {
+            self.check_verify(actor, &insider, verify).await?;
+        }
+        let mut task = fresh_task(&insider, new, self.now());
+        for text in [&mut task.subject, &mut task.description].into_iter().chain(&mut task.active_form) {
+            self.redactor().string(text);
+        }
+        if let Some(metadata) = &mut task.metadata {
+            self.redactor().json(metadata);
+        }
+        let max_open = usize::try_from(self.settings().teams.max_open_tasks).unwrap_or(usize::MAX);
+        let new = tasks::NewTask { task, key: Some(actor.call().to_owned()), max_open };
+        let made = self.ledger(&insider.team)?.write(move |tx| tasks::create(tx, &new)).await??;
+        self.tell_ledger(&insider).await?;
+        Ok(made)
+    }
+
+    async fn check_assignee(&self, insider: &Insider, name: Option<&str>) -> Result<()> {
+        let Some(name) = name.map(str::to_owned) else { return Ok(()) };
+        if name == polyclaw_domain::team::LEAD {
+            return Ok(());
+        }
+        let (id, wanted) = (insider.team.id.clone(), name.clone());
+        let found = self.db().read(move |tx| teams::member(tx, &id, &wanted)).await?;
+        match found.filter(|member| member.state != MemberState::Closed) {
+            Some(_) => Ok(()),
+            None => Err(polyclaw_domain::team::Refusal::NotAMember(name).into()),
+        }
+    }
+
+    pub async fn list_tasks(&self, actor: &Actor, team: &str, wanted: Wanted) -> Result<Vec<Task>> {
+        let insider = self.insider(actor, team).await?;
+        let filter = Filter {
+            state: wanted.state.or(wanted.available.then_some(TaskState::Pending)),
+            owner: wanted.owner.clone(),
+            with_ended: wanted.with_ended,
+            limit: SHOWN,
+        };
+        let id = insider.team.id.clone();
+        let mut found = self.ledger(&insider.team)?.read(move |tx| tasks::list(tx, &id, &filter)).await?;
+        if let Some(wanted) = &wanted.metadata {
+            found.retain(|task| task.metadata.as_ref().is_some_and(|metadata| has_all(metadata, wanted)));
+        }
+        if wanted.available {
+            found.retain(|task| task::why_not(task, &insider.worker).is_none());
+        }
+        Ok(found)
+    }
+
+    /// Claims a task, or the oldest that is free. The refusal says why.
+    pub async fn claim_task(&self, actor: &Actor, team: &str, wanted: Option<TaskNo>) -> Result<Task> {
+        let insider = self.insider(actor, team).await?;
+        insider.only_active()?;
+        let (id, worker, key) = (insider.team.id.clone(), insider.worker.clone(), actor.call().to_owned());
+        let (now, lease_ms) = (self.now(), self.task_lease_ms());
+        let write = move |tx: &mut Tx<'_>| tasks::claim(tx, &id, (wanted, &key), &worker, (now, lease_ms));
+        let claimed = self.ledger(&insider.team)?.write(write).await??;
+        self.tell_ledger(&insider).await?;
+        Ok(claimed)
+    }
+
+    pub async fn update_task(&self, actor: &Actor, team: &str, no: TaskNo, update: Update) -> Result<Task> {
+        let insider = self.insider(actor, team).await?;
+        insider.only_active()?;
+        let Change { active_form, note, needs } = &update.change;
+        if let Some(form) = active_form {
+            task::check_text("activeForm", form, task::MAX_ACTIVE_FORM)?;
+        }
+        if let Some(note) = note {
+            task::check_text("note", note, task::MAX_SUMMARY)?;
+        }
+        if !needs.is_empty() {
+            insider.only_lead()?;
+        }
+        let (id, worker) = (insider.team.id.clone(), insider.worker.clone());
+        let (now, lease_ms) = (self.now(), self.task_lease_ms());
+        let write = move |tx: &mut Tx<'_>| {
+            let Change { active_form, note, needs } = &update.change;
+            if active_form.is_some() || note.is_some() || !needs.is_empty() {
+                if let Err(refusal) = tasks::update(tx, &id, no, &update.change, (&worker, now))? {
+                    return Ok(Err(refusal));
+                }
+            }
+            match update.state {
+                Some(TaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms)),
+                Some(TaskState::Pending) => tasks::release(tx, &id, no, &worker, now),
+                _ => Ok(tasks::get(tx, &id, no)?.ok_or(Refusal::Unknown(no))),
+            }
+        };
+        let changed = self.ledger(&insider.team)?.write(write).await??;
+        self.tell_ledger(&insider).await?;
+        Ok(changed)
+    }
+
+    /// Ends a task, once what was to be checked has passed. Returns the tasks that are free because of it.
+    pub async fn finish_task(
+        &self,
+        actor: &Actor,
+        team: &str,
+        no: TaskNo,
+        finish: Finish,
+    ) -> Result<Vec<TaskNo>> {
+        let insider = self.insider(actor, team).await?;
+        let finish = self.checked(finish)?;
+        let id = insider.team.id.clone();
+        let ledger = self.ledger(&insider.team)?;
+        let found = ledger.read(move |tx| tasks::get(tx, &id, no)).await?;
+        let task = found.ok_or(Refusal::Unknown(no))?;
+        // Made again after a crash: it has ended already, and that is what was asked for.
+        if task.state == finish.state && task.ended_by.as_ref() == Some(&insider.worker.name) {
+            self.tell_ledger(&insider).await?;
+            return Ok(Vec::new());
+        }
+        let fence = task.lease.as_ref().map_or(0, |lease| lease.fence);
+        if finish.state == TaskState::Completed && task::may_end(&task, &insider.worker).is_ok() {
+            self.verify(actor, &insider, &task).await?;
+        }
+        let ending =
+            Ending { state: finish.state, summary: finish.summary, artifacts: finish.artifacts, fence };
+        let (id, worker, now) = (insider.team.id.clone(), insider.worker.clone(), self.now());
+        let write = move |tx: &mut Tx<'_>| tasks::end(tx, &id, no, &worker, (&ending, now));
+        let ended = ledger.write(write).await?;
+        self.tell_ledger(&insider).await?;
+        Ok(ended?)
+    }
+
+    fn checked(&self, mut finish: Finish) -> Result<Finish> {
+        if let Some(summary) = &mut finish.summary {
+            task::check_text("summary", summary, task::MAX_SUMMARY)?;
+            self.redactor().string(summary);
+        }
+        for artifact in &mut finish.artifacts {
+            task::check_text("artifact path", &artifact.path, task::MAX_SUMMARY)?;
+            self.redactor().string(&mut artifact.path);
+        }
+        Ok(finish)
+    }
+
+    /// The ledger is written; what it has to tell is told, here or by whoever comes after a crash.
+    pub(super) async fn tell_ledger(&self, insider: &Insider) -> Result<()> {
+        self.reach(KillPoint::LedgerWritten).await;
+        self.relay_ledger(&insider.team).await
+    }
+}
+
+fn check_new(new: &NewTask) -> Result<()> {
+    if new.subject.trim().is_empty() {
+        return Err(Refusal::Empty("subject").into());
+    }
+    task::check_text("subject", &new.subject, task::MAX_SUBJECT)?;
+    task::check_text("description", &new.description, task::MAX_DESCRIPTION)?;
+    task::check_text("activeForm", new.active_form.as_deref().unwrap_or_default(), task::MAX_ACTIVE_FORM)?;
+    let metadata = new.metadata.as_ref().map(Value::to_string).unwrap_or_default();
+    task::check_text("metadata", &metadata, METADATA_BYTES).map_err(Error::from)
+}
+
+fn fresh_task(insider: &Insider, new: NewTask, now: polyclaw_domain::time::Millis) -> Task {
+    Task {
+        team: insider.team.id.clone(),
+        no: TaskNo(0),
+        subject: new.subject,
+        description: new.description,
+        active_form: new.active_form,
+        metadata: new.metadata,
+        assignee: new.assignee,
+        capability: new.capability,
+        verify: new.verify,
+        state: TaskState::Pending,
+        lease: None,
+        ended_by: None,
+        summary: None,
+        note: None,
+        artifacts: Vec::new(),
+        needs: new.needs,
+        blocked_by: Vec::new(),
+        created_by: insider.worker.name.clone(),
+        created_at: now,
+        claimed_at: None,
+        ended_at: None,
+    }
+}
+
+fn has_all(metadata: &Value, wanted: &Value) -> bool {
+    let Some(wanted) = wanted.as_object() else { return metadata == wanted };
+    wanted.iter().all(|(key, value)| metadata.get(key) == Some(value))
+}

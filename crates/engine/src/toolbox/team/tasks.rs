@@ -1,0 +1,198 @@
+//! `TaskCreate`, `TaskList`, `TaskClaim`, `TaskUpdate` and `TaskComplete`.
+
+use polyclaw_domain::run::Artifact;
+use polyclaw_domain::task::{Task, TaskNo, TaskState, Verify};
+use polyclaw_store::tasks::Change;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Asked, Done};
+use crate::core::Engine;
+use crate::error::Error;
+use crate::team::{Finish, NewTask, Update as Changed, Wanted};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Create {
+    #[serde(rename = "team_name")]
+    team: String,
+    /// At most 200 characters.
+    subject: String,
+    /// Everything whoever takes it needs to know. At most 10000 characters.
+    description: String,
+    /// What it is called while somebody works on it: "Writing the tests".
+    active_form: Option<String>,
+    /// Numbers of tasks that must be completed first.
+    #[serde(alias = "depends_on")]
+    depends_on: Option<Vec<TaskNo>>,
+    metadata: Option<Value>,
+    /// The one member who may take it.
+    assignee: Option<String>,
+    /// What a member must be able to do to take it.
+    capability: Option<String>,
+    /// {"command": "…"} that must end with 0 where the work was done, or {"agent": {"agent_id": "…", "instructions": "…"}}.
+    verify: Option<Verify>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct List {
+    #[serde(rename = "team_name")]
+    team: String,
+    status: Option<TaskState>,
+    /// The name of a member.
+    owner: Option<String>,
+    #[serde(default, alias = "include_completed")]
+    include_completed: bool,
+    /// Only tasks with these values.
+    metadata: Option<Value>,
+    /// Only what you could claim now.
+    #[serde(default)]
+    available: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Claim {
+    team_name: String,
+    /// The oldest free one if left out.
+    task_id: Option<TaskNo>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Update {
+    team_name: String,
+    task_id: TaskNo,
+    status: Option<Step>,
+    #[serde(rename = "activeForm", alias = "active_form")]
+    active_form: Option<String>,
+    note: Option<String>,
+    /// More tasks that must be completed first. For the lead.
+    #[serde(rename = "dependsOn", alias = "depends_on")]
+    depends_on: Option<Vec<TaskNo>>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    InProgress,
+    Released,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Complete {
+    team_name: String,
+    task_id: TaskNo,
+    /// What came of it, at most 1000 characters.
+    summary: Option<String>,
+    #[serde(default)]
+    status: End,
+    /// What it left behind: [{"kind": "file", "path": "…"}].
+    artifacts: Option<Vec<Left>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum End {
+    #[default]
+    Completed,
+    Failed,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Left {
+    kind: String,
+    path: String,
+}
+
+/// A task as those are shown it who work on it.
+pub(super) fn shown(task: &Task) -> Value {
+    json!({
+        "task_id": task.no,
+        "subject": task.subject,
+        "description": task.description,
+        "title": task.title(),
+        "status": task.state,
+        "owner": task.lease.as_ref().map(|lease| &lease.owner).or(task.ended_by.as_ref()),
+        "lease_until": task.lease.as_ref().map(|lease| lease.until.to_string()),
+        "fence": task.lease.as_ref().map(|lease| lease.fence),
+        "assignee": task.assignee,
+        "capability": task.capability,
+        "dependsOn": task.needs,
+        "blockedBy": task.blocked_by,
+        "metadata": task.metadata,
+        "note": task.note,
+        "summary": task.summary,
+    })
+}
+
+pub(super) async fn create(engine: &Engine, asked: &Asked<'_>, given: Create) -> Done {
+    let new = NewTask {
+        subject: given.subject,
+        description: given.description,
+        active_form: given.active_form,
+        needs: given.depends_on.unwrap_or_default(),
+        metadata: given.metadata,
+        assignee: given.assignee,
+        capability: given.capability,
+        verify: given.verify,
+    };
+    let no = engine.create_task(&asked.actor, &given.team, new).await?;
+    Ok(json!({ "task_id": no }).to_string())
+}
+
+pub(super) async fn list(engine: &Engine, asked: &Asked<'_>, given: List) -> Done {
+    let wanted = Wanted {
+        state: given.status,
+        owner: given.owner,
+        with_ended: given.include_completed,
+        metadata: given.metadata,
+        available: given.available,
+    };
+    let found = engine.list_tasks(&asked.actor, &given.team, wanted).await?;
+    Ok(json!({ "tasks": found.iter().map(shown).collect::<Vec<_>>() }).to_string())
+}
+
+pub(super) async fn claim(engine: &Engine, asked: &Asked<'_>, given: Claim) -> Done {
+    match engine.claim_task(&asked.actor, &given.team_name, given.task_id).await {
+        Ok(task) => Ok(json!({ "success": true, "task": shown(&task) }).to_string()),
+        // That somebody else was first is an answer, not a fault.
+        Err(Error::Task(why)) => Ok(json!({ "success": false, "code": why.code(), "reason": why.to_string(),
+            "blockedBy": why.blocked_by() })
+        .to_string()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) async fn update(engine: &Engine, asked: &Asked<'_>, given: Update) -> Done {
+    let state = given.status.map(|step| match step {
+        Step::InProgress => TaskState::InProgress,
+        Step::Released => TaskState::Pending,
+    });
+    let change = Change {
+        active_form: given.active_form,
+        note: given.note,
+        needs: given.depends_on.unwrap_or_default(),
+    };
+    let task =
+        engine.update_task(&asked.actor, &given.team_name, given.task_id, Changed { state, change }).await?;
+    Ok(shown(&task).to_string())
+}
+
+pub(super) async fn complete(engine: &Engine, asked: &Asked<'_>, given: Complete) -> Done {
+    let artifacts = given.artifacts.unwrap_or_default().into_iter();
+    let finish = Finish {
+        state: match given.status {
+            End::Completed => TaskState::Completed,
+            End::Failed => TaskState::Failed,
+        },
+        summary: given.summary,
+        artifacts: artifacts.map(|Left { kind, path }| Artifact { kind, path }).collect(),
+    };
+    let unblocked = engine.finish_task(&asked.actor, &given.team_name, given.task_id, finish).await?;
+    Ok(json!({ "task_id": given.task_id, "unblocked": unblocked }).to_string())
+}

@@ -1,0 +1,294 @@
+//! Teams under faults: the engine dies at every point that matters, letters by the thousand, and rest that costs nothing.
+//! Time is virtual here, and the databases are in memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::mail::{LetterKind, LetterState};
+use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Wanted};
+use polyclaw_store::{Db, letters, teams};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use serde_json::json;
+
+use super::fixture::{TEAM, actor, lead, letter, said, who};
+
+/// A lead that makes a team of one with one task; a member that takes it, tells the lead and completes it; a lead that
+/// then ends the team, to which the member agrees.
+fn author(prompt: &Prompt) -> Script {
+    let (name, text) = (who(prompt), said(prompt));
+    let call = |name: &str, given: serde_json::Value| vec![Line::Call(name.to_owned(), given)];
+    let done = |word: &str| text.contains(word);
+    if name == "ann" {
+        if let Some(rest) = text.split("request_id=\"").nth(1)
+            && !done("\"recipients\":[\"lead\"],\"request_id\":\"")
+        {
+            let id = rest.split('"').next().unwrap_or_default();
+            return call(
+                "SendMessage",
+                json!({ "team_name": TEAM, "type": "shutdown_response", "request_id": id, "approve": true }),
+            );
+        }
+        return match (done("\"success\":true"), done("\"request_id\":null"), done("\"unblocked\"")) {
+            (false, ..) => call("TaskClaim", json!({ "team_name": TEAM })),
+            (true, false, _) => {
+                call("SendMessage", json!({ "team_name": TEAM, "recipient": "lead", "content": "I have it" }))
+            }
+            (true, true, false) => {
+                call("TaskComplete", json!({ "team_name": TEAM, "task_id": 1, "summary": "it is done" }))
+            }
+            _ => vec![Line::Say("resting".to_owned())],
+        };
+    }
+    match () {
+        () if !done("lead_session_key") => call("TeamCreate", json!({ "team_name": TEAM })),
+        () if !done("result {\"task_id\":1}") => {
+            call("TaskCreate", json!({ "team_name": TEAM, "subject": "the work", "description": "do it" }))
+        }
+        () if !done("\"inherited\"") => {
+            call("TeammateSpawn", json!({ "team_name": TEAM, "name": "ann", "task": "Take your task." }))
+        }
+        () if done("#1 [completed]") && !done("\"status\":\"shut") => {
+            call("TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" }))
+        }
+        () => vec![Line::Say("all is well".to_owned())],
+    }
+}
+
+async fn died_at(point: KillPoint, n: u64) -> (World, Arc<Scripted>, bool) {
+    let model = Scripted::new(author);
+    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let faults = Faulty::at(point, n);
+    let world = ground.wake(Arc::clone(&faults));
+    let asked = polyclaw_engine::ingress::Inbound {
+        idempotency_key: Some("once".into()),
+        ..World::inbound("me", "build it")
+    };
+    let (engine, first) = (world.engine.clone(), asked.clone());
+    let accepting = tokio::spawn(async move { engine.accept(first).await });
+    let died = tokio::time::timeout(Duration::from_secs(900), faults.death()).await.is_ok();
+    accepting.abort();
+    let world = world.killed().await.wake(Faulty::never());
+    world.engine.accept(asked).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    world.settled().await;
+    (world, model, died)
+}
+
+/// Wherever it dies: one task with one owner that ended once, each letter read, the team ended, the person answered.
+async fn is_sound(world: &World, at: &str) {
+    let db = world.engine.db();
+    let ended = db.read(|tx| teams::ended(tx, 9)).await.unwrap();
+    assert_eq!(ended.len(), 1, "{at}: one team, and it has ended");
+    let (id, name) = (ended[0].id.clone(), ended[0].name.clone());
+    let ledger = world.ground.ledgers.open(&id, &name).unwrap();
+    let wanted = id.clone();
+    let task =
+        ledger.read(move |tx| polyclaw_store::tasks::get(tx, &wanted, TaskNo(1))).await.unwrap().unwrap();
+    assert_eq!((task.state, task.ended_by.as_deref()), (TaskState::Completed, Some("ann")), "{at}");
+    let wanted = id.clone();
+    let log = ledger.read(move |tx| polyclaw_store::tasks::events(tx, &wanted, 0, 99)).await.unwrap();
+    let count = |kind: polyclaw_store::tasks::Kind| log.iter().filter(|event| event.kind == kind).count();
+    use polyclaw_store::tasks::Kind;
+    assert_eq!((count(Kind::Created), count(Kind::Completed)), (1, 1), "{at}: {log:?}");
+    assert_eq!(count(Kind::Claimed), 1 + count(Kind::Expired), "{at}: {log:?}");
+    let all = db.read(move |tx| letters::newest(tx, &id, 99)).await.unwrap();
+    let word = all.iter().filter(|one| one.content == "I have it").collect::<Vec<_>>();
+    assert_eq!(word.len(), 1, "{at}: a letter is sent once");
+    assert!(
+        all.iter()
+            .filter(|one| one.to == "lead" && one.kind != LetterKind::Idle)
+            .all(|one| one.state == LetterState::Read),
+        "{at}: {all:#?}"
+    );
+    let lines = world.transcript("me").await;
+    let told = lines.iter().filter(|line| line.text.ends_with("] finish")).count();
+    assert_eq!(told, 1, "{at}: announced once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_the_engine_dies_nothing_is_lost_doubled_or_stuck() {
+    let points = [
+        (KillPoint::LedgerWritten, 4),
+        (KillPoint::LedgerTold, 4),
+        (KillPoint::ShutdownAsked, 1),
+        (KillPoint::PromptBuilt, 9),
+        (KillPoint::StepStored, 7),
+        (KillPoint::IntentStored, 7),
+        (KillPoint::ToolRan, 7),
+        (KillPoint::ResultStored, 7),
+        (KillPoint::FinishBefore, 4),
+        (KillPoint::FinishCommitted, 4),
+        (KillPoint::TurnClaimed, 4),
+    ];
+    let mut deaths = 0;
+    for (point, most) in points {
+        for n in 1..=most {
+            let (world, _, died) = died_at(point, n).await;
+            deaths += usize::from(died);
+            is_sound(&world, &format!("{} {n}", point.as_str())).await;
+        }
+    }
+    assert!(deaths > 40, "only {deaths} times did it die");
+}
+
+/// Everything at once: members that work, rest, are compacted, die and are replaced, and letters all the while.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_letters_arrive_once_and_in_order() {
+    let model = Scripted::new(|prompt| {
+        let busy = said(prompt).len() % 3;
+        let work = vec![
+            Line::Pause(Duration::from_millis(300)),
+            Line::Call("look".to_owned(), json!({ "n": said(prompt).len() })),
+        ];
+        let results = prompt
+            .messages
+            .iter()
+            .filter(|one| matches!(one, polyclaw_domain::provider::PromptMessage::ToolResult { .. }))
+            .count();
+        if busy == 0 && results % 5 != 4 { work } else { vec![Line::Say("noted".to_owned())] }
+    });
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    ground.settings.teams.automatic_turns = u32::MAX;
+    ground.settings.limits.repeats = u32::MAX;
+    let mut world = ground.wake(Faulty::never());
+    world.says("hello").await;
+    team(&world).await;
+    let names = ["ann", "bob", "cat", "dan"];
+    for name in names {
+        join(&world, name, false).await;
+    }
+    let mut sent: HashMap<(String, String), usize> = HashMap::new();
+    for round in 0..250_usize {
+        for (n, from) in names.iter().chain(["lead"].iter()).enumerate() {
+            for step in 1..=8_usize {
+                let to = names[(n + step + round) % names.len()];
+                if to == *from {
+                    continue;
+                }
+                let count = sent.entry(((*from).to_owned(), to.to_owned())).or_default();
+                *count += 1;
+                let text = format!("[{from} to {to} no {count}]");
+                let outgoing = Outgoing { to: Some(to.to_owned()), ..letter(LetterKind::Message, &text) };
+                world.engine.send_letter(&by(&world, from).await, TEAM, outgoing).await.unwrap();
+            }
+        }
+        match round % 50 {
+            10 => drop(world.engine.compact(&session(&world, "ann").await).await),
+            20 => join(&world, "bob", true).await,
+            30 => world = world.killed().await.wake(Faulty::never()),
+            _ => {}
+        }
+        if round % 5 == 0 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    world.settled().await;
+    let total: usize = sent.values().sum();
+    assert!(total >= 8_000, "{total}");
+    let prompts: Vec<String> = model.prompts().iter().map(said).collect();
+    let all = every_letter(&world).await;
+    let mine: Vec<_> = all.iter().filter(|one| one.content.starts_with('[')).collect();
+    assert_eq!(mine.len(), total);
+    assert!(mine.iter().all(|one| one.state == LetterState::Read), "all are read");
+    in_order_and_really_shown(&prompts, &sent);
+}
+
+fn in_order_and_really_shown(prompts: &[String], sent: &HashMap<(String, String), usize>) {
+    let everything = prompts.concat();
+    for ((from, to), count) in sent {
+        let mut at = 0;
+        for n in 1..=*count {
+            let text = format!("[{from} to {to} no {n}]<");
+            let Some(found) = everything[at..].find(&text) else {
+                panic!("{text} is not behind the one before it in any prompt");
+            };
+            at += found;
+        }
+    }
+}
+
+async fn every_letter(world: &World) -> Vec<polyclaw_domain::mail::Letter> {
+    let team = world.engine.teams(false).await.unwrap().remove(0);
+    world.engine.db().read(move |tx| letters::newest(tx, &team.id, 1_000_000)).await.unwrap()
+}
+
+async fn team(world: &World) {
+    let new = NewTeam {
+        name: TEAM.to_owned(),
+        description: String::new(),
+        agent_type: String::new(),
+        lead: World::key("me"),
+        turn: None,
+    };
+    world.engine.create_team(&lead(), new).await.unwrap();
+}
+
+async fn join(world: &World, name: &str, replaces: bool) {
+    let new = NewMember { name: name.to_owned(), replaces, ..NewMember::default() };
+    world.engine.spawn_teammate(&lead(), TEAM, new).await.unwrap();
+}
+
+async fn session(world: &World, name: &str) -> SessionKey {
+    let view = world.engine.team_view(&lead(), TEAM).await.unwrap();
+    view.members.into_iter().find(|one| one.member.name == name).unwrap().member.session
+}
+
+async fn by(world: &World, name: &str) -> Actor {
+    if name == "lead" { lead() } else { actor(&session(world, name).await) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_team_at_rest_asks_no_model_for_ten_minutes() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    world.says("hello").await;
+    team(&world).await;
+    for name in ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"] {
+        join(&world, name, false).await;
+    }
+    world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "rest now")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let before = model.prompts().len();
+    assert!(before > 8, "{before}");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(model.prompts().len(), before, "status alone makes no turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_one_that_shows_no_life_is_free_after_its_lease_and_one_at_work_keeps_it() {
+    let model = Scripted::new(|prompt| match who(prompt).as_str() {
+        "ann" => vec![
+            Line::Pause(Duration::from_secs(100)),
+            Line::Call("look".to_owned(), json!({ "at": said(prompt).len() })),
+        ],
+        _ => vec![Line::Say("noted".to_owned())],
+    });
+    let ground = Ground::on(Db::in_memory().unwrap(), model as _).await;
+    let world = ground.wake(Faulty::never());
+    world.says("hello").await;
+    team(&world).await;
+    for (name, no) in [("ann", 1), ("bob", 2)] {
+        join(&world, name, false).await;
+        let new =
+            NewTask { subject: format!("t{no}"), assignee: Some(name.to_owned()), ..NewTask::default() };
+        world.engine.create_task(&lead(), TEAM, new).await.unwrap();
+        world.engine.claim_task(&by(&world, name).await, TEAM, Some(TaskNo(no))).await.unwrap();
+    }
+    let outgoing = Outgoing { to: Some("ann".into()), ..letter(LetterKind::Message, "work for long") };
+    world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(700)).await;
+    let open = world.engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap();
+    let states: Vec<_> = open.iter().map(|task| (task.no.0, task.state)).collect();
+    assert_eq!(states, [(2, TaskState::Pending), (1, TaskState::Claimed)]);
+    let late = Finish { state: TaskState::Completed, summary: Some("late".into()), artifacts: vec![] };
+    let refused =
+        world.engine.finish_task(&by(&world, "bob").await, TEAM, TaskNo(2), late).await.unwrap_err();
+    assert_eq!(refused.code(), "task_not_yours");
+}

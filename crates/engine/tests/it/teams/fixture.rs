@@ -1,0 +1,220 @@
+//! A hall: an engine whose lead is the session `me`, and a model that does what each person's script says.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::task::TaskNo;
+use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Spawned};
+use polyclaw_engine::{Error, Result};
+use polyclaw_store::{Db, Ledgers, Target};
+use polyclaw_testkit::postgres::Cluster;
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use serde_json::Value;
+use tempfile::TempDir;
+
+type Scripts = Arc<Mutex<HashMap<String, VecDeque<Script>>>>;
+
+pub struct Hall {
+    pub world: World,
+    pub model: Arc<Scripted>,
+    pub folder: TempDir,
+    scripts: Scripts,
+}
+
+pub const TEAM: &str = "web";
+
+/// Whom a prompt is for: the block of the team says so.
+pub fn who(prompt: &Prompt) -> String {
+    let text = said(prompt);
+    match text.split("You are its member '").nth(1) {
+        Some(rest) => rest.split('\'').next().unwrap_or_default().to_owned(),
+        None => "lead".to_owned(),
+    }
+}
+
+pub fn said(prompt: &Prompt) -> String {
+    let text = |message: &PromptMessage| match message {
+        PromptMessage::User(text) => format!("user {text}\n"),
+        PromptMessage::Assistant { text, .. } => format!("assistant {text}\n"),
+        PromptMessage::ToolResult { content, .. } => format!("result {content}\n"),
+    };
+    prompt.messages.iter().map(text).collect()
+}
+
+fn scripted(scripts: &Scripts) -> Arc<Scripted> {
+    let scripts = Arc::clone(scripts);
+    Scripted::new(move |prompt| {
+        let mut all = scripts.lock().unwrap();
+        let next = all.get_mut(&who(prompt)).and_then(VecDeque::pop_front);
+        next.unwrap_or_else(|| vec![Line::Say("noted".to_owned())])
+    })
+}
+
+pub fn drive<F: Future<Output = ()>>(check: F) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(60), check).await.expect("a check takes no minute");
+    });
+}
+
+pub fn on_sqlite<F: Future<Output = ()>>(check: impl FnOnce(Hall) -> F) {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(&Target::Sqlite(folder.path().join("sessions.db"))).unwrap();
+    drive(async { check(Hall::on(db, folder).await).await });
+}
+
+pub fn on_postgres<F: Future<Output = ()>>(name: &str, check: impl FnOnce(Hall) -> F) {
+    eprintln!("{name}");
+    let url = Cluster::of_process().fresh_database().unwrap();
+    let db = Db::open(&Target::Postgres { url, connections: 4 }).unwrap();
+    drive(async { check(Hall::on(db, tempfile::tempdir().unwrap()).await).await });
+}
+
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Somebody in a session, in an act of its own.
+pub fn actor(key: &SessionKey) -> Actor {
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    Actor::Session { key: key.clone(), turn: TurnId::new("none"), call: format!("act{n}") }
+}
+
+pub fn lead() -> Actor {
+    actor(&World::key("me"))
+}
+
+impl Hall {
+    async fn on(db: Db, folder: TempDir) -> Self {
+        let scripts = Scripts::default();
+        let model = scripted(&scripts);
+        let mut ground = Ground::on(db.clone(), Arc::clone(&model) as _).await;
+        ground.ledgers = Arc::new(Ledgers::beside(&db, folder.path().join("teams")));
+        ground.settings.teams_folder = Some(folder.path().join("teams"));
+        ground.settings.teams.shutdown_seconds = 1;
+        let world = ground.wake(Faulty::never());
+        let hall = Self { world, model, folder, scripts };
+        hall.world.says("hello").await;
+        hall
+    }
+
+    /// One whose lead has a team already.
+    pub async fn with_team(self) -> Self {
+        self.create(TEAM).await.unwrap();
+        self
+    }
+
+    pub async fn create(&self, name: &str) -> Result<polyclaw_domain::team::Team> {
+        let new = NewTeam {
+            name: name.to_owned(),
+            description: "to build a page".to_owned(),
+            agent_type: "researcher".to_owned(),
+            lead: World::key("me"),
+            turn: None,
+        };
+        self.world.engine.create_team(&lead(), new).await
+    }
+
+    pub async fn join(&self, name: &str) -> Spawned {
+        self.try_join(NewMember { name: name.to_owned(), ..NewMember::default() }).await.unwrap()
+    }
+
+    pub async fn try_join(&self, new: NewMember) -> Result<Spawned> {
+        self.world.engine.spawn_teammate(&lead(), TEAM, new).await
+    }
+
+    pub async fn task(&self, subject: &str, needs: &[i64]) -> TaskNo {
+        let needs = needs.iter().copied().map(TaskNo).collect();
+        self.try_task(NewTask { subject: subject.to_owned(), needs, ..NewTask::default() }).await.unwrap()
+    }
+
+    pub async fn try_task(&self, new: NewTask) -> Result<TaskNo> {
+        self.world.engine.create_task(&lead(), TEAM, new).await
+    }
+
+    /// What somebody does at the next calls of its model, one after the other.
+    pub fn script(&self, name: &str, scripts: Vec<Script>) {
+        self.scripts.lock().unwrap().entry(name.to_owned()).or_default().extend(scripts);
+    }
+
+    pub async fn send(
+        &self,
+        from: &Actor,
+        to: &str,
+        content: &str,
+    ) -> Result<polyclaw_engine::team::Receipt> {
+        let outgoing = Outgoing { to: Some(to.to_owned()), ..letter(LetterKind::Message, content) };
+        self.world.engine.send_letter(from, TEAM, outgoing).await
+    }
+
+    /// Waits until nothing is left to do, and the keeper has had its say.
+    pub async fn rest(&self) {
+        for _ in 0..3 {
+            self.world.settled().await;
+            tokio::time::sleep(Duration::from_millis(60)).await;
+        }
+        self.world.settled().await;
+    }
+
+    pub async fn until(&self, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+        for _ in 0..400 {
+            if is_so().await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("it never came: {what}");
+    }
+
+    /// Everything that prompts of one person held.
+    pub fn shown(&self, name: &str) -> Vec<String> {
+        self.model.prompts().iter().filter(|prompt| who(prompt) == name).map(said).collect()
+    }
+
+    /// How many prompts of a person held a text.
+    pub fn times(&self, name: &str, text: &str) -> usize {
+        self.shown(name).iter().filter(|prompt| prompt.contains(text)).count()
+    }
+
+    pub fn path(&self, below: &str) -> std::path::PathBuf {
+        self.folder.path().join("teams").join(below)
+    }
+
+    pub fn json(&self, below: &str) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.path(below)).unwrap()).unwrap()
+    }
+
+    pub fn inbox(&self, name: &str) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path(&format!("{TEAM}/inbox/{name}/messages.jsonl")));
+        text.unwrap_or_default().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+pub fn letter(kind: LetterKind, content: &str) -> Outgoing {
+    Outgoing {
+        kind,
+        to: None,
+        content: content.to_owned(),
+        summary: None,
+        request_id: None,
+        approve: None,
+        reason: None,
+    }
+}
+
+pub fn code<T>(outcome: &std::result::Result<T, Error>) -> &'static str {
+    outcome.as_ref().map_or_else(Error::code, |_| "ok")
+}
+
+pub fn call(name: &str, arguments: Value) -> Script {
+    vec![Line::Call(name.to_owned(), arguments)]
+}
+
+pub fn say(text: &str) -> Script {
+    vec![Line::Say(text.to_owned())]
+}

@@ -1,0 +1,324 @@
+use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::session::Status;
+use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing};
+use polyclaw_store::{sessions, tasks};
+use polyclaw_testkit::Line;
+use polyclaw_testkit::world::World;
+use serde_json::json;
+
+use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say};
+
+on_both!(
+    the_lead_sees_who_is_there_and_what_they_do,
+    an_assigned_task_wakes_its_member,
+    of_several_idle_members_the_first_is_asked,
+    a_completion_and_what_it_frees_are_in_the_next_context,
+    what_was_freed_can_be_assigned,
+    a_team_ends_with_the_last_of_three_approvals,
+    the_team_is_known_after_a_compaction,
+    a_failing_member_is_told_and_the_team_goes_on,
+    a_replacement_has_the_tasks_and_the_mail,
+    progress_is_reported,
+    a_failed_task_tells_the_lead_and_keeps_what_waits,
+    a_check_that_fails_keeps_a_task_open,
+    a_team_whose_lead_is_gone_can_be_taken_over,
+    tasks_are_found_by_what_was_written_on_them,
+);
+
+fn finish(state: TaskState, summary: &str) -> Finish {
+    Finish { state, summary: Some(summary.to_owned()), artifacts: vec![] }
+}
+
+async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
+    let hall = hall.with_team().await;
+    let new = NewMember { name: "ann".into(), role: Some("painter".into()), ..NewMember::default() };
+    let ann = hall.try_join(new).await.unwrap();
+    hall.join("bob").await;
+    hall.task("draw", &[]).await;
+    hall.task("hang", &[1]).await;
+    hall.rest().await;
+    hall.world.engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
+    hall.world.says("how are they").await;
+    let shown = hall.shown("lead").pop().unwrap();
+    let ann_line = format!("- ann (painter, {}) idle: #1 draw", ann.session_key);
+    for expected in [
+        "=== TEAM STATE ===",
+        "Team: web (active)",
+        "You are its lead.",
+        ann_line.as_str(),
+        "- bob (member, agent:main:teammate:",
+        "Tasks: 0 pending, 1 in progress, 1 blocked, 0 done, 0 failed of 2",
+        "#1 [claimed] draw by ann",
+        "#2 [pending] hang waits for #1",
+    ] {
+        assert!(shown.contains(expected), "{expected:?} is not in {shown}");
+    }
+    let status = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    assert!(status.members[0].member.last_active_at.0 > 0);
+    let stored = hall.world.transcript("me").await;
+    assert!(stored.iter().all(|line| !line.text.contains("TEAM STATE")), "it is in no history");
+}
+
+async fn an_assigned_task_wakes_its_member(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.script("bob", vec![call("TaskClaim", json!({ "team_name": TEAM })), say("on it")]);
+    hall.join("ann").await;
+    hall.join("bob").await;
+    let new = NewTask { subject: "for bob".into(), assignee: Some("bob".into()), ..NewTask::default() };
+    hall.try_task(new).await.unwrap();
+    hall.rest().await;
+    let task = hall
+        .world
+        .engine
+        .list_tasks(&lead(), TEAM, polyclaw_engine::team::Wanted::default())
+        .await
+        .unwrap()
+        .remove(0);
+    assert_eq!((task.state, task.lease.unwrap().owner.as_str()), (TaskState::Claimed, "bob"));
+    assert!(hall.shown("ann").is_empty(), "nobody else is woken for it");
+    let unknown = NewTask { subject: "x".into(), assignee: Some("eve".into()), ..NewTask::default() };
+    assert_eq!(code(&hall.try_task(unknown).await), "not_a_member");
+}
+
+async fn of_several_idle_members_the_first_is_asked(hall: Hall) {
+    let hall = hall.with_team().await;
+    for name in ["ann", "bob", "cat"] {
+        hall.join(name).await;
+    }
+    hall.task("one", &[]).await;
+    hall.rest().await;
+    assert_eq!(
+        (hall.times("ann", "Task #1 is free"), hall.shown("bob").len(), hall.shown("cat").len()),
+        (1, 0, 0)
+    );
+}
+
+async fn a_completion_and_what_it_frees_are_in_the_next_context(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let by = actor(&ann.session_key);
+    hall.task("draw", &[]).await;
+    hall.task("hang", &[1]).await;
+    hall.rest().await;
+    let engine = &hall.world.engine;
+    engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
+    let free =
+        engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "done well")).await.unwrap();
+    assert_eq!(free, [TaskNo(2)]);
+    hall.rest().await;
+    let shown = hall
+        .shown("lead")
+        .into_iter()
+        .find(|prompt| prompt.contains("[Context: subagent_announce]"))
+        .unwrap();
+    assert!(
+        shown.contains("#1 draw") && shown.contains("done well") && shown.contains("Unblocked: #2 hang"),
+        "{shown}"
+    );
+    hall.until("ann is asked", async || hall.times("ann", "Task #2 is free: hang") > 0).await;
+}
+
+async fn what_was_freed_can_be_assigned(hall: Hall) {
+    let hall = hall.with_team().await;
+    let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
+    hall.task("draw", &[]).await;
+    hall.task("hang", &[1]).await;
+    let engine = &hall.world.engine;
+    let blocked = engine.claim_task(&actor(&bob.session_key), TEAM, Some(TaskNo(2))).await;
+    assert_eq!(code(&blocked), "task_blocked");
+    let by = actor(&ann.session_key);
+    engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
+    engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "x")).await.unwrap();
+    let taken = engine.claim_task(&actor(&bob.session_key), TEAM, Some(TaskNo(2))).await.unwrap();
+    assert_eq!(taken.lease.unwrap().owner, "bob");
+}
+
+async fn a_team_ends_with_the_last_of_three_approvals(hall: Hall) {
+    let hall = hall.with_team().await;
+    let mut all = Vec::new();
+    for name in ["ann", "bob", "cat"] {
+        all.push(hall.join(name).await);
+    }
+    let engine = &hall.world.engine;
+    let ended = engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
+    for (n, member) in all.iter().enumerate() {
+        assert_eq!(engine.teams(false).await.unwrap().len(), 1, "after {n} of three");
+        assert!(hall.path(TEAM).exists());
+        let request = ended.members.iter().find(|one| one.name == member.name).unwrap();
+        let yes = Outgoing {
+            request_id: request.request_id.clone(),
+            approve: Some(true),
+            ..letter(LetterKind::ShutdownResponse, "bye")
+        };
+        engine.send_letter(&actor(&member.session_key), TEAM, yes).await.unwrap();
+    }
+    assert!(engine.teams(false).await.unwrap().is_empty());
+    hall.until("its folder is gone", async || !hall.path(TEAM).exists()).await;
+}
+
+async fn the_team_is_known_after_a_compaction(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    for round in 0..4 {
+        hall.world.says(&format!("round {round}")).await;
+        hall.world.engine.compact(&World::key("me")).await.unwrap();
+        hall.rest().await;
+    }
+    hall.world.says("who is there").await;
+    let shown = hall.shown("lead").pop().unwrap();
+    assert!(shown.contains("Summary of the conversation"), "{shown}");
+    assert!(shown.contains("Team: web (active)") && shown.contains("- ann (member, "), "{shown}");
+}
+
+async fn a_failing_member_is_told_and_the_team_goes_on(hall: Hall) {
+    let hall = hall.with_team().await;
+    let failure = ProviderError {
+        class: ErrorClass::BadRequest,
+        message: "no".into(),
+        model: "scripted/model".into(),
+        retry_after_ms: None,
+    };
+    hall.script("ann", vec![vec![Line::Fail(failure)]]);
+    hall.join("ann").await;
+    hall.join("bob").await;
+    hall.send(&lead(), "ann", "go").await.unwrap();
+    hall.until("the lead knows", async || hall.times("lead", "ann is idle: failed") > 0).await;
+    hall.send(&lead(), "bob", "go on").await.unwrap();
+    hall.rest().await;
+    assert_eq!(hall.times("bob", ">go on<"), 1);
+    hall.send(&lead(), "ann", "again").await.unwrap();
+    hall.rest().await;
+    let shown = hall.shown("ann").pop().unwrap();
+    assert!(shown.contains(">go<") && shown.contains(">again<"), "what a failed turn showed is shown again");
+}
+
+async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    hall.task("draw", &[]).await;
+    hall.rest().await;
+    let engine = &hall.world.engine;
+    engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
+    engine.delete_session(&ann.session_key).await.unwrap();
+    hall.until("the lead knows", async || hall.times("lead", "ann is lost") > 0).await;
+    hall.send(&lead(), "ann", "for whoever is ann").await.ok();
+    let new = hall.join("ann").await;
+    assert_eq!(new.inherited, [TaskNo(1)]);
+    assert_ne!(new.session_key, ann.session_key);
+    let done = engine
+        .finish_task(&actor(&new.session_key), TEAM, TaskNo(1), finish(TaskState::Completed, "x"))
+        .await;
+    assert_eq!(code(&done), "ok");
+}
+
+async fn progress_is_reported(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    for n in 0..3 {
+        hall.task(&format!("t{n}"), &[]).await;
+    }
+    let by = actor(&ann.session_key);
+    let engine = &hall.world.engine;
+    engine.claim_task(&by, TEAM, None).await.unwrap();
+    engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "x")).await.unwrap();
+    hall.rest().await;
+    hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM }))]);
+    hall.world.says("report").await;
+    assert!(hall.times("lead", "\"progress\":\"1 of 3 ended\"") > 0);
+    assert_eq!(engine.team_view(&lead(), TEAM).await.unwrap().counts.pending, 2);
+}
+
+async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    hall.task("draw", &[]).await;
+    hall.task("hang", &[1]).await;
+    let by = actor(&ann.session_key);
+    let engine = &hall.world.engine;
+    engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
+    engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Failed, "no paint")).await.unwrap();
+    hall.rest().await;
+    assert_eq!(hall.times("lead", "Result: error\nno paint"), 1);
+    assert!(hall.times("lead", "stays blocked") > 0);
+    assert_eq!(code(&engine.claim_task(&by, TEAM, Some(TaskNo(2))).await), "task_blocked");
+    let log = engine.team_log(TEAM, 0, 99).await.unwrap();
+    assert!(log.iter().any(|event| event.kind == tasks::Kind::Failed));
+}
+
+async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
+    use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+    let file = hall.folder.path().join("proof");
+    let looked_for = file.clone();
+    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, move |call| {
+        let outcome = match looked_for.exists() && call.arguments["command"] == "test -f proof" {
+            true => ToolOutcome::ok("exit code 0"),
+            false => ToolOutcome::error("exit code 1"),
+        };
+        Box::pin(std::future::ready(outcome))
+    });
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let verify = Some(polyclaw_domain::task::Verify::Command("test -f proof".into()));
+    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
+    let by = actor(&ann.session_key);
+    let engine = &hall.world.engine;
+    engine.claim_task(&by, TEAM, None).await.unwrap();
+    let lie = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
+    assert_eq!(code(&lie), "task_not_verified");
+    let task =
+        engine.list_tasks(&lead(), TEAM, polyclaw_engine::team::Wanted::default()).await.unwrap().remove(0);
+    assert_eq!((task.state, task.note.as_deref()), (TaskState::Claimed, Some("check failed: exit code 1")));
+    std::fs::write(&file, "yes").unwrap();
+    let true_now = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
+    assert_eq!(code(&true_now), "ok");
+}
+
+async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    hall.task("left", &[]).await;
+    hall.rest().await;
+    hall.world.sends("other", "hi").await.unwrap();
+    hall.rest().await;
+    let other = World::key("other");
+    let take = |lead: &polyclaw_domain::key::SessionKey| NewTeam {
+        name: TEAM.into(),
+        description: String::new(),
+        agent_type: String::new(),
+        lead: lead.clone(),
+        turn: None,
+    };
+    let engine = &hall.world.engine;
+    assert_eq!(
+        code(&engine.create_team(&actor(&other), take(&other)).await),
+        "team_exists",
+        "its lead is there"
+    );
+    let (me, now) = (World::key("me"), engine.now());
+    engine.db().write(move |tx| sessions::set_status(tx, &me, Status::Archived, now)).await.unwrap();
+    let taken = engine.create_team(&actor(&other), take(&other)).await.unwrap();
+    assert_eq!((&taken.lead, taken.name.as_str()), (&other, TEAM));
+    let view = engine.team_view(&actor(&other), TEAM).await.unwrap();
+    assert_eq!((view.members.len(), view.open.len()), (1, 1));
+    assert_eq!(code(&engine.team_view(&lead(), TEAM).await), "not_in_team");
+    let operator = Actor::Operator { call: "o".into() };
+    engine.set_lead(TEAM, &World::key("me")).await.expect("an operator gives it to whom they like");
+    assert_eq!(code(&engine.team_view(&operator, TEAM).await), "ok");
+}
+
+async fn tasks_are_found_by_what_was_written_on_them(hall: Hall) {
+    let hall = hall.with_team().await;
+    for (subject, part) in [("a", "front"), ("b", "back"), ("c", "front")] {
+        let metadata = Some(json!({ "part": part, "n": 1 }));
+        hall.try_task(NewTask { subject: subject.into(), metadata, ..NewTask::default() }).await.unwrap();
+    }
+    let wanted =
+        polyclaw_engine::team::Wanted { metadata: Some(json!({ "part": "front" })), ..Default::default() };
+    let found = hall.world.engine.list_tasks(&lead(), TEAM, wanted).await.unwrap();
+    assert_eq!(found.iter().map(|task| task.subject.as_str()).collect::<Vec<_>>(), ["c", "a"]);
+    assert_eq!(code(&hall.try_task(NewTask::default()).await), "invalid_task");
+    let long = NewTask { subject: "x".repeat(201), ..NewTask::default() };
+    assert_eq!(code(&hall.try_task(long).await), "invalid_task");
+}

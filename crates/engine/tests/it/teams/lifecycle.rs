@@ -1,0 +1,205 @@
+use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::session::Status;
+use polyclaw_domain::team::TeamStatus;
+use polyclaw_domain::team::shutdown::Answer;
+use polyclaw_engine::team::{Actor, Ended, Outgoing, Spawned};
+use polyclaw_testkit::Line;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::fixture::{Hall, TEAM, actor, call, code, lead, letter};
+
+on_both!(
+    a_new_team_has_a_folder_a_config_and_a_ledger,
+    a_bad_name_makes_nothing,
+    a_name_is_taken_once,
+    without_members_a_team_ends_at_once,
+    every_member_is_asked_to_stop,
+    a_member_that_agrees_is_closed_and_the_lead_knows,
+    a_member_that_objects_keeps_the_team,
+    silence_of_one_at_work_keeps_the_team,
+    silence_of_the_idle_is_consent,
+    force_asks_nobody,
+    a_restart_changes_nothing,
+    the_number_of_teams_is_bounded,
+);
+
+async fn a_new_team_has_a_folder_a_config_and_a_ledger(hall: Hall) {
+    let team = hall.create(TEAM).await.unwrap();
+    let config = hall.json("web/config.json");
+    assert_eq!((config["name"].as_str(), config["status"].as_str()), (Some("web"), Some("active")));
+    assert_eq!(config["agentType"], "researcher");
+    assert_eq!(config["description"], "to build a page");
+    assert_eq!(config["leadSessionKey"], team.lead.as_str());
+    assert_eq!(hall.json("teams.json")["teams"][0]["name"], "web");
+    let on_a_file = !hall.world.engine.db().is_shared();
+    assert_eq!(hall.path("web/ledger.db").exists(), on_a_file);
+    hall.task("it is written to", &[]).await;
+}
+
+async fn a_bad_name_makes_nothing(hall: Hall) {
+    assert_eq!(code(&hall.create("test@team").await), "invalid_name");
+    assert_eq!(code(&hall.create("../up").await), "invalid_name");
+    assert!(!hall.path("test@team").exists());
+    assert!(hall.world.engine.teams(true).await.unwrap().is_empty());
+}
+
+async fn a_name_is_taken_once(hall: Hall) {
+    hall.create(TEAM).await.unwrap();
+    assert_eq!(code(&hall.create(TEAM).await), "team_exists");
+    assert_eq!(hall.world.engine.teams(true).await.unwrap().len(), 1);
+}
+
+async fn shut(hall: &Hall, force: bool) -> Ended {
+    hall.world.engine.shut_team(&lead(), TEAM, "done", force).await.unwrap()
+}
+
+async fn status(hall: &Hall) -> Option<TeamStatus> {
+    let all = hall.world.engine.teams(false).await.unwrap();
+    all.into_iter().find(|team| team.name == TEAM).map(|team| team.status)
+}
+
+async fn without_members_a_team_ends_at_once(hall: Hall) {
+    let hall = hall.with_team().await;
+    assert_eq!(shut(&hall, false).await.status, TeamStatus::Shutdown);
+    assert!(!hall.path(TEAM).exists(), "its folder is out of the way");
+    let kept: Vec<_> = std::fs::read_dir(hall.path(".trash")).unwrap().collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(hall.json("teams.json")["teams"], json!([]));
+    hall.create(TEAM).await.expect("the name is free again");
+}
+
+async fn every_member_is_asked_to_stop(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    hall.join("bob").await;
+    let ended = shut(&hall, false).await;
+    assert_eq!((ended.status, ended.members.len()), (TeamStatus::ShuttingDown, 2));
+    assert!(ended.members.iter().all(|member| member.answer.is_none()));
+    for name in ["ann", "bob"] {
+        let asked = hall.inbox(name);
+        assert_eq!((asked.len(), asked[0]["type"].as_str()), (1, Some("shutdown_request")));
+    }
+    assert_eq!(hall.json("web/config.json")["status"], "shutting_down");
+    let again = shut(&hall, false).await;
+    assert_eq!(again.members[0].request_id, ended.members[0].request_id, "asked once");
+}
+
+fn answer(hall: &Hall, ended: &Ended, who: &Spawned, approve: bool) -> (Actor, Outgoing) {
+    let _ = hall;
+    let asked = ended.members.iter().find(|member| member.name == who.name).unwrap();
+    let outgoing = Outgoing {
+        request_id: asked.request_id.clone(),
+        approve: Some(approve),
+        reason: (!approve).then(|| "still testing".to_owned()),
+        ..letter(LetterKind::ShutdownResponse, "")
+    };
+    (actor(&who.session_key), outgoing)
+}
+
+async fn a_member_that_agrees_is_closed_and_the_lead_knows(hall: Hall) {
+    let hall = hall.with_team().await;
+    let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
+    let ended = shut(&hall, false).await;
+    let engine = &hall.world.engine;
+    let (by, yes) = answer(&hall, &ended, &ann, true);
+    engine.send_letter(&by, TEAM, yes).await.unwrap();
+    assert_eq!(engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
+    assert_eq!(status(&hall).await, Some(TeamStatus::ShuttingDown), "not all have answered");
+    let (by, yes) = answer(&hall, &ended, &bob, true);
+    engine.send_letter(&by, TEAM, yes).await.unwrap();
+    assert_eq!(status(&hall).await, None);
+    hall.rest().await;
+    assert!(hall.times("lead", "type=\"shutdown_response\"") > 0);
+    assert!(hall.times("lead", "The team web has ended") > 0);
+}
+
+async fn a_member_that_objects_keeps_the_team(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let ended = shut(&hall, false).await;
+    let (by, no) = answer(&hall, &ended, &ann, false);
+    hall.world.engine.send_letter(&by, TEAM, no).await.unwrap();
+    assert_eq!(status(&hall).await, Some(TeamStatus::Active));
+    hall.rest().await;
+    assert!(hall.times("lead", "still testing") > 0);
+    assert!(hall.path(TEAM).exists());
+    let stale = answer(&hall, &ended, &ann, true);
+    let late = hall.world.engine.send_letter(&stale.0, TEAM, stale.1).await;
+    assert_eq!(code(&late), "unknown_request", "an old question can not end the team");
+}
+
+async fn silence_of_one_at_work_keeps_the_team(hall: Hall) {
+    let hall = hall.with_team().await;
+    let gate = std::sync::Arc::new(Semaphore::new(0));
+    let wait = vec![Line::Gate(std::sync::Arc::clone(&gate)), Line::Say("done".to_owned())];
+    hall.script("ann", vec![wait]);
+    hall.join("ann").await;
+    hall.send(&lead(), "ann", "work for long").await.unwrap();
+    hall.until("ann works", async || !hall.shown("ann").is_empty()).await;
+    shut(&hall, false).await;
+    hall.until("the team is kept", async || status(&hall).await == Some(TeamStatus::Active)).await;
+    gate.add_permits(9);
+    hall.rest().await;
+    assert!(hall.times("lead", "still at work") > 0);
+    assert!(hall.path(TEAM).exists());
+}
+
+async fn silence_of_the_idle_is_consent(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    let ended = shut(&hall, false).await;
+    assert_eq!(ended.status, TeamStatus::ShuttingDown);
+    hall.until("the team ends", async || status(&hall).await.is_none()).await;
+    hall.rest().await;
+    assert!(hall.times("ann", "type=\"shutdown_request\"") > 0, "it was woken and asked all the same");
+    assert!(hall.times("lead", "ann was idle") > 0);
+}
+
+async fn force_asks_nobody(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.script("ann", vec![vec![Line::Hang]]);
+    let ann = hall.join("ann").await;
+    hall.send(&lead(), "ann", "hang").await.unwrap();
+    hall.until("ann hangs", async || !hall.shown("ann").is_empty()).await;
+    let began = std::time::Instant::now();
+    let ended = shut(&hall, true).await;
+    assert_eq!(ended.members[0].answer, Some(Answer::Stopped));
+    hall.rest().await;
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
+    assert_eq!(status(&hall).await, None);
+}
+
+/// The engine dies in the middle of a shutdown; the next goes on with it.
+async fn a_restart_changes_nothing(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    hall.task("a", &[]).await;
+    hall.rest().await;
+    shut(&hall, false).await;
+    let Hall { world, model, folder, .. } = hall;
+    let world = world.killed().await.wake(polyclaw_testkit::Faulty::never());
+    let operator = Actor::Operator { call: "look".to_owned() };
+    let view = world.engine.team_view(&operator, TEAM).await.unwrap();
+    assert_eq!((view.team.status, view.members.len(), view.open.len()), (TeamStatus::ShuttingDown, 1, 1));
+    for _ in 0..200 {
+        let is_gone = !folder.path().join("teams").join(TEAM).exists();
+        if is_gone && world.engine.teams(false).await.unwrap().is_empty() {
+            drop(model);
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the shutdown did not go on");
+}
+
+async fn the_number_of_teams_is_bounded(hall: Hall) {
+    for n in 0..10 {
+        hall.create(&format!("team{n}")).await.unwrap();
+    }
+    assert_eq!(code(&hall.create("one-more").await), "too_many_teams");
+    hall.script("lead", vec![call("team_status", json!({ "team_name": "team3" }))]);
+    hall.world.says("how is it").await;
+    assert!(hall.times("lead", "0 of 0 ended") > 0, "the plain name of a tool means the same");
+}

@@ -1,0 +1,203 @@
+use polyclaw_domain::agent::{AgentSpec, SandboxMode};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::session::Status;
+use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::team::TeamRole;
+use polyclaw_engine::team::{Finish, NewMember};
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::jobs;
+use polyclaw_testkit::world::World;
+use serde_json::json;
+
+use super::fixture::{Hall, TEAM, actor, call, code, lead, say};
+
+on_both!(
+    a_member_is_a_session_of_its_own,
+    a_confined_lead_has_confined_members,
+    the_first_task_is_the_first_prompt_with_the_team_beside_it,
+    a_model_of_its_own_is_used,
+    a_member_can_be_another_agent,
+    an_unknown_team_has_no_members,
+    depth_is_counted_and_bounded,
+    the_end_of_a_task_is_announced_to_the_lead,
+    a_shutdown_closes_sessions,
+    members_that_join_at_once_are_all_there,
+    only_the_lead_adds_members_and_only_so_many,
+    the_same_call_makes_one_member,
+);
+
+fn named(name: &str) -> NewMember {
+    NewMember { name: name.to_owned(), ..NewMember::default() }
+}
+
+async fn agent(hall: &Hall, spec: AgentSpec) {
+    let now = hall.world.engine.now();
+    hall.world.engine.db().write(move |tx| agents::upsert(tx, &spec, Source::Config, now)).await.unwrap();
+}
+
+async fn a_member_is_a_session_of_its_own(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.try_join(NewMember { task: Some("begin".into()), ..named("ann") }).await.unwrap();
+    let session = hall.world.engine.session(&ann.session_key).await.unwrap();
+    assert!(ann.session_key.as_str().starts_with("agent:main:teammate:"), "{}", ann.session_key);
+    assert_eq!((session.lane, session.spawn_depth), (Lane::Teammate, 1));
+    assert_eq!((session.owner, session.team_role), (Some(World::key("me")), Some(TeamRole::Member)));
+    assert!(!session.delivers);
+    hall.rest().await;
+    let key = ann.session_key.clone();
+    let ran = hall.world.engine.db().read(move |tx| jobs::list(tx, Some(&key), None, 9)).await.unwrap();
+    assert!(!ran.is_empty() && ran.iter().all(|job| job.lane == Lane::Teammate));
+    assert_eq!(session.status, Status::Active, "it stays when its task is done");
+    let member = &hall.json("web/config.json")["members"][0];
+    assert_eq!(
+        (member["name"].as_str(), member["sessionKey"].as_str()),
+        (Some("ann"), Some(ann.session_key.as_str()))
+    );
+    hall.send(&lead(), "ann", "again").await.unwrap();
+    assert_eq!(hall.inbox("ann").len(), 1);
+}
+
+async fn a_confined_lead_has_confined_members(hall: Hall) {
+    let mut walled = AgentSpec::named(AgentId::main());
+    walled.sandbox.mode = SandboxMode::Strict;
+    walled.subagents.allow_agents = vec!["*".into()];
+    let mut open = AgentSpec::named(AgentId::parse("open").unwrap());
+    open.sandbox.mode = SandboxMode::Off;
+    agent(&hall, walled).await;
+    agent(&hall, open).await;
+    let hall = hall.with_team().await;
+    let refused = hall.try_join(NewMember { agent: AgentId::parse("open").ok(), ..named("ann") }).await;
+    assert_eq!(code(&refused), "spawn_denied");
+    hall.try_join(named("bob")).await.expect("one under the same walls");
+}
+
+async fn the_first_task_is_the_first_prompt_with_the_team_beside_it(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.task("draw the page", &[]).await;
+    hall.try_join(NewMember { task: Some("Start with task 1.".into()), ..named("ann") }).await.unwrap();
+    hall.rest().await;
+    let first = hall.shown("ann").remove(0);
+    assert!(first.contains("Start with task 1.") && first.contains("=== TEAM STATE ==="), "{first}");
+    assert!(first.contains("Team: web (active)") && first.contains("#1 [pending] draw the page"));
+}
+
+async fn a_model_of_its_own_is_used(hall: Hall) {
+    let hall = hall.with_team().await;
+    let model = ModelRef::parse("scripted/other").unwrap();
+    let new = NewMember { model: Some(model.clone()), task: Some("x".into()), ..named("ann") };
+    let ann = hall.try_join(new).await.unwrap();
+    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().model_override, Some(model));
+    hall.rest().await;
+    let key = ann.session_key.clone();
+    let ran = hall.world.engine.db().read(move |tx| jobs::list(tx, Some(&key), None, 9)).await.unwrap();
+    assert_eq!(ran[0].model.as_deref(), Some("scripted/other"));
+}
+
+async fn a_member_can_be_another_agent(hall: Hall) {
+    let mut main = AgentSpec::named(AgentId::main());
+    main.subagents.allow_agents = vec!["writer".into()];
+    agent(&hall, main).await;
+    agent(&hall, AgentSpec::named(AgentId::parse("writer").unwrap())).await;
+    agent(&hall, AgentSpec::named(AgentId::parse("hidden").unwrap())).await;
+    let hall = hall.with_team().await;
+    let of = |name: &str, agent: &str| NewMember { agent: AgentId::parse(agent).ok(), ..named(name) };
+    let ann = hall.try_join(of("ann", "writer")).await.unwrap();
+    assert!(ann.session_key.as_str().starts_with("agent:writer:teammate:"));
+    assert_eq!(code(&hall.try_join(of("bob", "hidden")).await), "spawn_denied");
+    assert_eq!(code(&hall.try_join(of("bob", "nobody")).await), "unknown_agent");
+}
+
+async fn an_unknown_team_has_no_members(hall: Hall) {
+    assert_eq!(code(&hall.try_join(named("ann")).await), "unknown_team");
+    let hall = hall.with_team().await;
+    assert_eq!(code(&hall.try_join(named("Ann!")).await), "invalid_name");
+    assert_eq!(code(&hall.try_join(named("lead")).await), "invalid_name");
+}
+
+async fn depth_is_counted_and_bounded(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.script("ann", vec![call("sessions_spawn", json!({ "task": "dig deeper" })), say("asked")]);
+    let ann = hall.try_join(NewMember { task: Some("go".into()), ..named("ann") }).await.unwrap();
+    hall.rest().await;
+    let runs = hall.world.engine.runs_of(&ann.session_key, 9).await.unwrap();
+    assert_eq!(runs.len(), 1, "a member may begin sub-agents of its own");
+    let below = hall.world.engine.session(&runs[0].child).await.unwrap();
+    assert_eq!(below.spawn_depth, 2);
+    let mut flat = AgentSpec::named(AgentId::main());
+    flat.subagents.max_spawn_depth = 0;
+    agent(&hall, flat).await;
+    assert_eq!(code(&hall.try_join(named("bob")).await), "spawn_depth_exceeded");
+}
+
+async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    hall.task("draw", &[]).await;
+    let by = actor(&ann.session_key);
+    let engine = &hall.world.engine;
+    engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
+    let finish =
+        Finish { state: TaskState::Completed, summary: Some("drawn in blue".into()), artifacts: vec![] };
+    engine.finish_task(&by, TEAM, TaskNo(1), finish).await.unwrap();
+    hall.rest().await;
+    let lines = hall.world.transcript("me").await;
+    let told: Vec<_> = lines.iter().filter(|line| line.text == "[@agent:main#main] finish").collect();
+    assert_eq!(told.len(), 1);
+    let meta = told[0].meta.as_ref().unwrap();
+    assert_eq!(
+        (meta["kind"].as_str(), meta["result"]["status"].as_str()),
+        (Some("subagent_announce"), Some("ok"))
+    );
+    assert!(!told[0].deliver && told[0].channel == "internal");
+    assert_eq!(hall.times("lead", "Result: ok\ndrawn in blue"), 1, "shown once, and stored nowhere");
+    assert!(lines.iter().all(|line| !line.text.contains("drawn in blue")));
+}
+
+async fn a_shutdown_closes_sessions(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    hall.task("left", &[]).await;
+    hall.world.engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
+    hall.world.engine.shut_team(&lead(), TEAM, "", true).await.unwrap();
+    hall.rest().await;
+    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
+    assert_eq!(code(&hall.send(&actor(&ann.session_key), "lead", "x").await), "unknown_team");
+}
+
+async fn members_that_join_at_once_are_all_there(hall: Hall) {
+    let hall = hall.with_team().await;
+    let names: Vec<String> = (0..8).map(|n| format!("m{n}")).collect();
+    let joins = names.iter().map(|name| hall.try_join(named(name)));
+    for joined in futures_util::future::join_all(joins).await {
+        joined.unwrap();
+    }
+    let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    let mut found: Vec<String> = view.members.iter().map(|one| one.member.name.clone()).collect();
+    found.sort_unstable();
+    assert_eq!(found, names);
+    assert_eq!(hall.json("web/config.json")["members"].as_array().unwrap().len(), 8);
+}
+
+async fn only_the_lead_adds_members_and_only_so_many(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let by = actor(&ann.session_key);
+    assert_eq!(code(&hall.world.engine.spawn_teammate(&by, TEAM, named("bob")).await), "not_lead");
+    assert_eq!(code(&hall.world.engine.shut_team(&by, TEAM, "", true).await), "not_lead");
+    assert_eq!(code(&hall.try_join(named("ann")).await), "member_exists");
+    for n in 1..10 {
+        hall.join(&format!("m{n}")).await;
+    }
+    assert_eq!(code(&hall.try_join(named("one-more")).await), "too_many_members");
+}
+
+async fn the_same_call_makes_one_member(hall: Hall) {
+    let hall = hall.with_team().await;
+    let by = lead();
+    let engine = &hall.world.engine;
+    let first = engine.spawn_teammate(&by, TEAM, named("ann")).await.unwrap();
+    let again = engine.spawn_teammate(&by, TEAM, named("ann")).await.unwrap();
+    assert_eq!(first.session_key, again.session_key);
+}

@@ -1,0 +1,158 @@
+//! A team that builds something: a lead and four members, dependent tasks, a check that fails once, a member that is
+//! killed, real files, a synthesis, and a clean end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_store::Db;
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use serde_json::{Value, json};
+
+use super::fixture::{TEAM, said, who};
+
+const PARTS: [(&str, &str); 4] = [
+    ("head", "printf '<head>\\n' > head.txt"),
+    ("body", "printf '<body>\\n' > body.txt"),
+    ("foot", "printf '<foot>\\n' > foot.txt"),
+    ("page", "cat head.txt body.txt foot.txt > page.txt"),
+];
+
+fn call(name: &str, given: Value) -> Script {
+    vec![Line::Call(name.to_owned(), given)]
+}
+
+/// Makes the team, four tasks (the page needs the parts), four members; tells of it when all is done, and ends the team.
+fn as_lead(text: &str) -> Script {
+    let made = (1..=4).filter(|n| text.contains(&format!("result {{\"task_id\":{n}}}"))).count();
+    let members = text.matches("\"inherited\"").count();
+    if !text.contains("lead_session_key") {
+        return call("TeamCreate", json!({ "team_name": TEAM, "description": "a page of three parts" }));
+    }
+    if made < 4 {
+        let (part, line) = PARTS[made];
+        let needs: &[i64] = if part == "page" { &[1, 2, 3] } else { &[] };
+        let given = json!({ "team_name": TEAM, "subject": part, "description": line, "dependsOn": needs,
+            "verify": { "command": format!("grep -q '<' {part}.txt") } });
+        return call("TaskCreate", given);
+    }
+    if members < 4 {
+        let given = json!({ "team_name": TEAM, "name": format!("m{members}"), "task": "Take tasks until none is left." });
+        return call("TeammateSpawn", given);
+    }
+    if text.contains("4 done, 0 failed of 4") {
+        return match text.contains("\"status\":\"shut") {
+            false => call("TeamShutdown", json!({ "team_name": TEAM, "reason": "the page is there" })),
+            true => vec![Line::Say("The page is built from head, body and foot.".to_owned())],
+        };
+    }
+    vec![Line::Say("NO_REPLY".to_owned())]
+}
+
+/// Claims, does what the task says with its shell, completes. `m1` forgets the work once, so that its check fails.
+fn as_member(name: &str, prompt: &Prompt) -> Script {
+    let text = said(prompt);
+    if let Some(id) = text.split("request_id=\"").nth(1).and_then(|rest| rest.split('"').next())
+        && !text.contains("\"recipients\":[\"lead\"]")
+    {
+        let given =
+            json!({ "team_name": TEAM, "type": "shutdown_response", "request_id": id, "approve": true });
+        return call("send_message", given);
+    }
+    let last = prompt.messages.iter().rev().find_map(|message| match message {
+        polyclaw_domain::provider::PromptMessage::ToolResult { content, .. } => Some(content.clone()),
+        _ => None,
+    });
+    let last = last.unwrap_or_default();
+    let answer: Value = serde_json::from_str(&last).unwrap_or(Value::Null);
+    // What it holds, from its last claim.
+    let claims = text.split("\"success\":true,\"task\":").skip(1).last();
+    let held: Option<Value> =
+        claims.and_then(|rest| serde_json::Deserializer::from_str(rest).into_iter().next()?.ok());
+    let complete = |no: &Value| {
+        call(
+            "task_complete",
+            json!({ "team_name": TEAM, "task_id": no, "summary": format!("{name} did it") }),
+        )
+    };
+    let work = |held: &Value| call("shell", json!({ "command": held["description"] }));
+    match &held {
+        Some(held) if answer["success"] == json!(true) => {
+            match name == "m1" && !text.contains("check did not pass") {
+                true => complete(&held["task_id"]),
+                false => work(held),
+            }
+        }
+        Some(held) if last.contains("check did not pass") => work(held),
+        Some(held) if last == "exit code 0" => complete(&held["task_id"]),
+        _ if answer["success"] == json!(false) => vec![Line::Say("nothing is free".to_owned())],
+        _ => call("task_claim", json!({ "team_name": TEAM })),
+    }
+}
+
+fn shell(folder: &Path, line: &str) -> ToolOutcome {
+    let ran = std::process::Command::new("sh").args(["-c", line]).current_dir(folder).output().unwrap();
+    match ran.status.code() {
+        Some(0) => ToolOutcome::ok("exit code 0"),
+        code => ToolOutcome::error(format!("exit code {code:?}: {}", String::from_utf8_lossy(&ran.stderr))),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_team_builds_something_and_its_lead_tells_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new(|prompt| match who(prompt).as_str() {
+        "lead" => as_lead(&said(prompt)),
+        name => as_member(name, prompt),
+    });
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    ground.settings.teams_folder = Some(folder.path().join("teams"));
+    let place = folder.path().to_path_buf();
+    ground.tools.add("shell", Effect::Idempotent, Consent::NotNeeded, move |call| {
+        let outcome = shell(&place, call.arguments["command"].as_str().unwrap_or_default());
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            outcome
+        })
+    });
+    // The third tool a member runs is its last: the daemon is killed under it.
+    let faults = Faulty::at(polyclaw_domain::fault::KillPoint::ToolRan, 14);
+    let world = ground.wake(Arc::clone(&faults));
+    world.sends("me", "build me a page").await.unwrap();
+    tokio::time::timeout(Duration::from_secs(600), faults.death()).await.expect("somebody dies");
+    let world = world.killed().await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(1_800)).await;
+    world.settled().await;
+    let page = std::fs::read_to_string(folder.path().join("page.txt")).expect("the page");
+    assert_eq!(page, "<head>\n<body>\n<foot>\n");
+    let seen: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert!(seen.iter().any(|text| text.contains("The page is built")), "{seen:?}");
+    assert!(world.engine.teams(false).await.unwrap().is_empty(), "it ended cleanly");
+    assert!(!folder.path().join("teams").join(TEAM).exists());
+    let prompts: Vec<String> = model.prompts().iter().map(said).collect();
+    assert!(prompts.iter().any(|text| text.contains("check did not pass")), "one check failed");
+    let lines = world.transcript("me").await;
+    assert_eq!(lines.iter().filter(|line| line.text.ends_with("] finish")).count(), 4, "each task once");
+}
+
+/// What people see is what the lead says: members say nothing to them.
+#[tokio::test(start_paused = true)]
+async fn members_say_nothing_to_people() {
+    let model = Scripted::new(|prompt| match who(prompt).as_str() {
+        "lead" => as_lead(&said(prompt)),
+        _ => vec![Line::Say("INTERNAL".to_owned())],
+    });
+    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    ground.tools.add("shell", Effect::Pure, Consent::NotNeeded, |_| {
+        Box::pin(std::future::ready(ToolOutcome::ok("")))
+    });
+    let world: World = ground.wake(Faulty::never());
+    world.sends("me", "build me a page").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let seen: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert!(seen.iter().all(|text| !text.contains("INTERNAL")), "{seen:?}");
+}

@@ -1,0 +1,230 @@
+//! Tasks of teams. The ledger is a database of its own on SQLite, part of the one on PostgreSQL; the statements are
+//! the same. Every change is an event, in the transaction that makes it.
+
+mod change;
+mod claim;
+mod log;
+
+use std::collections::BTreeMap;
+
+use polyclaw_domain::id::TeamId;
+use polyclaw_domain::task::{Lease, Refusal, Task, TaskNo, TaskState, check_edges};
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+pub use change::{Change, Ending, end, free_all, inherit, note, release, renew, start, update};
+pub use claim::{Claimed, claim, expire};
+pub use log::{Happened, Kind, events, note_event, relayed, unrelayed};
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT team_id, task_no, subject, description, active_form, metadata_json, assignee, capability, verify_json,
+             state, owner, owner_key, fence, lease_until, ended_by, summary, note, artifacts_json, created_by,
+             created_at, claimed_at, ended_at FROM tasks ",
+            $rest
+        )
+    };
+}
+
+/// What a new task is made of, and the key under which it is made once.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    pub task: Task,
+    pub key: Option<String>,
+    pub max_open: usize,
+}
+
+/// Stores a task and gives it its number. One that was stored under the same key is returned instead.
+pub fn create(tx: &mut Tx<'_>, new: &NewTask) -> Result<std::result::Result<TaskNo, Refusal>> {
+    let Task { team, created_at, .. } = &new.task;
+    // The ledger's row is taken first, so that edges and the number of open tasks hold still.
+    const TAKE: &str = "INSERT INTO ledgers (team_id, next_task) VALUES ($1, 2)
+        ON CONFLICT (team_id) DO UPDATE SET next_task = ledgers.next_task + 1 RETURNING next_task - 1";
+    const BY_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND create_key = $2";
+    let no = TaskNo(tx.query_one(TAKE, params![team], |row| row.int(0))?.unwrap_or(1));
+    if let Some(key) = &new.key
+        && let Some(no) = tx.query_one(BY_KEY, params![team, key], |row| row.int(0))?
+    {
+        return Ok(Ok(TaskNo(no)));
+    }
+    let open = open_count(tx, team)?;
+    if open >= new.max_open {
+        return Ok(Err(Refusal::TooMany(open, new.max_open)));
+    }
+    if let Err(edge) = check_edges(no, &new.task.needs, &edges(tx, team)?) {
+        return Ok(Err(edge.into()));
+    }
+    insert(tx, no, new)?;
+    add_needs(tx, team, no, &new.task.needs)?;
+    note_event(tx, team, no, Kind::Created, &new.task.created_by, &serde_json::json!({}), *created_at)?;
+    Ok(Ok(no))
+}
+
+fn insert(tx: &mut Tx<'_>, no: TaskNo, new: &NewTask) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO tasks (team_id, task_no, subject, description, active_form, metadata_json, assignee,
+          capability, verify_json, state, create_key, created_by, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12)";
+    let task = &new.task;
+    let metadata = task.metadata.as_ref().map(to_json).transpose()?;
+    let verify = task.verify.as_ref().map(to_json).transpose()?;
+    let params = params![
+        &task.team,
+        no.0,
+        &task.subject,
+        &task.description,
+        task.active_form.as_ref(),
+        metadata.as_ref(),
+        task.assignee.as_ref(),
+        task.capability.as_ref(),
+        verify.as_ref(),
+        new.key.as_ref(),
+        &task.created_by,
+        task.created_at,
+    ];
+    tx.execute(SQL, params).map(drop)
+}
+
+pub(crate) fn add_needs(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, needs: &[TaskNo]) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO task_needs (team_id, task_no, needs) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    needs.iter().try_for_each(|need| tx.execute(SQL, params![team, no.0, need.0]).map(drop))
+}
+
+/// Every task, with what it waits for.
+pub(crate) fn edges(tx: &mut Tx<'_>, team: &TeamId) -> Result<BTreeMap<TaskNo, Vec<TaskNo>>> {
+    const TASKS: &str = "SELECT task_no FROM tasks WHERE team_id = $1";
+    const NEEDS: &str = "SELECT task_no, needs FROM task_needs WHERE team_id = $1";
+    let mut known: BTreeMap<TaskNo, Vec<TaskNo>> = BTreeMap::new();
+    for no in tx.query(TASKS, params![team], |row| row.int(0))? {
+        known.insert(TaskNo(no), Vec::new());
+    }
+    for (no, need) in tx.query(NEEDS, params![team], |row| Ok((row.int(0)?, row.int(1)?)))? {
+        known.entry(TaskNo(no)).or_default().push(TaskNo(need));
+    }
+    Ok(known)
+}
+
+pub fn open_count(tx: &mut Tx<'_>, team: &TeamId) -> Result<usize> {
+    const SQL: &str = "SELECT COUNT(*) FROM tasks WHERE team_id = $1 AND ended_at IS NULL";
+    Ok(tx.query_one(SQL, params![team], |row| row.count(0))?.unwrap_or(0))
+}
+
+pub fn get(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<Task>> {
+    const NEEDS: &str = "SELECT n.needs, t.state FROM task_needs n
+        JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
+        WHERE n.team_id = $1 AND n.task_no = $2 ORDER BY n.needs";
+    let found = tx.query_one(select!("WHERE team_id = $1 AND task_no = $2"), params![team, no.0], read)?;
+    let Some(mut task) = found else { return Ok(None) };
+    for (need, state) in tx.query(NEEDS, params![team, no.0], |row| Ok((row.int(0)?, row.text(1)?)))? {
+        task.needs.push(TaskNo(need));
+        if state != TaskState::Completed.as_str() {
+            task.blocked_by.push(TaskNo(need));
+        }
+    }
+    Ok(Some(task))
+}
+
+/// What is looked for in a ledger.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub state: Option<TaskState>,
+    pub owner: Option<String>,
+    /// Those that have ended, too. A wanted state that is an end implies it.
+    pub with_ended: bool,
+    pub limit: usize,
+}
+
+/// Tasks, the newest first, each with what it waits for.
+pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>> {
+    const SQL: &str = select!(
+        "WHERE team_id = $1 AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+           AND (CAST($3 AS TEXT) IS NULL OR owner = $3) AND ($4 = 1 OR ended_at IS NULL)
+         ORDER BY task_no DESC LIMIT $5"
+    );
+    let ended = filter.with_ended || filter.state.is_some_and(TaskState::has_ended);
+    let params =
+        params![team, filter.state.map(TaskState::as_str), filter.owner.as_ref(), ended, filter.limit];
+    let mut found = tx.query(SQL, params, read)?;
+    let mut edges = waiting_edges(tx, team)?;
+    for task in &mut found {
+        for (need, is_done) in edges.remove(&task.no).unwrap_or_default() {
+            task.needs.push(need);
+            if !is_done {
+                task.blocked_by.push(need);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The last that ended, the newest first.
+pub fn last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Task>> {
+    const SQL: &str =
+        select!("WHERE team_id = $1 AND ended_at IS NOT NULL ORDER BY ended_at DESC, task_no DESC LIMIT $2");
+    tx.query(SQL, params![team, limit], read)
+}
+
+type Edges = BTreeMap<TaskNo, Vec<(TaskNo, bool)>>;
+
+fn waiting_edges(tx: &mut Tx<'_>, team: &TeamId) -> Result<Edges> {
+    const SQL: &str = "SELECT n.task_no, n.needs, t.state FROM task_needs n
+        JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
+        WHERE n.team_id = $1 ORDER BY n.task_no, n.needs";
+    let mut edges = Edges::new();
+    for (no, need, state) in
+        tx.query(SQL, params![team], |row| Ok((row.int(0)?, row.int(1)?, row.text(2)?)))?
+    {
+        let is_done = state == TaskState::Completed.as_str();
+        edges.entry(TaskNo(no)).or_default().push((TaskNo(need), is_done));
+    }
+    Ok(edges)
+}
+
+pub(crate) fn read(row: &Row<'_>) -> Result<Task> {
+    let lease = match (row.opt_text(10)?, row.opt_time(13)?) {
+        (Some(owner), Some(until)) => {
+            Some(Lease { owner, session: row.key(11)?, fence: row.int(12)?, until })
+        }
+        _ => None,
+    };
+    Ok(Task {
+        team: TeamId::new(row.text(0)?),
+        no: TaskNo(row.int(1)?),
+        subject: row.text(2)?,
+        description: row.text(3)?,
+        active_form: row.opt_text(4)?,
+        metadata: row.opt_text(5)?.map(|json| from_json(&json)).transpose()?,
+        assignee: row.opt_text(6)?,
+        capability: row.opt_text(7)?,
+        verify: row.opt_text(8)?.map(|json| from_json(&json)).transpose()?,
+        state: row.parsed(9, TaskState::parse)?,
+        lease,
+        ended_by: row.opt_text(14)?,
+        summary: row.opt_text(15)?,
+        note: row.opt_text(16)?,
+        artifacts: row.opt_text(17)?.map(|json| from_json(&json)).transpose()?.unwrap_or_default(),
+        needs: Vec::new(),
+        blocked_by: Vec::new(),
+        created_by: row.text(18)?,
+        created_at: row.time(19)?,
+        claimed_at: row.opt_time(20)?,
+        ended_at: row.opt_time(21)?,
+    })
+}
+
+/// A task whose lease ended: who held it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Freed {
+    pub no: TaskNo,
+    pub owner: String,
+}
+
+/// Whether somebody's session holds a task.
+pub fn held_by(tx: &mut Tx<'_>, team: &TeamId, owner: &str) -> Result<Vec<Task>> {
+    tx.query(select!("WHERE team_id = $1 AND owner = $2 ORDER BY task_no"), params![team, owner], read)
+}

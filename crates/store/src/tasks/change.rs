@@ -1,0 +1,223 @@
+//! What becomes of a claimed task: begun, released, ended, inherited. Each statement asks for the fence it was
+//! decided by.
+
+use polyclaw_domain::id::TeamId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::run::Artifact;
+use polyclaw_domain::task::{Refusal, Task, TaskNo, TaskState, Worker, check_edges, may_end};
+use polyclaw_domain::time::Millis;
+use serde_json::json;
+
+use super::{Kind, add_needs, edges, get, held_by, note_event};
+use crate::error::Result;
+use crate::messages::to_json;
+use crate::params;
+use crate::tx::Tx;
+
+type Changed = std::result::Result<Task, Refusal>;
+
+/// What may be changed about a task that has not ended.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    pub active_form: Option<String>,
+    pub note: Option<String>,
+    /// More that it waits for.
+    pub needs: Vec<TaskNo>,
+}
+
+/// The task, and the fence by which this one may change it.
+fn held(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    worker: &Worker,
+) -> Result<std::result::Result<(Task, i64), Refusal>> {
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    Ok(may_end(&task, worker).map(|fence| (task, fence)))
+}
+
+fn again(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Changed> {
+    Ok(get(tx, team, no)?.ok_or(Refusal::Unknown(no)))
+}
+
+/// Work on a claimed task begins.
+pub fn start(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    worker: &Worker,
+    (now, lease_ms): (Millis, i64),
+) -> Result<Changed> {
+    const SQL: &str = "UPDATE tasks SET state = 'in_progress', lease_until = $4
+        WHERE team_id = $1 AND task_no = $2 AND fence = $3 AND owner IS NOT NULL";
+    let (task, fence) = match held(tx, team, no, worker)? {
+        Ok(held) => held,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let changed = tx.execute(SQL, params![team, no.0, fence, until])?;
+    if changed > 0 && task.state == TaskState::Claimed {
+        note_event(tx, team, no, Kind::Started, &worker.name, &json!({}), now)?;
+    }
+    again(tx, team, no)
+}
+
+/// Gives a task back.
+pub fn release(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, worker: &Worker, now: Millis) -> Result<Changed> {
+    match held(tx, team, no, worker)? {
+        Ok((_, fence)) => {
+            free(tx, team, no, fence)?;
+            note_event(tx, team, no, Kind::Released, &worker.name, &json!({}), now)?;
+            again(tx, team, no)
+        }
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+fn free(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, fence: i64) -> Result<usize> {
+    const SQL: &str =
+        "UPDATE tasks SET state = 'pending', owner = NULL, owner_key = NULL, lease_until = NULL,
+        claim_key = NULL WHERE team_id = $1 AND task_no = $2 AND fence = $3 AND owner IS NOT NULL";
+    tx.execute(SQL, params![team, no.0, fence])
+}
+
+/// Frees everything a member holds, with a word about why.
+pub fn free_all(tx: &mut Tx<'_>, team: &TeamId, owner: &str, why: &str, now: Millis) -> Result<Vec<TaskNo>> {
+    let mut freed = Vec::new();
+    for task in held_by(tx, team, owner)? {
+        let fence = task.lease.as_ref().map_or(0, |lease| lease.fence);
+        if free(tx, team, task.no, fence)? > 0 {
+            note(tx, team, task.no, why)?;
+            note_event(tx, team, task.no, Kind::Released, owner, &json!({ "why": why }), now)?;
+            freed.push(task.no);
+        }
+    }
+    Ok(freed)
+}
+
+/// Gives everything a member holds to its next life: a new fence, so that the old one ends nothing.
+pub fn inherit(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    owner: &str,
+    session: &SessionKey,
+    (now, lease_ms): (Millis, i64),
+) -> Result<Vec<TaskNo>> {
+    const SQL: &str = "UPDATE tasks SET owner_key = $3, fence = fence + 1, lease_until = $4, claim_key = NULL
+        WHERE team_id = $1 AND task_no = $2 AND owner IS NOT NULL";
+    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let mut inherited = Vec::new();
+    for task in held_by(tx, team, owner)? {
+        if task.lease.as_ref().is_some_and(|lease| lease.session == *session) {
+            continue;
+        }
+        tx.execute(SQL, params![team, task.no.0, session, until])?;
+        let data = json!({ "session_key": session });
+        note_event(tx, team, task.no, Kind::Inherited, owner, &data, now)?;
+        inherited.push(task.no);
+    }
+    Ok(inherited)
+}
+
+/// A sign of life of whoever holds tasks in this session.
+pub fn renew(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    session: &SessionKey,
+    (now, lease_ms): (Millis, i64),
+) -> Result<usize> {
+    const SQL: &str = "UPDATE tasks SET lease_until = $3
+        WHERE team_id = $1 AND owner_key = $2 AND owner IS NOT NULL AND lease_until < $3";
+    let until = tx.lease_clock(now)?.plus(lease_ms);
+    tx.execute(SQL, params![team, session, until])
+}
+
+pub fn note(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, text: &str) -> Result<()> {
+    tx.execute("UPDATE tasks SET note = $3 WHERE team_id = $1 AND task_no = $2", params![team, no.0, text])
+        .map(drop)
+}
+
+/// Changes what is said of a task, or what it waits for.
+pub fn update(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    change: &Change,
+    (worker, now): (&Worker, Millis),
+) -> Result<Changed> {
+    const FORM: &str = "UPDATE tasks SET active_form = $3 WHERE team_id = $1 AND task_no = $2";
+    // The ledger's row first, so that no other edge comes between the look and the write.
+    const LOCK: &str = "SELECT team_id FROM ledgers WHERE team_id = $1 /* lock */";
+    tx.query(LOCK, params![team], |row| row.text(0))?;
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    if task.state.has_ended() {
+        return Ok(Err(Refusal::Ended(no, task.state)));
+    }
+    if !change.needs.is_empty() {
+        if let Err(edge) = check_edges(no, &change.needs, &edges(tx, team)?) {
+            return Ok(Err(edge.into()));
+        }
+        add_needs(tx, team, no, &change.needs)?;
+    }
+    if let Some(form) = &change.active_form {
+        tx.execute(FORM, params![team, no.0, form])?;
+    }
+    if let Some(text) = &change.note {
+        note(tx, team, no, text)?;
+    }
+    note_event(tx, team, no, Kind::Updated, &worker.name, &json!({ "needs": change.needs }), now)?;
+    again(tx, team, no)
+}
+
+/// How a task ends.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    pub state: TaskState,
+    pub summary: Option<String>,
+    pub artifacts: Vec<Artifact>,
+    /// The fence under which what is ended was checked.
+    pub fence: i64,
+}
+
+/// Ends a task; returns those that may be taken now because of it. What comes too late is kept as a note.
+pub fn end(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    worker: &Worker,
+    (ending, now): (&Ending, Millis),
+) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
+    const SQL: &str =
+        "UPDATE tasks SET state = $4, ended_by = owner, owner = NULL, owner_key = NULL, lease_until = NULL,
+          claim_key = NULL, summary = $5, artifacts_json = $6, ended_at = $7
+        WHERE team_id = $1 AND task_no = $2 AND fence = $3 AND owner IS NOT NULL";
+    let why = match held(tx, team, no, worker)? {
+        Ok((_, fence)) if fence == ending.fence => None,
+        Ok(_) => Some(Refusal::Late(no)),
+        Err(refusal) => Some(refusal),
+    };
+    if let Some(refusal) = why {
+        if matches!(refusal, Refusal::Late(_)) {
+            let data = json!({ "summary": ending.summary, "artifacts": ending.artifacts });
+            note_event(tx, team, no, Kind::Late, &worker.name, &data, now)?;
+        }
+        return Ok(Err(refusal));
+    }
+    let artifacts = to_json(&ending.artifacts)?;
+    let (state, fence) = (ending.state.as_str(), ending.fence);
+    tx.execute(SQL, params![team, no.0, fence, state, ending.summary.as_ref(), &artifacts, now])?;
+    let unblocked = if ending.state == TaskState::Completed { unblocked(tx, team, no)? } else { Vec::new() };
+    let kind = if ending.state == TaskState::Completed { Kind::Completed } else { Kind::Failed };
+    note_event(tx, team, no, kind, &worker.name, &json!({ "unblocked": unblocked }), now)?;
+    Ok(Ok(unblocked))
+}
+
+/// Tasks that waited for this one and now wait for nothing.
+fn unblocked(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Vec<TaskNo>> {
+    const SQL: &str = "SELECT n.task_no FROM task_needs n JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.task_no
+        WHERE n.team_id = $1 AND n.needs = $2 AND t.state = 'pending'
+          AND NOT EXISTS (SELECT 1 FROM task_needs o JOIN tasks d ON d.team_id = o.team_id AND d.task_no = o.needs
+            WHERE o.team_id = n.team_id AND o.task_no = n.task_no AND d.state <> 'completed')
+        ORDER BY n.task_no";
+    tx.query(SQL, params![team, no.0], |row| Ok(TaskNo(row.int(0)?)))
+}

@@ -1,0 +1,115 @@
+//! Claiming: one conditional statement decides who has a task.
+
+use polyclaw_domain::id::TeamId;
+use polyclaw_domain::task::{Refusal, Task, TaskNo, Worker, why_not};
+use polyclaw_domain::team::MAX_CAPABILITIES;
+use polyclaw_domain::time::Millis;
+use serde_json::json;
+
+use super::{Freed, Kind, get, note_event};
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Param, Tx};
+
+/// A claimed task.
+pub type Claimed = std::result::Result<Task, Refusal>;
+
+/// What makes a task one that may be taken, whoever asks.
+macro_rules! free {
+    () => {
+        "t.state = 'pending' AND t.owner IS NULL
+         AND (t.assignee IS NULL OR t.assignee = $2)
+         AND (t.capability IS NULL OR t.capability IN ($7, $8, $9, $10, $11, $12, $13, $14))
+         AND NOT EXISTS (SELECT 1 FROM task_needs n JOIN tasks d ON d.team_id = n.team_id AND d.task_no = n.needs
+           WHERE n.team_id = t.team_id AND n.task_no = t.task_no AND d.state <> 'completed')"
+    };
+}
+
+macro_rules! take {
+    ($which:expr) => {
+        concat!(
+            "UPDATE tasks AS t SET state = 'claimed', owner = $2, owner_key = $3, fence = t.fence + 1, lease_until = $4,
+               claimed_at = $5, claim_key = $6
+             WHERE t.team_id = $1 AND t.task_no = ",
+            $which,
+            " AND ",
+            free!(),
+            " RETURNING task_no, fence"
+        )
+    };
+}
+
+const ONE: &str = take!("$15");
+// The oldest that may be taken. On PostgreSQL claimers step over rows that others are taking.
+const OLDEST: &str = take!(concat!(
+    "(SELECT t.task_no FROM tasks t WHERE t.team_id = $1 AND ",
+    free!(),
+    " ORDER BY t.task_no LIMIT 1 /* skip locked */)"
+));
+
+/// Takes a task, or the oldest there is. A call made again under the same key gets what it got before.
+pub fn claim(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    (wanted, key): (Option<TaskNo>, &str),
+    worker: &Worker,
+    (now, lease_ms): (Millis, i64),
+) -> Result<Claimed> {
+    if let Some(again) = claimed_before(tx, team, key, worker)? {
+        return Ok(Ok(again));
+    }
+    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let mut params: Vec<Param<'_>> = params![team, &worker.name, &worker.session, until, now, key].to_vec();
+    let abilities = worker.capabilities.iter().map(|able| Param::from(able));
+    params.extend(abilities.chain(std::iter::repeat(Param::Null)).take(MAX_CAPABILITIES));
+    let sql = match wanted {
+        Some(no) => {
+            params.push(no.0.into());
+            ONE
+        }
+        None => OLDEST,
+    };
+    let taken = tx.query_one(sql, &params, |row| Ok((TaskNo(row.int(0)?), row.int(1)?)))?;
+    let Some((no, fence)) = taken else { return refused(tx, team, wanted, worker) };
+    let data = json!({ "fence": fence, "session_key": worker.session });
+    note_event(tx, team, no, Kind::Claimed, &worker.name, &data, now)?;
+    Ok(get(tx, team, no)?.ok_or(Refusal::Unknown(no)))
+}
+
+/// A call that was cut off after it took its task.
+fn claimed_before(tx: &mut Tx<'_>, team: &TeamId, key: &str, worker: &Worker) -> Result<Option<Task>> {
+    const SQL: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND claim_key = $2 AND owner_key = $3";
+    match tx.query_one(SQL, params![team, key, &worker.session], |row| row.int(0))? {
+        Some(no) => get(tx, team, TaskNo(no)),
+        None => Ok(None),
+    }
+}
+
+/// Why nothing was taken. One's own task is no reason: it is had already.
+fn refused(tx: &mut Tx<'_>, team: &TeamId, wanted: Option<TaskNo>, worker: &Worker) -> Result<Claimed> {
+    let Some(no) = wanted else { return Ok(Err(Refusal::NothingFree)) };
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    if task.lease.as_ref().is_some_and(|lease| lease.session == worker.session) {
+        return Ok(Ok(task));
+    }
+    // What stood in its way may be gone by now: whoever asks again will see.
+    Ok(Err(why_not(&task, worker).unwrap_or(Refusal::NothingFree)))
+}
+
+/// Frees what nobody has shown a sign of life for. A lease is measured by the clock it was given by.
+pub fn expire(tx: &mut Tx<'_>, team: &TeamId, now: Millis) -> Result<Vec<Freed>> {
+    const SQL: &str =
+        "SELECT task_no, owner FROM tasks WHERE team_id = $1 AND owner IS NOT NULL AND lease_until < $2
+        ORDER BY task_no /* skip locked */";
+    const FREE: &str =
+        "UPDATE tasks SET state = 'pending', owner = NULL, owner_key = NULL, lease_until = NULL,
+        claim_key = NULL WHERE team_id = $1 AND task_no = $2";
+    let clock = tx.lease_clock(now)?;
+    let freed = tx
+        .query(SQL, params![team, clock], |row| Ok(Freed { no: TaskNo(row.int(0)?), owner: row.text(1)? }))?;
+    for Freed { no, owner } in &freed {
+        tx.execute(FREE, params![team, no.0])?;
+        note_event(tx, team, *no, Kind::Expired, owner, &json!({}), now)?;
+    }
+    Ok(freed)
+}

@@ -1,0 +1,128 @@
+//! Everything that became of tasks. What sessions must hear of is told from here, once each: a crash between the
+//! ledger and the sessions loses nothing, and the number of an event keeps it from being told twice.
+
+use polyclaw_domain::id::TeamId;
+use polyclaw_domain::task::TaskNo;
+use polyclaw_domain::time::Millis;
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Created,
+    Claimed,
+    Started,
+    Updated,
+    Released,
+    Expired,
+    Inherited,
+    Completed,
+    Failed,
+    /// A check did not pass.
+    Unverified,
+    /// An end that came after the lease had.
+    Late,
+}
+
+impl Kind {
+    const ALL: [Self; 11] = [
+        Self::Created,
+        Self::Claimed,
+        Self::Started,
+        Self::Updated,
+        Self::Released,
+        Self::Expired,
+        Self::Inherited,
+        Self::Completed,
+        Self::Failed,
+        Self::Unverified,
+        Self::Late,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Claimed => "claimed",
+            Self::Started => "started",
+            Self::Updated => "updated",
+            Self::Released => "released",
+            Self::Expired => "expired",
+            Self::Inherited => "inherited",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Unverified => "unverified",
+            Self::Late => "late",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Happened {
+    pub seq: i64,
+    pub task: TaskNo,
+    pub kind: Kind,
+    pub actor: String,
+    pub data: Value,
+    pub created_at: Millis,
+}
+
+pub fn note_event(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    no: TaskNo,
+    kind: Kind,
+    actor: &str,
+    data: &Value,
+    now: Millis,
+) -> Result<()> {
+    const SQL: &str = "INSERT INTO task_events (team_id, task_no, kind, actor, data_json, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6)";
+    tx.execute(SQL, params![team, no.0, kind.as_str(), actor, &to_json(data)?, now]).map(drop)
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("SELECT seq, task_no, kind, actor, data_json, created_at FROM task_events ", $rest)
+    };
+}
+
+/// What has not been told yet, in order.
+pub fn unrelayed(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Happened>> {
+    tx.query(
+        select!("WHERE team_id = $1 AND is_relayed = 0 ORDER BY seq LIMIT $2"),
+        params![team, limit],
+        read,
+    )
+}
+
+pub fn relayed(tx: &mut Tx<'_>, seq: i64) -> Result<()> {
+    tx.execute("UPDATE task_events SET is_relayed = 1 WHERE seq = $1", params![seq]).map(drop)
+}
+
+/// What became of a team's tasks behind a number, in order.
+pub fn events(tx: &mut Tx<'_>, team: &TeamId, after: i64, limit: usize) -> Result<Vec<Happened>> {
+    tx.query(
+        select!("WHERE team_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"),
+        params![team, after, limit],
+        read,
+    )
+}
+
+fn read(row: &Row<'_>) -> Result<Happened> {
+    Ok(Happened {
+        seq: row.int(0)?,
+        task: TaskNo(row.int(1)?),
+        kind: row.parsed(2, Kind::parse)?,
+        actor: row.text(3)?,
+        data: from_json(&row.text(4)?)?,
+        created_at: row.time(5)?,
+    })
+}

@@ -1,0 +1,133 @@
+//! Teams: who leads, who belongs to them, and who was asked to stop.
+
+mod members;
+mod requests;
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::{AgentId, TeamId, TraceId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::team::{Team, TeamStatus};
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+pub use members::{
+    Rested, add_member, at_work, member, member_of, members, note_ended, note_known, replace_member, rested,
+    set_member_state, without_session,
+};
+pub use requests::{answer, ask, drop_answered, drop_requests, overdue, requests};
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT team_id, name, description, agent_type, status, lead_key, lead_agent, trace_id, reply_to_json,
+             created_at, updated_at FROM teams ",
+            $rest
+        )
+    };
+}
+
+/// The name is taken while the team has not ended: two of one name are a conflict.
+pub fn insert(tx: &mut Tx<'_>, team: &Team) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO teams (team_id, name, description, agent_type, status, lead_key, lead_agent,
+          trace_id, reply_to_json, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    let reply_to = to_json(&team.reply_to)?;
+    let params = params![
+        &team.id,
+        &team.name,
+        &team.description,
+        &team.agent_type,
+        team.status.as_str(),
+        &team.lead,
+        &team.lead_agent,
+        &team.trace,
+        &reply_to,
+        team.created_at,
+        team.updated_at,
+    ];
+    tx.execute(SQL, params).map(drop)
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {
+    tx.query_one(select!("WHERE team_id = $1"), params![id], read)
+}
+
+/// The team that bears a name now.
+pub fn named(tx: &mut Tx<'_>, name: &str) -> Result<Option<Team>> {
+    tx.query_one(select!("WHERE name = $1 AND status <> 'shutdown'"), params![name], read)
+}
+
+/// Takes the team's row for this transaction.
+pub fn lock(tx: &mut Tx<'_>, id: &TeamId) -> Result<Option<Team>> {
+    tx.query_one(select!("WHERE team_id = $1 /* lock */"), params![id], read)
+}
+
+/// Teams that have not ended, by name.
+pub fn open(tx: &mut Tx<'_>) -> Result<Vec<Team>> {
+    tx.query(select!("WHERE status <> 'shutdown' ORDER BY name"), &[], read)
+}
+
+/// Those that have ended, the newest first.
+pub fn ended(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Team>> {
+    tx.query(select!("WHERE status = 'shutdown' ORDER BY updated_at DESC LIMIT $1"), params![limit], read)
+}
+
+/// Teams that a session leads, and those it led that ended.
+pub fn led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> Result<Vec<Team>> {
+    tx.query(select!("WHERE lead_key = $1 ORDER BY created_at, team_id"), params![lead], read)
+}
+
+/// Moves from one status to another; `false` if it was in neither.
+pub fn set_status(
+    tx: &mut Tx<'_>,
+    id: &TeamId,
+    (from, to): (&[TeamStatus], TeamStatus),
+    now: Millis,
+) -> Result<bool> {
+    const SQL: &str = "UPDATE teams SET status = $3, updated_at = $4 WHERE team_id = $1 AND status = $2";
+    for from in from {
+        if tx.execute(SQL, params![id, from.as_str(), to.as_str(), now])? > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+pub fn set_lead(tx: &mut Tx<'_>, id: &TeamId, lead: &SessionKey, agent: &AgentId, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE teams SET lead_key = $2, lead_agent = $3, updated_at = $4 WHERE team_id = $1";
+    tx.execute(SQL, params![id, lead, agent, now]).map(drop)
+}
+
+/// A person spoke to the lead: from here on the team works for that.
+pub fn set_asked(tx: &mut Tx<'_>, lead: &SessionKey, trace: &TraceId, reply_to: &[Address]) -> Result<()> {
+    const SQL: &str = "UPDATE teams SET trace_id = $2, reply_to_json = $3
+        WHERE lead_key = $1 AND status <> 'shutdown'";
+    tx.execute(SQL, params![lead, trace, &to_json(&reply_to)?]).map(drop)
+}
+
+/// Notes that sessions are told an event of the team's ledger; `false` if they were before.
+pub fn tell(tx: &mut Tx<'_>, id: &TeamId, seq: i64) -> Result<bool> {
+    const SQL: &str = "INSERT INTO told (team_id, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    Ok(tx.execute(SQL, params![id, seq])? > 0)
+}
+
+fn read(row: &Row<'_>) -> Result<Team> {
+    Ok(Team {
+        id: TeamId::new(row.text(0)?),
+        name: row.text(1)?,
+        description: row.text(2)?,
+        agent_type: row.text(3)?,
+        status: row.parsed(4, TeamStatus::parse)?,
+        lead: row.key(5)?,
+        lead_agent: row.agent(6)?,
+        trace: TraceId::new(row.text(7)?),
+        reply_to: from_json(&row.text(8)?)?,
+        created_at: row.time(9)?,
+        updated_at: row.time(10)?,
+    })
+}

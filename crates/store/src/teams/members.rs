@@ -1,0 +1,154 @@
+//! Members, by name.
+
+use polyclaw_domain::id::{TeamId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::team::{Member, MemberState};
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT team_id, name, session_key, agent_id, role, capabilities_json, color, state, joined_at,
+             last_active_at FROM members ",
+            $rest
+        )
+    };
+}
+
+pub fn add_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
+    const SQL: &str =
+        "INSERT INTO members (team_id, name, session_key, agent_id, role, capabilities_json, color,
+          state, joined_at, last_active_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    tx.execute(
+        SQL,
+        params![
+            &member.team,
+            &member.name,
+            &member.session,
+            &member.agent,
+            &member.role,
+            &to_json(&member.capabilities)?,
+            &member.color,
+            member.state.as_str(),
+            member.joined_at,
+            member.last_active_at
+        ],
+    )
+    .map(drop)
+}
+
+/// Gives a name to another session: what is addressed to it goes there from now on.
+pub fn replace_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
+    const SQL: &str = "UPDATE members SET session_key = $3, agent_id = $4, role = $5, capabilities_json = $6,
+          state = $7, last_active_at = $8
+        WHERE team_id = $1 AND name = $2";
+    let capabilities = to_json(&member.capabilities)?;
+    let params = params![
+        &member.team,
+        &member.name,
+        &member.session,
+        &member.agent,
+        &member.role,
+        &capabilities,
+        member.state.as_str(),
+        member.last_active_at,
+    ];
+    tx.execute(SQL, params).map(drop)
+}
+
+/// In the order they joined.
+pub fn members(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Member>> {
+    tx.query(select!("WHERE team_id = $1 ORDER BY joined_at, name"), params![team], read)
+}
+
+pub fn member(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<Option<Member>> {
+    tx.query_one(select!("WHERE team_id = $1 AND name = $2"), params![team, name], read)
+}
+
+/// Whom a session is the present life of.
+pub fn member_of(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Member>> {
+    tx.query_one(select!("WHERE session_key = $1"), params![session], read)
+}
+
+pub fn set_member_state(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    name: &str,
+    state: MemberState,
+    now: Millis,
+) -> Result<()> {
+    const SQL: &str = "UPDATE members SET state = $3, last_active_at = $4 WHERE team_id = $1 AND name = $2";
+    tx.execute(SQL, params![team, name, state.as_str(), now]).map(drop)
+}
+
+/// A turn of its session has ended: whoever looks after the team is to say so to the lead.
+pub fn note_ended(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    turn: &TurnId,
+    ended_badly: bool,
+    now: Millis,
+) -> Result<()> {
+    const SQL: &str = "UPDATE members SET last_active_at = $4, ended_turn = $2, ended_badly = $3
+        WHERE session_key = $1 AND state = 'active'";
+    tx.execute(SQL, params![session, turn, ended_badly, now]).map(drop)
+}
+
+/// A member whose turn has ended, and how.
+#[derive(Clone, Debug)]
+pub struct Rested {
+    pub name: String,
+    pub turn: TurnId,
+    pub ended_badly: bool,
+}
+
+/// Members whose turns ended since this was last asked.
+pub fn rested(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Rested>> {
+    const SQL: &str = "SELECT name, ended_turn, ended_badly FROM members
+        WHERE team_id = $1 AND state = 'active' AND ended_turn IS NOT NULL ORDER BY last_active_at, name";
+    tx.query(SQL, params![team], |row| {
+        Ok(Rested { name: row.text(0)?, turn: TurnId::new(row.text(1)?), ended_badly: row.flag(2)? })
+    })
+}
+
+/// The lead knows, or need not; `false` if another turn has ended meanwhile.
+pub fn note_known(tx: &mut Tx<'_>, team: &TeamId, rested: &Rested) -> Result<bool> {
+    const SQL: &str = "UPDATE members SET ended_turn = NULL, ended_badly = 0
+        WHERE team_id = $1 AND name = $2 AND ended_turn = $3";
+    Ok(tx.execute(SQL, params![team, &rested.name, &rested.turn])? > 0)
+}
+
+/// Members whose sessions are no more.
+pub fn without_session(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+    const SQL: &str = "SELECT m.name FROM members m WHERE m.team_id = $1 AND m.state = 'active'
+        AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_key = m.session_key) ORDER BY m.name";
+    tx.query(SQL, params![team], |row| row.text(0))
+}
+
+/// Names of members whose sessions have a turn that runs or waits.
+pub fn at_work(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<String>> {
+    const SQL: &str = "SELECT DISTINCT m.name FROM members m JOIN jobs j ON j.session_key = m.session_key
+        WHERE m.team_id = $1 AND m.state = 'active' AND j.state IN ('queued', 'running') ORDER BY m.name";
+    tx.query(SQL, params![team], |row| row.text(0))
+}
+
+fn read(row: &Row<'_>) -> Result<Member> {
+    Ok(Member {
+        team: TeamId::new(row.text(0)?),
+        name: row.text(1)?,
+        session: row.key(2)?,
+        agent: row.agent(3)?,
+        role: row.text(4)?,
+        capabilities: from_json(&row.text(5)?)?,
+        color: row.text(6)?,
+        state: row.parsed(7, MemberState::parse)?,
+        joined_at: row.time(8)?,
+        last_active_at: row.time(9)?,
+    })
+}

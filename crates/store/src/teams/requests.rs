@@ -1,0 +1,56 @@
+//! Members that were asked to stop, and what they said.
+
+use polyclaw_domain::id::TeamId;
+use polyclaw_domain::team::shutdown::{Answer, Request};
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::messages::{from_json, to_json};
+use crate::params;
+use crate::tx::{Row, Tx};
+
+pub fn ask(tx: &mut Tx<'_>, team: &TeamId, request: &Request, now: Millis) -> Result<()> {
+    const SQL: &str = "INSERT INTO shutdown_requests (request_id, team_id, member, deadline, created_at)
+        VALUES ($1, $2, $3, $4, $5)";
+    tx.execute(SQL, params![&request.id, team, &request.member, request.deadline, now]).map(drop)
+}
+
+pub fn requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Request>> {
+    const SQL: &str = "SELECT request_id, member, deadline, answer_json FROM shutdown_requests
+        WHERE team_id = $1 ORDER BY member";
+    tx.query(SQL, params![team], read)
+}
+
+/// Stores the first answer; `false` if there is one already or nothing was asked.
+pub fn answer(tx: &mut Tx<'_>, id: &str, answer: &Answer) -> Result<bool> {
+    const SQL: &str = "UPDATE shutdown_requests SET answer_json = $2
+        WHERE request_id = $1 AND answer_json IS NULL";
+    Ok(tx.execute(SQL, params![id, &to_json(answer)?])? > 0)
+}
+
+/// Teams that wait for an answer whose time is over.
+pub fn overdue(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<TeamId>> {
+    const SQL: &str = "SELECT DISTINCT team_id FROM shutdown_requests
+        WHERE answer_json IS NULL AND deadline <= $1 ORDER BY team_id";
+    tx.query(SQL, params![now], |row| Ok(TeamId::new(row.text(0)?)))
+}
+
+/// Those who were asked one by one and have answered.
+pub fn drop_answered(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+    const SQL: &str = "DELETE FROM shutdown_requests WHERE team_id = $1 AND answer_json IS NOT NULL";
+    tx.execute(SQL, params![team]).map(drop)
+}
+
+/// The team goes on, or has ended: nobody waits any more.
+pub fn drop_requests(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
+    tx.execute("DELETE FROM shutdown_requests WHERE team_id = $1", params![team]).map(drop)
+}
+
+fn read(row: &Row<'_>) -> Result<Request> {
+    Ok(Request {
+        id: row.text(0)?,
+        member: row.text(1)?,
+        deadline: row.time(2)?,
+        answer: row.opt_text(3)?.map(|json| from_json(&json)).transpose()?,
+    })
+}

@@ -1,0 +1,88 @@
+use polyclaw_domain::id::{LetterId, TeamId};
+use polyclaw_domain::mail::{Letter, LetterKind, LetterState};
+use polyclaw_store::{Db, Result, letters, teams};
+
+use crate::rows::{NOW, turn};
+
+on_every_engine!(
+    letters_come_in_order_and_are_read_by_the_turn_that_ends_well,
+    a_letter_is_stored_once,
+    what_a_turn_showed_is_shown_again_if_it_did_not_end_well,
+);
+
+fn letter(id: &str, to: &str) -> Letter {
+    Letter {
+        id: LetterId::new(id),
+        team: TeamId::new("t"),
+        from: "ann".into(),
+        to: to.into(),
+        kind: LetterKind::Message,
+        content: format!("text of {id}"),
+        summary: "short".into(),
+        request_id: Some("r".into()),
+        approve: Some(true),
+        reason: None,
+        state: LetterState::Queued,
+        turn: None,
+        created_at: NOW,
+        read_at: None,
+    }
+}
+
+async fn post(db: &Db, letters: Vec<Letter>) -> Result<Vec<bool>> {
+    db.write(move |tx| {
+        if teams::get(tx, &TeamId::new("t"))?.is_none() {
+            teams::insert(tx, &crate::teams::team("t", "web"))?;
+        }
+        letters.iter().map(|letter| letters::push(tx, letter)).collect()
+    })
+    .await
+}
+
+async fn due(db: &Db, to: &'static str, of: &'static str) -> Result<Vec<String>> {
+    let found = db.read(move |tx| letters::due(tx, &TeamId::new("t"), to, &turn(of), 10)).await?;
+    Ok(found.into_iter().map(|letter| letter.id.to_string()).collect())
+}
+
+async fn show(db: &Db, id: &'static str, of: &'static str) -> Result<()> {
+    db.write(move |tx| letters::show(tx, &LetterId::new(id), &turn(of))).await
+}
+
+async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -> Result<()> {
+    post(&db, vec![letter("c", "bob"), letter("a", "bob"), letter("b", "bob"), letter("d", "cat")]).await?;
+    assert_eq!(due(&db, "bob", "t1").await?, ["c", "a", "b"], "as they were written");
+    show(&db, "c", "t1").await?;
+    assert_eq!(due(&db, "bob", "t1").await?, ["c", "a", "b"], "its own turn shows it with every call");
+    assert_eq!(due(&db, "bob", "t2").await?, ["a", "b"], "no other does");
+    assert_eq!(db.write(|tx| letters::close(tx, &turn("t1"), Some(NOW.plus(1)))).await?, 1);
+    let read = db.read(|tx| letters::get(tx, &LetterId::new("c"))).await?.unwrap();
+    assert_eq!(
+        (read.state, read.read_at, read.turn),
+        (LetterState::Read, Some(NOW.plus(1)), Some(turn("t1")))
+    );
+    assert_eq!(due(&db, "bob", "t1").await?, ["a", "b"]);
+    assert_eq!(db.read(|tx| letters::waiting(tx, &TeamId::new("t"), "cat")).await?, (1, 0));
+    assert_eq!(db.write(|tx| letters::give_up(tx, &TeamId::new("t"))).await?, 3);
+    assert_eq!(db.read(|tx| letters::waiting(tx, &TeamId::new("t"), "cat")).await?, (0, 0));
+    Ok(())
+}
+
+async fn a_letter_is_stored_once(db: Db) -> Result<()> {
+    assert_eq!(post(&db, vec![letter("a", "bob"), letter("a", "bob")]).await?, [true, false]);
+    assert_eq!(due(&db, "bob", "t1").await?, ["a"]);
+    let stored = db.read(|tx| letters::get(tx, &LetterId::new("a"))).await?;
+    assert_eq!(stored, Some(letter("a", "bob")));
+    Ok(())
+}
+
+async fn what_a_turn_showed_is_shown_again_if_it_did_not_end_well(db: Db) -> Result<()> {
+    post(&db, vec![letter("a", "bob")]).await?;
+    show(&db, "a", "t1").await?;
+    show(&db, "a", "t2").await?;
+    assert_eq!(due(&db, "bob", "t2").await?, Vec::<String>::new(), "one turn has it");
+    db.write(|tx| letters::close(tx, &turn("t1"), None)).await?;
+    assert_eq!(due(&db, "bob", "t2").await?, ["a"]);
+    let between = db.read(|tx| letters::between(tx, &TeamId::new("t"), "ann", NOW, 9)).await?;
+    assert_eq!(between, [("bob".to_owned(), "short".to_owned())]);
+    Ok(())
+}

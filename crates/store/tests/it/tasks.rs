@@ -1,0 +1,475 @@
+//! The ledger of a team, on a file and on PostgreSQL. Which scenario of the design is which test:
+//!
+//! | scenario | test |
+//! |---|---|
+//! | tasks 1, 2, 3 | `a_task_is_stored_with_all_it_was_given` |
+//! | tasks 4, 5, 12, 17 | `tasks_are_listed_newest_first_and_by_what_is_asked` |
+//! | tasks 6, 7 | `a_claimed_task_has_an_owner_a_time_and_its_active_form` |
+//! | tasks 8; concurrency 10, 11 | `a_task_of_another_is_refused_and_stays_as_it_was` |
+//! | tasks 9; concurrency 9, 12 | `claims::of_two_claims_at_once_one_wins` |
+//! | tasks 10 | `a_completed_task_keeps_who_did_it` |
+//! | tasks 11, 13 | `a_dependency_blocks_until_it_is_completed` |
+//! | tasks 14 | `a_chain_is_freed_link_by_link` |
+//! | tasks 15 | `what_closes_a_circle_is_refused` |
+//! | tasks 16 | `two_dependencies_are_counted_down` |
+//! | concurrency 1, 2, 7 | `files::readers_see_one_picture_while_others_write` |
+//! | concurrency 3, 4, 5, 6, 13, 14, 15 | `files::a_second_writer_waits_and_sees_no_error` |
+//! | concurrency 8 | `files::a_long_log_is_moved_into_the_file` |
+//! | concurrency 16 | `claims::claims_of_many_tasks_in_any_order_never_deadlock` |
+//! | concurrency 17 | `claims::what_is_cut_off_leaves_nothing_behind` |
+//! | concurrency 18, 19 | `claims::many_claimers_share_what_is_free` |
+
+mod claims;
+mod files;
+
+use polyclaw_domain::id::{AgentId, TeamId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::run::Artifact;
+use polyclaw_domain::task::{Refusal, Task, TaskNo, TaskState, Verify, Worker};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::tasks::{self, Change, Ending, Filter, Kind, NewTask};
+use polyclaw_store::{Db, Result};
+use serde_json::json;
+
+use crate::rows::NOW;
+
+on_every_ledger!(
+    a_task_is_stored_with_all_it_was_given,
+    the_same_call_makes_one_task,
+    tasks_are_listed_newest_first_and_by_what_is_asked,
+    a_claimed_task_has_an_owner_a_time_and_its_active_form,
+    a_task_of_another_is_refused_and_stays_as_it_was,
+    a_completed_task_keeps_who_did_it,
+    a_dependency_blocks_until_it_is_completed,
+    a_dependency_that_is_done_already_blocks_nothing,
+    a_chain_is_freed_link_by_link,
+    what_closes_a_circle_is_refused,
+    two_dependencies_are_counted_down,
+    a_failed_dependency_keeps_blocking,
+    whom_a_task_is_not_for_can_not_take_it,
+    the_oldest_that_fits_is_taken,
+    a_lease_that_ends_frees_the_task_and_fences_its_owner,
+    a_sign_of_life_keeps_a_task,
+    the_next_life_of_a_member_has_its_tasks,
+    the_lead_may_release_and_end_what_others_hold,
+    the_number_of_open_tasks_is_bounded,
+    two_teams_in_one_database_do_not_meet,
+);
+
+const LEASE: i64 = 600_000;
+
+fn team() -> TeamId {
+    TeamId::new("team-1")
+}
+
+fn key(name: &str) -> SessionKey {
+    SessionKey::of(&AgentId::main(), &["teammate", name])
+}
+
+pub fn worker(name: &str) -> Worker {
+    Worker { name: name.into(), session: key(name), capabilities: vec![], is_lead: false }
+}
+
+fn lead() -> Worker {
+    Worker { is_lead: true, ..worker("lead") }
+}
+
+pub fn task(subject: &str, needs: &[i64]) -> Task {
+    Task {
+        team: team(),
+        no: TaskNo(0),
+        subject: subject.into(),
+        description: format!("{subject}, in full"),
+        active_form: None,
+        metadata: None,
+        assignee: None,
+        capability: None,
+        verify: None,
+        state: TaskState::Pending,
+        lease: None,
+        ended_by: None,
+        summary: None,
+        note: None,
+        artifacts: vec![],
+        needs: needs.iter().copied().map(TaskNo).collect(),
+        blocked_by: vec![],
+        created_by: "lead".into(),
+        created_at: NOW,
+        claimed_at: None,
+        ended_at: None,
+    }
+}
+
+pub async fn create(db: &Db, task: Task) -> Result<std::result::Result<TaskNo, Refusal>> {
+    let new = NewTask { task, key: None, max_open: 100_000 };
+    db.write(move |tx| tasks::create(tx, &new)).await
+}
+
+async fn some(db: &Db, tasks: &[(&str, &[i64])]) -> Result<()> {
+    for (subject, needs) in tasks {
+        create(db, task(subject, needs)).await?.unwrap();
+    }
+    Ok(())
+}
+
+pub async fn claim(db: &Db, who: &Worker, no: Option<i64>) -> Result<tasks::Claimed> {
+    claim_at(db, who, no, NOW).await
+}
+
+async fn claim_at(db: &Db, who: &Worker, no: Option<i64>, now: Millis) -> Result<tasks::Claimed> {
+    let (who, wanted) = (who.clone(), no.map(TaskNo));
+    let key = format!("{}-{no:?}-{now:?}-{}", who.name, call_number());
+    db.write(move |tx| tasks::claim(tx, &team(), (wanted, &key), &who, (now, LEASE))).await
+}
+
+/// A call's own key: no two calls have the same.
+fn call_number() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+async fn get(db: &Db, no: i64) -> Result<Task> {
+    Ok(db.read(move |tx| tasks::get(tx, &team(), TaskNo(no))).await?.unwrap())
+}
+
+async fn end(
+    db: &Db,
+    who: &Worker,
+    no: i64,
+    state: TaskState,
+) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
+    let fence = get(db, no).await?.lease.map_or(0, |lease| lease.fence);
+    end_with(db, who, no, state, fence).await
+}
+
+async fn end_with(
+    db: &Db,
+    who: &Worker,
+    no: i64,
+    state: TaskState,
+    fence: i64,
+) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
+    let artifacts = vec![Artifact { kind: "file".into(), path: "a.txt".into() }];
+    let (who, ending) = (who.clone(), Ending { state, summary: Some("done".into()), artifacts, fence });
+    db.write(move |tx| tasks::end(tx, &team(), TaskNo(no), &who, (&ending, NOW))).await
+}
+
+async fn list(db: &Db, filter: Filter) -> Result<Vec<i64>> {
+    let filter = Filter { limit: 100, ..filter };
+    Ok(db
+        .read(move |tx| tasks::list(tx, &team(), &filter))
+        .await?
+        .into_iter()
+        .map(|task| task.no.0)
+        .collect())
+}
+
+async fn kinds(db: &Db) -> Result<Vec<&'static str>> {
+    let all = db.read(|tx| tasks::events(tx, &team(), 0, 1_000)).await?;
+    Ok(all.into_iter().map(|event| event.kind.as_str()).collect())
+}
+
+fn code<T: std::fmt::Debug>(outcome: std::result::Result<T, Refusal>) -> &'static str {
+    outcome.map_or_else(|refusal| refusal.code(), |_| "ok")
+}
+
+async fn a_task_is_stored_with_all_it_was_given(db: Db) -> Result<()> {
+    some(&db, &[("first", &[])]).await?;
+    let given = Task {
+        active_form: Some("Doing".into()),
+        metadata: Some(json!({ "priority": 1, "labels": ["a"] })),
+        assignee: Some("ann".into()),
+        capability: Some("rust".into()),
+        verify: Some(Verify::Command("test -f a.txt".into())),
+        ..task("second", &[1])
+    };
+    assert_eq!(create(&db, given.clone()).await?, Ok(TaskNo(2)));
+    let stored = get(&db, 2).await?;
+    assert_eq!(stored, Task { no: TaskNo(2), blocked_by: vec![TaskNo(1)], ..given });
+    assert_eq!(kinds(&db).await?, ["created", "created"]);
+    Ok(())
+}
+
+async fn the_same_call_makes_one_task(db: Db) -> Result<()> {
+    let new = NewTask { task: task("once", &[]), key: Some("turn-call".into()), max_open: 10 };
+    let make = |new: NewTask| db.write(move |tx| tasks::create(tx, &new));
+    assert_eq!((make(new.clone()).await?, make(new).await?), (Ok(TaskNo(1)), Ok(TaskNo(1))));
+    assert_eq!(list(&db, Filter::default()).await?, [1]);
+    let who = worker("ann");
+    let again =
+        |who: Worker| db.write(move |tx| tasks::claim(tx, &team(), (None, "turn-claim"), &who, (NOW, LEASE)));
+    some(&db, &[("other", &[])]).await?;
+    assert_eq!(again(who.clone()).await?.unwrap().no, TaskNo(1));
+    assert_eq!(again(who).await?.unwrap().no, TaskNo(1), "a call that is made again takes no second task");
+    Ok(())
+}
+
+async fn tasks_are_listed_newest_first_and_by_what_is_asked(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[1]), ("c", &[])]).await?;
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    claim(&db, &worker("bob"), Some(3)).await?.unwrap();
+    end(&db, &worker("bob"), 3, TaskState::Completed).await?.unwrap();
+    let all = Filter { with_ended: true, ..Filter::default() };
+    let by = |state| Filter { state: Some(state), ..Filter::default() };
+    assert_eq!(list(&db, all).await?, [3, 2, 1]);
+    assert_eq!(list(&db, Filter::default()).await?, [2, 1], "what has ended is left out");
+    assert_eq!(list(&db, by(TaskState::Pending)).await?, [2]);
+    assert_eq!(list(&db, by(TaskState::Completed)).await?, [3], "unless it is asked for");
+    assert_eq!(list(&db, Filter { owner: Some("ann".into()), ..Filter::default() }).await?, [1]);
+    let waiting = db.read(|tx| tasks::list(tx, &team(), &Filter { limit: 9, ..Filter::default() })).await?;
+    assert_eq!(waiting[0].blocked_by, [TaskNo(1)]);
+    assert!(waiting[1].blocked_by.is_empty());
+    Ok(())
+}
+
+async fn a_claimed_task_has_an_owner_a_time_and_its_active_form(db: Db) -> Result<()> {
+    create(&db, Task { active_form: Some("Writing".into()), ..task("Write", &[]) }).await?.unwrap();
+    let claimed = claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    let lease = claimed.lease.clone().unwrap();
+    assert_eq!((claimed.state, claimed.claimed_at), (TaskState::Claimed, Some(NOW)));
+    assert_eq!((lease.owner.as_str(), &lease.session, lease.fence), ("ann", &key("ann"), 1));
+    assert!(lease.until > Millis(1_700_000_000_000), "by whichever clock");
+    assert_eq!(claimed.title(), "Writing");
+    let started = db.write(|tx| tasks::start(tx, &team(), TaskNo(1), &worker("ann"), (NOW, LEASE))).await?;
+    assert_eq!(started.unwrap().state, TaskState::InProgress);
+    assert_eq!(kinds(&db).await?, ["created", "claimed", "started"]);
+    Ok(())
+}
+
+async fn a_task_of_another_is_refused_and_stays_as_it_was(db: Db) -> Result<()> {
+    some(&db, &[("a", &[])]).await?;
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    let refused = claim(&db, &worker("bob"), Some(1)).await?.unwrap_err();
+    assert_eq!(refused, Refusal::Taken(TaskNo(1), "ann".into()));
+    assert_eq!(code(claim(&db, &worker("bob"), None).await?), "no_task_free");
+    assert_eq!(code(claim(&db, &worker("bob"), Some(7)).await?), "unknown_task");
+    assert_eq!(get(&db, 1).await?.lease.unwrap().owner, "ann");
+    let mine = claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    assert_eq!(mine.lease.unwrap().fence, 1, "what one has is had, not taken again");
+    assert_eq!(code(end(&db, &worker("bob"), 1, TaskState::Completed).await?), "task_late");
+    assert_eq!(get(&db, 1).await?.state, TaskState::Claimed);
+    Ok(())
+}
+
+async fn a_completed_task_keeps_who_did_it(db: Db) -> Result<()> {
+    some(&db, &[("a", &[])]).await?;
+    assert_eq!(code(end(&db, &worker("ann"), 1, TaskState::Completed).await?), "task_not_yours");
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    end(&db, &worker("ann"), 1, TaskState::Completed).await?.unwrap();
+    let done = get(&db, 1).await?;
+    assert_eq!((done.state, done.ended_at, done.lease), (TaskState::Completed, Some(NOW), None));
+    assert_eq!((done.ended_by.as_deref(), done.summary.as_deref()), (Some("ann"), Some("done")));
+    assert_eq!(done.artifacts[0].path, "a.txt");
+    assert_eq!(code(end(&db, &worker("ann"), 1, TaskState::Failed).await?), "task_ended", "only once");
+    assert_eq!(code(claim(&db, &worker("bob"), Some(1)).await?), "task_ended");
+    Ok(())
+}
+
+async fn a_dependency_blocks_until_it_is_completed(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[1])]).await?;
+    let blocked = get(&db, 2).await?;
+    assert_eq!(
+        (blocked.state, blocked.needs, blocked.blocked_by),
+        (TaskState::Pending, vec![TaskNo(1)], vec![TaskNo(1)])
+    );
+    let refused = claim(&db, &worker("ann"), Some(2)).await?.unwrap_err();
+    assert_eq!(refused, Refusal::Blocked(TaskNo(2), vec![TaskNo(1)]));
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    assert_eq!(code(claim(&db, &worker("bob"), Some(2)).await?), "task_blocked", "begun is not done");
+    assert_eq!(end(&db, &worker("ann"), 1, TaskState::Completed).await?, Ok(vec![TaskNo(2)]));
+    assert_eq!(claim(&db, &worker("bob"), Some(2)).await?.unwrap().no, TaskNo(2));
+    Ok(())
+}
+
+async fn a_dependency_that_is_done_already_blocks_nothing(db: Db) -> Result<()> {
+    some(&db, &[("a", &[])]).await?;
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    end(&db, &worker("ann"), 1, TaskState::Completed).await?.unwrap();
+    some(&db, &[("b", &[1])]).await?;
+    assert!(claim(&db, &worker("bob"), None).await?.is_ok());
+    Ok(())
+}
+
+async fn a_chain_is_freed_link_by_link(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[1]), ("c", &[2])]).await?;
+    let ann = worker("ann");
+    for (no, freed) in [(1, vec![TaskNo(2)]), (2, vec![TaskNo(3)]), (3, vec![])] {
+        assert_eq!(claim(&db, &ann, None).await?.unwrap().no, TaskNo(no));
+        assert_eq!(code(claim(&db, &worker("bob"), None).await?), "no_task_free");
+        assert_eq!(end(&db, &ann, no, TaskState::Completed).await?, Ok(freed));
+    }
+    Ok(())
+}
+
+async fn what_closes_a_circle_is_refused(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[1]), ("c", &[2])]).await?;
+    let wait = |no: i64, need: i64| {
+        let change = Change { needs: vec![TaskNo(need)], ..Change::default() };
+        db.write(move |tx| tasks::update(tx, &team(), TaskNo(no), &change, (&lead(), NOW)))
+    };
+    assert_eq!(code(wait(1, 3).await?), "dependency_cycle");
+    assert_eq!(code(wait(1, 1).await?), "self_dependency");
+    assert_eq!(code(wait(1, 9).await?), "unknown_dependency");
+    assert_eq!(code(create(&db, task("d", &[4])).await?), "self_dependency");
+    assert_eq!(code(create(&db, task("d", &[99])).await?), "unknown_dependency");
+    assert!(get(&db, 1).await?.needs.is_empty(), "nothing of it was stored");
+    assert_eq!(list(&db, Filter::default()).await?, [3, 2, 1]);
+    assert_eq!(code(wait(3, 1).await?), "ok");
+    assert_eq!(get(&db, 3).await?.needs, [TaskNo(1), TaskNo(2)]);
+    Ok(())
+}
+
+async fn two_dependencies_are_counted_down(db: Db) -> Result<()> {
+    some(&db, &[("e", &[]), ("f", &[]), ("g", &[1, 2])]).await?;
+    let ann = worker("ann");
+    claim(&db, &ann, Some(1)).await?.unwrap();
+    assert_eq!(end(&db, &ann, 1, TaskState::Completed).await?, Ok(vec![]));
+    assert_eq!(get(&db, 3).await?.blocked_by, [TaskNo(2)]);
+    claim(&db, &ann, Some(2)).await?.unwrap();
+    assert_eq!(end(&db, &ann, 2, TaskState::Completed).await?, Ok(vec![TaskNo(3)]));
+    assert!(get(&db, 3).await?.blocked_by.is_empty());
+    Ok(())
+}
+
+async fn a_failed_dependency_keeps_blocking(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[1])]).await?;
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    assert_eq!(end(&db, &worker("ann"), 1, TaskState::Failed).await?, Ok(vec![]));
+    assert_eq!(code(claim(&db, &worker("bob"), Some(2)).await?), "task_blocked");
+    assert_eq!(kinds(&db).await?.last(), Some(&"failed"));
+    Ok(())
+}
+
+async fn whom_a_task_is_not_for_can_not_take_it(db: Db) -> Result<()> {
+    create(&db, Task { assignee: Some("ann".into()), ..task("a", &[]) }).await?.unwrap();
+    create(&db, Task { capability: Some("a_b".into()), ..task("b", &[]) }).await?.unwrap();
+    let able = |list: &[&str]| Worker {
+        capabilities: list.iter().map(|able| (*able).to_owned()).collect(),
+        ..worker("bob")
+    };
+    assert_eq!(code(claim(&db, &worker("bob"), Some(1)).await?), "task_assigned");
+    assert_eq!(code(claim(&db, &worker("bob"), Some(2)).await?), "task_capability");
+    assert_eq!(code(claim(&db, &able(&["axb", "a"]), None).await?), "no_task_free");
+    assert_eq!(claim(&db, &able(&["x", "a_b"]), None).await?.unwrap().no, TaskNo(2));
+    assert_eq!(claim(&db, &worker("ann"), None).await?.unwrap().no, TaskNo(1));
+    Ok(())
+}
+
+async fn the_oldest_that_fits_is_taken(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[1]), ("c", &[])]).await?;
+    assert_eq!(claim(&db, &worker("ann"), None).await?.unwrap().no, TaskNo(1));
+    assert_eq!(claim(&db, &worker("bob"), None).await?.unwrap().no, TaskNo(3));
+    assert_eq!(code(claim(&db, &worker("cat"), None).await?), "no_task_free");
+    Ok(())
+}
+
+/// Far behind every lease, on whichever clock.
+fn late() -> Millis {
+    Millis(i64::MAX / 2)
+}
+
+async fn expired(db: &Db) -> Result<Vec<i64>> {
+    // PostgreSQL measures leases by its own clock: there the lease is moved back instead.
+    let shift = db.is_shared();
+    db.write(move |tx| {
+        if shift {
+            tx.execute("UPDATE tasks SET lease_until = 1 WHERE owner IS NOT NULL", &[])?;
+        }
+        let freed = tasks::expire(tx, &team(), late())?;
+        Ok(freed.into_iter().map(|freed| freed.no.0).collect())
+    })
+    .await
+}
+
+async fn a_lease_that_ends_frees_the_task_and_fences_its_owner(db: Db) -> Result<()> {
+    some(&db, &[("a", &[])]).await?;
+    let (ann, bob) = (worker("ann"), worker("bob"));
+    claim(&db, &ann, Some(1)).await?.unwrap();
+    assert_eq!(db.write(|tx| tasks::expire(tx, &team(), NOW)).await?, []);
+    assert_eq!(expired(&db).await?, [1]);
+    assert_eq!(get(&db, 1).await?.state, TaskState::Pending);
+    assert_eq!(code(end_with(&db, &ann, 1, TaskState::Completed, 1).await?), "task_not_yours");
+    assert_eq!(claim(&db, &bob, Some(1)).await?.unwrap().lease.unwrap().fence, 2);
+    assert_eq!(code(end_with(&db, &ann, 1, TaskState::Completed, 1).await?), "task_late");
+    assert_eq!(code(end_with(&db, &bob, 1, TaskState::Completed, 1).await?), "task_late", "an old check");
+    assert_eq!(code(end_with(&db, &bob, 1, TaskState::Completed, 2).await?), "ok");
+    let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
+    let late = events.iter().find(|event| event.kind == Kind::Late).unwrap();
+    assert_eq!((late.actor.as_str(), &late.data["artifacts"][0]["path"]), ("ann", &json!("a.txt")));
+    Ok(())
+}
+
+async fn a_sign_of_life_keeps_a_task(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[])]).await?;
+    let long = 40 * 365 * 24 * 3_600_000_i64;
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    claim(&db, &worker("bob"), Some(2)).await?.unwrap();
+    let renewed = db.write(move |tx| tasks::renew(tx, &team(), &key("ann"), (NOW, long))).await?;
+    assert_eq!(renewed, 1);
+    let much_later = NOW.plus(LEASE * 2);
+    if !db.is_shared() {
+        let freed = db.write(move |tx| tasks::expire(tx, &team(), much_later)).await?;
+        assert_eq!(freed.into_iter().map(|freed| freed.no.0).collect::<Vec<_>>(), [2]);
+    }
+    assert!(get(&db, 1).await?.lease.unwrap().until > much_later);
+    Ok(())
+}
+
+async fn the_next_life_of_a_member_has_its_tasks(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[])]).await?;
+    let old = worker("ann");
+    let new = Worker { session: key("ann2"), ..worker("ann") };
+    claim(&db, &old, Some(1)).await?.unwrap();
+    claim(&db, &worker("bob"), Some(2)).await?.unwrap();
+    let given = db.write(|tx| tasks::inherit(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
+    assert_eq!(given, [TaskNo(1)]);
+    let again = db.write(|tx| tasks::inherit(tx, &team(), "ann", &key("ann2"), (NOW, LEASE))).await?;
+    assert_eq!(again, [], "once");
+    assert_eq!(code(end_with(&db, &old, 1, TaskState::Completed, 1).await?), "task_late");
+    assert_eq!(code(end(&db, &new, 1, TaskState::Completed).await?), "ok");
+    Ok(())
+}
+
+async fn the_lead_may_release_and_end_what_others_hold(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[])]).await?;
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    let freed = db.write(|tx| tasks::release(tx, &team(), TaskNo(1), &lead(), NOW)).await?.unwrap();
+    assert_eq!((freed.state, freed.lease), (TaskState::Pending, None));
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    assert_eq!(code(end(&db, &lead(), 1, TaskState::Failed).await?), "ok");
+    assert_eq!(get(&db, 1).await?.ended_by.as_deref(), Some("ann"));
+    claim(&db, &worker("ann"), Some(2)).await?.unwrap();
+    let left = db.write(|tx| tasks::free_all(tx, &team(), "ann", "its session was closed", NOW)).await?;
+    assert_eq!(left, [TaskNo(2)]);
+    assert_eq!(get(&db, 2).await?.note.as_deref(), Some("its session was closed"));
+    Ok(())
+}
+
+async fn the_number_of_open_tasks_is_bounded(db: Db) -> Result<()> {
+    let make = || {
+        let new = NewTask { task: task("x", &[]), key: None, max_open: 2 };
+        db.write(move |tx| tasks::create(tx, &new))
+    };
+    assert!(make().await?.is_ok() && make().await?.is_ok());
+    assert_eq!(make().await?, Err(Refusal::TooMany(2, 2)));
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    end(&db, &worker("ann"), 1, TaskState::Completed).await?.unwrap();
+    assert!(make().await?.is_ok(), "what has ended counts no longer");
+    Ok(())
+}
+
+async fn two_teams_in_one_database_do_not_meet(db: Db) -> Result<()> {
+    some(&db, &[("a", &[])]).await?;
+    let other =
+        NewTask { task: Task { team: TeamId::new("team-2"), ..task("b", &[]) }, key: None, max_open: 10 };
+    assert_eq!(db.write(move |tx| tasks::create(tx, &other)).await?, Ok(TaskNo(1)), "each counts from one");
+    assert_eq!(list(&db, Filter::default()).await?, [1]);
+    let due = db.read(|tx| tasks::unrelayed(tx, &team(), 10)).await?;
+    assert_eq!(due.len(), 1);
+    let seq = due[0].seq;
+    db.write(move |tx| tasks::relayed(tx, seq)).await?;
+    assert!(db.read(|tx| tasks::unrelayed(tx, &team(), 10)).await?.is_empty());
+    assert_eq!(db.read(|tx| tasks::unrelayed(tx, &TeamId::new("team-2"), 10)).await?.len(), 1);
+    Ok(())
+}

@@ -1,0 +1,119 @@
+use polyclaw_domain::id::{AgentId, TeamId, TraceId};
+use polyclaw_domain::team::shutdown::{Answer, Request};
+use polyclaw_domain::team::{Member, MemberState, Team, TeamStatus};
+use polyclaw_store::{Db, Error, Result, teams};
+
+use crate::rows::{NOW, address, claim, claimer, key, queue, with_sessions};
+
+on_every_engine!(
+    a_name_is_taken_until_its_team_has_ended,
+    a_member_is_its_name_and_its_sessions_are_its_lives,
+    a_request_has_one_answer,
+    who_is_at_work_is_known_from_the_turns,
+);
+
+pub fn team(id: &str, name: &str) -> Team {
+    Team {
+        id: TeamId::new(id),
+        name: name.into(),
+        description: "to build it".into(),
+        agent_type: "general".into(),
+        status: TeamStatus::Active,
+        lead: key("lead"),
+        lead_agent: AgentId::main(),
+        trace: TraceId::new("x"),
+        reply_to: vec![address()],
+        created_at: NOW,
+        updated_at: NOW,
+    }
+}
+
+fn member(name: &str, peer: &str) -> Member {
+    Member {
+        team: TeamId::new("t"),
+        name: name.into(),
+        session: key(peer),
+        agent: AgentId::main(),
+        role: "writer".into(),
+        capabilities: vec!["rust".into()],
+        color: "blue".into(),
+        state: MemberState::Active,
+        joined_at: NOW,
+        last_active_at: NOW,
+    }
+}
+
+async fn insert(db: &Db, team: Team) -> Result<()> {
+    db.write(move |tx| teams::insert(tx, &team)).await
+}
+
+async fn a_name_is_taken_until_its_team_has_ended(db: Db) -> Result<()> {
+    insert(&db, team("t", "web")).await?;
+    assert!(matches!(insert(&db, team("u", "web")).await, Err(Error::Conflict(_))));
+    assert_eq!(db.read(|tx| teams::named(tx, "web")).await?, Some(team("t", "web")));
+    let end = |from: TeamStatus, to: TeamStatus| {
+        db.write(move |tx| teams::set_status(tx, &TeamId::new("t"), (&[from], to), NOW))
+    };
+    assert!(!end(TeamStatus::ShuttingDown, TeamStatus::Shutdown).await?, "it is not there yet");
+    assert!(end(TeamStatus::Active, TeamStatus::Shutdown).await?);
+    insert(&db, team("u", "web")).await?;
+    assert_eq!(db.read(|tx| teams::named(tx, "web")).await?.unwrap().id, TeamId::new("u"));
+    assert_eq!(db.read(teams::open).await?.len(), 1);
+    assert_eq!(db.read(|tx| teams::ended(tx, 9)).await?.len(), 1);
+    assert_eq!(db.read(|tx| teams::led_by(tx, &key("lead"))).await?.len(), 2);
+    db.write(|tx| teams::set_asked(tx, &key("lead"), &TraceId::new("y"), &[])).await?;
+    let asked = db.read(|tx| teams::named(tx, "web")).await?.unwrap();
+    assert_eq!((asked.trace.as_str(), asked.reply_to.len()), ("y", 0));
+    Ok(())
+}
+
+async fn a_member_is_its_name_and_its_sessions_are_its_lives(db: Db) -> Result<()> {
+    insert(&db, team("t", "web")).await?;
+    db.write(|tx| teams::add_member(tx, &member("ann", "a"))).await?;
+    assert!(db.write(|tx| teams::add_member(tx, &member("ann", "b"))).await.is_err());
+    assert_eq!(db.read(|tx| teams::member_of(tx, &key("a"))).await?, Some(member("ann", "a")));
+    db.write(|tx| teams::replace_member(tx, &member("ann", "b"))).await?;
+    assert_eq!(db.read(|tx| teams::member_of(tx, &key("a"))).await?, None);
+    db.write(|tx| teams::set_member_state(tx, &TeamId::new("t"), "ann", MemberState::Lost, NOW.plus(1)))
+        .await?;
+    let now = db.read(|tx| teams::members(tx, &TeamId::new("t"))).await?;
+    let lost = Member { state: MemberState::Lost, last_active_at: NOW.plus(1), ..member("ann", "b") };
+    assert_eq!(now, [lost]);
+    Ok(())
+}
+
+async fn a_request_has_one_answer(db: Db) -> Result<()> {
+    insert(&db, team("t", "web")).await?;
+    let id = TeamId::new("t");
+    let request = Request { id: "r1".into(), member: "ann".into(), deadline: NOW.plus(60), answer: None };
+    let (asked, of) = (request.clone(), id.clone());
+    db.write(move |tx| teams::ask(tx, &of, &asked, NOW)).await?;
+    assert!(db.read(|tx| teams::overdue(tx, NOW.plus(59))).await?.is_empty());
+    assert_eq!(db.read(|tx| teams::overdue(tx, NOW.plus(60))).await?, std::slice::from_ref(&id));
+    assert!(db.write(|tx| teams::answer(tx, "r1", &Answer::Approved)).await?);
+    assert!(!db.write(|tx| teams::answer(tx, "r1", &Answer::Idle)).await?, "the first stands");
+    assert!(!db.write(|tx| teams::answer(tx, "r9", &Answer::Idle)).await?);
+    let of = id.clone();
+    let answered = db.read(move |tx| teams::requests(tx, &of)).await?;
+    assert_eq!(answered, [Request { answer: Some(Answer::Approved), ..request }]);
+    assert!(db.read(|tx| teams::overdue(tx, NOW.plus(99))).await?.is_empty());
+    let of = id.clone();
+    db.write(move |tx| teams::drop_requests(tx, &of)).await?;
+    assert!(db.read(move |tx| teams::requests(tx, &id)).await?.is_empty());
+    Ok(())
+}
+
+async fn who_is_at_work_is_known_from_the_turns(db: Db) -> Result<()> {
+    with_sessions(&db, &["a", "b", "c"]).await?;
+    insert(&db, team("t", "web")).await?;
+    db.write(|tx| {
+        [("ann", "a"), ("bob", "b"), ("cat", "c")]
+            .iter()
+            .try_for_each(|(name, peer)| teams::add_member(tx, &member(name, peer)))
+    })
+    .await?;
+    queue(&db, vec![crate::rows::job("t1", "b"), crate::rows::job("t2", "a")]).await?;
+    claim(&db, claimer("n/1")).await?.unwrap();
+    assert_eq!(db.read(|tx| teams::at_work(tx, &TeamId::new("t"))).await?, ["ann", "bob"]);
+    Ok(())
+}
