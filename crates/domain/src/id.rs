@@ -71,6 +71,10 @@ id!(
     /// One run of a session that another began.
     RunId
 );
+id!(
+    /// One instance under a control plane. It stays the same whatever the instance is called.
+    InstanceId
+);
 
 /// The id of an agent: `^[a-z][a-z0-9_-]{0,63}$`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

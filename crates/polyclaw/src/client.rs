@@ -147,14 +147,8 @@ fn local_url(home: &Home) -> String {
     base_url(&home.read_config().unwrap_or_default().gateway)
 }
 
-/// An address that listens everywhere is reached on loopback.
 pub fn base_url(gateway: &Gateway) -> String {
-    let loopback = match gateway.bind {
-        std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-        std::net::IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-    };
-    let ip = if gateway.bind.is_unspecified() { loopback } else { gateway.bind };
-    format!("http://{}", std::net::SocketAddr::new(ip, gateway.port))
+    format!("http://{}", gateway.local())
 }
 
 async fn refusal(response: Response) -> Failure {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Result;
 use crate::live::Signal;
-use crate::migrate::{BRAIN, MAIN};
+use crate::migrate::{BRAIN, MAIN, REGISTRY};
 use crate::pg::Postgres;
 use crate::sqlite::{Inline, Sqlite};
 use crate::tx::Tx;
@@ -48,6 +48,11 @@ impl Db {
     /// The file of memories, made if it is not there. Always SQLite. Blocks, as `open` does.
     pub fn open_brain(path: &Path) -> Result<Self> {
         Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open(path, BRAIN)?))))
+    }
+
+    /// The registry of a control plane, made if it is not there. Always SQLite. Blocks, as `open` does.
+    pub fn open_registry(path: &Path) -> Result<Self> {
+        Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open(path, REGISTRY)?))))
     }
 
     /// Memories in memory, for the simulator.

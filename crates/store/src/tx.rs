@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use polyclaw_domain::id::{
-    AgentId, ApprovalId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId, TraceId, TurnId,
+    AgentId, ApprovalId, InstanceId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId, TraceId, TurnId,
 };
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -420,7 +420,8 @@ macro_rules! param_of_ids {
 }
 
 param_of_ids!(
-    AgentId, ApprovalId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId, SessionKey, TraceId, TurnId
+    AgentId, ApprovalId, InstanceId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId, SessionKey,
+    TraceId, TurnId
 );
 
 /// `params![a, b]`: each by reference or by value, as its type allows.
