@@ -40,14 +40,19 @@ pub fn files(log: &Path) -> Vec<PathBuf> {
 
 /// The last lines, the oldest of them first. A log that is not there has none.
 pub fn tail(log: &Path, lines: usize) -> io::Result<Vec<String>> {
+    last_of(files(log).into_iter().rev(), lines)
+}
+
+/// The last lines of files that are given the newest first.
+fn last_of(files: impl Iterator<Item = PathBuf>, lines: usize) -> io::Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
-    for path in files(log).into_iter().rev() {
-        let mut more = last_lines(&path, lines - found.len())?;
-        more.append(&mut found);
-        found = more;
+    for path in files {
         if found.len() >= lines {
             break;
         }
+        let mut more = last_lines(&path, lines - found.len())?;
+        more.append(&mut found);
+        found = more;
     }
     Ok(found)
 }

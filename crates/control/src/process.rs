@@ -6,15 +6,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclaw_domain::instance::Process;
 use polyclaw_store::registry::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tokio::io::unix::AsyncFd;
 
 /// How a daemon is told from other programs that work on its home.
 const ROLE: &[u8] = b"daemon";
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a pid is now. `started`: when the process with this number began, where that was written down.
 pub fn look(number: i32, started: Option<i64>, home: &Path) -> Process {
@@ -92,7 +93,7 @@ fn is_daemon(number: i32) -> bool {
 /// A process that was found to be ours.
 pub struct Handle {
     pub number: i32,
-    descriptor: AsyncFd<OwnedFd>,
+    descriptor: OwnedFd,
 }
 
 impl Handle {
@@ -101,8 +102,7 @@ impl Handle {
         let number = rustix::process::Pid::from_raw(pid.number)?;
         let descriptor = pidfd_open(number, PidfdFlags::empty()).ok()?;
         let ours = look(pid.number, Some(pid.started), home) == Process::Ours;
-        let descriptor = ours.then(|| AsyncFd::register_with_interest(descriptor, tokio::io::Interest::READABLE))?.ok()?;
-        Some(Self { number: pid.number, descriptor })
+        ours.then_some(Self { number: pid.number, descriptor })
     }
 
     pub fn terminate(&self) {
@@ -114,14 +114,27 @@ impl Handle {
     }
 
     fn signal(&self, signal: Signal) {
-        if let Err(error) = pidfd_send_signal(self.descriptor.get_ref(), signal) {
+        if let Err(error) = pidfd_send_signal(&self.descriptor, signal) {
             tracing::debug!(pid = self.number, %error, "it had ended already");
         }
     }
 
     /// Whether it ended in time.
     pub async fn ends_within(&self, patience: Duration) -> bool {
-        tokio::time::timeout(patience, self.descriptor.readable()).await.is_ok()
+        let began = Instant::now();
+        while !self.has_ended() {
+            if began.elapsed() >= patience {
+                return false;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        true
+    }
+
+    /// The descriptor of a process can be read once it has ended, reaped or not.
+    fn has_ended(&self) -> bool {
+        let mut looked = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        poll(&mut looked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 }
 

@@ -5,6 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use super::{WINDOW, files, last_of};
+
 /// Most bytes taken at one look.
 const BITE: u64 = 256 << 10;
 
@@ -28,13 +30,34 @@ pub struct News {
 }
 
 impl Follow {
-    /// From the end on, as it is now.
-    pub fn end_of(path: PathBuf) -> Self {
+    /// The last lines, and whatever comes behind them: no line is missed in between, and none told twice.
+    pub fn with_backlog(path: PathBuf, lines: usize) -> io::Result<(Self, Vec<String>)> {
         let mut follow = Self { path, file: None, inode: 0, offset: 0, half: Vec::new() };
-        if follow.open().is_ok() {
-            follow.offset = follow.file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |meta| meta.size());
+        if follow.open().is_err() {
+            return Ok((follow, Vec::new()));
         }
-        follow
+        let size = follow.file.as_ref().map_or(Ok(0), |file| file.metadata().map(|meta| meta.size()))?;
+        follow.offset = size.saturating_sub(WINDOW);
+        let is_whole = follow.offset == 0;
+        let mut bytes = Vec::new();
+        while follow.offset < size {
+            let bite = follow.bite(size - follow.offset)?;
+            if bite.is_empty() {
+                break;
+            }
+            bytes.extend(bite);
+        }
+        let mut found = follow.lines(bytes);
+        // The first line of a window may be the end of one.
+        let cut = usize::from(!is_whole).min(found.len());
+        let mut last = found.split_off(found.len().saturating_sub(lines).max(cut));
+        if is_whole && last.len() < lines {
+            let aside = files(&follow.path).into_iter().rev().skip(1);
+            let mut older = last_of(aside, lines - last.len())?;
+            older.append(&mut last);
+            last = older;
+        }
+        Ok((follow, last))
     }
 
     fn open(&mut self) -> io::Result<()> {
@@ -50,7 +73,7 @@ impl Follow {
         if self.file.is_none() && self.open().is_err() {
             return Ok(News::default());
         }
-        let bytes = self.bite()?;
+        let bytes = self.bite(BITE)?;
         if !bytes.is_empty() {
             let more = bytes.len() as u64 == BITE;
             return Ok(News { lines: self.lines(bytes), more, rotated: false });
@@ -66,11 +89,11 @@ impl Follow {
         Ok(News { rotated: true, lines, more: true })
     }
 
-    fn bite(&mut self) -> io::Result<Vec<u8>> {
+    fn bite(&mut self, most: u64) -> io::Result<Vec<u8>> {
         let Some(file) = &mut self.file else { return Ok(Vec::new()) };
         file.seek(SeekFrom::Start(self.offset))?;
         let mut bytes = Vec::new();
-        file.take(BITE).read_to_end(&mut bytes)?;
+        file.take(most.min(BITE)).read_to_end(&mut bytes)?;
         self.offset += bytes.len() as u64;
         Ok(bytes)
     }
@@ -95,7 +118,8 @@ mod tests {
     fn lines_come_whole_and_rotation_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("daemon.log");
-        let mut follow = Follow::end_of(path.clone());
+        let (mut follow, none) = Follow::with_backlog(path.clone(), 9).unwrap();
+        assert!(none.is_empty());
         assert_eq!(follow.look().unwrap(), News::default(), "there is no log yet");
         let mut file = fs::File::create(&path).unwrap();
         file.write_all(b"1\n2\nha").unwrap();
@@ -109,5 +133,20 @@ mod tests {
         assert_eq!(follow.look().unwrap().lines, ["3"]);
         fs::write(&path, "").unwrap();
         assert!(follow.look().unwrap().rotated, "a log that was cut is another");
+    }
+
+    #[test]
+    fn the_backlog_and_what_follows_join() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("daemon.log");
+        fs::write(dir.path().join("daemon.log.1"), "1\n2\n").unwrap();
+        fs::write(&path, "3\n4\nha").unwrap();
+        for (wanted, expected) in [(1, vec!["4"]), (3, vec!["2", "3", "4"]), (9, vec!["1", "2", "3", "4"])] {
+            let (mut follow, backlog) = Follow::with_backlog(path.clone(), wanted).unwrap();
+            assert_eq!((backlog, follow.look().unwrap()), (expected.iter().map(ToString::to_string).collect(), News::default()));
+        }
+        let (mut follow, _) = Follow::with_backlog(path.clone(), 1).unwrap();
+        fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"lf\n").unwrap();
+        assert_eq!(follow.look().unwrap().lines, ["half"]);
     }
 }
