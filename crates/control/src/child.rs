@@ -101,6 +101,7 @@ impl Control {
             .env("POLYCLAW_INSTANCE_ID", one.id.as_str())
             .env("POLYCLAW_CP_TOKEN", own)
             .env(log::VARIABLE, place.log())
+            .envs(self.stated_token(one).map(|token| ("POLYCLAW_TOKEN", token)))
             .envs(self.url().map(|url| ("POLYCLAW_CP_URL", url)))
             .stdin(Stdio::null())
             .stdout(out)

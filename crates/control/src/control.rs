@@ -33,6 +33,8 @@ pub struct Setup {
     pub load: Loader,
     /// What every instance gets besides, such as where weights are.
     pub environment: Vec<(OsString, OsString)>,
+    /// The token of the home's own instance, where that was stated.
+    pub home_token: Option<String>,
 }
 
 /// A clone is a pointer.
@@ -47,6 +49,7 @@ pub struct Inner {
     pub(crate) program: OsString,
     pub(crate) load: Loader,
     pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) home_token: Option<String>,
     /// Where this server listens, once it does.
     url: OnceLock<String>,
     own_port: OnceLock<u16>,
@@ -88,6 +91,7 @@ impl Control {
             program: setup.program,
             load: setup.load,
             environment: setup.environment,
+            home_token: setup.home_token,
             url: OnceLock::new(),
             own_port: OnceLock::new(),
             feed: Feed::new(),

@@ -17,7 +17,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::lock::Held;
 use crate::log;
-use crate::place::Place;
+use crate::place::{HOME, Place};
 use crate::process::{self, Handle};
 use crate::view::{Live, View};
 
@@ -113,8 +113,14 @@ impl Control {
 
     /// The token of the instance's own API, as its file says now.
     pub(crate) fn token_of(&self, one: &Instance) -> Option<String> {
-        let stored = std::fs::read_to_string(self.place(one).token_file()).ok()?;
-        Some(stored.trim().to_owned()).filter(|token| !token.is_empty())
+        let stored = || std::fs::read_to_string(self.place(one).token_file()).ok();
+        let token = self.stated_token(one).or_else(stored)?;
+        Some(token.trim().to_owned()).filter(|token| !token.is_empty())
+    }
+
+    /// A token that was stated is the home's own instance's, and no other's.
+    pub(crate) fn stated_token(&self, one: &Instance) -> Option<String> {
+        self.home_token.clone().filter(|_| one.folder == HOME)
     }
 
     /// Where to reach a running instance, and with which token.

@@ -51,6 +51,7 @@ const PROMISED: &[&str] = &[
     "POST /api/v1/cron/{id}/run",
     "POST /api/v1/agents",
     "POST /api/v1/approvals/{id}",
+    "POST /api/v1/config/reload",
     "POST /api/v1/logins",
     "POST /api/v1/memory",
     "POST /api/v1/memory/import",
