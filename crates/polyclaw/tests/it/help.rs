@@ -2,9 +2,12 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 27] = [
     "",
     "up",
+    "instances",
+    "control",
+    "audit",
     "daemon",
     "chat",
     "agent",
