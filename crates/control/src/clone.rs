@@ -24,7 +24,7 @@ impl Control {
     pub async fn clone_instance(&self, by: &Caller, word: &str, name: &str, port: Option<u16>) -> Result<View> {
         let name = Name::parse(name)?;
         let other = self.row(word).await?;
-        let _held = self.hold(&other)?;
+        let _held = self.hold(&other).await?;
         let _turn = self.making.lock().await;
         let port = self.choose_port(&name, port).await?;
         let one = self.fresh(name, port, other.restart);

@@ -13,7 +13,7 @@ use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::Process;
 use polyclaw_store::registry::{self, Instance};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::access::Caller;
 use crate::call::ask;
@@ -143,7 +143,7 @@ impl Control {
         // Writers of one instance come one after the other, so that they are told about versions and not about locks.
         let turn = self.editing(&one.id);
         let _turn = turn.lock().await;
-        let _held = self.hold(&one)?;
+        let _held = self.hold(&one).await?;
         let before = self.config_text(&one)?;
         current(&before, &wanted)?;
         let (after, config) = self.drafted(&one, &before, edit, terms.may_write_secrets)?;
@@ -249,7 +249,15 @@ fn compare(
     found: &mut Vec<Difference>,
     same: &mut usize,
 ) {
-    if let (Some(Value::Object(old)), Some(Value::Object(new))) = (before, after) {
+    // A table that is not there is one with nothing in it.
+    let none = Map::new();
+    let tables = match (before, after) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => Some((old, new)),
+        (None, Some(Value::Object(new))) if !new.is_empty() => Some((&none, new)),
+        (Some(Value::Object(old)), None) if !old.is_empty() => Some((old, &none)),
+        _ => None,
+    };
+    if let Some((old, new)) = tables {
         for key in old.keys().chain(new.keys().filter(|key| !old.contains_key(*key))) {
             let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
             compare(below, old.get(key), new.get(key), found, same);

@@ -26,6 +26,8 @@ pub const DRAIN: Duration = Duration::from_secs(30);
 /// A start that has not led to an answer by then has failed.
 const START: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// Whoever holds a lock for longer than this acts, and does not only look.
+const GLANCE: Duration = Duration::from_millis(300);
 /// What is killed is gone by then, unless the kernel holds it.
 const LAST_LOOK: Duration = Duration::from_secs(5);
 /// Log lines told with a start that failed.
@@ -34,7 +36,7 @@ const TOLD: usize = 20;
 impl Control {
     pub async fn start(&self, by: &Caller, word: &str) -> Result<View> {
         let one = self.active(word).await?;
-        let _held = self.hold(&one)?;
+        let _held = self.hold(&one).await?;
         let one = self.row(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
         if let (Status::Running | Status::Unknown, Some(pid)) = (live.status(&one), live.pid) {
@@ -46,7 +48,7 @@ impl Control {
 
     pub async fn stop(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
         let one = self.active(word).await?;
-        let _held = self.hold(&one)?;
+        let _held = self.hold(&one).await?;
         let one = self.row(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
         match live.status(&one) {
@@ -63,7 +65,7 @@ impl Control {
     /// Under one lock; one that does not run is started.
     pub async fn restart(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
         let one = self.active(word).await?;
-        let _held = self.hold(&one)?;
+        let _held = self.hold(&one).await?;
         let one = self.row(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
         if live.status(&one) == Status::Unknown {
@@ -81,7 +83,7 @@ impl Control {
             let control = self.clone();
             tokio::spawn(async move {
                 let one = control.row(id.as_str()).await?;
-                let _held = control.hold(&one)?;
+                let _held = control.hold(&one).await?;
                 let live = Live::of(&one, &control.place(&one));
                 control.end(&one, &live, patience).await
             })
@@ -98,9 +100,18 @@ impl Control {
         if one.archived_at.is_some() { Err(Error::Archived(one.name.to_string())) } else { Ok(one) }
     }
 
-    /// The right to act on an instance, or that somebody else does.
-    pub(crate) fn hold(&self, one: &Instance) -> Result<Held> {
-        self.place(one).lock()?.ok_or_else(|| Error::Busy(one.name.to_string()))
+    /// The right to act on an instance, or that somebody else does. Who only looks lets go at once.
+    pub(crate) async fn hold(&self, one: &Instance) -> Result<Held> {
+        let began = Instant::now();
+        loop {
+            if let Some(held) = self.place(one).lock()? {
+                return Ok(held);
+            }
+            if began.elapsed() > GLANCE {
+                return Err(Error::Busy(one.name.to_string()));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Where it listens, or will.

@@ -22,7 +22,7 @@ impl Control {
     /// Stops it first, under the same lock.
     pub async fn archive(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
         let one = self.active(word).await?;
-        let _held = self.hold(&one)?;
+        let _held = self.hold(&one).await?;
         let one = self.active(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
         if live.status(&one) == Status::Unknown {
@@ -40,7 +40,7 @@ impl Control {
 
     pub async fn unarchive(&self, by: &Caller, word: &str) -> Result<View> {
         let one = self.archived(word, Error::NotInArchive).await?;
-        let _held = self.hold(&one)?;
+        let _held = self.hold(&one).await?;
         let (row, entry) = (one.clone(), self.about(by, "instance.unarchive", &one));
         let taken = self.db.write(move |tx| {
             let taken = registry::unarchive(tx, &row)?;
@@ -57,7 +57,7 @@ impl Control {
         if one.folder == HOME {
             return Err(Error::HomeInstance(one.name.to_string()));
         }
-        let held = self.hold(&one)?;
+        let held = self.hold(&one).await?;
         let view = self.view(one.clone()).await?;
         let (folder, aside) = (self.place(&one), self.home.join(crate::create::FOLDER).join(format!("{ASIDE}{}", one.id)));
         match fs::rename(folder.path(), &aside) {

@@ -55,6 +55,11 @@ impl Control {
     }
 
     async fn attend(&self, one: Instance, due: &mut Due) -> Result<()> {
+        let live = Live::of(&one, &self.place(&one));
+        if is_settled(&one, &live) {
+            due.remove(&one.id);
+            return Ok(());
+        }
         // Somebody acts on it: what they do is theirs to finish.
         let Some(held) = self.place(&one).lock()? else { return Ok(()) };
         let one = self.row(one.id.as_str()).await?;
@@ -175,5 +180,14 @@ impl Control {
         }
         drop(held);
         self.look.notify_one();
+    }
+}
+
+/// It is what it should be, and everybody knows.
+fn is_settled(one: &Instance, live: &Live) -> bool {
+    match live.process {
+        Process::Ours => live.pid == one.pid,
+        Process::Gone => one.wanted == Wanted::Stopped && one.pid.is_none() && !live.pid_left,
+        Process::Foreign | Process::Hidden => false,
     }
 }

@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use polyclaw_control::{Caller, Control};
+use polyclaw_control::{Caller, Control, View};
 use serde_json::json;
 
 use crate::choice::Choice;
@@ -20,6 +20,8 @@ use crate::weights::{CHAT, Pull, Shelf, pull};
 
 /// How long an instance is given to find a model on this machine.
 const SEARCH: Duration = Duration::from_secs(3);
+/// How long somebody else may be at starting it.
+const START: Duration = Duration::from_secs(40);
 /// What is said beside a link.
 const ONCE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
 
@@ -79,10 +81,7 @@ impl First {
         if let Some(port) = self.port {
             control.override_port(&main.id, port);
         }
-        match control.start(&by, main.id.as_str()).await {
-            Ok(_) | Err(polyclaw_control::Error::AlreadyRunning { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        start(control, &main).await?;
         let client = Client::new(&self.context)?;
         let login = client.post("/logins", &json!({})).await?;
         let link = format!("{}{}", client.url(), login["path"].as_str().unwrap_or_default());
@@ -92,6 +91,18 @@ impl First {
         let model = model_in_use(&client).await?;
         greet(self.context.output, &link, control_link, &model)
             .map_err(|error| Failure::failed("output", error.to_string()))
+    }
+}
+
+/// The supervisor may be starting it already.
+async fn start(control: &Control, main: &View) -> Result<(), Failure> {
+    let began = Instant::now();
+    loop {
+        match control.start(&Caller::operator(), main.id.as_str()).await {
+            Ok(_) | Err(polyclaw_control::Error::AlreadyRunning { .. }) => return Ok(()),
+            Err(polyclaw_control::Error::Busy(_)) if began.elapsed() < START => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

@@ -107,8 +107,8 @@ fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
     let plane = Plane::new();
     let (made, etag) = with_secret(&plane);
     let pid = plane.start("one")["pid"].as_i64().unwrap();
-    let answer = patch(&plane, &etag, json!({ "agents": { "list": [{ "id": "main" }, { "id": "ops", "name": "Ops" }] } }));
-    let etag = answer.etag.clone().unwrap();
+    let answer = patch(&plane, &etag, json!({ "agents": { "list": [{ "id": "main", "default": true }, { "id": "ops", "name": "Ops" }] } }));
+    let etag = answer.etag.clone().unwrap_or_default();
     assert_eq!(answer.ok()["outcome"], "reloaded");
     let agents = plane.get("/instances/one/gateway/agents").ok();
     assert!(agents["agents"].to_string().contains("Ops"), "{agents}");

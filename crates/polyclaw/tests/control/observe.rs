@@ -66,7 +66,7 @@ fn tasks_and_usage_come_from_the_instance() {
     plane.start("one");
     model.push(Script::reply("first").usage(100, 20));
     model.push(Script::reply("second").usage(50, 5));
-    model.push(Script::reply("third"));
+    model.push(Script::reply("third").no_usage());
     for text in ["a", "b", "c"] {
         let path = "/instances/one/gateway/sessions/agent%3Amain%3Amain/messages?wait=20";
         plane.post(path, json!({ "text": text })).ok();
