@@ -60,8 +60,14 @@ impl Control {
     }
 
     pub async fn make_token(&self, by: &Caller, name: String, access: Access) -> Result<Made> {
-        let token =
-            Token { id: self.ids.next(), name, access, instance: None, created_at: self.now(), revoked_at: None };
+        let token = Token {
+            id: self.ids.next(),
+            name,
+            access,
+            instance: None,
+            created_at: self.now(),
+            revoked_at: None,
+        };
         let detail = format!("{} '{}'", access.as_str(), token.name);
         let entry = Entry { detail, ..self.entry(by, "token.make", &token.id) };
         self.keep_token(token, Some(entry)).await

@@ -72,7 +72,11 @@ impl Children {
     /// Those this server started that have not ended.
     pub fn running(&self) -> Vec<InstanceId> {
         let children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        children.iter().filter(|(_, known)| matches!(known, Known::Running(_))).map(|(id, _)| id.clone()).collect()
+        children
+            .iter()
+            .filter(|(_, known)| matches!(known, Known::Running(_)))
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     fn end(&self, id: &InstanceId, number: i32, status: ExitStatus) {

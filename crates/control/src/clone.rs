@@ -21,7 +21,13 @@ const SECRETS: [&str; 2] = ["secrets.json", "secrets.key"];
 
 impl Control {
     /// Nothing may be done to the other meanwhile; whether it runs does not matter.
-    pub async fn clone_instance(&self, by: &Caller, word: &str, name: &str, port: Option<u16>) -> Result<View> {
+    pub async fn clone_instance(
+        &self,
+        by: &Caller,
+        word: &str,
+        name: &str,
+        port: Option<u16>,
+    ) -> Result<View> {
         let name = Name::parse(name)?;
         let other = self.row(word).await?;
         let _held = self.hold(&other).await?;

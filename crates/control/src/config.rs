@@ -11,12 +11,12 @@ use polyclaw_domain::audit::{Entry, fingerprint};
 use polyclaw_domain::config::{Config, ConfigErrors};
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::Process;
+use polyclaw_domain::redact::{MARK, Redactor};
 use polyclaw_store::registry::{self, Instance};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::access::Caller;
-use crate::call::ask;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file;
@@ -87,9 +87,11 @@ impl Control {
         let text = self.config_text(&one)?;
         let mut document = edit::parse(&text)?;
         let secrets = mask::hide(&mut document);
-        let config = edit::to_json(document.as_item());
-        // A comment may hold what was a secret once.
-        let toml = polyclaw_domain::redact::Redactor::default().text(&document.to_string()).into_owned();
+        // A comment may hold what was a secret once, an address a password.
+        let redactor = Redactor::default();
+        let mut config = edit::to_json(document.as_item());
+        redactor.json(&mut config);
+        let toml = redactor.text(&document.to_string()).into_owned();
         Ok(Read { etag: fingerprint(text.as_bytes()), toml, config, secrets })
     }
 
@@ -97,7 +99,9 @@ impl Control {
         let path = self.place(one).config();
         match std::fs::read_to_string(&path) {
             Ok(text) => Ok(text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::NoConfig(one.name.to_string())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(Error::NoConfig(one.name.to_string()))
+            }
             Err(error) => Err(Error::files(path, &error)),
         }
     }
@@ -175,7 +179,13 @@ impl Control {
     }
 
     /// A change as a text and as what the daemon would read.
-    fn drafted(&self, one: &Instance, before: &str, edit: &Edit, may_write: bool) -> Result<(String, Config)> {
+    fn drafted(
+        &self,
+        one: &Instance,
+        before: &str,
+        edit: &Edit,
+        may_write: bool,
+    ) -> Result<(String, Config)> {
         let after = draft(before, edit, may_write)?;
         let config = (self.load)(self.place(one).path(), &after).map_err(Error::BadConfig)?;
         Ok((after, config))
@@ -187,7 +197,8 @@ impl Control {
             return Ok(());
         }
         let rows = self.db.read(registry::list).await?;
-        let taken = rows.iter().any(|other| other.id != one.id && other.archived_at.is_none() && other.port == port);
+        let taken =
+            rows.iter().any(|other| other.id != one.id && other.archived_at.is_none() && other.port == port);
         if taken || self.own_port() == Some(port) { Err(Error::PortTaken(port)) } else { Ok(()) }
     }
 
@@ -205,19 +216,6 @@ impl Control {
         let sections = body["restart_required"].as_array().into_iter().flatten();
         let sections: Vec<String> = sections.filter_map(Value::as_str).map(str::to_owned).collect();
         Ok(if sections.is_empty() { Outcome::Reloaded } else { Outcome::RestartRequired(sections) })
-    }
-
-    /// A call of an instance's own API, with its own token.
-    pub(crate) async fn ask(
-        &self,
-        one: &Instance,
-        method: Method,
-        path: &str,
-        patience: Duration,
-    ) -> Result<(u16, Value)> {
-        let token = self.token_of(one);
-        let answered = ask(self.address(one), token.as_deref(), method, path, patience).await;
-        answered.map_err(|error| Error::Unreachable { name: one.name.to_string(), why: error.to_string() })
     }
 }
 
@@ -237,6 +235,10 @@ fn draft(before: &str, edit: &Edit, may_write: bool) -> Result<String> {
         Edit::Whole(text) => text.clone(),
         Edit::Merge(patch) => edit::merge(before, patch)?,
     };
+    // What was taken out of a text that was read can not be put back: it must not be written in its place.
+    if text.contains(MARK) && !before.contains(MARK) {
+        return Err(Error::MaskedNothing(vec![MARK.to_owned()]));
+    }
     let mut document = edit::parse(&text)?;
     mask::restore(&mut document, &stored, may_write)?;
     Ok(document.to_string())
@@ -277,7 +279,8 @@ mod tests {
 
     #[test]
     fn a_comparison_names_what_differs_and_counts_the_rest() {
-        let (old, new) = (json!({ "a": { "b": 1, "c": 2 }, "d": [1] }), json!({ "a": { "b": 1, "c": 3 }, "e": 4 }));
+        let (old, new) =
+            (json!({ "a": { "b": 1, "c": 2 }, "d": [1] }), json!({ "a": { "b": 1, "c": 3 }, "e": 4 }));
         let (mut found, mut same) = (Vec::new(), 0);
         compare(String::new(), Some(&old), Some(&new), &mut found, &mut same);
         let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();

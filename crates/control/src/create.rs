@@ -127,7 +127,8 @@ impl Control {
         }
         let _turn = self.making.lock().await;
         let name = Name::parse("main")?;
-        let one = Instance { folder: HOME.to_owned(), ..self.fresh(name, config.gateway.port, Restart::default()) };
+        let one =
+            Instance { folder: HOME.to_owned(), ..self.fresh(name, config.gateway.port, Restart::default()) };
         self.register(by, "instance.adopt", &one).await?;
         self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
     }
@@ -147,7 +148,9 @@ impl Control {
                 (None, true) => drop(fs::remove_file(place.unfinished())),
                 // Without the mark it may be what somebody is putting back by hand.
                 (None, false) if place.unfinished().exists() => drop(fs::remove_dir_all(entry.path())),
-                (None, false) => tracing::warn!(folder = %entry.path().display(), "no instance is known there"),
+                (None, false) => {
+                    tracing::warn!(folder = %entry.path().display(), "no instance is known there")
+                }
             }
         }
         Ok(())
@@ -182,7 +185,8 @@ fn first_config(wish: &Wish, port: u16) -> Result<String> {
     }
     if let Some(model) = &wish.model {
         let named = |provider: &String| format!("{provider}/{model}");
-        let model = wish.provider.as_ref().filter(|_| !model.contains('/')).map_or_else(|| model.clone(), named);
+        let model =
+            wish.provider.as_ref().filter(|_| !model.contains('/')).map_or_else(|| model.clone(), named);
         patch["agents"] = serde_json::json!({ "defaults": { "model": model } });
     }
     edit::merge(config::first_run_text(), &patch)

@@ -17,6 +17,7 @@ pub mod log;
 pub mod observe;
 mod place;
 mod process;
+mod reach;
 mod remove;
 mod supervise;
 mod view;

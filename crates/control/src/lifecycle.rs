@@ -17,7 +17,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::lock::Held;
 use crate::log;
-use crate::place::{HOME, Place};
+use crate::place::Place;
 use crate::process::{self, Handle};
 use crate::view::{Live, View};
 
@@ -114,43 +114,9 @@ impl Control {
         }
     }
 
-    /// Where it listens, or will.
-    pub(crate) fn address(&self, one: &Instance) -> SocketAddr {
-        let place = self.place(one);
-        let text = std::fs::read_to_string(place.config()).unwrap_or_default();
-        let gateway = (self.load)(place.path(), &text).map(|config| config.gateway).unwrap_or_default();
-        SocketAddr::new(gateway.local().ip(), one.port)
-    }
-
-    /// The token of the instance's own API, as its file says now.
-    pub(crate) fn token_of(&self, one: &Instance) -> Option<String> {
-        let stored = || std::fs::read_to_string(self.place(one).token_file()).ok();
-        let token = self.stated_token(one).or_else(stored)?;
-        Some(token.trim().to_owned()).filter(|token| !token.is_empty())
-    }
-
-    /// A token that was stated is the home's own instance's, and no other's.
-    pub(crate) fn stated_token(&self, one: &Instance) -> Option<String> {
-        self.home_token.clone().filter(|_| one.folder == HOME)
-    }
-
-    /// Where to reach a running instance, and with which token.
-    pub async fn door(&self, word: &str) -> Result<(SocketAddr, Option<String>)> {
-        let one = self.active(word).await?;
-        if Live::of(&one, &self.place(&one)).process != Process::Ours {
-            return Err(Error::NotRunning(one.name.to_string()));
-        }
-        Ok((self.address(&one), self.token_of(&one)))
-    }
-
-    /// Its log, whether it is there yet or not.
-    pub async fn log_of(&self, word: &str) -> Result<std::path::PathBuf> {
-        let one = self.row(word).await?;
-        Ok(self.place(&one).log())
-    }
-
     async fn want(&self, by: &Caller, one: &Instance, wanted: Wanted, action: &str) -> Result<()> {
-        let (id, entry) = (one.id.clone(), Entry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) });
+        let (id, entry) =
+            (one.id.clone(), Entry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) });
         let written = self.db.write(move |tx| {
             registry::want(tx, &id, wanted)?;
             audit::note(tx, Some(&entry))
@@ -177,8 +143,6 @@ impl Control {
         if TcpListener::bind(SocketAddr::new(config.gateway.bind, one.port)).is_err() {
             return Err(Error::PortInUse(one.port));
         }
-        // What an earlier life wrote of its pid means nothing now, whoever has the number.
-        let _ = std::fs::remove_file(place.pid_file());
         let mut child = self.spawn(&one, &place).await?;
         let ready = self.until_ready(&one, &place, &config, &mut child).await;
         let kept = match ready {
@@ -187,7 +151,10 @@ impl Control {
         };
         if kept.is_err() {
             abandon(&mut child).await;
-            let _ = std::fs::remove_file(place.pid_file());
+            // What is left of a pid is the child's or an earlier life's, unless somebody runs there by hand.
+            if place.pid().is_none_or(|pid| process::look(pid, None, place.path()) != Process::Ours) {
+                let _ = std::fs::remove_file(place.pid_file());
+            }
             let _ = self.keep_pid(&one, None).await;
         }
         kept
@@ -200,7 +167,8 @@ impl Control {
 
     /// The config is where the port is said; the registry follows it, unless another instance has it.
     async fn settle_port(&self, one: &Instance, place: &Place) -> Result<(Instance, Config)> {
-        let text = std::fs::read_to_string(place.config()).map_err(|error| Error::files(place.config(), &error))?;
+        let text =
+            std::fs::read_to_string(place.config()).map_err(|error| Error::files(place.config(), &error))?;
         let mut config = (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
         let port = self.overridden_port(&one.id).unwrap_or(config.gateway.port);
         config.gateway.port = port;
@@ -213,7 +181,13 @@ impl Control {
         Ok((Instance { port, ..one.clone() }, config))
     }
 
-    async fn until_ready(&self, one: &Instance, place: &Place, config: &Config, child: &mut Child) -> Result<Pid> {
+    async fn until_ready(
+        &self,
+        one: &Instance,
+        place: &Place,
+        config: &Config,
+        child: &mut Child,
+    ) -> Result<Pid> {
         let (began, address) = (Instant::now(), config.gateway.local());
         let failed = |why: String| Error::StartFailed {
             name: one.name.to_string(),
@@ -251,6 +225,11 @@ impl Control {
                     return Err(Error::DidNotEnd { name: one.name.to_string(), pid: handle.number });
                 }
             }
+        }
+        if let Some(pid) = live.pid.filter(|_| live.process == Process::Ours)
+            && process::look(pid.number, Some(pid.started), place.path()) == Process::Ours
+        {
+            return Err(Error::DidNotEnd { name: one.name.to_string(), pid: pid.number });
         }
         // A pid of somebody else is only forgotten; nobody is signalled.
         let _ = std::fs::remove_file(place.pid_file());

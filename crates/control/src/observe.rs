@@ -79,7 +79,8 @@ impl Control {
 
     fn loaded(&self, place: &Place) -> std::result::Result<Config, String> {
         let text = fs::read_to_string(place.config()).map_err(|error| error.to_string())?;
-        (self.load)(place.path(), &text).map_err(|errors| Redactor::default().text(&errors.to_string()).into_owned())
+        (self.load)(place.path(), &text)
+            .map_err(|errors| Redactor::default().text(&errors.to_string()).into_owned())
     }
 
     /// The newest turns first. `None`: nothing can be known, and why.
@@ -111,7 +112,8 @@ impl Control {
             return Ok(Err("it has not run yet".to_owned()));
         }
         let looked = tokio::task::spawn_blocking(move || peek(&path, body)).await;
-        let looked = looked.map_err(|error| Error::Files { what: "its database".to_owned(), why: error.to_string() })?;
+        let looked = looked
+            .map_err(|error| Error::Files { what: "its database".to_owned(), why: error.to_string() })?;
         Ok(Ok(looked?))
     }
 }
@@ -138,7 +140,8 @@ fn masked(config: &Config) -> Value {
 /// The files that are there: those of all agents, then those of one.
 fn persona(workspace: &Path) -> Vec<Persona> {
     let agents = fs::read_dir(workspace.join("agents")).into_iter().flatten().flatten();
-    let mut own: Vec<String> = agents.map(|entry| format!("agents/{}/", entry.file_name().to_string_lossy())).collect();
+    let mut own: Vec<String> =
+        agents.map(|entry| format!("agents/{}/", entry.file_name().to_string_lossy())).collect();
     own.sort();
     let places = [String::new()].into_iter().chain(own);
     let files = places.flat_map(|place| briefing::FILES.map(|file| format!("{place}{file}")));

@@ -80,8 +80,9 @@ fn works_on(environment: &[u8], home: &Path) -> bool {
     };
     match value(b"POLYCLAW_HOME").filter(|value| !value.is_empty()) {
         Some(named) => named == home.as_os_str().as_bytes(),
-        None => value(b"HOME")
-            .is_some_and(|user| [user, b"/.polyclaw"].concat() == home.as_os_str().as_bytes()),
+        None => {
+            value(b"HOME").is_some_and(|user| [user, b"/.polyclaw"].concat() == home.as_os_str().as_bytes())
+        }
     }
 }
 
@@ -146,7 +147,8 @@ mod tests {
 
     #[test]
     fn the_line_of_a_process_is_read_whatever_it_is_called() {
-        let line = format!("7 (a) b) S 1 {} 4242 0", (0..17).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
+        let line =
+            format!("7 (a) b) S 1 {} 4242 0", (0..17).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
         let stat = Stat::parse(&line).unwrap();
         assert_eq!((stat.state, stat.started, stat.is_dead()), ('S', 4242, false));
         assert!(Stat::parse("7 (a) Z").is_none());

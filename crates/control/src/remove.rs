@@ -59,7 +59,8 @@ impl Control {
         }
         let held = self.hold(&one).await?;
         let view = self.view(one.clone()).await?;
-        let (folder, aside) = (self.place(&one), self.home.join(crate::create::FOLDER).join(format!("{ASIDE}{}", one.id)));
+        let (folder, aside) =
+            (self.place(&one), self.home.join(crate::create::FOLDER).join(format!("{ASIDE}{}", one.id)));
         match fs::rename(folder.path(), &aside) {
             // Somebody removed it by hand.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -88,7 +89,8 @@ impl Control {
     pub async fn set_restart(&self, by: &Caller, word: &str, restart: Restart) -> Result<View> {
         let one = self.row(word).await?;
         let detail = format!("{}: {}", one.name, restart.as_str());
-        let (id, entry) = (one.id.clone(), Entry { detail, ..self.entry(by, "instance.restart_policy", &one.id) });
+        let (id, entry) =
+            (one.id.clone(), Entry { detail, ..self.entry(by, "instance.restart_policy", &one.id) });
         let set = self.db.write(move |tx| {
             registry::set_restart(tx, &id, restart)?;
             audit::note(tx, Some(&entry))

@@ -49,7 +49,8 @@ impl Control {
             if let Err(error) = self.attend(one, due).await {
                 tracing::error!(instance = %id, %error, "an instance could not be looked after");
             }
-            self.refresh(&id).await?;
+            // It may have been deleted meanwhile.
+            let _ = self.refresh(&id).await;
         }
         Ok(())
     }

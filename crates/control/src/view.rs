@@ -89,7 +89,11 @@ impl Live {
         let pid_left = written.is_some();
         let Some(number) = number else { return Self { process: Process::Gone, pid: None, pid_left } };
         let recorded = one.pid.filter(|pid| pid.number == number).map(|pid| pid.started);
-        let process = process::look(number, recorded, place.path());
+        let process = match process::look(number, recorded, place.path()) {
+            // The daemon took its own note away: whoever has its number now is nobody's concern.
+            Process::Foreign if !pid_left => Process::Gone,
+            found => found,
+        };
         let started = recorded.or_else(|| process::started(number)).unwrap_or_default();
         Self { process, pid: Some(Pid { number, started }), pid_left }
     }

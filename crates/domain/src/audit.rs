@@ -38,7 +38,8 @@ pub struct Link {
 /// The hash of an entry behind another. Each part is counted before it is hashed: no two entries read alike.
 pub fn hash(previous: &str, entry: &Entry) -> String {
     let at = entry.at.0.to_string();
-    let part = |text: &Option<String>| text.as_ref().map_or_else(|| "-".to_owned(), |text| format!("+{text}"));
+    let part =
+        |text: &Option<String>| text.as_ref().map_or_else(|| "-".to_owned(), |text| format!("+{text}"));
     let (before, after) = (part(&entry.before), part(&entry.after));
     let parts =
         [previous, &entry.who, &entry.action, &entry.target, &before, &after, &entry.detail, at.as_str()];
@@ -157,7 +158,11 @@ mod tests {
 
     #[test]
     fn parts_of_an_entry_do_not_run_into_each_other() {
-        let entry = |who: &str, action: &str| Entry { who: who.into(), action: action.into(), ..chain()[0].entry.clone() };
+        let entry = |who: &str, action: &str| Entry {
+            who: who.into(),
+            action: action.into(),
+            ..chain()[0].entry.clone()
+        };
         assert_ne!(hash(ORIGIN, &entry("ab", "c")), hash(ORIGIN, &entry("a", "bc")));
     }
 }

@@ -264,16 +264,19 @@ mod tests {
             (Restart::Always, true, Next::StartAt(now)),
             (Restart::Always, false, Next::StartAt(now)),
         ] {
-            assert_eq!(after_end(restart, in_good_order, &once, now), expected, "{restart:?} {in_good_order}");
+            assert_eq!(
+                after_end(restart, in_good_order, &once, now),
+                expected,
+                "{restart:?} {in_good_order}"
+            );
         }
     }
 
     #[test]
     fn starts_again_come_later_and_later_until_the_breaker_opens() {
         let crashes: Vec<Millis> = (1..=5).map(|n| Millis(n * 10_000)).collect();
-        let pauses: Vec<Next> = (1..=5)
-            .map(|n| after_end(Restart::OnFailure, false, &crashes[..n], crashes[n - 1]))
-            .collect();
+        let pauses: Vec<Next> =
+            (1..=5).map(|n| after_end(Restart::OnFailure, false, &crashes[..n], crashes[n - 1])).collect();
         let at = |millis: i64| Next::StartAt(Millis(millis));
         assert_eq!(pauses, [at(10_000), at(21_000), at(32_000), at(44_000), Next::Break]);
         let later = crashes[4].plus(BREAKER_MS);

@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, audit, bench, chat, completions, config, control, cron, daemon, doctor, events,
-    guard, instances, mcp, memory, model, models, outbox, pairing, route, sandbox_exec, secrets, selftest, sessions, skills, status,
-    tools, up, usage, worker,
+    guard, instances, mcp, memory, model, models, outbox, pairing, route, sandbox_exec, secrets, selftest,
+    sessions, skills, status, tools, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;

@@ -25,6 +25,8 @@ pub struct Client {
     /// What every path begins with.
     root: &'static str,
     token: Option<String>,
+    /// Sent with every call.
+    headers: Vec<(&'static str, &'static str)>,
 }
 
 impl Client {
@@ -43,7 +45,7 @@ impl Client {
             http = http.tls_certs_only([]);
         }
         let http = http.build().map_err(|error| Failure::failed("client", error.to_string()))?;
-        Ok(Self { http, url: url.to_owned(), root: "/api/v1", token })
+        Ok(Self { http, url: url.to_owned(), root: "/api/v1", token, headers: Vec::new() })
     }
 
     /// The control plane of this home, or the one at the address given.
@@ -70,6 +72,15 @@ impl Client {
     /// A call that may take so many seconds, and the time to start something besides.
     pub async fn post_for(&self, path: &str, body: &Value, seconds: u64) -> Result<Value, Failure> {
         self.call_for(Method::POST, path, Some(body), WHOLE + Duration::from_secs(seconds)).await
+    }
+
+    pub fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.call(Method::PUT, path, Some(body)).await
     }
 
     pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, Failure> {
@@ -143,7 +154,10 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}{}{path}", self.url, self.root));
+        let mut request = self.http.request(method, format!("{}{}{path}", self.url, self.root));
+        for (name, value) in &self.headers {
+            request = request.header(*name, *value);
+        }
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,

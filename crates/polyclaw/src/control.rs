@@ -35,8 +35,10 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub bind: IpAddr,
-    /// `None`: the usual one, or any where another home has that.
+    /// `None`: the usual one.
     pub port: Option<u16>,
+    /// Where another home has the usual port, any will do.
+    pub takes_any_port: bool,
     pub asks_for_token: bool,
     /// At the end those it started end too.
     pub stops_instances: bool,
@@ -49,13 +51,16 @@ impl Plan {
     pub fn of(bind: Option<IpAddr>, port: Option<u16>) -> Result<Self, Failure> {
         let stated = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let wrong = |name: &str| Failure::usage(format!("{name} can not be read"));
-        let from = |name: &str| stated(name).map(|text| text.parse::<IpAddr>().map_err(|_| wrong(name))).transpose();
-        let number = |name: &str| stated(name).map(|text| text.parse::<u16>().map_err(|_| wrong(name))).transpose();
+        let from =
+            |name: &str| stated(name).map(|text| text.parse::<IpAddr>().map_err(|_| wrong(name))).transpose();
+        let number =
+            |name: &str| stated(name).map(|text| text.parse::<u16>().map_err(|_| wrong(name))).transpose();
         let bind = bind.map_or_else(|| from("POLYCLAW_CP_BIND"), |bind| Ok(Some(bind)))?;
         let port = port.map_or_else(|| number("POLYCLAW_CP_PORT"), |port| Ok(Some(port)))?;
         Ok(Self {
             bind: bind.unwrap_or(Ipv4Addr::LOCALHOST.into()),
             port,
+            takes_any_port: false,
             asks_for_token: true,
             stops_instances: false,
             quiet: false,
@@ -67,10 +72,10 @@ impl Plan {
     }
 
     /// The usual port may be another home's; one that was asked for is taken or nothing is.
-    fn listen(&self, any: bool) -> Result<TcpListener, Failure> {
+    fn listen(&self) -> Result<TcpListener, Failure> {
         let usual = daemon::bind(&self.gateway(self.port.unwrap_or(PORT)));
         match usual {
-            Err(failure) if any && self.port.is_none() && failure.code == "port_taken" => {
+            Err(failure) if self.takes_any_port && self.port.is_none() && failure.code == "port_taken" => {
                 daemon::bind(&self.gateway(0))
             }
             other => other,
@@ -110,7 +115,8 @@ impl Notes {
     }
 
     fn write(&self, url: &str) -> Result<(), Failure> {
-        for (name, text) in [("control.url", url.to_owned()), ("control.pid", std::process::id().to_string())] {
+        for (name, text) in [("control.url", url.to_owned()), ("control.pid", std::process::id().to_string())]
+        {
             let path = self.0.join(name);
             home::write_note(&path, &format!("{text}\n")).map_err(|error| home::refused(&path, &error))?;
         }
@@ -131,7 +137,8 @@ pub fn usual_url() -> String {
 /// Opens the control plane of a home. Blocks.
 pub fn open(home: &Home) -> Result<Control, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let program = std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
+    let program =
+        std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
     let stated = std::env::var("POLYCLAW_TOKEN").ok().filter(|token| !token.trim().is_empty());
     let setup = Setup {
         home: home.path().to_owned(),
@@ -170,7 +177,7 @@ pub fn run(home: &Home, plan: &Plan, ready: Ready) -> anyhow::Result<()> {
     log::catch_panics();
     daemon::raise_open_files();
     daemon::leave_no_core();
-    let listener = plan.listen(plan.stops_instances)?;
+    let listener = plan.listen()?;
     let runtime = daemon::runtime()?;
     let outcome = runtime.block_on(serve(home, plan, control, token, listener, ready));
     Notes::of(home).clear();
@@ -201,16 +208,15 @@ async fn serve(
     let code = control.nonce();
     logins.open(code.clone(), control.now());
     let link = format!("{url}{}", polyclaw_server::login_path(&code));
-    let begun = tokio::select! {
-        begun = ready(control.clone(), link) => begun,
-        () = stops.recv() => Ok(()),
+    let work = async {
+        ready(control.clone(), link).await?;
+        std::future::pending::<Result<(), Failure>>().await
     };
-    if begun.is_ok() {
-        tokio::select! {
-            () = stops.recv() => {}
-            ended = server.ended() => return Err(ended.into()),
-        }
-    }
+    let outcome = tokio::select! {
+        failed = work => failed,
+        () = stops.recv() => Ok(()),
+        ended = server.ended() => Err(ended),
+    };
     tracing::info!("the control plane ends");
     supervisor.abort();
     let _ = tokio::time::timeout(LAST_WORDS, server.stop()).await;
@@ -220,7 +226,7 @@ async fn serve(
             () = stops.recv() => tracing::warn!("a second signal: instances are left running"),
         }
     }
-    begun.map_err(anyhow::Error::from)
+    outcome.map_err(anyhow::Error::from)
 }
 
 /// The home's own instance is one of ours, if there is one.

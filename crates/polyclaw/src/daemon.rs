@@ -182,7 +182,10 @@ async fn greet<F: FnOnce(&Instance) -> io::Result<()>>(instance: Arc<Instance>, 
 async fn reload(instance: &Instance) {
     match instance.reload().await {
         Ok(later) if later.is_empty() => tracing::info!("config read again"),
-        Ok(later) => tracing::warn!(sections = later.join(", "), "config read again; these take effect at the next start"),
+        Ok(later) => tracing::warn!(
+            sections = later.join(", "),
+            "config read again; these take effect at the next start"
+        ),
         Err(error) => tracing::error!(%error, "the config was not taken up; the old one stays in force"),
     }
 }

@@ -47,7 +47,10 @@ impl Server {
     /// Takes no more connections and lets open calls end.
     pub async fn stop(self) {
         let _ = self.stop.send(());
-        let _ = self.task.await;
+        // One that has ended by itself is not asked again.
+        if !self.task.is_finished() {
+            let _ = self.task.await;
+        }
     }
 }
 

@@ -223,7 +223,9 @@ impl Error {
     fn message(&self) -> String {
         match self {
             Self::Engine(error) if error.action() == Action::Alarm => Self::Panicked.to_string(),
-            Self::Control(error) if error.action() == polyclaw_control::Action::Alarm => Self::Panicked.to_string(),
+            Self::Control(error) if error.action() == polyclaw_control::Action::Alarm => {
+                Self::Panicked.to_string()
+            }
             _ => self.to_string(),
         }
     }

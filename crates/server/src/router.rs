@@ -12,9 +12,9 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, channels, cleanup, commands, config, context, cron, document, events, health, hooks, logins,
-    mcp, memory, messages, models, monitor, outbox, pairings, route, sessions, skills, status, stream, tools,
-    transcript, turns, usage,
+    agents, approvals, channels, cleanup, commands, config, context, cron, document, events, health, hooks,
+    logins, mcp, memory, messages, models, monitor, outbox, pairings, route, sessions, skills, status,
+    stream, tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;

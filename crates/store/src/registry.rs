@@ -178,7 +178,13 @@ pub fn remove(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
 }
 
 /// Remembers a crash; returns those since a time, this one included, the oldest first.
-pub fn crashed(tx: &mut Tx<'_>, id: &InstanceId, why: &str, now: Millis, since: Millis) -> Result<Vec<Millis>> {
+pub fn crashed(
+    tx: &mut Tx<'_>,
+    id: &InstanceId,
+    why: &str,
+    now: Millis,
+    since: Millis,
+) -> Result<Vec<Millis>> {
     const SQL: &str = "INSERT INTO crashes (instance_id, why, created_at) VALUES ($1, $2, $3)";
     const FORGET: &str = "DELETE FROM crashes WHERE instance_id = $1 AND created_at < $2";
     tx.execute(FORGET, params![id, since])?;

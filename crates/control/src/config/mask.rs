@@ -81,7 +81,8 @@ pub fn hide(document: &mut toml_edit::DocumentMut) -> Vec<Shown> {
     let value = to_json(document.as_item());
     let mut hidden = Vec::new();
     for path in paths(&value) {
-        let Some(secret) = find(&value, &path).and_then(Value::as_str).filter(|text| !is_reference(text)) else {
+        let Some(secret) = find(&value, &path).and_then(Value::as_str).filter(|text| !is_reference(text))
+        else {
             continue;
         };
         hidden.push(Shown { path: written(&path), fingerprint: fingerprint(secret) });

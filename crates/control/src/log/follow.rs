@@ -143,7 +143,10 @@ mod tests {
         fs::write(&path, "3\n4\nha").unwrap();
         for (wanted, expected) in [(1, vec!["4"]), (3, vec!["2", "3", "4"]), (9, vec!["1", "2", "3", "4"])] {
             let (mut follow, backlog) = Follow::with_backlog(path.clone(), wanted).unwrap();
-            assert_eq!((backlog, follow.look().unwrap()), (expected.iter().map(ToString::to_string).collect(), News::default()));
+            assert_eq!(
+                (backlog, follow.look().unwrap()),
+                (expected.iter().map(ToString::to_string).collect(), News::default())
+            );
         }
         let (mut follow, _) = Follow::with_backlog(path.clone(), 1).unwrap();
         fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"lf\n").unwrap();

@@ -74,7 +74,8 @@ pub fn page(log: &Path, cursor: Option<&str>, lines: usize) -> io::Result<Option
     let at = from.and_then(|spot| volumes.iter().position(|(volume, _)| *volume == spot.volume));
     let gap = from.is_some() && at.is_none() && !volumes.is_empty();
     let offset = from.filter(|_| at.is_some()).map_or(0, |spot| spot.offset);
-    let mut page = Page { lines: Vec::new(), next: cursor.unwrap_or_default().to_owned(), has_more: false, gap };
+    let mut page =
+        Page { lines: Vec::new(), next: cursor.unwrap_or_default().to_owned(), has_more: false, gap };
     fill(&mut page, &volumes[at.unwrap_or(0)..], offset, lines)?;
     Ok(Some(page))
 }
@@ -143,7 +144,11 @@ mod tests {
         fs::write(&log, "1\n2\n").unwrap();
         let (_, cursor) = all(&log, 1);
         let mut old = fs::OpenOptions::new().append(true).open(&log).unwrap();
-        io::Write::write_all(&mut old, format!("{}\n", "x".repeat(usize::try_from(FULL).unwrap())).as_bytes()).unwrap();
+        io::Write::write_all(
+            &mut old,
+            format!("{}\n", "x".repeat(usize::try_from(FULL).unwrap())).as_bytes(),
+        )
+        .unwrap();
         assert!(rotate_if_full(&log).unwrap());
         fs::write(&log, "new\n").unwrap();
         let next = page(&log, Some(&cursor), 10).unwrap().unwrap();

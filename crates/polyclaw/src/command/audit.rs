@@ -44,7 +44,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 
 async fn list(client: &Client, context: &Context, limit: usize) -> anyhow::Result<()> {
     let entries = client.list("/audit", "entries", limit).await?;
-    let row = |one: &Value| ["seq", "at", "who", "action", "detail"].map(|name| safe(&cell(&one[name]))).to_vec();
+    let row =
+        |one: &Value| ["seq", "at", "who", "action", "detail"].map(|name| safe(&cell(&one[name]))).to_vec();
     let rows: Vec<_> = entries.iter().map(row).collect();
     Ok(context.output.say(&json!({ "entries": entries }), |output| match rows.is_empty() {
         true => "Nothing was changed yet.".to_owned(),
@@ -58,7 +59,8 @@ async fn verify(client: &Client, context: &Context) -> anyhow::Result<()> {
         answered => answered?,
     };
     if verdict["whole"] == true {
-        let text = format!("The record is whole: {} entries, head {}.", verdict["entries"], cell(&verdict["head"]));
+        let text =
+            format!("The record is whole: {} entries, head {}.", verdict["entries"], cell(&verdict["head"]));
         return Ok(context.output.say(&verdict, |_| text)?);
     }
     let message = format!("entry {} does not fit: {}", verdict["broken_at"], cell(&verdict["why"]));

@@ -11,14 +11,17 @@ use crate::output::cell;
 
 /// Run the control plane for a service manager; make and revoke tokens for it.
 #[derive(clap::Args)]
-#[command(visible_alias = "cp", after_help = "Examples:
+#[command(
+    visible_alias = "cp",
+    after_help = "Examples:
   polyclaw control
   polyclaw control serve --port 18800
   polyclaw control token make dashboard --scope read
   polyclaw control token revoke 01j…
 
 SIGTERM and SIGINT end it and leave its instances running: the next one finds them. It looks after the instances of
-this home; `polyclaw instances` talks to it.")]
+this home; `polyclaw instances` talks to it."
+)]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -85,7 +88,9 @@ async fn tokens(verb: &Token, context: &Context) -> anyhow::Result<()> {
     match verb {
         Token::List => {
             let answer = client.get("/tokens").await?;
-            let row = |one: &Value| ["id", "scope", "created_at", "revoked_at", "name"].map(|name| cell(&one[name])).to_vec();
+            let row = |one: &Value| {
+                ["id", "scope", "created_at", "revoked_at", "name"].map(|name| cell(&one[name])).to_vec()
+            };
             let rows: Vec<_> = answer["tokens"].as_array().into_iter().flatten().map(row).collect();
             Ok(context.output.say(&answer, |output| match rows.is_empty() {
                 true => "None was made.".to_owned(),

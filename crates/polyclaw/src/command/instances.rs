@@ -1,5 +1,7 @@
 //! `polyclaw instances`: the instances a control plane looks after.
 
+mod config;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,13 +15,14 @@ const LISTED: usize = 10_000;
 /// How often new log lines are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// The instances of this home: list, create, start, stop, restart, archive, clone, delete, logs.
+/// The instances of this home: list, create, start, stop, restart, archive, clone, delete, logs, config.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw instances list
   polyclaw instances create research --model openai/gpt-5-mini
   polyclaw instances start research
   polyclaw instances logs research -f
+  polyclaw instances config set research turns.max_rounds 20
   polyclaw instances clone research research-2
   polyclaw instances archive research && polyclaw instances delete research
 
@@ -104,12 +107,18 @@ enum Verb {
         #[arg(short, long)]
         follow: bool,
     },
+    /// Its config: get, set, edit, validate, diff.
+    Config {
+        #[command(subcommand)]
+        verb: config::Verb,
+    },
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::of_control(context)?;
     let at = |instance: &str, verb: &str| format!("/instances/{}{verb}", segment(instance));
-    let ending = |verb: &str, ending: &Ending| at(&ending.instance, &format!("/{verb}?timeout={}", ending.timeout));
+    let ending =
+        |verb: &str, ending: &Ending| at(&ending.instance, &format!("/{verb}?timeout={}", ending.timeout));
     let none = json!({});
     match &args.verb {
         None => list(&client, context, false).await,
@@ -117,15 +126,28 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Some(Verb::Status(which)) => said(context, client.get(&at(&which.instance, "")).await?),
         Some(Verb::Create { name, port, provider, model, restart }) => {
             let mut body = json!({ "name": name });
-            let wishes = [("port", json!(port)), ("provider", json!(provider)), ("model", json!(model)), ("restart", json!(restart))];
+            let wishes = [
+                ("port", json!(port)),
+                ("provider", json!(provider)),
+                ("model", json!(model)),
+                ("restart", json!(restart)),
+            ];
             wishes.into_iter().filter(|(_, wish)| !wish.is_null()).for_each(|(key, wish)| body[key] = wish);
             said(context, client.post("/instances", &body).await?)
         }
         Some(Verb::Start(which)) => said(context, client.post(&at(&which.instance, "/start"), &none).await?),
-        Some(Verb::Stop(end)) => said(context, client.post_for(&ending("stop", end), &none, end.timeout).await?),
-        Some(Verb::Restart(end)) => said(context, client.post_for(&ending("restart", end), &none, end.timeout).await?),
-        Some(Verb::Archive(end)) => said(context, client.post_for(&ending("archive", end), &none, end.timeout).await?),
-        Some(Verb::Unarchive(which)) => said(context, client.post(&at(&which.instance, "/unarchive"), &none).await?),
+        Some(Verb::Stop(end)) => {
+            said(context, client.post_for(&ending("stop", end), &none, end.timeout).await?)
+        }
+        Some(Verb::Restart(end)) => {
+            said(context, client.post_for(&ending("restart", end), &none, end.timeout).await?)
+        }
+        Some(Verb::Archive(end)) => {
+            said(context, client.post_for(&ending("archive", end), &none, end.timeout).await?)
+        }
+        Some(Verb::Unarchive(which)) => {
+            said(context, client.post(&at(&which.instance, "/unarchive"), &none).await?)
+        }
         Some(Verb::Clone { instance, new_name, port }) => {
             let body = json!({ "new_name": new_name, "port": port });
             said(context, client.post(&at(instance, "/clone"), &body).await?)
@@ -134,7 +156,10 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let answer = client.delete(&at(&which.instance, "")).await?;
             Ok(context.output.say(&answer, |_| format!("{} is gone.", safe(&which.instance)))?)
         }
-        Some(Verb::Logs { instance, lines, follow }) => logs(&client, context, &at(instance, "/logs"), *lines, *follow).await,
+        Some(Verb::Config { verb }) => config::run(verb, client, context).await,
+        Some(Verb::Logs { instance, lines, follow }) => {
+            logs(&client, context, &at(instance, "/logs"), *lines, *follow).await
+        }
     }
 }
 
@@ -142,13 +167,20 @@ fn said(context: &Context, instance: Value) -> anyhow::Result<()> {
     Ok(context.output.say(&instance, |_| {
         let place = format!("http://127.0.0.1:{}", instance["port"]);
         let why = instance["error"].as_str().map(|why| format!(": {}", safe(why))).unwrap_or_default();
-        format!("{} is {}{why} ({place}, {})", cell(&instance["name"]), cell(&instance["status"]), cell(&instance["id"]))
+        format!(
+            "{} is {}{why} ({place}, {})",
+            cell(&instance["name"]),
+            cell(&instance["status"]),
+            cell(&instance["id"])
+        )
     })?)
 }
 
 async fn list(client: &Client, context: &Context, all: bool) -> anyhow::Result<()> {
     let instances = client.list(&format!("/instances?include_archived={all}"), "instances", LISTED).await?;
-    let row = |one: &Value| ["name", "status", "port", "pid", "restart", "id"].map(|name| cell(&one[name])).to_vec();
+    let row = |one: &Value| {
+        ["name", "status", "port", "pid", "restart", "id"].map(|name| cell(&one[name])).to_vec()
+    };
     let rows: Vec<_> = instances.iter().map(row).collect();
     Ok(context.output.say(&json!({ "instances": instances }), |output| match rows.is_empty() {
         true => "There is none. `polyclaw instances create <name>` makes one.".to_owned(),
@@ -156,7 +188,13 @@ async fn list(client: &Client, context: &Context, all: bool) -> anyhow::Result<(
     })?)
 }
 
-async fn logs(client: &Client, context: &Context, path: &str, lines: usize, follow: bool) -> anyhow::Result<()> {
+async fn logs(
+    client: &Client,
+    context: &Context,
+    path: &str,
+    lines: usize,
+    follow: bool,
+) -> anyhow::Result<()> {
     if follow && context.output.json {
         return Err(Failure::usage("--json is one answer; leave out --follow").into());
     }

@@ -57,9 +57,11 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     if !args.no_pull && daemon::could_start(&context.home, overrides) {
         first_model(context);
     }
-    let plan = Plan { stops_instances: !args.detach, quiet: true, ..Plan::of(None, None)? };
+    let plan =
+        Plan { stops_instances: !args.detach, takes_any_port: true, quiet: true, ..Plan::of(None, None)? };
     let first = First { context: context.clone(), opens: args.open, port: args.port };
-    let ready: Ready = Box::new(move |control, link| Box::pin(async move { first.begin(&control, &link).await }));
+    let ready: Ready =
+        Box::new(move |control, link| Box::pin(async move { first.begin(&control, &link).await }));
     match control::run(&context.home, &plan, ready) {
         Err(error) if Failure::of(&error).code == "control_running" => already(args, context, &error),
         other => other,
@@ -168,8 +170,7 @@ fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Res
 }
 
 fn greet(output: Output, link: &str, control: &str, model: &str) -> std::io::Result<()> {
-    let value =
-        json!({ "running": true, "pid": std::process::id(), "link": link, "control": control, "model": model });
+    let value = json!({ "running": true, "pid": std::process::id(), "link": link, "control": control, "model": model });
     output.say(&value, |output| {
         let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(Tone::Bold, name));
         let title = format!("Polyclaw {} is up.", env!("CARGO_PKG_VERSION"));

@@ -17,7 +17,10 @@ fn every_change_is_recorded_and_a_tampered_row_is_found() {
     let listed = plane.get("/audit").ok();
     let entries = listed["entries"].as_array().unwrap();
     let actions: Vec<&str> = entries.iter().rev().map(|entry| entry["action"].as_str().unwrap()).collect();
-    assert_eq!(actions, ["instance.create", "instance.start", "config.write", "token.make", "instance.archive"]);
+    assert_eq!(
+        actions,
+        ["instance.create", "instance.start", "config.write", "token.make", "instance.archive"]
+    );
     assert_eq!(entries[0]["who"], format!("token:{}", token["id"].as_str().unwrap()));
     let write = entries.iter().find(|entry| entry["action"] == "config.write").unwrap();
     assert!(write["before"].is_string() && write["after"].is_string() && write["before"] != write["after"]);
@@ -32,7 +35,9 @@ fn every_change_is_recorded_and_a_tampered_row_is_found() {
         assert!(refused.contains("only added to"), "{refused}");
     }
     // Somebody with the file can take the rule away; the chain still shows it.
-    registry.execute_batch("DROP TRIGGER audit_is_not_changed; UPDATE audit SET who = 'nobody' WHERE seq = 3").unwrap();
+    registry
+        .execute_batch("DROP TRIGGER audit_is_not_changed; UPDATE audit SET who = 'nobody' WHERE seq = 3")
+        .unwrap();
     drop(registry);
     let (code, broken) = plane.run(&["audit", "verify"]);
     assert_eq!((code, broken["error"]["code"].as_str()), (1, Some("audit_broken")));

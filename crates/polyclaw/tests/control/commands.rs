@@ -69,7 +69,12 @@ impl Drop for Up {
 }
 
 fn up(plane: &Plane, args: &[&str]) -> (Up, Value) {
-    let mut child = plane.command(&[&["up", "--json"], args].concat()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = plane
+        .command(&[&["up", "--json"], args].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
     std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     (Up(child), serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}")))
@@ -92,7 +97,11 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
     assert!(said["ok"]["link"].as_str().is_some_and(|link| link.starts_with(&place)), "{said}");
     assert!(said["ok"]["control"].as_str().unwrap().starts_with(&plane.url()), "{said}");
     let answered = plane.command(&["agent", "-m", "hi"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&answered.stdout), "one\n", "the home's commands mean its first instance");
+    assert_eq!(
+        String::from_utf8_lossy(&answered.stdout),
+        "one\n",
+        "the home's commands mean its first instance"
+    );
     let main = plane.get("/instances/main").ok();
     assert_eq!((&main["status"], main["port"].as_u64()), (&json!("running"), Some(port.into())));
     plane.run(&["instances", "create", "second", "--port", &free_port().to_string()]);
@@ -102,21 +111,35 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
     let provider = config.split_once("[providers").unwrap().1;
     fs::write(folder.join("config.toml"), format!("{text}\n[providers{provider}")).unwrap();
     assert_eq!(plane.run(&["instances", "start", "second"]).0, 0);
-    let said = plane.post("/instances/second/gateway/sessions/agent%3Amain%3Amain/messages?wait=20", json!({ "text": "hi" })).ok();
+    let said = plane
+        .post(
+            "/instances/second/gateway/sessions/agent%3Amain%3Amain/messages?wait=20",
+            json!({ "text": "hi" }),
+        )
+        .ok();
     assert_eq!(said["reply"]["text"], "two", "{said}");
     for name in ["main", "second"] {
         let usage = plane.get(&format!("/instances/{name}/usage")).ok();
         assert_eq!((&usage["request_count"], &usage["total_tokens"]), (&json!(1), &json!(15)), "{name}");
     }
-    let refused = [plane.post("/instances/main/archive", json!({})).status, plane.delete("/instances/main").refusal().0];
+    let refused = [
+        plane.post("/instances/main/archive", json!({})).status,
+        plane.delete("/instances/main").refusal().0,
+    ];
     assert_eq!(refused, [200, 409], "the home itself is not removed");
     plane.post("/instances/main/unarchive", json!({})).ok();
     plane.start("main");
-    let pids: Vec<i64> =
-        ["main", "second"].iter().map(|name| plane.get(&format!("/instances/{name}")).ok()["pid"].as_i64().unwrap()).collect();
+    let pids: Vec<i64> = ["main", "second"]
+        .iter()
+        .map(|name| plane.get(&format!("/instances/{name}")).ok()["pid"].as_i64().unwrap())
+        .collect();
     first.end();
     assert!(!pids.iter().any(|pid| is_alive(*pid)), "Ctrl-C ends what it started");
-    assert_eq!(fs::read_to_string(plane.home().join("config.toml")).unwrap(), config, "the home is as it was");
+    assert_eq!(
+        fs::read_to_string(plane.home().join("config.toml")).unwrap(),
+        config,
+        "the home is as it was"
+    );
     // The next one starts what was running; with --detach they stay.
     let (mut next, _) = up(&plane, &["--detach"]);
     plane.until_status("second", "running");
@@ -131,7 +154,8 @@ fn up_finds_a_daemon_that_runs_already_and_leaves_it_running() {
     fs::create_dir_all(plane.home()).unwrap();
     let port = free_port();
     fs::write(plane.home().join("config.toml"), format!("[gateway]\nport = {port}\n")).unwrap();
-    let mut daemon = Up(plane.command(&["daemon"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let mut daemon =
+        Up(plane.command(&["daemon"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     until(&|| "the daemon answers".to_owned(), || plane.run(&["status"]).0 == 0);
     let (mut first, said) = up(&plane, &[]);
     assert!(said["ok"]["link"].as_str().unwrap().contains(&port.to_string()), "{said}");

@@ -43,10 +43,16 @@ fn a_config_is_read_compared_changed_and_refused() {
     let tag = changed.etag.clone().unwrap();
     assert_eq!((changed.ok()["outcome"].as_str(), tag == etag), (Some("saved"), false));
     let after = fs::read_to_string(&path).unwrap();
-    assert!(after.contains("# My provider.") && after.contains(&format!("\"{CANARY}\" # the key")), "{after}");
+    assert!(
+        after.contains("# My provider.") && after.contains(&format!("\"{CANARY}\" # the key")),
+        "{after}"
+    );
     assert_eq!(fs::read_to_string(path.with_extension("toml.bak")).unwrap(), before, "one backup is kept");
     // A mask that comes back keeps the secret.
-    let text = plane.get("/instances/one/config").ok()["toml"].as_str().unwrap().replace("max_rounds = 7", "max_rounds = 8");
+    let text = plane.get("/instances/one/config").ok()["toml"]
+        .as_str()
+        .unwrap()
+        .replace("max_rounds = 7", "max_rounds = 8");
     let put = |etag: &str, toml: &str, headers: &[(&str, &str)]| {
         let headers = [headers, &[("if-match", etag)]].concat();
         plane.call("PUT", "/instances/one/config", Some(json!({ "toml": toml })), &headers)
@@ -67,7 +73,9 @@ fn a_config_is_read_compared_changed_and_refused() {
     let stale = put(&etag, &text, &[]);
     assert_eq!(stale.refusal(), (412, "etag_stale"));
     assert_eq!(format!("\"{}\"", stale.body["error"]["details"]["current_etag"].as_str().unwrap()), tag);
-    let checked = plane.post("/instances/one/config/validate", json!({ "patch": { "turns": { "max_round": 1 } } })).ok();
+    let checked = plane
+        .post("/instances/one/config/validate", json!({ "patch": { "turns": { "max_round": 1 } } }))
+        .ok();
     assert_eq!(checked["valid"], false);
     assert!(checked["errors"][0]["hint"].as_str().unwrap().contains("max_rounds"), "{checked}");
     let secret = "[providers.openai]\napi_key = \"sk-another-one-12345\"\n";
@@ -75,6 +83,36 @@ fn a_config_is_read_compared_changed_and_refused() {
     assert_eq!(fs::read_to_string(&path).unwrap(), secret);
     let server_log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
     assert!(!server_log.contains("canary") && !plane.get("/audit").body.to_string().contains("canary"));
+}
+
+#[test]
+fn the_command_line_reads_and_changes_configs_too() {
+    let plane = Plane::new();
+    let (made, _) = with_secret(&plane);
+    let run = |args: &[&str]| plane.run(&[&["instances", "config"], args].concat());
+    assert_eq!(run(&["set", "one", "turns.max_rounds", "12"]).1["ok"]["outcome"], "saved");
+    let (_, read) = run(&["get", "one"]);
+    assert_eq!(read["ok"]["config"]["turns"]["max_rounds"], 12);
+    let (code, refused) = run(&["set", "one", "providers.openai.api_key", "sk-other-0123456789"]);
+    assert_eq!((code, refused["error"]["code"].as_str()), (2, Some("secret_write")));
+    let allowed = run(&["set", "one", "providers.openai.api_key", "env:PATH", "--allow-secret-write"]);
+    assert_eq!(allowed.0, 0, "{}", allowed.1);
+    let file = plane.dir.path().join("new.toml");
+    fs::write(&file, "[turns]\nmax_rounds = 13\n").unwrap();
+    let file = file.to_str().unwrap();
+    assert!(run(&["diff", "one", file]).1["ok"]["changes"].to_string().contains("turns.max_rounds"));
+    assert_eq!(run(&["validate", "one", file]).0, 0);
+    fs::write(file, "[turns]\nmax_round = 13\n").unwrap();
+    assert_eq!(run(&["validate", "one", file]).0, 1);
+    let editor = plane.dir.path().join("editor");
+    fs::write(&editor, "#!/bin/sh\nsed -i 's/max_rounds = 12/max_rounds = 14/' \"$1\"\n").unwrap();
+    let mut command = plane.command(&["instances", "config", "edit", "one"]);
+    let edited = command.env("EDITOR", format!("sh {}", editor.display())).status().unwrap();
+    let text = fs::read_to_string(plane.folder(&made).join("config.toml")).unwrap();
+    assert!(
+        edited.success() && text.contains("max_rounds = 14") && text.contains("# My provider."),
+        "{text}"
+    );
 }
 
 #[test]
@@ -107,7 +145,11 @@ fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
     let plane = Plane::new();
     let (made, etag) = with_secret(&plane);
     let pid = plane.start("one")["pid"].as_i64().unwrap();
-    let answer = patch(&plane, &etag, json!({ "agents": { "list": [{ "id": "main", "default": true }, { "id": "ops", "name": "Ops" }] } }));
+    let answer = patch(
+        &plane,
+        &etag,
+        json!({ "agents": { "list": [{ "id": "main", "default": true }, { "id": "ops", "name": "Ops" }] } }),
+    );
     let etag = answer.etag.clone().unwrap_or_default();
     assert_eq!(answer.ok()["outcome"], "reloaded");
     let agents = plane.get("/instances/one/gateway/agents").ok();
@@ -123,13 +165,19 @@ fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
     assert!(agents.contains("Ops") && !agents.contains("other"), "{agents}");
     let later = patch(&plane, &etag, json!({ "gateway": { "allowed_hosts": ["chat.example.com"] } }));
     let later = later.ok();
-    assert_eq!((&later["outcome"], &later["restart_required"]), (&json!("restart_required"), &json!(["gateway"])));
+    assert_eq!(
+        (&later["outcome"], &later["restart_required"]),
+        (&json!("restart_required"), &json!(["gateway"]))
+    );
     assert!(is_alive(pid), "it was the same process all along");
     let restarted = plane.post("/instances/one/restart", json!({})).ok();
     assert_eq!(restarted["status"], "running");
     let port = plane.create("two")["port"].clone();
     let etag = plane.get("/instances/one/config").etag.unwrap();
-    assert_eq!(patch(&plane, &etag, json!({ "gateway": { "port": port } })).refusal(), (409, "instance_port_taken"));
+    assert_eq!(
+        patch(&plane, &etag, json!({ "gateway": { "port": port } })).refusal(),
+        (409, "instance_port_taken")
+    );
 }
 
 #[test]

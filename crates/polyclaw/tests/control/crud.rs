@@ -19,7 +19,10 @@ fn a_new_instance_has_a_config_that_can_be_read_and_folders_of_its_own() {
     let config = plane.get("/instances/one/config").ok();
     assert_eq!(config["config"]["agents"]["defaults"]["model"], "openai/gpt-x");
     assert_eq!(config["config"]["gateway"]["port"], answer.body["port"]);
-    assert!(config["toml"].as_str().unwrap().contains("# Who answers as a model."), "the comments of a first file");
+    assert!(
+        config["toml"].as_str().unwrap().contains("# Who answers as a model."),
+        "the comments of a first file"
+    );
     let by_id = plane.get(&format!("/instances/{}", answer.body["id"].as_str().unwrap())).ok();
     assert_eq!(by_id, plane.get("/instances/one").ok(), "by id and by name it is the same");
 }
@@ -68,7 +71,12 @@ fn an_instance_is_put_aside_taken_back_and_removed_in_two_steps() {
     assert!(archived["archived_at"].is_string());
     let names = |path: &str| -> Vec<String> {
         let list = plane.get(path).ok();
-        list["instances"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+        list["instances"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert!(names("/instances").is_empty());
     plane.create("two");
@@ -109,8 +117,13 @@ fn a_clone_has_the_files_and_none_of_the_access() {
     assert!(two["id"] != one["id"] && two["port"] != one["port"] && two["status"] == "stopped");
     let to = plane.folder(&two);
     assert_eq!(fs::read_to_string(to.join("workspace/SOUL.md")).unwrap(), "Be kind.");
-    assert!(fs::symlink_metadata(to.join("workspace/link")).unwrap().is_symlink(), "what it leads to is not copied");
-    assert!(!to.join("token").exists() && !to.join("node").exists() && !to.join("memory/sessions.db").exists());
+    assert!(
+        fs::symlink_metadata(to.join("workspace/link")).unwrap().is_symlink(),
+        "what it leads to is not copied"
+    );
+    assert!(
+        !to.join("token").exists() && !to.join("node").exists() && !to.join("memory/sessions.db").exists()
+    );
     assert_eq!(plane.start("two")["status"], "running");
     let token = |folder: &std::path::Path| fs::read_to_string(folder.join("token")).unwrap();
     assert_ne!(token(&from), token(&to));
@@ -147,7 +160,9 @@ fn a_folder_that_was_being_made_when_the_server_died_is_swept_away() {
     plane.create("one");
     plane.kill();
     let instances = plane.home().join("cp/instances");
-    for (folder, mark) in [("half", ".creating"), ("unknown", "config.toml"), (".removed-gone", "config.toml")] {
+    for (folder, mark) in
+        [("half", ".creating"), ("unknown", "config.toml"), (".removed-gone", "config.toml")]
+    {
         fs::create_dir_all(instances.join(folder)).unwrap();
         fs::write(instances.join(folder).join(mark), "").unwrap();
     }
@@ -161,7 +176,12 @@ fn a_folder_that_was_being_made_when_the_server_died_is_swept_away() {
 fn a_call_that_is_repeated_with_its_key_is_made_once() {
     let plane = Plane::new();
     let create = |key: &str, name: &str| {
-        plane.call("POST", "/instances", Some(json!({ "name": name, "port": 28123 })), &[("idempotency-key", key)])
+        plane.call(
+            "POST",
+            "/instances",
+            Some(json!({ "name": name, "port": 28123 })),
+            &[("idempotency-key", key)],
+        )
     };
     let first = create("k1", "one");
     let again = create("k1", "one");

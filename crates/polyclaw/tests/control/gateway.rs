@@ -35,8 +35,10 @@ fn sockets_and_streams_are_handed_through_as_they_come() {
     let made = plane.create("one");
     let path = plane.folder(&made).join("config.toml");
     let text = std::fs::read_to_string(&path).unwrap();
-    let provider =
-        format!("[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n", model.url());
+    let provider = format!(
+        "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
+        model.url()
+    );
     std::fs::write(&path, format!("{text}\n{provider}")).unwrap();
     plane.start("one");
     let url = format!("ws://127.0.0.1:{}/api/instances/one/gateway/ws", plane.port);
@@ -60,7 +62,11 @@ fn sockets_and_streams_are_handed_through_as_they_come() {
         frames
     });
     assert!(frames.contains("\"res\"") && frames.contains("\"event\""));
-    let said: Value =
-        plane.post("/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/messages?wait=20", json!({ "text": "again" })).body;
+    let said: Value = plane
+        .post(
+            "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/messages?wait=20",
+            json!({ "text": "again" }),
+        )
+        .body;
     assert!(said["reply"].is_object() || said["turn_id"].is_string(), "{said}");
 }

@@ -91,7 +91,9 @@ fn a_start_that_fails_says_what_the_log_said_and_leaves_nothing() {
 fn a_port_that_is_in_use_is_told_from_one_that_is_taken() {
     let plane = Plane::new();
     let made = plane.create("one");
-    let _listener = std::net::TcpListener::bind(("127.0.0.1", u16::try_from(made["port"].as_u64().unwrap()).unwrap())).unwrap();
+    let _listener =
+        std::net::TcpListener::bind(("127.0.0.1", u16::try_from(made["port"].as_u64().unwrap()).unwrap()))
+            .unwrap();
     assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "port_in_use"));
     assert_eq!(processes_of(&plane.folder(&made)), Vec::<i64>::new());
 }
@@ -102,7 +104,8 @@ fn a_foreign_process_with_our_pid_is_never_signalled() {
     let made = plane.create("one");
     let folder = plane.folder(&made);
     // It even works on the same home, and is no daemon.
-    let mut other = Command::new("sleep").arg("600").env("POLYCLAW_HOME", &folder).stdin(Stdio::null()).spawn().unwrap();
+    let mut other =
+        Command::new("sleep").arg("600").env("POLYCLAW_HOME", &folder).stdin(Stdio::null()).spawn().unwrap();
     fs::write(folder.join("daemon.pid"), format!("{}\n", other.id())).unwrap();
     assert_eq!(plane.status("one"), "stale-pid");
     assert_eq!(plane.post("/instances/one/stop", json!({})).refusal(), (409, "not_ours"));

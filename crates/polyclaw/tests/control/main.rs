@@ -9,7 +9,7 @@
 //! | 6.5 | a held lock refuses start, stop and restart | `lifecycle::an_action_under_way_refuses_the_next` |
 //! | 6.6, 6.7 | rotation, tail | `logs::a_log_is_read_by_its_end_by_page_and_whole` |
 //! | 6.8, 6.9 | stop when stopped, unknown names | `lifecycle::what_can_not_be_done_says_why` |
-//! | 6.11 | EPERM counts as alive | `polyclaw_control::process` (a process of ours is never taken for gone) |
+//! | 6.11 | EPERM counts as alive | `polyclaw_domain::instance` (a process that is closed to us is `unknown`); tests may run as root, who is never refused |
 //! | 6.13 | a start that fails leaves nothing | `lifecycle::a_start_that_fails_says_what_the_log_said_and_leaves_nothing` |
 //! | 7.1 | a crash is seen in time | `supervisor::a_crash_is_seen_and_mended` |
 //! | 7.2 | the server's restart loses no instance | `supervisor::the_next_server_adopts_what_the_killed_one_left` |

@@ -21,7 +21,9 @@ fn details_show_everything_but_secrets() {
     let plane = Plane::new();
     let made = configured(
         &plane,
-        &format!("[providers.openai]\napi_key = \"{CANARY}\"\n[channels.webhook.ci]\nsecret = \"{CANARY}\"\n"),
+        &format!(
+            "[providers.openai]\napi_key = \"{CANARY}\"\n[channels.webhook.ci]\nsecret = \"{CANARY}\"\n"
+        ),
     );
     let folder = plane.folder(&made);
     fs::write(folder.join("workspace/SOUL.md"), "Be kind.").unwrap();
@@ -31,7 +33,8 @@ fn details_show_everything_but_secrets() {
     let details = plane.get("/instances/one/details").ok();
     assert_eq!(details["build"]["instance"], env!("CARGO_PKG_VERSION"));
     assert_eq!(details["runtime"]["health"], "ok");
-    let files: Vec<&str> = details["persona"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect();
+    let files: Vec<&str> =
+        details["persona"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect();
     assert_eq!(files, ["SOUL.md", "agents/ops/SOUL.md"]);
     assert_eq!(details["models"]["providers"]["openai"]["api_key"], "***");
     assert!(details["channels"]["webhook"]["ci"].is_object());
@@ -39,9 +42,18 @@ fn details_show_everything_but_secrets() {
     let bad = json!({ "turns": { "max_rounds": CANARY } });
     let refused = plane.call("PATCH", "/instances/one/config", Some(bad), &[("if-match", &etag)]);
     assert_eq!(refused.status, 400);
-    for path in ["/instances/one/details", "/instances/one/config", "/instances/one/logs?lines=1000", "/instances/one",
-        "/instances", "/health", "/metrics", "/audit", "/instances/one/logs/download", "/instances/one/tasks"]
-    {
+    for path in [
+        "/instances/one/details",
+        "/instances/one/config",
+        "/instances/one/logs?lines=1000",
+        "/instances/one",
+        "/instances",
+        "/health",
+        "/metrics",
+        "/audit",
+        "/instances/one/logs/download",
+        "/instances/one/tasks",
+    ] {
         assert!(!plane.get(path).body.to_string().contains("canary"), "{path}");
     }
     fs::write(folder.join("config.toml"), format!("x = \"{CANARY}\"\n")).unwrap();
@@ -57,12 +69,19 @@ fn tasks_and_usage_come_from_the_instance() {
     let plane = Plane::new();
     configured(
         &plane,
-        &format!("[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n", model.url()),
+        &format!(
+            "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
+            model.url()
+        ),
     );
     let nothing = plane.get("/instances/one/tasks").ok();
     assert_eq!((&nothing["data_available"], &nothing["tasks"]), (&json!(false), &json!([])));
     let unused = plane.get("/instances/one/usage").ok();
-    assert_eq!((&unused["total_tokens"], &unused["data_available"]), (&json!(null), &json!(false)), "null, not zero");
+    assert_eq!(
+        (&unused["total_tokens"], &unused["data_available"]),
+        (&json!(null), &json!(false)),
+        "null, not zero"
+    );
     plane.start("one");
     model.push(Script::reply("first").usage(100, 20));
     model.push(Script::reply("second").usage(50, 5));
@@ -73,12 +92,23 @@ fn tasks_and_usage_come_from_the_instance() {
     }
     let all = plane.get("/instances/one/tasks?limit=2").ok();
     let said = |page: &Value, field: &str| -> Vec<String> {
-        page["tasks"].as_array().unwrap().iter().map(|task| task[field].as_str().unwrap_or("-").to_owned()).collect()
+        page["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| task[field].as_str().unwrap_or("-").to_owned())
+            .collect()
     };
-    assert_eq!((said(&all, "summary"), said(&all, "outcome")), (vec!["c".into(), "b".into()], vec!["third".into(), "second".into()]));
+    assert_eq!(
+        (said(&all, "summary"), said(&all, "outcome")),
+        (vec!["c".into(), "b".into()], vec!["third".into(), "second".into()])
+    );
     assert_eq!(all, plane.get("/instances/one/tasks?limit=2").ok(), "the same again");
     let cursor = all["next_cursor"].as_str().unwrap();
-    assert_eq!(said(&plane.get(&format!("/instances/one/tasks?limit=2&cursor={cursor}")).ok(), "summary"), ["a"]);
+    assert_eq!(
+        said(&plane.get(&format!("/instances/one/tasks?limit=2&cursor={cursor}")).ok(), "summary"),
+        ["a"]
+    );
     assert!(all["tasks"][0]["duration_ms"].is_i64() && all["tasks"][0]["trace_id"].is_string());
     assert!(said(&plane.get("/instances/one/tasks?status=failed").ok(), "id").is_empty());
     assert!(said(&plane.get("/instances/one/tasks?after=2999-01-01T00:00:00Z").ok(), "id").is_empty());

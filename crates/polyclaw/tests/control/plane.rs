@@ -37,7 +37,10 @@ impl Answer {
     /// The status and the code of an error.
     #[track_caller]
     pub fn refusal(&self) -> (u16, &str) {
-        (self.status, self.body["error"]["code"].as_str().unwrap_or_else(|| panic!("no error: {}", self.body)))
+        (
+            self.status,
+            self.body["error"]["code"].as_str().unwrap_or_else(|| panic!("no error: {}", self.body)),
+        )
     }
 }
 
@@ -48,7 +51,8 @@ pub fn free_port() -> u16 {
 fn http() -> &'static (tokio::runtime::Runtime, reqwest::Client) {
     static HTTP: OnceLock<(tokio::runtime::Runtime, reqwest::Client)> = OnceLock::new();
     HTTP.get_or_init(|| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         (runtime, client.build().unwrap())
     })
@@ -112,7 +116,11 @@ impl Plane {
 
     #[track_caller]
     pub fn serve(&mut self) {
-        let log = fs::OpenOptions::new().create(true).append(true).open(self.dir.path().join("server.log")).unwrap();
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.dir.path().join("server.log"))
+            .unwrap();
         let child = self.command(&["control"]).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.server = Some(child);
         let log = self.dir.path().join("server.log");
@@ -163,7 +171,13 @@ impl Plane {
     }
 
     /// With the operator's token, unless another is among the headers.
-    pub async fn calling(&self, method: &str, path: &str, body: Option<Value>, headers: &[(&str, &str)]) -> Answer {
+    pub async fn calling(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let place = if path.starts_with("/ws") { String::new() } else { "/api".to_owned() };
         let mut request = http().1.request(method.parse().unwrap(), format!("{}{place}{path}", self.url()));
         if !headers.iter().any(|(name, _)| *name == "authorization") {
@@ -179,7 +193,9 @@ impl Plane {
         let Ok(response) = request.send().await else {
             return Answer { status: 0, body: json!(null), etag: None, replayed: false };
         };
-        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let header = |name: &str| {
+            response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
         let (status, etag) = (response.status().as_u16(), header("etag"));
         let replayed = header("idempotency-replayed").is_some();
         let text = response.text().await.unwrap_or_default();
@@ -239,7 +255,8 @@ pub fn processes_of(home: &std::path::Path) -> Vec<i64> {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.windows(entry.len()).any(|window| window == entry.as_bytes())
     };
-    let numbers = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let numbers =
+        fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(is_ours).collect()
 }
 

@@ -20,7 +20,9 @@ impl Socket {
         wait(async {
             let url = format!("ws://127.0.0.1:{}{path}", plane.port);
             let mut request = url.into_client_request().unwrap();
-            request.headers_mut().insert("authorization", format!("Bearer {}", plane.token()).parse().unwrap());
+            request
+                .headers_mut()
+                .insert("authorization", format!("Bearer {}", plane.token()).parse().unwrap());
             Self(tokio_tungstenite::connect_async(request).await.unwrap().0)
         })
     }
@@ -50,7 +52,8 @@ impl Socket {
     #[track_caller]
     fn close_code(&mut self) -> u16 {
         loop {
-            let next = wait(async { tokio::time::timeout(PATIENCE, self.0.next()).await }).expect("an end in time");
+            let next =
+                wait(async { tokio::time::timeout(PATIENCE, self.0.next()).await }).expect("an end in time");
             match next {
                 Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
                 Some(Ok(_)) => {}
@@ -71,7 +74,10 @@ fn a_reader_sees_what_there_is_and_then_every_change_within_a_second() {
     let began = Instant::now();
     let changed = socket.until("status_changed");
     assert!(began.elapsed() < Duration::from_secs(1));
-    assert_eq!((&changed["instance"]["status"], &changed["instance"]["pid"]), (&json!("running"), &started["pid"]));
+    assert_eq!(
+        (&changed["instance"]["status"], &changed["instance"]["pid"]),
+        (&json!("running"), &started["pid"])
+    );
     plane.call("PATCH", "/instances/one", Some(json!({ "restart": "never" })), &[]).ok();
     signal("KILL", started["pid"].as_i64().unwrap());
     let began = Instant::now();
@@ -128,13 +134,18 @@ fn many_readers_are_told_while_one_takes_nothing() {
         assert_eq!(socket.until("instance_archived")["instance"]["name"], "one");
     }
     assert!(began.elapsed() < Duration::from_secs(1), "it took {:?}", began.elapsed());
-    assert_eq!(slow.until("instance_archived")["instance"]["name"], "one", "what it did not take waited for it");
+    assert_eq!(
+        slow.until("instance_archived")["instance"]["name"],
+        "one",
+        "what it did not take waited for it"
+    );
 }
 
 #[test]
 fn sockets_need_the_token_and_are_closed_when_the_server_ends() {
     let mut plane = Plane::new();
-    let refused = wait(tokio_tungstenite::connect_async(format!("ws://127.0.0.1:{}/ws/instances", plane.port)));
+    let refused =
+        wait(tokio_tungstenite::connect_async(format!("ws://127.0.0.1:{}/ws/instances", plane.port)));
     assert!(matches!(refused, Err(Error::Http(response)) if response.status().as_u16() == 401));
     let code = plane.post("/logins", json!({})).ok()["code"].as_str().unwrap().to_owned();
     let with_code = format!("ws://127.0.0.1:{}/ws/instances?code={code}", plane.port);

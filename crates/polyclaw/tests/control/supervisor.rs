@@ -64,7 +64,8 @@ fn one_that_crashes_again_and_again_is_left_alone_until_somebody_starts_it() {
 #[test]
 fn the_next_server_adopts_what_the_killed_one_left() {
     let mut plane = Plane::new();
-    let pids: Vec<i64> = ["one", "two"].iter().map(|name| plane.started(name)["pid"].as_i64().unwrap()).collect();
+    let pids: Vec<i64> =
+        ["one", "two"].iter().map(|name| plane.started(name)["pid"].as_i64().unwrap()).collect();
     plane.kill();
     assert!(pids.iter().all(|pid| is_alive(*pid)), "instances go on without the server");
     plane.serve();
@@ -81,7 +82,11 @@ fn the_next_server_adopts_what_the_killed_one_left() {
     });
     assert!(began.elapsed() < Duration::from_secs(12), "it took {:?}", began.elapsed());
     let stopped = plane.post("/instances/two/stop", json!({})).ok();
-    assert_eq!((&stopped["status"], is_alive(pids[1])), (&json!("stopped"), false), "an adopted one can be stopped");
+    assert_eq!(
+        (&stopped["status"], is_alive(pids[1])),
+        (&json!("stopped"), false),
+        "an adopted one can be stopped"
+    );
 }
 
 #[test]

@@ -116,8 +116,11 @@ impl From<Difference> for ChangeView {
 #[utoipa::path(get, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path)), responses((status = 200, body = ConfigView)))]
 pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Response> {
     let read = app.control.read_config(&id).await?;
-    let secrets =
-        read.secrets.into_iter().map(|one| SecretView { path: one.path, fingerprint: one.fingerprint }).collect();
+    let secrets = read
+        .secrets
+        .into_iter()
+        .map(|one| SecretView { path: one.path, fingerprint: one.fingerprint })
+        .collect();
     let tag = quoted(&read.etag);
     let view = ConfigView { etag: read.etag, toml: read.toml, config: read.config, secrets };
     Ok(([(ETAG, tag)], Json(view)).into_response())
@@ -132,7 +135,8 @@ pub async fn replace(
     headers: HeaderMap,
     Body(new): Body<NewConfig>,
 ) -> Result<Response> {
-    let edit = whole(new.toml, new.config)?.ok_or_else(|| Error::InvalidBody("toml or config is missing".to_owned()))?;
+    let edit = whole(new.toml, new.config)?
+        .ok_or_else(|| Error::InvalidBody("toml or config is missing".to_owned()))?;
     write(&app, &by, &id, &edit, terms(&headers, new.etag)).await
 }
 
@@ -152,7 +156,11 @@ pub async fn patch(
 
 /// Whether a config would be taken; nothing is written.
 #[utoipa::path(post, path = "/instances/{id}/config/validate", tag = "config", params(("id" = String, Path)), request_body = Draft, responses((status = 200, body = Checked)))]
-pub async fn validate(State(app): State<ControlState>, Id(id): Id, Body(draft): Body<Draft>) -> Result<Json<Checked>> {
+pub async fn validate(
+    State(app): State<ControlState>,
+    Id(id): Id,
+    Body(draft): Body<Draft>,
+) -> Result<Json<Checked>> {
     let found = app.control.check_config(&id, &drafted(draft)?).await?;
     let fault = |error: polyclaw_domain::config::ConfigError| FaultView {
         line: error.line,
@@ -160,13 +168,18 @@ pub async fn validate(State(app): State<ControlState>, Id(id): Id, Body(draft): 
         message: error.message,
         hint: error.hint,
     };
-    let errors: Vec<FaultView> = found.map(|errors| errors.0.into_iter().map(fault).collect()).unwrap_or_default();
+    let errors: Vec<FaultView> =
+        found.map(|errors| errors.0.into_iter().map(fault).collect()).unwrap_or_default();
     Ok(Json(Checked { valid: errors.is_empty(), errors }))
 }
 
 /// What a change would change; nothing is written.
 #[utoipa::path(post, path = "/instances/{id}/config/diff", tag = "config", params(("id" = String, Path)), request_body = Draft, responses((status = 200, body = Compared)))]
-pub async fn diff(State(app): State<ControlState>, Id(id): Id, Body(draft): Body<Draft>) -> Result<Json<Compared>> {
+pub async fn diff(
+    State(app): State<ControlState>,
+    Id(id): Id,
+    Body(draft): Body<Draft>,
+) -> Result<Json<Compared>> {
     let (changes, unchanged_count) = app.control.compare_config(&id, &drafted(draft)?).await?;
     Ok(Json(Compared { changes: changes.into_iter().map(ChangeView::from).collect(), unchanged_count }))
 }

@@ -59,7 +59,9 @@ fn split(uri: &Uri) -> Result<(String, Uri)> {
     let unknown = || Error::UnknownRoute(uri.path().chars().take(100).collect());
     let (_, rest) = uri.path().split_once("/instances/").ok_or_else(unknown)?;
     let (id, path) = rest.split_once("/gateway/").ok_or_else(unknown)?;
-    let climbs = path.split('/').any(|part| matches!(part.to_ascii_lowercase().as_str(), "." | ".." | "%2e%2e" | "%2e"));
+    let climbs = path
+        .split('/')
+        .any(|part| matches!(part.to_ascii_lowercase().as_str(), "." | ".." | "%2e%2e" | "%2e"));
     if climbs || id.contains('/') {
         return Err(unknown());
     }

@@ -79,7 +79,8 @@ pub async fn administers(request: Request, next: Next) -> Response {
 
 /// Through the gateway a look needs less than a word; a socket is both.
 pub async fn talks(request: Request, next: Next) -> Response {
-    let looks = matches!(*request.method(), Method::GET | Method::HEAD) && !request.headers().contains_key(UPGRADE);
+    let looks =
+        matches!(*request.method(), Method::GET | Method::HEAD) && !request.headers().contains_key(UPGRADE);
     allow(if looks { Access::Read } else { Access::Operate }, request, next).await
 }
 

@@ -15,14 +15,8 @@ use super::state::ControlState;
 use crate::error::Result;
 use crate::metrics::{Metrics, head, resident_bytes};
 
-const STATUSES: [Status; 6] = [
-    Status::Running,
-    Status::Stopped,
-    Status::Crashed,
-    Status::StalePid,
-    Status::Unknown,
-    Status::Error,
-];
+const STATUSES: [Status; 6] =
+    [Status::Running, Status::Stopped, Status::Crashed, Status::StalePid, Status::Unknown, Status::Error];
 
 #[derive(Serialize, ToSchema)]
 pub struct Health {

@@ -136,7 +136,9 @@ pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -
     let paging = Paging::of("instances", which.limit, which.cursor.as_deref())?;
     let views = app.control.list(which.include_archived).await?;
     let from = match &paging.after {
-        Some(place) => views.iter().position(|view| view.id.as_str() == place.id).map_or(views.len(), |at| at + 1),
+        Some(place) => {
+            views.iter().position(|view| view.id.as_str() == place.id).map_or(views.len(), |at| at + 1)
+        }
         None => 0,
     };
     let mut page: Vec<View> = views.into_iter().skip(from).take(paging.wanted()).collect();
@@ -151,8 +153,13 @@ pub async fn create(
     Extension(by): Extension<Caller>,
     Body(new): Body<NewInstance>,
 ) -> Result<(StatusCode, Json<InstanceView>)> {
-    let wish =
-        Wish { name: new.name, port: new.port, provider: new.provider, model: new.model, restart: new.restart };
+    let wish = Wish {
+        name: new.name,
+        port: new.port,
+        provider: new.provider,
+        model: new.model,
+        restart: new.restart,
+    };
     let made = app.control.create(&by, &wish).await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }
@@ -215,7 +222,11 @@ pub async fn archive(
 
 /// Takes an archived one back.
 #[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
-pub async fn unarchive(State(app): State<ControlState>, Extension(by): Extension<Caller>, Id(id): Id) -> Answer {
+pub async fn unarchive(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+) -> Answer {
     shown(app.control.unarchive(&by, &id).await)
 }
 

@@ -69,13 +69,19 @@ pub fn blocking_failed(error: impl ToString) -> Error {
 }
 
 /// Runs where it may wait for the disk.
-async fn off_thread<T: Send + 'static>(read: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
+async fn off_thread<T: Send + 'static>(
+    read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T> {
     tokio::task::spawn_blocking(read).await.map_err(blocking_failed)?.map_err(blocking_failed)
 }
 
 /// Lines of a log.
 #[utoipa::path(get, path = "/instances/{id}/logs", tag = "observe", params(("id" = String, Path), Which), responses((status = 200, body = Lines)))]
-pub async fn lines(State(app): State<ControlState>, Id(id): Id, Query(which): Query<Which>) -> Result<Json<Lines>> {
+pub async fn lines(
+    State(app): State<ControlState>,
+    Id(id): Id,
+    Query(which): Query<Which>,
+) -> Result<Json<Lines>> {
     let path = app.control.log_of(&id).await?;
     let count = which.lines.unwrap_or(USUAL).min(log::MOST);
     if count == 0 {
@@ -83,12 +89,25 @@ pub async fn lines(State(app): State<ControlState>, Id(id): Id, Query(which): Qu
     }
     if matches!(which.mode, Mode::Tail) {
         let lines = off_thread(move || log::tail(&path, count)).await?;
-        return Ok(Json(Lines { lines, next_cursor: None, has_more: false, gap: false, retention: RETENTION }));
+        return Ok(Json(Lines {
+            lines,
+            next_cursor: None,
+            has_more: false,
+            gap: false,
+            retention: RETENTION,
+        }));
     }
     let page = off_thread(move || log::page(&path, which.cursor.as_deref(), count)).await?;
-    let page = page.ok_or_else(|| Error::invalid("cursor", "must be the next_cursor of a page of this log"))?;
+    let page =
+        page.ok_or_else(|| Error::invalid("cursor", "must be the next_cursor of a page of this log"))?;
     let next_cursor = Some(page.next).filter(|next| !next.is_empty());
-    Ok(Json(Lines { lines: page.lines, next_cursor, has_more: page.has_more, gap: page.gap, retention: RETENTION }))
+    Ok(Json(Lines {
+        lines: page.lines,
+        next_cursor,
+        has_more: page.has_more,
+        gap: page.gap,
+        retention: RETENTION,
+    }))
 }
 
 /// Everything that is kept, the oldest first.

@@ -77,7 +77,11 @@ impl DetailsView {
             models,
             config: details.config,
             config_error: details.config_error,
-            persona: details.persona.into_iter().map(|one| PersonaView { file: one.file, bytes: one.bytes }).collect(),
+            persona: details
+                .persona
+                .into_iter()
+                .map(|one| PersonaView { file: one.file, bytes: one.bytes })
+                .collect(),
             runtime: Runtime {
                 uptime_ms: health["uptime_ms"].as_i64(),
                 health: health["status"].as_str().map(str::to_owned),
@@ -160,7 +164,11 @@ impl From<Past> for TaskView {
 
 /// What an instance did last, the newest first.
 #[utoipa::path(get, path = "/instances/{id}/tasks", tag = "observe", params(("id" = String, Path), WhichTasks), responses((status = 200, body = Tasks)))]
-pub async fn tasks(State(app): State<ControlState>, Id(id): Id, Query(which): Query<WhichTasks>) -> Result<Json<Tasks>> {
+pub async fn tasks(
+    State(app): State<ControlState>,
+    Id(id): Id,
+    Query(which): Query<WhichTasks>,
+) -> Result<Json<Tasks>> {
     let paging = Paging::of("tasks", which.limit.or(Some(20)), which.cursor.as_deref())?;
     let state = match which.status.as_deref() {
         Some(word) => Some(JobState::parse(word).ok_or_else(|| Error::invalid("status", "no such state"))?),
@@ -177,7 +185,8 @@ pub async fn tasks(State(app): State<ControlState>, Id(id): Id, Query(which): Qu
     Ok(Json(match app.control.tasks(&id, filter).await? {
         Err(why) => Tasks { tasks: Vec::new(), next_cursor: None, data_available: false, message: Some(why) },
         Ok(mut rows) => {
-            let next_cursor = paging.cut(&mut rows, |past| Place { at: past.queued_at.0, id: past.turn.clone() });
+            let next_cursor =
+                paging.cut(&mut rows, |past| Place { at: past.queued_at.0, id: past.turn.clone() });
             let tasks = rows.into_iter().map(TaskView::from).collect();
             Tasks { tasks, next_cursor, data_available: true, message: None }
         }

@@ -13,7 +13,12 @@ const DOCS: &str = include_str!("../../assets/docs.html");
 const SCRIPT: &str = include_str!("../../assets/docs.js");
 
 /// `/?code=…` leaves a cookie; `/` leads to what there is to see.
-pub async fn index(State(app): State<ControlState>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+pub async fn index(
+    State(app): State<ControlState>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     match entrance(&app.door, &method, &uri, &headers, app.control.now()) {
         Entrance::None => (StatusCode::SEE_OTHER, [(LOCATION, "/api/docs")]).into_response(),
         Entrance::Used => (StatusCode::UNAUTHORIZED, docs().await).into_response(),

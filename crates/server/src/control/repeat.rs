@@ -24,6 +24,15 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const LONGEST_KEY: usize = 255;
 const REMEMBERED_MS: i64 = 24 * 3_600_000;
 
+/// A body is there whole before anything is done, and no larger than we take.
+pub async fn bounded(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match read_up_to(Request::from_parts(parts.clone(), body), LARGEST).await {
+        Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
+        Err(error) => error.into_response(),
+    }
+}
+
 pub async fn once(State(app): State<ControlState>, request: Request, next: Next) -> Response {
     answer(&app, request, next).await.unwrap_or_else(IntoResponse::into_response)
 }
@@ -33,10 +42,10 @@ async fn answer(app: &ControlState, request: Request, next: Next) -> Result<Resp
         return Ok(next.run(request).await);
     }
     let (parts, body) = request.into_parts();
-    let body = read_up_to(Request::from_parts(parts.clone(), body), LARGEST).await?;
     let Some(key) = parts.headers.get(KEY) else {
-        return Ok(next.run(Request::from_parts(parts, Body::from(body))).await);
+        return Ok(next.run(Request::from_parts(parts, body)).await);
     };
+    let body = read_up_to(Request::from_parts(parts.clone(), body), LARGEST).await?;
     let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= LONGEST_KEY);
     let key = key.ok_or_else(|| Error::invalid("Idempotency-Key", "1 to 255 plain letters"))?.to_owned();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());

@@ -75,12 +75,17 @@ pub fn router(state: ControlState) -> Router {
     let paths = document.paths.paths.keys().cloned().chain(OTHER_ROUTES.map(str::to_owned));
     let metrics = Arc::new(Metrics::new(paths));
     let once = from_fn_with_state(state.clone(), repeat::once);
-    let plain = |group: OpenApiRouter<ControlState>| OpenApiRouter::new().nest("/api", group).split_for_parts().0;
+    let plain =
+        |group: OpenApiRouter<ControlState>| OpenApiRouter::new().nest("/api", group).split_for_parts().0;
+    let changing = |group| plain(group).route_layer(once.clone()).route_layer(from_fn(repeat::bounded));
     let known = Router::new()
-        .merge(plain(looking()).merge(sockets()).route_layer(from_fn(guard::reads)))
-        .merge(plain(operating()).route_layer(once.clone()).route_layer(from_fn(guard::operates)))
-        .merge(plain(administering()).route_layer(once).route_layer(from_fn(guard::administers)))
-        .merge(plain(admitting()).route_layer(from_fn(guard::administers)))
+        .merge(plain(looking()).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::reads)))
+        .merge(sockets().route_layer(from_fn(guard::reads)))
+        .merge(changing(operating()).route_layer(from_fn(guard::operates)))
+        .merge(changing(administering()).route_layer(from_fn(guard::administers)))
+        .merge(
+            plain(admitting()).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::administers)),
+        )
         .merge(Router::new().route(GATEWAY, any(gateway::through)).route_layer(from_fn(guard::talks)))
         .route_layer(from_fn_with_state(state.clone(), guard::caller));
     known

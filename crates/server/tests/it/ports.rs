@@ -187,7 +187,8 @@ pub struct Reloads(std::sync::atomic::AtomicU32);
 impl polyclaw_server::Reload for Reloads {
     fn reload(&self) -> Pending<'_, Result<polyclaw_server::Later, String>> {
         let before = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let outcome = if before == 1 { Err("there is no such agent".to_owned()) } else { Ok(vec!["gateway"]) };
+        let outcome =
+            if before == 1 { Err("there is no such agent".to_owned()) } else { Ok(vec!["gateway"]) };
         Box::pin(async move { outcome })
     }
 }

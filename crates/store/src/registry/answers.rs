@@ -15,7 +15,10 @@ pub enum Known {
     UnderWay,
     /// It was used for another call.
     Other,
-    Answered { status: u16, body: String },
+    Answered {
+        status: u16,
+        body: String,
+    },
 }
 
 /// A call: whose, under which key, and what it asks for.

@@ -9,7 +9,8 @@ use crate::tx::{Row, Tx};
 /// Adds an entry behind the last one.
 pub fn append(tx: &mut Tx<'_>, entry: &Entry) -> Result<()> {
     const LAST: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
-    const SQL: &str = "INSERT INTO audit (seq, who, action, target, before_hash, after_hash, detail, created_at,
+    const SQL: &str =
+        "INSERT INTO audit (seq, who, action, target, before_hash, after_hash, detail, created_at,
           previous, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     let last = tx.query_one(LAST, &[], |row| Ok((row.int(0)?, row.text(1)?)))?;
     let (seq, previous) = last.unwrap_or_else(|| (0, ORIGIN.to_owned()));
@@ -31,14 +32,16 @@ pub fn append(tx: &mut Tx<'_>, entry: &Entry) -> Result<()> {
 
 /// Entries behind a number, in order.
 pub fn after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<Link>> {
-    const SQL: &str = "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
+    const SQL: &str =
+        "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
         FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
     tx.query(SQL, params![seq, limit], read)
 }
 
 /// The newest first, before a number.
 pub fn latest(tx: &mut Tx<'_>, before: i64, limit: usize) -> Result<Vec<Link>> {
-    const SQL: &str = "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
+    const SQL: &str =
+        "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
         FROM audit WHERE seq < $1 ORDER BY seq DESC LIMIT $2";
     tx.query(SQL, params![before, limit], read)
 }

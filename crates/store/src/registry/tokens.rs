@@ -25,8 +25,14 @@ pub fn add(tx: &mut Tx<'_>, token: &Token, hash: &str) -> Result<()> {
     const SQL: &str = "INSERT INTO tokens (id, name, access, hash, instance_id, created_at)
         VALUES ($1, $2, $3, $4, $5, $6)";
     tx.execute(REPLACE, params![token.instance.as_ref()])?;
-    let params =
-        params![&token.id, &token.name, token.access.as_str(), hash, token.instance.as_ref(), token.created_at];
+    let params = params![
+        &token.id,
+        &token.name,
+        token.access.as_str(),
+        hash,
+        token.instance.as_ref(),
+        token.created_at
+    ];
     tx.execute(SQL, params).map(drop)
 }
 
