@@ -79,6 +79,10 @@ id!(
     /// One letter in a mailbox of a team.
     LetterId
 );
+id!(
+    /// One instance under a control plane. It stays the same whatever the instance is called.
+    InstanceId
+);
 
 /// The id of an agent: `^[a-z][a-z0-9_-]{0,63}$`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -3,9 +3,9 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, bench, chat, completions, config, cron, daemon, doctor, events, guard, mcp,
-    memory, model, models, outbox, pairing, route, runs, sandbox_exec, secrets, selftest, sessions, skills,
-    status, tools, up, usage, worker,
+    agent, agents, approvals, audit, bench, chat, completions, config, control, cron, daemon, doctor, events,
+    guard, instances, mcp, memory, model, models, outbox, pairing, route, runs, sandbox_exec, secrets,
+    selftest, sessions, skills, status, tools, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -55,6 +55,8 @@ pub struct Global {
 #[derive(Subcommand)]
 pub enum Command {
     Up(up::Args),
+    Instances(instances::Args),
+    Control(control::Args),
     Daemon(daemon::Args),
     Chat(chat::Args),
     Agent(agent::Args),
@@ -74,6 +76,7 @@ pub enum Command {
     Cron(cron::Args),
     Usage(usage::Args),
     Events(events::Args),
+    Audit(audit::Args),
     Status(status::Args),
     Doctor(doctor::Args),
     Config(config::Args),
@@ -89,6 +92,7 @@ pub enum Command {
 }
 
 /// What every command gets.
+#[derive(Clone)]
 pub struct Context {
     pub home: Home,
     pub output: Output,
@@ -108,6 +112,7 @@ impl Cli {
             Context { home: Home::locate()?, output: Output::new(self.global.json), global: self.global };
         match self.command {
             Command::Up(args) => up::run(&args, &context),
+            Command::Control(args) => control::run(&args, &context),
             Command::Daemon(args) => daemon::run(&args, &context),
             Command::Config(args) => config::run(&args, &context),
             Command::Secrets(args) => secrets::run(&args, &context),
@@ -147,9 +152,12 @@ impl Command {
             Self::Outbox(args) => outbox::run(&args, context).await,
             Self::Usage(args) => usage::run(&args, context).await,
             Self::Events(args) => events::run(&args, context).await,
+            Self::Instances(args) => instances::run(&args, context).await,
+            Self::Audit(args) => audit::run(&args, context).await,
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
-            Self::Up(_) | Self::Daemon(_) | Self::Config(_) | Self::Completions(_) => Ok(()),
+            Self::Up(_) | Self::Control(_) | Self::Daemon(_) | Self::Config(_) => Ok(()),
+            Self::Completions(_) => Ok(()),
             Self::Secrets(_) | Self::Selftest(_) | Self::Bench(_) => Ok(()),
             Self::Guard(_) | Self::SandboxExec(_) | Self::Worker(_) => Ok(()),
         }

@@ -8,6 +8,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::cli::Context;
+use crate::control;
 use crate::failure::{Exit, Failure};
 use crate::home::Home;
 
@@ -21,7 +22,11 @@ pub const LOST: &str = "connection_lost";
 pub struct Client {
     http: reqwest::Client,
     url: String,
+    /// What every path begins with.
+    root: &'static str,
     token: Option<String>,
+    /// Sent with every call.
+    headers: Vec<(&'static str, &'static str)>,
 }
 
 impl Client {
@@ -40,7 +45,16 @@ impl Client {
             http = http.tls_certs_only([]);
         }
         let http = http.build().map_err(|error| Failure::failed("client", error.to_string()))?;
-        Ok(Self { http, url: url.to_owned(), token })
+        Ok(Self { http, url: url.to_owned(), root: "/api/v1", token, headers: Vec::new() })
+    }
+
+    /// The control plane of this home, or the one at the address given.
+    pub fn of_control(context: &Context) -> Result<Self, Failure> {
+        let given = context.global.url.clone().filter(|url| !url.is_empty());
+        let note = control::Notes::of(&context.home);
+        let url = given.or_else(|| note.url()).unwrap_or_else(control::usual_url);
+        let token = context.global.token.clone().or_else(|| note.token());
+        Ok(Self { root: "/api", ..Self::at(url.trim_end_matches('/'), token)? })
     }
 
     pub fn url(&self) -> &str {
@@ -53,6 +67,20 @@ impl Client {
 
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         self.call(Method::POST, path, Some(body)).await
+    }
+
+    /// A call that may take so many seconds, and the time to start something besides.
+    pub async fn post_for(&self, path: &str, body: &Value, seconds: u64) -> Result<Value, Failure> {
+        self.call_for(Method::POST, path, Some(body), WHOLE + Duration::from_secs(seconds)).await
+    }
+
+    pub fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.call(Method::PUT, path, Some(body)).await
     }
 
     pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, Failure> {
@@ -95,7 +123,17 @@ impl Client {
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-        let mut request = self.request(method, path).timeout(WHOLE);
+        self.call_for(method, path, body, WHOLE).await
+    }
+
+    async fn call_for(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        patience: Duration,
+    ) -> Result<Value, Failure> {
+        let mut request = self.request(method, path).timeout(patience);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -116,7 +154,10 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}/api/v1{path}", self.url));
+        let mut request = self.http.request(method, format!("{}{}{path}", self.url, self.root));
+        for (name, value) in &self.headers {
+            request = request.header(*name, *value);
+        }
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
@@ -129,7 +170,8 @@ impl Client {
             Failure::usage(format!("{:?} is not an address", self.url))
                 .hint("write it whole, like http://127.0.0.1:18801")
         } else if error.is_connect() {
-            unavailable("unavailable", format!("no daemon answers at {}", self.url))
+            let who = if self.root == "/api" { "control plane" } else { "daemon" };
+            unavailable("unavailable", format!("no {who} answers at {}", self.url))
                 .hint("start one with `polyclaw up`")
         } else {
             unavailable(LOST, format!("the connection to {} broke", self.url))
@@ -147,14 +189,8 @@ fn local_url(home: &Home) -> String {
     base_url(&home.read_config().unwrap_or_default().gateway)
 }
 
-/// An address that listens everywhere is reached on loopback.
 pub fn base_url(gateway: &Gateway) -> String {
-    let loopback = match gateway.bind {
-        std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-        std::net::IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-    };
-    let ip = if gateway.bind.is_unspecified() { loopback } else { gateway.bind };
-    format!("http://{}", std::net::SocketAddr::new(ip, gateway.port))
+    format!("http://{}", gateway.local())
 }
 
 async fn refusal(response: Response) -> Failure {
@@ -166,6 +202,7 @@ async fn refusal(response: Response) -> Failure {
         error["message"].as_str().map_or_else(|| format!("the instance said {status}"), str::to_owned);
     let mut failure = Failure::new(exit_of(status), code, message);
     failure.hint = error["hint"].as_str().map(str::to_owned);
+    failure.details = error.get("details").map(|details| Box::new(details.clone()));
     if status == StatusCode::UNAUTHORIZED && failure.hint.is_none() {
         failure = failure.hint("pass --token or set POLYCLAW_TOKEN; this home's is in its file `token`");
     }

@@ -40,7 +40,7 @@ where
     let config = overrides.apply(home.read_config()?)?;
     home.ensure_token()?;
     let redactor = Arc::new(Current::new(redaction::redactor(&config, home)));
-    log::start(&config.observability, overrides.quiet, CleanLog(Arc::clone(&redactor)));
+    log::start(&config.observability, overrides.quiet, CleanLog::new(Arc::clone(&redactor)));
     log::catch_panics();
     raise_open_files();
     leave_no_core();
@@ -59,7 +59,7 @@ fn keep_pages_small() {
 
 /// The usual limit of 1,024 descriptors is less than a busy gateway has connections, and is there for programs of
 /// another age. What it can not be raised to is lived with.
-fn raise_open_files() {
+pub fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(MANY_FILES, |most| most.min(MANY_FILES));
@@ -75,7 +75,7 @@ pub fn could_start(home: &Home, overrides: Overrides) -> bool {
 }
 
 /// A dump of this process is all its secrets in one file.
-fn leave_no_core() {
+pub fn leave_no_core() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }
@@ -87,7 +87,7 @@ pub fn address(config: &Config) -> String {
 
 /// Few threads: the work is waiting for models, and each thread costs memory. One for blocking work is started
 /// now and none ever ends: where no more can be started, work waits for those there are.
-fn runtime() -> io::Result<Runtime> {
+pub fn runtime() -> io::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let runtime = Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 4))
@@ -99,7 +99,7 @@ fn runtime() -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {
+pub fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {
     let address = SocketAddr::new(gateway.bind, gateway.port);
     let refused = |error: io::Error| {
         let unavailable = |code: &str, what: String| Failure::new(Exit::Unavailable, code, what);
@@ -187,7 +187,11 @@ async fn greet<F: FnOnce(&Instance) -> io::Result<()>>(instance: Arc<Instance>, 
 
 async fn reload(instance: &Instance) {
     match instance.reload().await {
-        Ok(()) => tracing::info!("config read again"),
+        Ok(later) if later.is_empty() => tracing::info!("config read again"),
+        Ok(later) => tracing::warn!(
+            sections = later.join(", "),
+            "config read again; these take effect at the next start"
+        ),
         Err(error) => tracing::error!(%error, "the config was not taken up; the old one stays in force"),
     }
 }
@@ -207,17 +211,17 @@ async fn drain(instance: &Instance, tasks: &mut Tasks, server: http::Server) {
 }
 
 /// The signals that end a daemon.
-struct Stops {
+pub struct Stops {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Stops {
-    fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn recv(&mut self) {
+    pub async fn recv(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -65,6 +65,25 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+impl From<polyclaw_control::Error> for Failure {
+    fn from(error: polyclaw_control::Error) -> Self {
+        use polyclaw_control::{Action, Error};
+        let exit = match error.action() {
+            Action::Reject | Action::Precondition => Exit::Usage,
+            Action::NotFound => Exit::NotFound,
+            Action::Conflict | Action::Stale => Exit::Conflict,
+            Action::Retry | Action::Gateway => Exit::Unavailable,
+            Action::Alarm => Exit::Failed,
+        };
+        let mut failure = Self::new(exit, error.code(), error.to_string());
+        failure.hint = error.hint().map(str::to_owned);
+        if let Error::StartFailed { lines, .. } = &error {
+            failure.message = [vec![failure.message], lines.clone()].concat().join("\n  ");
+        }
+        failure
+    }
+}
+
 impl From<polyclaw_store::Error> for Failure {
     fn from(error: polyclaw_store::Error) -> Self {
         use polyclaw_store::Error;

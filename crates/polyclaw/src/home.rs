@@ -1,12 +1,13 @@
 //! The home of an instance: where its files are, how they are made at the first start, and whose they are.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polyclaw_domain::config::{self, Config, Source};
+use polyclaw_control::file;
+use polyclaw_domain::config::{self, Config, ConfigErrors, Source};
 use polyclaw_domain::hex::hex;
 
 use crate::failure::{Exit, Failure};
@@ -15,8 +16,9 @@ use crate::keyring;
 use crate::secrets::Secrets;
 
 /// Readable by the owner alone: there are secrets and conversations in it.
-const FOLDER_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
+const FILE_MODE: u32 = file::FILE_MODE;
+/// Names the folder of weights that several instances share.
+pub const MODELS: &str = "POLYCLAW_MODELS";
 
 #[derive(Clone, Debug)]
 pub struct Home(PathBuf);
@@ -33,7 +35,6 @@ impl Home {
         Ok(Self(absolute))
     }
 
-    #[cfg(test)]
     pub fn at(path: PathBuf) -> Self {
         Self(path)
     }
@@ -87,9 +88,15 @@ impl Home {
         self.0.join("tmp")
     }
 
-    /// The weights of embedded models.
+    /// The weights of embedded models; `POLYCLAW_MODELS` where instances share them.
     pub fn models(&self) -> PathBuf {
-        self.0.join("models")
+        let shared = std::env::var_os(MODELS).filter(|path| !path.is_empty());
+        shared.map_or_else(|| self.0.join("models"), PathBuf::from)
+    }
+
+    /// What a control plane on this home has.
+    pub fn control(&self) -> PathBuf {
+        self.0.join("cp")
     }
 
     /// What was said in sessions that were removed.
@@ -172,12 +179,7 @@ impl Home {
 
     /// The same, made at the first start.
     pub fn ensure_token(&self) -> Result<String, Failure> {
-        if let Some(token) = self.token() {
-            return Ok(token);
-        }
-        let (path, token) = (self.token_file(), hex(&random::<32>()));
-        write_private(&path, &format!("{token}\n")).map_err(|error| refused(&path, &error))?;
-        Ok(token)
+        self.token().map_or_else(|| make_token(&self.token_file()), Ok)
     }
 
     /// A name that stays the same across restarts, so that this node knows its own earlier lives.
@@ -200,7 +202,15 @@ impl Home {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(refused(&path, &error)),
         };
-        let file = path.display().to_string();
+        self.load(&text).map_err(|errors| {
+            Failure::failed("bad_config", errors.to_string())
+                .hint("mend the lines above; `polyclaw config check` reads the file without starting")
+        })
+    }
+
+    /// Reads the text of a config with all it refers to.
+    pub fn load(&self, text: &str) -> Result<Config, ConfigErrors> {
+        let file = self.config().display().to_string();
         // Opened once, and only if the config refers to it.
         let stored = std::cell::LazyCell::new(|| Secrets::of(self).open());
         let look_up = |source: Source<'_>| match source {
@@ -213,10 +223,7 @@ impl Home {
             },
             other => look_up(other),
         };
-        config::load(&text, &file, &look_up).map_err(|errors| {
-            Failure::failed("bad_config", errors.to_string())
-                .hint("mend the lines above; `polyclaw config check` reads the file without starting")
-        })
+        config::load(text, &file, &look_up)
     }
 }
 
@@ -236,16 +243,19 @@ impl Drop for Lock {
 
 /// A folder for its owner alone, with those above it that are not there.
 pub fn make_private(folder: &Path) -> Result<(), Failure> {
-    let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
-    made.map_err(|error| refused(folder, &error))
+    file::make_private(folder).map_err(|error| refused(folder, &error))
 }
 
 /// Writes a file that only its owner reads, whole or not at all.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let partial = path.with_extension("writing");
-    write_note(&partial, text)?;
-    File::open(&partial)?.sync_all()?;
-    fs::rename(&partial, path)
+    file::write(path, text.as_bytes())
+}
+
+/// A token nobody can guess, in a file of its own.
+pub fn make_token(path: &Path) -> Result<String, Failure> {
+    let token = hex(&random::<32>());
+    write_private(path, &format!("{token}\n")).map_err(|error| refused(path, &error))?;
+    Ok(token)
 }
 
 /// The same for what means nothing after a crash: it costs no wait for the disk.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use polyclaw_domain::config::{self, Config};
 use polyclaw_server::{AppState, Auth, Hook, Setup, router, serve};
@@ -19,9 +20,12 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(instance: &Instance, listener: TcpListener) -> io::Result<Self> {
+    pub fn start(instance: &Arc<Instance>, listener: TcpListener) -> io::Result<Self> {
+        Self::of(router(AppState::new(setup(instance))), listener)
+    }
+
+    pub fn of(router: axum::Router, listener: TcpListener) -> io::Result<Self> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let router = router(AppState::new(setup(instance)));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(serve(listener, router, async move {
             // Dropping the other end says the same.
@@ -43,20 +47,17 @@ impl Server {
     /// Takes no more connections and lets open calls end.
     pub async fn stop(self) {
         let _ = self.stop.send(());
-        let _ = self.task.await;
+        // One that has ended by itself is not asked again.
+        if !self.task.is_finished() {
+            let _ = self.task.await;
+        }
     }
 }
 
-fn setup(instance: &Instance) -> Setup {
+fn setup(instance: &Arc<Instance>) -> Setup {
     let gateway = &instance.config.gateway;
     let mut allowed_hosts = gateway.allowed_hosts.clone();
-    if !gateway.bind.is_loopback() && !gateway.bind.is_unspecified() {
-        // As a browser writes it: an IPv6 address stands in brackets.
-        allowed_hosts.push(match gateway.bind {
-            IpAddr::V4(address) => address.to_string(),
-            IpAddr::V6(address) => format!("[{address}]"),
-        });
-    }
+    allowed_hosts.extend(own_name(gateway.bind));
     Setup {
         engine: instance.engine.clone(),
         auth: match gateway.auth {
@@ -70,8 +71,18 @@ fn setup(instance: &Instance) -> Setup {
         started: instance.engine.now(),
         port: gateway.port,
         logins: instance.logins.clone(),
-        mcp: std::sync::Arc::clone(&instance.mcp) as _,
+        mcp: Arc::clone(&instance.mcp) as _,
+        reload: Arc::clone(instance) as _,
     }
+}
+
+/// An address that others reach is a name of ours, as a browser writes it: IPv6 stands in brackets.
+pub fn own_name(bind: IpAddr) -> Option<String> {
+    let is_reached = !bind.is_loopback() && !bind.is_unspecified();
+    is_reached.then(|| match bind {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    })
 }
 
 fn hooks(config: &Config) -> HashMap<String, Hook> {

@@ -13,7 +13,7 @@ use polyclaw_channel::whatsapp::{self, Whatsapp};
 use polyclaw_domain::channel::Channel;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::fault::Faults;
-use polyclaw_domain::port::Clock;
+use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::span::Telemetry;
 use polyclaw_engine::Toolboxes;
@@ -22,7 +22,7 @@ use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Engine, Ports};
 use polyclaw_provider::Models;
 use polyclaw_provider::embedded::Chat;
-use polyclaw_server::Logins;
+use polyclaw_server::{Later, Logins, Reload};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Ledgers, Target};
 use polyclaw_tool::{FileBriefings, Mcp};
@@ -75,6 +75,8 @@ pub struct Instance {
     hooks: Mutex<Option<Listening>>,
     telemetry: Telemetry,
     courier: Mutex<Option<Courier>>,
+    /// One config is taken up at a time.
+    reloading: tokio::sync::Mutex<()>,
     overrides: Overrides,
     _lock: Lock,
 }
@@ -142,6 +144,7 @@ impl Instance {
             hooks: Mutex::default(),
             telemetry,
             courier: Mutex::new(courier),
+            reloading: tokio::sync::Mutex::default(),
             overrides,
             _lock: lock,
         })
@@ -210,32 +213,34 @@ impl Instance {
         }
     }
 
-    /// Reads the config again. What listens or opens at start stays as it is; the rest holds from the next turn on.
-    pub async fn reload(&self) -> Result<(), Failure> {
+    /// Reads the config again. What can fail is done before anything is changed: a config that is not taken up leaves
+    /// the old one in force, whole. Returns the sections that take effect at the next start.
+    pub async fn reload(&self) -> Result<Later, Failure> {
+        let _turn = self.reloading.lock().await;
         let config = self.overrides.apply(self.home.read_config()?)?;
-        self.redactor.replace(redaction::redactor(&config, &self.home));
-        let started =
-            |config: &Config| (config.gateway.clone(), config.store.clone(), config.telemetry.clone());
-        if started(&config) != started(&self.config) {
-            tracing::warn!("[gateway], [store] and [telemetry] take effect at the next start");
-        }
-        if config.channels.without_access() != self.config.channels.without_access() {
-            tracing::warn!(
-                "accounts of [channels] take effect at the next start; who may write to them does now"
-            );
-        }
         let mut choice = Choice::known(&config, |name| std::env::var(name).ok());
-        self.models.replace(models(&choice, &self.chat, &self.clock)?);
+        let made = models(&choice, &self.chat, &self.clock)?;
+        let hooks = Hooks::from_config(&config.hooks)?;
+        let embedder = embedder::choose(&config, &choice, &Shelf::of(&self.home))?;
+        // They are not taken into use; whether they could be shows at the next start otherwise.
+        channels(&config, &self.clock)?;
+        self.redactor.replace(redaction::redactor(&config, &self.home));
+        if let Err(failure) = self.store_agents(&config).await {
+            self.redactor.replace(redaction::redactor(&self.config, &self.home));
+            return Err(failure);
+        }
+        self.models.replace(made);
         if choice.model.is_none() {
             self.find_model(&mut choice).await;
         }
-        self.store_agents(&config).await?;
-        let embedder = embedder::choose(&config, &choice, &Shelf::of(&self.home))?;
         self.engine.brain().set_embedder(embedder);
         self.tools.replace(tools::join(&config, &self.home, &self.briefings, &self.mcp));
-        self.start_servers().await?;
-        self.start_hooks(&config)?;
-        self.take_up(&config, choice)
+        if let Err(error) = self.start_servers().await {
+            tracing::error!(%error, "the MCP servers were not started");
+        }
+        *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks.start(&self.engine);
+        self.take_up(&config, choice)?;
+        Ok(later(&self.config, &config))
     }
 
     /// The first model a configured provider lists, or one of a server on this machine.
@@ -258,6 +263,25 @@ impl Instance {
         *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = choice;
         Ok(())
     }
+}
+
+impl Reload for Instance {
+    fn reload(&self) -> Pending<'_, Result<Later, String>> {
+        Box::pin(async move { self.reload().await.map_err(|failure| failure.cleaned().message) })
+    }
+}
+
+/// The sections in which two configs differ and that are read at start only. Who may write to an account holds at once.
+fn later(running: &Config, config: &Config) -> Later {
+    let differs = [
+        ("gateway", running.gateway != config.gateway),
+        ("store", running.store != config.store),
+        ("telemetry", running.telemetry != config.telemetry),
+        ("channels", running.channels.without_access() != config.channels.without_access()),
+        ("observability", running.observability != config.observability),
+        ("memory", running.memory.cache_mb != config.memory.cache_mb),
+    ];
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(section, _)| section).collect()
 }
 
 impl Overrides {

@@ -24,7 +24,7 @@ pub fn start(settings: &Observability, quiet: bool, clean: CleanLog) {
 /// Our own lines at the level asked for; libraries may show bodies and headers below `warn`.
 fn filter(level: &str) -> String {
     let ours = ["polyclaw", "polyclaw_domain", "polyclaw_store", "polyclaw_engine", "polyclaw_provider"];
-    let rest = ["polyclaw_tool", "polyclaw_channel", "polyclaw_server"];
+    let rest = ["polyclaw_tool", "polyclaw_channel", "polyclaw_server", "polyclaw_control"];
     let each: Vec<String> = ours.iter().chain(&rest).map(|name| format!("{name}={level}")).collect();
     format!("{},{}", if level == "error" { "error" } else { "warn" }, each.join(","))
 }

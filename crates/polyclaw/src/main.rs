@@ -9,6 +9,7 @@ mod client;
 mod clock;
 mod command;
 mod confinement;
+mod control;
 mod current;
 mod daemon;
 mod embedder;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use polyclaw_control::log::{Rolling, VARIABLE};
 use polyclaw_domain::config::Config;
 use polyclaw_domain::redact::Redactor;
 use tracing_subscriber::fmt::MakeWriter;
@@ -37,25 +38,43 @@ fn is_secret(name: &str, value: &str) -> bool {
     named && random && !value.starts_with(['/', '.', '~'])
 }
 
-/// Log lines on stderr, cleaned on their way out.
+/// Log lines on stderr, cleaned on their way out. Where stderr is a log that a control plane keeps, it is moved aside
+/// when it is full.
 #[derive(Clone)]
-pub struct CleanLog(pub Arc<Current<Redactor>>);
+pub struct CleanLog {
+    redactor: Arc<Current<Redactor>>,
+    rolling: Option<Arc<Rolling>>,
+}
+
+impl CleanLog {
+    pub fn new(redactor: Arc<Current<Redactor>>) -> Self {
+        let kept = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        Self { redactor, rolling: kept.map(|path| Arc::new(Rolling::new(path.into()))) }
+    }
+}
 
 impl<'a> MakeWriter<'a> for CleanLog {
     type Writer = Line;
 
     fn make_writer(&'a self) -> Line {
-        Line(self.0.get())
+        Line { redactor: self.redactor.get(), rolling: self.rolling.clone() }
     }
 }
 
 /// One line; the subscriber writes each whole.
-pub struct Line(Arc<Redactor>);
+pub struct Line {
+    redactor: Arc<Redactor>,
+    rolling: Option<Arc<Rolling>>,
+}
 
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        io::stderr().lock().write_all(self.0.text(&text).as_bytes())?;
+        let clean = self.redactor.text(&text);
+        io::stderr().lock().write_all(clean.as_bytes())?;
+        if let Some(rolling) = &self.rolling {
+            rolling.wrote(clean.len());
+        }
         Ok(bytes.len())
     }
 

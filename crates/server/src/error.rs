@@ -13,8 +13,20 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error(transparent)]
     Engine(#[from] polyclaw_engine::Error),
+    #[error(transparent)]
+    Control(#[from] polyclaw_control::Error),
     #[error("this call needs the instance's token")]
     Unauthorized,
+    #[error("this token does not let you do that: '{0}' is needed")]
+    Forbidden(&'static str),
+    #[error("too many wrong tokens of late")]
+    TooManyAttempts,
+    #[error("the first call with this Idempotency-Key is still under way")]
+    RepeatUnderWay,
+    #[error("this Idempotency-Key was used for another call")]
+    KeyUsedElsewhere,
+    #[error("the config was not taken up: {0}")]
+    ConfigRefused(String),
     #[error("the host '{0}' is not one of this instance")]
     HostNotAllowed(String),
     #[error("pages of '{0}' may not call this instance")]
@@ -80,6 +92,10 @@ pub struct Detail {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// More for programs, where there is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub details: Option<serde_json::Value>,
 }
 
 impl Error {
@@ -90,7 +106,13 @@ impl Error {
     pub fn code(&self) -> &str {
         match self {
             Self::Engine(error) => error.code(),
+            Self::Control(error) => error.code(),
             Self::Unauthorized => "unauthorized",
+            Self::Forbidden(_) => "wrong_scope",
+            Self::TooManyAttempts => "too_many_attempts",
+            Self::RepeatUnderWay => "repeat_under_way",
+            Self::KeyUsedElsewhere => "idempotency_key_used",
+            Self::ConfigRefused(_) => "config_refused",
             Self::HostNotAllowed(_) => "host_not_allowed",
             Self::OriginNotAllowed(_) => "origin_not_allowed",
             Self::UnknownRoute(_) => "unknown_route",
@@ -121,6 +143,11 @@ impl Error {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Engine(error) => engine_status(error),
+            Self::Control(error) => control_status(error),
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::TooManyAttempts => StatusCode::TOO_MANY_REQUESTS,
+            Self::RepeatUnderWay | Self::ConfigRefused(_) => StatusCode::CONFLICT,
+            Self::KeyUsedElsewhere => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Unauthorized | Self::BadSignature => StatusCode::UNAUTHORIZED,
             Self::HostNotAllowed(_) | Self::OriginNotAllowed(_) => StatusCode::FORBIDDEN,
             Self::UnknownRoute(_) | Self::UnknownHook(_) | Self::UnknownChannel(_) => StatusCode::NOT_FOUND,
@@ -143,6 +170,10 @@ impl Error {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Engine(error) => error.hint(),
+            Self::Control(error) => error.hint(),
+            Self::Forbidden(_) => Some("use a token of that scope; `polyclaw control token make` makes one"),
+            Self::KeyUsedElsewhere => Some("take another key for another call"),
+            Self::ConfigRefused(_) => Some("the old config stays in force"),
             Self::Unauthorized => Some(
                 "send Authorization: Bearer with the token; a browser gets in with the link of `polyclaw up`",
             ),
@@ -159,7 +190,26 @@ impl Error {
     }
 
     pub fn detail(&self) -> Detail {
-        Detail { code: self.code().to_owned(), message: self.message(), hint: self.hint().map(str::to_owned) }
+        Detail {
+            code: self.code().to_owned(),
+            message: self.message(),
+            hint: self.hint().map(str::to_owned),
+            details: self.details(),
+        }
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        use polyclaw_control::Error as Control;
+        let Self::Control(error) = self else { return None };
+        Some(match error {
+            Control::StartFailed { lines, .. } => serde_json::json!({ "log": lines }),
+            Control::EtagStale { current } => serde_json::json!({ "current_etag": current }),
+            Control::SecretWrite(fields) => serde_json::json!({ "blocked_fields": fields }),
+            Control::MaskedNothing(fields) => serde_json::json!({ "fields": fields }),
+            Control::NameTaken(_) => serde_json::json!({ "conflict": "name" }),
+            Control::PortTaken(_) | Control::PortInUse(_) => serde_json::json!({ "conflict": "port" }),
+            _ => return None,
+        })
     }
 
     /// Writes a fault of ours to the log: whoever called is told that it is there, and nothing else.
@@ -173,6 +223,9 @@ impl Error {
     fn message(&self) -> String {
         match self {
             Self::Engine(error) if error.action() == Action::Alarm => Self::Panicked.to_string(),
+            Self::Control(error) if error.action() == polyclaw_control::Action::Alarm => {
+                Self::Panicked.to_string()
+            }
             _ => self.to_string(),
         }
     }
@@ -193,6 +246,20 @@ fn engine_status(error: &polyclaw_engine::Error) -> StatusCode {
         (_, Action::Conflict) => StatusCode::CONFLICT,
         (_, Action::Retry) => StatusCode::SERVICE_UNAVAILABLE,
         (_, Action::Alarm) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn control_status(error: &polyclaw_control::Error) -> StatusCode {
+    use polyclaw_control::Action;
+    match error.action() {
+        Action::Reject => StatusCode::BAD_REQUEST,
+        Action::NotFound => StatusCode::NOT_FOUND,
+        Action::Conflict => StatusCode::CONFLICT,
+        Action::Precondition => StatusCode::PRECONDITION_REQUIRED,
+        Action::Stale => StatusCode::PRECONDITION_FAILED,
+        Action::Retry => StatusCode::SERVICE_UNAVAILABLE,
+        Action::Gateway => StatusCode::BAD_GATEWAY,
+        Action::Alarm => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

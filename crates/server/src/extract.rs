@@ -56,29 +56,34 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 
 /// The raw body, no larger than we take and no slower than we wait.
 pub async fn read(request: Request) -> Result<Bytes> {
-    match tokio::time::timeout(BODY_LIMIT, collect(request.into_body())).await {
+    read_up_to(request, MAX_BODY).await
+}
+
+/// The same where less is taken.
+pub async fn read_up_to(request: Request, most: usize) -> Result<Bytes> {
+    match tokio::time::timeout(BODY_LIMIT, collect(request.into_body(), most)).await {
         Ok(body) => body,
         Err(_) => Err(Error::BodyTimeout),
     }
 }
 
-async fn collect(mut body: axum::body::Body) -> Result<Bytes> {
-    if body.size_hint().upper().is_some_and(|size| size <= MAX_BODY as u64) {
+async fn collect(mut body: axum::body::Body, most: usize) -> Result<Bytes> {
+    if body.size_hint().upper().is_some_and(|size| size <= most as u64) {
         let collected = body.collect().await.map_err(|_| Error::BodyBroken)?;
         return Ok(collected.to_bytes());
     }
     let (mut kept, mut seen) = (Vec::new(), 0);
     // What is too much is read for a while and thrown away: a sender cut off in mid-send never sees the answer.
-    while seen <= 8 * MAX_BODY
+    while seen <= 8 * most
         && let Some(frame) = body.frame().await
     {
         let Ok(data) = frame.map_err(|_| Error::BodyBroken)?.into_data() else { continue };
         seen += data.len();
-        if seen <= MAX_BODY {
+        if seen <= most {
             kept.extend_from_slice(&data);
         }
     }
-    if seen > MAX_BODY { Err(Error::BodyTooLarge(MAX_BODY)) } else { Ok(kept.into()) }
+    if seen > most { Err(Error::BodyTooLarge(most)) } else { Ok(kept.into()) }
 }
 
 /// The query, each parameter known by name.

@@ -10,12 +10,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::cors;
+use crate::door::Door;
 use crate::error::{Error, Result};
 use crate::state::AppState;
 
 /// For every route: the host must be ours, and a page's origin ours or allowed.
-pub async fn place(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    let foreign = match check_place(&app, request.uri(), request.headers()) {
+pub async fn place<S: AsRef<Door>>(State(app): State<S>, request: Request, next: Next) -> Response {
+    let foreign = match check_place(app.as_ref(), request.uri(), request.headers()) {
         Ok(foreign) => foreign,
         Err(error) => return error.into_response(),
     };
@@ -30,24 +31,24 @@ pub async fn place(State(app): State<AppState>, request: Request, next: Next) ->
 
 /// For every route that tells or does anything.
 pub async fn token(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    if app.is_open() || shows_token(&app, &request) {
+    if app.door.is_open() || shows_token(&app, &request) {
         return next.run(request).await;
     }
     Error::Unauthorized.into_response()
 }
 
 /// The origin of a page that is allowed and not our own.
-fn check_place(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>> {
+fn check_place(door: &Door, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>> {
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = named.or_else(|| uri.authority().map(Authority::as_str)).unwrap_or_default();
-    if !is_own_host(host, &app.allowed_hosts) {
+    if !is_own_host(host, &door.names.hosts) {
         return Err(Error::HostNotAllowed(shown(host)));
     }
     let Some(given) = headers.get(header::ORIGIN) else { return Ok(None) };
     let origin = given.to_str().unwrap_or("null");
     match () {
         () if is_own_origin(origin, host) => Ok(None),
-        () if is_allowed(origin, &app.allowed_origins) => Ok(Some(given.clone())),
+        () if is_allowed(origin, &door.names.origins) => Ok(Some(given.clone())),
         () => Err(Error::OriginNotAllowed(shown(origin))),
     }
 }
@@ -84,22 +85,22 @@ fn is_allowed(origin: &str, allowed: &[String]) -> bool {
 fn shows_token(app: &AppState, request: &Request) -> bool {
     let headers = request.headers();
     if let Some(given) = bearer(headers) {
-        return app.accepts_token(given);
+        return app.door.accepts_token(given);
     }
-    if shows_cookie(app, headers) {
+    if shows_cookie(&app.door, headers) {
         return true;
     }
     // A page of another origin can not send a header with a socket or an event stream, nor our cookie.
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let streams = path.ends_with("/ws") || path.ends_with("/stream");
-    streams && code_in(request.uri()).is_some_and(|code| app.logins.take(&code, app.engine.now()))
+    streams && code_in(request.uri()).is_some_and(|code| app.door.logins.take(&code, app.engine.now()))
 }
 
-pub fn shows_cookie(app: &AppState, headers: &HeaderMap) -> bool {
-    cookie(headers, &app.cookie_name).is_some_and(|given| app.accepts_cookie(given))
+pub fn shows_cookie(door: &Door, headers: &HeaderMap) -> bool {
+    cookie(headers, &door.cookie_name).is_some_and(|given| door.accepts_cookie(given))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -6,6 +6,7 @@ pub mod attachments;
 pub mod channels;
 pub mod cleanup;
 pub mod commands;
+pub mod config;
 pub mod context;
 pub mod cron;
 pub mod delegations;

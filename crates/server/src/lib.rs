@@ -1,7 +1,9 @@
 //! The instance at its edges: HTTP, server-sent events, WebSocket, the OpenAI-shaped API, webhooks and the chat
 //! page. This crate translates; what a call means is decided by the engine.
 
+pub mod control;
 mod cors;
+mod door;
 mod error;
 mod extract;
 mod follow;
@@ -14,6 +16,7 @@ mod openai;
 mod page;
 mod paging;
 mod patience;
+mod reload;
 mod router;
 mod serve;
 mod sse;
@@ -22,6 +25,7 @@ mod ws;
 
 pub use error::{Error, Result};
 pub use login::{Logins, path as login_path};
+pub use reload::{Later, Reload};
 pub use router::{openapi, router};
 pub use serve::serve;
 pub use state::{AppState, Auth, Hook, Setup};

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use polyclaw_domain::time::Millis;
 
+use crate::door::Door;
 use crate::guard::{code_in, shows_cookie};
 use crate::state::AppState;
 
@@ -19,20 +21,33 @@ const REFERRER: HeaderName = HeaderName::from_static("referrer-policy");
 
 /// `/?code=…` leaves a cookie and takes the code out of the address bar; `/` is the page.
 pub async fn index(State(app): State<AppState>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    // A look at the head of a link, as previews do, must not use it up.
-    let code = code_in(&uri).filter(|_| method == Method::GET);
-    let Some(code) = code else { return file("text/html; charset=utf-8", INDEX) };
-    if !app.logins.take(&code, app.engine.now()) && !shows_cookie(&app, &headers) {
+    match entrance(&app.door, &method, &uri, &headers, app.engine.now()) {
+        Entrance::None => file("text/html; charset=utf-8", INDEX),
         // The page itself says that the link is used up, and asks for the token.
-        return (StatusCode::UNAUTHORIZED, file("text/html; charset=utf-8", INDEX)).into_response();
+        Entrance::Used => (StatusCode::UNAUTHORIZED, file("text/html; charset=utf-8", INDEX)).into_response(),
+        Entrance::Open(response) => response,
+    }
+}
+
+/// What a one-time code in an address comes to.
+pub enum Entrance {
+    None,
+    Used,
+    /// The browser is let in and goes to `/`.
+    Open(Response),
+}
+
+pub fn entrance(door: &Door, method: &Method, uri: &Uri, headers: &HeaderMap, now: Millis) -> Entrance {
+    // A look at the head of a link, as previews do, must not use it up.
+    let Some(code) = code_in(uri).filter(|_| *method == Method::GET) else { return Entrance::None };
+    if !door.logins.take(&code, now) && !shows_cookie(door, headers) {
+        return Entrance::Used;
     }
     let mut response = (StatusCode::SEE_OTHER, [(LOCATION, "/"), (REFERRER, "no-referrer")]).into_response();
-    let name = &app.cookie_name;
-    let cookie = app.cookie().map(|value| format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict"));
-    if let Some(cookie) = cookie.and_then(|cookie| cookie.parse().ok()) {
+    if let Some(cookie) = door.set_cookie().and_then(|cookie| cookie.parse().ok()) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
-    response
+    Entrance::Open(response)
 }
 
 pub async fn script() -> Response {
@@ -43,7 +58,7 @@ pub async fn style() -> Response {
     file("text/css; charset=utf-8", STYLE)
 }
 
-fn file(kind: &'static str, text: &'static str) -> Response {
+pub fn file(kind: &'static str, text: &'static str) -> Response {
     let headers = [
         (CONTENT_TYPE, kind),
         (CONTENT_SECURITY_POLICY, POLICY),

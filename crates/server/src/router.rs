@@ -12,9 +12,9 @@ use utoipa_axum::routes;
 
 use crate::error::Error;
 use crate::http::{
-    agents, approvals, channels, cleanup, commands, context, cron, delegations, document, events, health,
-    hooks, logins, mcp, memory, messages, models, monitor, outbox, pairings, route, runs, sessions, skills,
-    status, stream, tools, transcript, tree, turns, usage,
+    agents, approvals, channels, cleanup, commands, config, context, cron, delegations, document, events,
+    health, hooks, logins, mcp, memory, messages, models, monitor, outbox, pairings, route, runs, sessions,
+    skills, status, stream, tools, transcript, tree, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -68,6 +68,7 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(pairings::approve))
         .routes(routes!(pairings::revoke))
         .routes(routes!(route::explain))
+        .routes(routes!(config::reload))
         .routes(routes!(logins::create))
         .routes(routes!(status::counts))
         .routes(routes!(monitor::metrics))
@@ -129,7 +130,7 @@ pub fn router(state: AppState) -> Router {
         .merge(rest())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown)
-        .layer(from_fn_with_state(state.clone(), guard::place))
+        .layer(from_fn_with_state(state.clone(), guard::place::<AppState>))
         .layer(Extension(document::Document::of(&document)))
         .layer(Extension(Arc::clone(&metrics)))
         .layer(from_fn_with_state(metrics, observe::observe))
@@ -151,10 +152,10 @@ pub fn openapi() -> OpenApi {
     documented().1
 }
 
-async fn unknown(request: Request) -> Error {
+pub async fn unknown(request: Request) -> Error {
     Error::UnknownRoute(request.uri().path().chars().take(100).collect())
 }
 
-async fn wrong_method(request: Request) -> Error {
+pub async fn wrong_method(request: Request) -> Error {
     Error::WrongMethod(request.method().to_string())
 }

@@ -8,10 +8,10 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::mcp::Servers;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::Engine;
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
+use crate::door::{Door, Names};
 use crate::login::Logins;
+use crate::reload::Reload;
 
 /// Who may call.
 #[derive(Clone)]
@@ -42,6 +42,8 @@ pub struct Setup {
     pub port: u16,
     pub logins: Logins,
     pub mcp: Arc<dyn Servers>,
+    /// Takes up a config that was changed.
+    pub reload: Arc<dyn Reload>,
 }
 
 #[derive(Clone)]
@@ -49,19 +51,14 @@ pub struct AppState(Arc<Inner>);
 
 pub struct Inner {
     pub engine: Engine,
-    pub allowed_hosts: Vec<String>,
-    pub allowed_origins: Vec<String>,
+    pub door: Door,
     pub hooks: HashMap<String, Hook>,
     pub version: String,
     pub started: Millis,
     /// This life of the server: frame numbers of another mean nothing here.
     pub epoch: String,
-    pub logins: Logins,
     pub mcp: Arc<dyn Servers>,
-    auth: Auth,
-    pub cookie_name: String,
-    /// What the page's cookie holds: proof of the token, never the token itself.
-    cookie: Option<String>,
+    pub reload: Arc<dyn Reload>,
 }
 
 impl std::ops::Deref for AppState {
@@ -74,50 +71,22 @@ impl std::ops::Deref for AppState {
 
 impl AppState {
     pub fn new(setup: Setup) -> Self {
-        let lower = |names: Vec<String>| names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
-        let cookie = match &setup.auth {
-            Auth::Token(token) => Some(proof(token)),
-            Auth::Off => None,
-        };
+        let names = Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins };
         Self(Arc::new(Inner {
             epoch: setup.engine.next_id(),
             engine: setup.engine,
-            allowed_hosts: lower(setup.allowed_hosts),
-            allowed_origins: lower(setup.allowed_origins),
+            door: Door::new(setup.auth, names, setup.logins, setup.port),
             hooks: setup.hooks,
             version: setup.version,
             started: setup.started,
-            logins: setup.logins,
             mcp: setup.mcp,
-            auth: setup.auth,
-            cookie_name: format!("polyclaw_{}", setup.port),
-            cookie,
+            reload: setup.reload,
         }))
     }
 }
 
-impl Inner {
-    /// Without a token to ask for, everybody is let in.
-    pub fn is_open(&self) -> bool {
-        matches!(self.auth, Auth::Off)
+impl AsRef<Door> for AppState {
+    fn as_ref(&self) -> &Door {
+        &self.door
     }
-
-    pub fn accepts_token(&self, given: &str) -> bool {
-        match &self.auth {
-            Auth::Token(token) => token.as_bytes().ct_eq(given.as_bytes()).into(),
-            Auth::Off => true,
-        }
-    }
-
-    pub fn accepts_cookie(&self, given: &str) -> bool {
-        self.cookie.as_ref().is_some_and(|cookie| cookie.as_bytes().ct_eq(given.as_bytes()).into())
-    }
-
-    pub fn cookie(&self) -> Option<&str> {
-        self.cookie.as_deref()
-    }
-}
-
-fn proof(token: &str) -> String {
-    hex(&Sha256::new().chain_update("polyclaw page\0").chain_update(token).finalize())
 }

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Result;
 use crate::live::Signal;
-use crate::migrate::{BRAIN, LEDGER, MAIN};
+use crate::migrate::{BRAIN, LEDGER, MAIN, REGISTRY};
 use crate::pg::Postgres;
 use crate::sqlite::{Inline, Sqlite};
 use crate::tx::Tx;
@@ -58,6 +58,11 @@ impl Db {
     /// A team's tasks in memory, for the simulator.
     pub fn ledger_in_memory() -> Result<Self> {
         Ok(Self(Arc::new(Engine::Inline(Inline::open(LEDGER)?))))
+    }
+
+    /// The registry of a control plane, made if it is not there. Always SQLite. Blocks, as `open` does.
+    pub fn open_registry(path: &Path) -> Result<Self> {
+        Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open(path, REGISTRY)?))))
     }
 
     /// Memories in memory, for the simulator.

@@ -6,10 +6,11 @@ const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("store", &["domain"]),
     ("engine", &["domain", "store"]),
+    ("control", &["domain", "store"]),
     ("provider", &["domain"]),
     ("tool", &["domain"]),
     ("channel", &["domain"]),
-    ("server", &["domain", "store", "engine"]),
+    ("server", &["domain", "store", "engine", "control"]),
     ("testkit", &["domain", "store", "engine"]),
 ];
 
@@ -88,7 +89,9 @@ fn the_providers_lints_are_the_workspaces_but_for_unsafe() {
     };
     let own = lints(include_str!("../../provider/Cargo.toml"), "[lints.rust]");
     assert_eq!(own, lints(include_str!("../../../Cargo.toml"), "[workspace.lints.rust]"));
-    for manifest in ["domain", "store", "engine", "tool", "channel", "server", "testkit", "polyclaw"] {
+    for manifest in
+        ["domain", "store", "engine", "control", "tool", "channel", "server", "testkit", "polyclaw"]
+    {
         let path =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(manifest).join("Cargo.toml");
         let text = std::fs::read_to_string(path).expect("a manifest");

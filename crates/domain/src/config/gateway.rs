@@ -1,6 +1,6 @@
 //! `[gateway]`: where the instance listens, and who may talk to it.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,15 @@ impl Default for Gateway {
 }
 
 impl Gateway {
+    /// Where it is reached from this machine: one that listens everywhere, on loopback.
+    pub fn local(&self) -> SocketAddr {
+        let loopback = match self.bind {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        SocketAddr::new(if self.bind.is_unspecified() { loopback } else { self.bind }, self.port)
+    }
+
     pub(super) fn check(&self, report: &mut Report) {
         if self.auth == Auth::Off && !self.bind.is_loopback() {
             let message =

@@ -198,7 +198,7 @@ pub(super) fn store_all(
 ) -> polyclaw_store::Result<Vec<Lane>> {
     let mut ready = Vec::new();
     for post in posts {
-        let Some((session, agent)) = reader(tx, team, &post.letter.to)? else { continue };
+        let Some(session) = reader(tx, team, &post.letter.to)? else { continue };
         if !letters::push(tx, &post.letter)? {
             continue;
         }
@@ -210,14 +210,14 @@ pub(super) fn store_all(
     Ok(ready)
 }
 
-/// The session that bears a name now, and its agent.
-fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<Option<(SessionKey, AgentId)>> {
+/// The session that bears a name now.
+fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<Option<SessionKey>> {
     if name == LEAD {
-        return Ok(Some((team.lead.clone(), team.lead_agent.clone())));
+        return Ok(Some(team.lead.clone()));
     }
     let found = teams::member(tx, &team.id, name)?;
     let active = found.filter(|member| member.state != MemberState::Closed);
-    Ok(active.map(|member| (member.session, member.agent)))
+    Ok(active.map(|member| member.session))
 }
 
 /// What others see of a letter is its summary.

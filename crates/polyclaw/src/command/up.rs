@@ -1,20 +1,27 @@
-//! `polyclaw up`: the one command. Runs an instance and says where it is and which model answers.
+//! `polyclaw up`: the one command. Runs the control plane with a first instance, and says where it is and which model
+//! answers.
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use polyclaw_server::login_path;
+use polyclaw_control::{Caller, Control, View};
 use serde_json::json;
 
 use crate::choice::Choice;
 use crate::cli::{Context, client_runtime};
 use crate::client::Client;
+use crate::control::{self, Notes, Plan, Ready};
 use crate::daemon;
 use crate::failure::Failure;
-use crate::instance::{Instance, Overrides};
+use crate::instance::Overrides;
 use crate::output::{Output, Tone};
 use crate::progress::Progress;
 use crate::weights::{CHAT, Pull, Shelf, pull};
 
+/// How long an instance is given to find a model on this machine.
+const SEARCH: Duration = Duration::from_secs(3);
+/// How long somebody else may be at starting it.
+const START: Duration = Duration::from_secs(40);
 /// What is said beside a link.
 const ONCE: &str = "(works once, for ten minutes; `polyclaw up` prints another)";
 
@@ -26,14 +33,18 @@ const ONCE: &str = "(works once, for ten minutes; `polyclaw up` prints another)"
   POLYCLAW_HOME=~/work-claw polyclaw up --port 18900
 
 The link lets one browser in, once. If Polyclaw runs on this home already, `up` prints another link to it.
+`up` is the control plane and a first instance, `main`: `polyclaw instances` makes more.
 Ctrl-C stops cleanly: what the agents are doing reaches a safe point, and the rest goes on at the next start.")]
 pub struct Args {
     /// Open the link in the browser too.
     #[arg(long)]
     open: bool,
-    /// The port to listen on, instead of the config's.
+    /// The port of the first instance, instead of the config's.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// Ctrl-C ends the control plane and leaves the instances running.
+    #[arg(long)]
+    detach: bool,
     /// Do not fetch the demo model where nothing else can answer. POLYCLAW_NO_PULL=1 says the same.
     #[arg(long)]
     no_pull: bool,
@@ -41,20 +52,71 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let overrides = Overrides { port: args.port, bind: None, quiet: true };
+    context.home.create()?;
+    overrides.apply(context.home.read_config()?)?;
     if !args.no_pull && daemon::could_start(&context.home, overrides) {
         first_model(context);
     }
-    let (output, opens) = (context.output, args.open);
-    let ready = move |instance: &Instance| {
-        let link = link(instance);
-        if opens {
+    let plan =
+        Plan { stops_instances: !args.detach, takes_any_port: true, quiet: true, ..Plan::of(None, None)? };
+    let first = First { context: context.clone(), opens: args.open, port: args.port };
+    let ready: Ready =
+        Box::new(move |control, link| Box::pin(async move { first.begin(&control, &link).await }));
+    match control::run(&context.home, &plan, ready) {
+        Err(error) if Failure::of(&error).code == "control_running" => already(args, context, &error),
+        other => other,
+    }
+}
+
+/// What happens once the control plane serves.
+struct First {
+    context: Context,
+    opens: bool,
+    port: Option<u16>,
+}
+
+impl First {
+    /// The first instance runs, and whoever sits at the terminal is told where.
+    async fn begin(self, control: &Control, control_link: &str) -> Result<(), Failure> {
+        let by = Caller::operator();
+        let main = control.adopt_home(&by, &self.context.home.read_config()?).await?;
+        if let Some(port) = self.port {
+            control.override_port(&main.id, port);
+        }
+        start(control, &main).await?;
+        let client = Client::new(&self.context)?;
+        let login = client.post("/logins", &json!({})).await?;
+        let link = format!("{}{}", client.url(), login["path"].as_str().unwrap_or_default());
+        if self.opens {
             open(&link);
         }
-        greet(output, &link, &instance.choice().sentence())
-    };
-    match daemon::run(&context.home, overrides, ready) {
-        Err(error) if Failure::of(&error).code == "already_running" => already(args, context, &error),
-        other => other,
+        let model = model_in_use(&client).await?;
+        greet(self.context.output, &link, control_link, &model)
+            .map_err(|error| Failure::failed("output", error.to_string()))
+    }
+}
+
+/// The supervisor may be starting it already.
+async fn start(control: &Control, main: &View) -> Result<(), Failure> {
+    let began = Instant::now();
+    loop {
+        match control.start(&Caller::operator(), main.id.as_str()).await {
+            Ok(_) | Err(polyclaw_control::Error::AlreadyRunning { .. }) => return Ok(()),
+            Err(polyclaw_control::Error::Busy(_)) if began.elapsed() < START => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// In a sentence. An instance that has just started may still be looking for one.
+async fn model_in_use(client: &Client) -> Result<String, Failure> {
+    let began = Instant::now();
+    loop {
+        let models = client.get("/models").await?;
+        if !models["default_model"].is_null() || began.elapsed() > SEARCH {
+            return Ok(models["in_use"].as_str().unwrap_or_default().to_owned());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -96,7 +158,7 @@ fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Res
     if args.open {
         open(&link);
     }
-    let value = json!({ "running": true, "pid": context.home.pid(), "link": link });
+    let value = json!({ "running": true, "pid": Notes::of(&context.home).pid(), "link": link });
     context.output.say(&value, |output| {
         format!(
             "{error}\n\n  {}  {link}\n         {ONCE}\n  {}  polyclaw chat",
@@ -107,22 +169,15 @@ fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Res
     Ok(())
 }
 
-fn greet(output: Output, link: &str, model: &str) -> std::io::Result<()> {
-    let value = json!({ "running": true, "pid": std::process::id(), "link": link, "model": model });
+fn greet(output: Output, link: &str, control: &str, model: &str) -> std::io::Result<()> {
+    let value = json!({ "running": true, "pid": std::process::id(), "link": link, "control": control, "model": model });
     output.say(&value, |output| {
         let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(Tone::Bold, name));
         let title = format!("Polyclaw {} is up.", env!("CARGO_PKG_VERSION"));
         let open = format!("{}\n         {ONCE}", line("open ", link));
-        [title, String::new(), open, line("model", model), line("talk ", "polyclaw chat")].join("\n")
+        let rest = [line("model", model), line("talk ", "polyclaw chat"), line("fleet", control)];
+        [vec![title, String::new(), open], rest.to_vec()].concat().join("\n")
     })
-}
-
-/// A link that lets one browser in, once. It may be read by others, in a process list for example, so it does not
-/// hold the token.
-fn link(instance: &Instance) -> String {
-    let code = instance.engine.nonce();
-    instance.logins.open(code.clone(), instance.engine.now());
-    format!("{}{}", daemon::address(&instance.config), login_path(&code))
 }
 
 /// Best effort: a machine without a browser has the link on its terminal.

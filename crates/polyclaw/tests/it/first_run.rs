@@ -54,9 +54,10 @@ fn a_token_of_the_environment_wins() {
 
 struct Started(std::process::Child);
 
+/// Ended in good order: `up` has an instance to end with it.
 impl Drop for Started {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        let _ = std::process::Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
         let _ = self.0.wait();
     }
 }

@@ -2,9 +2,12 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 28] = [
     "",
     "up",
+    "instances",
+    "control",
+    "audit",
     "daemon",
     "chat",
     "agent",

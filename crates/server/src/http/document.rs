@@ -20,8 +20,26 @@ use crate::error::Problem;
 )]
 struct Info;
 
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Polyclaw control plane",
+        description = "Many instances: made, started, watched and configured. `/api/instances/{id}/gateway/…` leads \
+                       through to `/api/v1/…` of an instance. Calls that change something take an `Idempotency-Key`."
+    ),
+    components(schemas(Problem))
+)]
+struct ControlInfo;
+
 pub fn info() -> OpenApi {
-    let mut document = Info::openapi();
+    versioned(Info::openapi())
+}
+
+pub fn control_info() -> OpenApi {
+    versioned(ControlInfo::openapi())
+}
+
+fn versioned(mut document: OpenApi) -> OpenApi {
     document.info.version = env!("CARGO_PKG_VERSION").to_owned();
     document
 }

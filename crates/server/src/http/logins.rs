@@ -7,6 +7,7 @@ use polyclaw_domain::time::Millis;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::door::Door;
 use crate::login;
 use crate::state::AppState;
 
@@ -14,17 +15,22 @@ use crate::state::AppState;
 pub struct Login {
     /// Lets one browser in, once.
     code: String,
-    /// Where to open it, under the address of the instance.
+    /// Where to open it, under the address of the server.
     path: String,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Millis,
 }
 
+impl Login {
+    /// `code`: a word nobody can guess.
+    pub fn open(door: &Door, code: String, now: Millis) -> Self {
+        let expires_at = door.logins.open(code.clone(), now);
+        Self { path: login::path(&code), code, expires_at }
+    }
+}
+
 /// A link that lets a browser in: it works once, for ten minutes, and does not hold the token.
 #[utoipa::path(post, path = "/logins", tag = "instance", responses((status = 201, body = Login)))]
 pub async fn create(State(app): State<AppState>) -> (StatusCode, Json<Login>) {
-    let code = app.engine.nonce();
-    let expires_at = app.logins.open(code.clone(), app.engine.now());
-    let path = login::path(&code);
-    (StatusCode::CREATED, Json(Login { code, path, expires_at }))
+    (StatusCode::CREATED, Json(Login::open(&app.door, app.engine.nonce(), app.engine.now())))
 }

@@ -14,6 +14,8 @@ pub struct Models {
     /// Used by agents that name none of their own.
     #[schema(value_type = Option<String>)]
     default_model: Option<ModelRef>,
+    /// Which model answers and where it was found, or what to set so that one does.
+    in_use: String,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -41,5 +43,6 @@ pub async fn list(State(app): State<AppState>) -> Json<Models> {
     Json(Models {
         models: models.into_iter().map(ModelView::from).collect(),
         default_model: app.engine.settings().default_model.clone(),
+        in_use: app.engine.settings().no_model_hint.clone(),
     })
 }

@@ -47,7 +47,7 @@ pub enum Window {
 }
 
 impl Window {
-    fn millis(self) -> i64 {
+    pub fn millis(self) -> i64 {
         const HOUR: i64 = 3_600_000;
         match self {
             Self::Hour => HOUR,

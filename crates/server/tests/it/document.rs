@@ -54,6 +54,7 @@ const PROMISED: &[&str] = &[
     "PATCH /api/v1/sessions/{key}",
     "POST /api/v1/agents",
     "POST /api/v1/approvals/{id}",
+    "POST /api/v1/config/reload",
     "POST /api/v1/cron/{id}/run",
     "POST /api/v1/logins",
     "POST /api/v1/memory",

@@ -183,5 +183,6 @@ fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
         port,
         logins: Logins::default(),
         mcp: Arc::new(crate::ports::Rack),
+        reload: Arc::new(crate::ports::Reloads::default()),
     }
 }

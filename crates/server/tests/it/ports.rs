@@ -192,6 +192,19 @@ impl Briefings for Paper {
     fn shown(&self, _: &Bootstrap) {}
 }
 
+/// Takes up every config but for the second it is asked about.
+#[derive(Default)]
+pub struct Reloads(std::sync::atomic::AtomicU32);
+
+impl polyclaw_server::Reload for Reloads {
+    fn reload(&self) -> Pending<'_, Result<polyclaw_server::Later, String>> {
+        let before = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let outcome =
+            if before == 1 { Err("there is no such agent".to_owned()) } else { Ok(vec!["gateway"]) };
+        Box::pin(async move { outcome })
+    }
+}
+
 /// One MCP server that is well and one that is not.
 pub struct Rack;
 

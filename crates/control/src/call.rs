@@ -1,0 +1,63 @@
+//! Calls to an instance: plain HTTP on this machine, as a stream in both directions, so that a gateway can hand
+//! everything through, upgrades too.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+const CONNECT: Duration = Duration::from_secs(3);
+/// An answer of an instance's API that is read whole.
+const LARGEST: usize = 16 << 20;
+
+/// Sends one request on a connection of its own. The connection lives as long as the answer is read, and on
+/// where it was upgraded.
+pub async fn call<B>(to: SocketAddr, mut request: Request<B>) -> Result<Response<Incoming>, Failed>
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Failed>,
+{
+    let stream = tokio::time::timeout(CONNECT, TcpStream::connect(to)).await??;
+    stream.set_nodelay(true)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(%error, "a connection to an instance broke");
+        }
+    });
+    request.headers_mut().insert(HOST, HeaderValue::from_str(&to.to_string())?);
+    Ok(sender.send_request(request).await?)
+}
+
+/// A call of the API that is answered with JSON. Returns the status beside it, whatever it is.
+pub async fn ask(
+    to: SocketAddr,
+    token: Option<&str>,
+    method: Method,
+    path: &str,
+    patience: Duration,
+) -> Result<(u16, Value), Failed> {
+    let mut request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+    if let Some(token) = token {
+        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let request = request.body(Full::new(Bytes::new()))?;
+    let answered = async {
+        let response = call(to, request).await?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), LARGEST).collect().await?.to_bytes();
+        Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+    };
+    tokio::time::timeout(patience, answered).await?
+}

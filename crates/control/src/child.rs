@@ -1,0 +1,140 @@
+//! Processes this server started. They are reaped as soon as they end, so none stays as a zombie; they are not ended
+//! when the server does.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use polyclaw_domain::id::InstanceId;
+use polyclaw_store::registry::Instance;
+use tokio::process::Command;
+use tokio::sync::watch;
+
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::file::FILE_MODE;
+use crate::log;
+use crate::place::Place;
+
+/// Of our own environment instances get nothing that means this process.
+const OURS: [&str; 6] = [
+    "POLYCLAW_TOKEN",
+    "POLYCLAW_URL",
+    "POLYCLAW_CP_BIND",
+    "POLYCLAW_CP_PORT",
+    "POLYCLAW_CP_URL",
+    "POLYCLAW_CP_TOKEN",
+];
+
+pub(crate) struct Child {
+    pub number: i32,
+    /// How it ended, once it has.
+    ended: watch::Receiver<Option<ExitStatus>>,
+}
+
+impl Child {
+    /// Returns when it has ended.
+    pub async fn wait(&mut self) -> Option<ExitStatus> {
+        // An error means that whoever reaps is gone, which happens with the server only.
+        self.ended.wait_for(Option::is_some).await.ok().and_then(|status| *status)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Children(Mutex<HashMap<InstanceId, Known>>);
+
+enum Known {
+    Running(i32),
+    /// It ended and nobody has asked how.
+    Ended(ExitStatus),
+}
+
+impl Children {
+    fn set(&self, id: &InstanceId, known: Known) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), known);
+    }
+
+    /// How it ended, once.
+    pub fn take_end(&self, id: &InstanceId) -> Option<ExitStatus> {
+        let mut children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match children.get(id) {
+            Some(Known::Ended(status)) => {
+                let status = *status;
+                children.remove(id);
+                Some(status)
+            }
+            _ => None,
+        }
+    }
+
+    /// Those this server started that have not ended.
+    pub fn running(&self) -> Vec<InstanceId> {
+        let children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        children
+            .iter()
+            .filter(|(_, known)| matches!(known, Known::Running(_)))
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+
+    fn end(&self, id: &InstanceId, number: i32, status: ExitStatus) {
+        let mut children = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another may run by now.
+        if matches!(children.get(id), Some(Known::Running(running)) if *running == number) {
+            children.insert(id.clone(), Known::Ended(status));
+        }
+    }
+}
+
+impl Control {
+    /// Starts the daemon of an instance in a process group of its own, with its log as stdout and stderr.
+    pub(crate) async fn spawn(&self, one: &Instance, place: &Place) -> Result<Child> {
+        let own = self.instance_token(&one.id).await?;
+        let failed = |why: String| Error::StartFailed { name: one.name.to_string(), why, lines: Vec::new() };
+        let (out, err) = open_log(place)?;
+        let mut command = Command::new(&self.program);
+        command.arg("daemon").args(["--port", &one.port.to_string()]);
+        for name in OURS {
+            command.env_remove(name);
+        }
+        command
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .env("POLYCLAW_HOME", place.path())
+            .env("POLYCLAW_INSTANCE_ID", one.id.as_str())
+            .env("POLYCLAW_CP_TOKEN", own)
+            .env(log::VARIABLE, place.log())
+            .envs(self.stated_token(one).map(|token| ("POLYCLAW_TOKEN", token)))
+            .envs(self.url().map(|url| ("POLYCLAW_CP_URL", url)))
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .process_group(0);
+        let mut process = command.spawn().map_err(|error| failed(error.to_string()))?;
+        let number = process.id().and_then(|pid| i32::try_from(pid).ok());
+        let number = number.ok_or_else(|| failed("it ended at once".to_owned()))?;
+        self.children.set(&one.id, Known::Running(number));
+        let (tell, ended) = watch::channel(None);
+        let (control, id) = (self.clone(), one.id.clone());
+        tokio::spawn(async move {
+            if let Ok(status) = process.wait().await {
+                control.children.end(&id, number, status);
+                let _ = tell.send(Some(status));
+                control.look.notify_one();
+            }
+        });
+        Ok(Child { number, ended })
+    }
+}
+
+fn open_log(place: &Place) -> Result<(std::fs::File, std::fs::File)> {
+    let path = place.log();
+    let opened = || {
+        crate::file::make_private(&place.logs())?;
+        log::rotate_if_full(&path)?;
+        let file = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&path)?;
+        Ok((file.try_clone()?, file))
+    };
+    opened().map_err(|error: std::io::Error| Error::files(&path, &error))
+}

@@ -1,0 +1,290 @@
+//! The config of an instance: read with its secrets hidden, changed by whoever has read the version that is there.
+
+pub mod edit;
+pub mod mask;
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use hyper::Method;
+use polyclaw_domain::audit::{Entry, fingerprint};
+use polyclaw_domain::config::{Config, ConfigErrors};
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::instance::Process;
+use polyclaw_domain::redact::{MARK, Redactor};
+use polyclaw_store::registry::{self, Instance};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::access::Caller;
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::file;
+use crate::place::Place;
+use crate::view::Live;
+use mask::Shown;
+
+/// How long an instance gets to take a config up.
+const TAKE_UP: Duration = Duration::from_secs(20);
+
+/// A config as it may be seen.
+#[derive(Clone, Debug)]
+pub struct Read {
+    pub etag: String,
+    /// The file with its secrets masked.
+    pub toml: String,
+    pub config: Value,
+    pub secrets: Vec<Shown>,
+}
+
+/// What somebody wants a config to be.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    /// The whole file.
+    Whole(String),
+    /// A JSON merge patch.
+    Merge(Value),
+}
+
+/// The terms of a change.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// The version that was read.
+    pub etag: Option<String>,
+    /// Secrets may be other than they were.
+    pub may_write_secrets: bool,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It does not run: it begins with the new config.
+    Saved,
+    /// The running instance works with it.
+    Reloaded,
+    /// These take effect at its next start; the rest does now.
+    RestartRequired(Vec<String>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub etag: String,
+    pub outcome: Outcome,
+}
+
+/// One value that would be another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    pub path: String,
+    pub before: Option<Value>,
+    pub after: Option<Value>,
+}
+
+impl Control {
+    pub async fn read_config(&self, word: &str) -> Result<Read> {
+        let one = self.row(word).await?;
+        let text = self.config_text(&one)?;
+        let mut document = edit::parse(&text)?;
+        let secrets = mask::hide(&mut document);
+        // A comment may hold what was a secret once, an address a password.
+        let redactor = Redactor::default();
+        let mut config = edit::to_json(document.as_item());
+        redactor.json(&mut config);
+        let toml = redactor.text(&document.to_string()).into_owned();
+        Ok(Read { etag: fingerprint(text.as_bytes()), toml, config, secrets })
+    }
+
+    fn config_text(&self, one: &Instance) -> Result<String> {
+        let path = self.place(one).config();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(Error::NoConfig(one.name.to_string()))
+            }
+            Err(error) => Err(Error::files(path, &error)),
+        }
+    }
+
+    /// Everything that would be wrong with a change; nothing is written.
+    pub async fn check_config(&self, word: &str, edit: &Edit) -> Result<Option<ConfigErrors>> {
+        let one = self.row(word).await?;
+        let before = self.config_text(&one)?;
+        match self.drafted(&one, &before, edit, true) {
+            Ok(_) => Ok(None),
+            Err(Error::BadConfig(errors)) => Ok(Some(errors)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a change would change, and how many values it leaves as they are.
+    pub async fn compare_config(&self, word: &str, edit: &Edit) -> Result<(Vec<Difference>, usize)> {
+        let one = self.row(word).await?;
+        let before = self.config_text(&one)?;
+        let after = draft(&before, edit, true)?;
+        let hidden = |text: &str| -> Result<Value> {
+            let mut document = edit::parse(text)?;
+            // A secret that is another now must show as a change: its hash does, and says nothing else.
+            for path in mask::paths(&edit::to_json(document.as_item())) {
+                let value = edit::to_json(document.as_item());
+                if let Some(secret) = mask::find(&value, &path).and_then(Value::as_str) {
+                    let stand_in = format!("{} {}", mask::MASK, &fingerprint(secret.as_bytes())[..8]);
+                    edit::set_text(&mut document, &path, &stand_in);
+                }
+            }
+            Ok(edit::to_json(document.as_item()))
+        };
+        let (mut found, mut same) = (Vec::new(), 0);
+        compare(String::new(), Some(&hidden(&before)?), Some(&hidden(&after)?), &mut found, &mut same);
+        Ok((found, same))
+    }
+
+    /// Changes a config. The version it changes is looked at twice: before anything, and again under the lock.
+    pub async fn write_config(&self, by: &Caller, word: &str, edit: &Edit, terms: &Terms) -> Result<Written> {
+        let one = self.active(word).await?;
+        let wanted = terms.etag.clone().filter(|etag| !etag.is_empty()).ok_or(Error::EtagMissing)?;
+        current(&self.config_text(&one)?, &wanted)?;
+        // Writers of one instance come one after the other, so that they are told about versions and not about locks.
+        let turn = self.editing(&one.id);
+        let _turn = turn.lock().await;
+        let _held = self.hold(&one).await?;
+        let before = self.config_text(&one)?;
+        current(&before, &wanted)?;
+        let (after, config) = self.drafted(&one, &before, edit, terms.may_write_secrets)?;
+        self.check_port(&one, &config).await?;
+        let etag = fingerprint(after.as_bytes());
+        let entry = Entry {
+            before: Some(wanted),
+            after: Some(etag.clone()),
+            detail: one.name.to_string(),
+            ..self.entry(by, "config.write", &one.id)
+        };
+        self.record(entry).await?;
+        let place = self.place(&one);
+        put(&place, &after)?;
+        match self.take_up(&one, &place).await {
+            Ok(outcome) => Ok(Written { etag, outcome }),
+            Err(error) => {
+                put(&place, &before)?;
+                let entry = self.entry(by, "config.rollback", &one.id);
+                self.record(Entry { before: Some(etag), detail: one.name.to_string(), ..entry }).await?;
+                Err(error)
+            }
+        }
+    }
+
+    fn editing(&self, id: &InstanceId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(id.clone()).or_default())
+    }
+
+    /// A change as a text and as what the daemon would read.
+    fn drafted(
+        &self,
+        one: &Instance,
+        before: &str,
+        edit: &Edit,
+        may_write: bool,
+    ) -> Result<(String, Config)> {
+        let after = draft(before, edit, may_write)?;
+        let config = (self.load)(self.place(one).path(), &after).map_err(Error::BadConfig)?;
+        Ok((after, config))
+    }
+
+    async fn check_port(&self, one: &Instance, config: &Config) -> Result<()> {
+        let port = config.gateway.port;
+        if port == one.port {
+            return Ok(());
+        }
+        let rows = self.db.read(registry::list).await?;
+        let taken =
+            rows.iter().any(|other| other.id != one.id && other.archived_at.is_none() && other.port == port);
+        if taken || self.own_port() == Some(port) { Err(Error::PortTaken(port)) } else { Ok(()) }
+    }
+
+    /// Asks a running instance to work with the config that is there now.
+    async fn take_up(&self, one: &Instance, place: &Place) -> Result<Outcome> {
+        if Live::of(one, place).process != Process::Ours {
+            return Ok(Outcome::Saved);
+        }
+        let answered = self.ask(one, Method::POST, "/api/v1/config/reload", TAKE_UP).await;
+        let (status, body) = answered?;
+        if status != 200 {
+            let why = body["error"]["message"].as_str().unwrap_or("it did not say why");
+            return Err(Error::NotTakenUp(why.to_owned()));
+        }
+        let sections = body["restart_required"].as_array().into_iter().flatten();
+        let sections: Vec<String> = sections.filter_map(Value::as_str).map(str::to_owned).collect();
+        Ok(if sections.is_empty() { Outcome::Reloaded } else { Outcome::RestartRequired(sections) })
+    }
+}
+
+fn current(text: &str, wanted: &str) -> Result<()> {
+    let current = fingerprint(text.as_bytes());
+    if current == wanted { Ok(()) } else { Err(Error::EtagStale { current }) }
+}
+
+fn put(place: &Place, text: &str) -> Result<()> {
+    let path = place.config();
+    file::replace(&path, text.as_bytes(), &place.config_backup()).map_err(|error| Error::files(path, &error))
+}
+
+fn draft(before: &str, edit: &Edit, may_write: bool) -> Result<String> {
+    let stored = edit::to_json(edit::parse(before)?.as_item());
+    let text = match edit {
+        Edit::Whole(text) => text.clone(),
+        Edit::Merge(patch) => edit::merge(before, patch)?,
+    };
+    // What was taken out of a text that was read can not be put back: it must not be written in its place.
+    if text.contains(MARK) && !before.contains(MARK) {
+        return Err(Error::MaskedNothing(vec![MARK.to_owned()]));
+    }
+    let mut document = edit::parse(&text)?;
+    mask::restore(&mut document, &stored, may_write)?;
+    Ok(document.to_string())
+}
+
+fn compare(
+    path: String,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    found: &mut Vec<Difference>,
+    same: &mut usize,
+) {
+    // A table that is not there is one with nothing in it.
+    let none = Map::new();
+    let tables = match (before, after) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => Some((old, new)),
+        (None, Some(Value::Object(new))) if !new.is_empty() => Some((&none, new)),
+        (Some(Value::Object(old)), None) if !old.is_empty() => Some((old, &none)),
+        _ => None,
+    };
+    if let Some((old, new)) = tables {
+        for key in old.keys().chain(new.keys().filter(|key| !old.contains_key(*key))) {
+            let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            compare(below, old.get(key), new.get(key), found, same);
+        }
+    } else if before == after {
+        *same += 1;
+    } else {
+        found.push(Difference { path, before: before.cloned(), after: after.cloned() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_comparison_names_what_differs_and_counts_the_rest() {
+        let (old, new) =
+            (json!({ "a": { "b": 1, "c": 2 }, "d": [1] }), json!({ "a": { "b": 1, "c": 3 }, "e": 4 }));
+        let (mut found, mut same) = (Vec::new(), 0);
+        compare(String::new(), Some(&old), Some(&new), &mut found, &mut same);
+        let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!((paths, same), (vec!["a.c", "d", "e"], 1));
+        assert_eq!((&found[1].before, &found[1].after), (&Some(json!([1])), &None));
+    }
+}

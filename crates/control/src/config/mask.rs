@@ -1,0 +1,237 @@
+//! Secrets of a config: where they stand, by the schema; what is shown in their place; and how a mask that comes back
+//! becomes what it stands for.
+
+use polyclaw_domain::config;
+use serde_json::Value;
+
+use super::edit::{Step, set_text, to_json};
+use crate::error::{Error, Result};
+
+pub const MASK: &str = "***MASKED***";
+/// Of a shorter secret its end would be too much of it.
+const LONG: usize = 16;
+const REFERENCES: [&str; 4] = ["env:", "file:", "keyring:", "secret:"];
+/// What tells the items of a list apart.
+const NAMES: [&str; 2] = ["id", "name"];
+
+/// A secret and where it stands. What is shown of it tells two apart and gives neither away.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Shown {
+    pub path: String,
+    pub fingerprint: String,
+}
+
+/// Where secrets stand in a config, whatever is there.
+pub fn paths(value: &Value) -> Vec<Vec<Step>> {
+    let schema = config::schema();
+    let mut found = Vec::new();
+    walk(&schema, &schema, value, &mut Vec::new(), &mut found);
+    found.sort_by_key(|path| written(path));
+    found.dedup();
+    found
+}
+
+fn walk(root: &Value, schema: &Value, value: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
+        walk(root, &root["$defs"][name], value, path, found);
+    }
+    for list in ["anyOf", "oneOf", "allOf"] {
+        for one in schema[list].as_array().into_iter().flatten() {
+            walk(root, one, value, path, found);
+        }
+    }
+    match value {
+        Value::String(_) if schema["writeOnly"] == true => found.push(path.clone()),
+        Value::Object(map) => {
+            for (key, value) in map {
+                let known = &schema["properties"][key];
+                let schema = if known.is_null() { &schema["additionalProperties"] } else { known };
+                path.push(Step::Key(key.clone()));
+                walk(root, schema, value, path, found);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                path.push(Step::Index(at));
+                walk(root, &schema["items"], value, path, found);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A reference names a secret and is none.
+fn is_reference(text: &str) -> bool {
+    let variable = text.starts_with("${") && text.ends_with('}') && text.matches('}').count() == 1;
+    variable || REFERENCES.iter().any(|kind| text.starts_with(kind))
+}
+
+fn fingerprint(secret: &str) -> String {
+    let letters: Vec<char> = secret.chars().collect();
+    match letters.len() {
+        LONG.. => format!("…{}", letters[letters.len() - 4..].iter().collect::<String>()),
+        _ => "configured".to_owned(),
+    }
+}
+
+/// Takes every secret out of a document. References stay: they say where a secret is, not what.
+pub fn hide(document: &mut toml_edit::DocumentMut) -> Vec<Shown> {
+    let value = to_json(document.as_item());
+    let mut hidden = Vec::new();
+    for path in paths(&value) {
+        let Some(secret) = find(&value, &path).and_then(Value::as_str).filter(|text| !is_reference(text))
+        else {
+            continue;
+        };
+        hidden.push(Shown { path: written(&path), fingerprint: fingerprint(secret) });
+        set_text(document, &path, MASK);
+    }
+    hidden
+}
+
+/// Puts back what masks stand for. Secrets that are new or other than before are written only if that was said.
+pub fn restore(document: &mut toml_edit::DocumentMut, stored: &Value, may_write: bool) -> Result<()> {
+    let value = to_json(document.as_item());
+    let secrets = paths(&value);
+    let (mut changed, mut dangling) = (Vec::new(), stray_masks(&value, &secrets));
+    for path in &secrets {
+        let Some(text) = find(&value, path).and_then(Value::as_str) else { continue };
+        let before = find_same(stored, &value, path).and_then(Value::as_str);
+        match before {
+            Some(before) if text == MASK => set_text(document, path, before),
+            None if text == MASK => dangling.push(written(path)),
+            Some(before) if before == text => {}
+            _ => changed.push(written(path)),
+        }
+    }
+    match () {
+        () if !dangling.is_empty() => Err(Error::MaskedNothing(dangling)),
+        () if !changed.is_empty() && !may_write => Err(Error::SecretWrite(changed)),
+        () => Ok(()),
+    }
+}
+
+/// Masks where no secret can be.
+fn stray_masks(value: &Value, secrets: &[Vec<Step>]) -> Vec<String> {
+    fn look(value: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+        match value {
+            Value::String(text) if text == MASK => found.push(path.clone()),
+            Value::Object(map) => map.iter().for_each(|(key, value)| {
+                path.push(Step::Key(key.clone()));
+                look(value, path, found);
+                path.pop();
+            }),
+            Value::Array(items) => items.iter().enumerate().for_each(|(at, value)| {
+                path.push(Step::Index(at));
+                look(value, path, found);
+                path.pop();
+            }),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    look(value, &mut Vec::new(), &mut found);
+    found.retain(|path| !secrets.contains(path));
+    found.iter().map(|path| written(path)).collect()
+}
+
+pub fn find<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(at) => value.get(at),
+    })
+}
+
+/// The value of the same thing in another version. Items of a list are the same if they are called the same, whatever
+/// their place; those without a name are the same by their place.
+fn find_same<'a>(stored: &'a Value, value: &Value, path: &[Step]) -> Option<&'a Value> {
+    let (mut here, mut there) = (value, stored);
+    for step in path {
+        (here, there) = match step {
+            Step::Key(key) => (here.get(key)?, there.get(key)?),
+            Step::Index(at) => {
+                let item = here.get(at)?;
+                (item, same_item(there, item, *at)?)
+            }
+        };
+    }
+    Some(there)
+}
+
+fn same_item<'a>(list: &'a Value, item: &Value, at: usize) -> Option<&'a Value> {
+    let name = |item: &Value| NAMES.iter().find_map(|name| item.get(name).cloned());
+    match name(item) {
+        Some(called) => list.as_array()?.iter().find(|other| name(other).as_ref() == Some(&called)),
+        None => list.get(at).filter(|other| name(other).is_none()),
+    }
+}
+
+/// `hooks[0].secret`.
+pub fn written(path: &[Step]) -> String {
+    path.iter().fold(String::new(), |text, step| match step {
+        Step::Key(key) if text.is_empty() => key.clone(),
+        Step::Key(key) => format!("{text}.{key}"),
+        Step::Index(at) => format!("{text}[{at}]"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::edit::parse;
+    use super::*;
+
+    const STORED: &str = "[providers.openai]\napi_key = \"sk-0123456789abcdefXYZW\" # mine\n[providers.groq]\napi_key = \"env:GROQ\"\n[channels.webhook.ci]\nsecret = \"kürz\"\n";
+
+    fn stored() -> Value {
+        to_json(parse(STORED).unwrap().as_item())
+    }
+
+    #[test]
+    fn secrets_are_hidden_and_references_are_not() {
+        let mut document = parse(STORED).unwrap();
+        let hidden = hide(&mut document);
+        let text = document.to_string();
+        assert!(!text.contains("sk-0") && !text.contains("kürz"), "{text}");
+        assert!(text.contains("env:GROQ") && text.contains("# mine"), "{text}");
+        let shown: Vec<_> = hidden.iter().map(|one| (one.path.as_str(), one.fingerprint.as_str())).collect();
+        assert_eq!(
+            shown,
+            [("channels.webhook.ci.secret", "configured"), ("providers.openai.api_key", "…XYZW")]
+        );
+    }
+
+    #[test]
+    fn a_mask_that_comes_back_is_the_secret_again() {
+        let mut document = parse(STORED).unwrap();
+        hide(&mut document);
+        restore(&mut document, &stored(), false).unwrap();
+        assert_eq!(document.to_string(), STORED);
+    }
+
+    #[test]
+    fn a_mask_for_nothing_and_a_secret_without_leave_are_refused() {
+        let refused = |text: &str, may_write| {
+            let outcome = restore(&mut parse(text).unwrap(), &stored(), may_write);
+            outcome.map_err(|error| error.code())
+        };
+        let mask = "[providers.xai]\napi_key = \"***MASKED***\"\n";
+        assert_eq!(refused(mask, true), Err("masked_nothing"));
+        let stray = "[agents.defaults]\nsystem_prompt = \"***MASKED***\"\n";
+        assert_eq!(refused(stray, true), Err("masked_nothing"));
+        let other = "[providers.openai]\napi_key = \"another\"\n";
+        assert_eq!((refused(other, false), refused(other, true)), (Err("secret_write"), Ok(())));
+        let reference = "[providers.openai]\napi_key = \"file:/etc/shadow\"\n";
+        assert_eq!(refused(reference, false), Err("secret_write"));
+        assert_eq!(refused("schema = 1\n", false), Ok(()), "taking a secret out is no way to learn it");
+    }
+
+    #[test]
+    fn items_of_a_list_are_known_by_name_not_by_place() {
+        let stored = serde_json::json!([{ "name": "a", "secret": "1" }, { "name": "b", "secret": "2" }]);
+        let moved = serde_json::json!([{ "name": "b", "secret": MASK }, { "name": "c", "secret": MASK }]);
+        let at = |n| find_same(&stored, &moved, &[Step::Index(n), Step::Key("secret".into())]);
+        assert_eq!((at(0), at(1)), (Some(&Value::from("2")), None));
+    }
+}

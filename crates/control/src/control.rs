@@ -1,0 +1,148 @@
+//! The control plane of one home.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use polyclaw_domain::config::{Config, ConfigErrors};
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::port::{Clock, Ids};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::Db;
+use polyclaw_store::registry::answers;
+use tokio::sync::Notify;
+
+use crate::child::Children;
+use crate::error::{Error, Result};
+use crate::file;
+use crate::lock::{self, Held};
+use crate::view::Feed;
+
+/// Reads the text of a config as the daemon of that folder would, references and all.
+pub type Loader = Arc<dyn Fn(&Path, &str) -> std::result::Result<Config, ConfigErrors> + Send + Sync>;
+
+/// What the binary gives.
+pub struct Setup {
+    pub home: PathBuf,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    /// The program instances run.
+    pub program: OsString,
+    pub load: Loader,
+    /// What every instance gets besides, such as where weights are.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The token of the home's own instance, where that was stated.
+    pub home_token: Option<String>,
+}
+
+/// A clone is a pointer.
+#[derive(Clone)]
+pub struct Control(Arc<Inner>);
+
+pub struct Inner {
+    pub home: PathBuf,
+    pub(crate) db: Db,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) program: OsString,
+    pub(crate) load: Loader,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) home_token: Option<String>,
+    /// Where this server listens, once it does.
+    url: OnceLock<String>,
+    own_port: OnceLock<u16>,
+    pub(crate) feed: Feed,
+    pub(crate) children: Children,
+    /// A reason for the supervisor to look at once.
+    pub(crate) look: Notify,
+    /// One instance is made at a time: ports and names are looked at, then taken.
+    pub(crate) making: tokio::sync::Mutex<()>,
+    /// Who changes the config of an instance waits here for their turn.
+    pub(crate) editing: Mutex<HashMap<InstanceId, Arc<tokio::sync::Mutex<()>>>>,
+    /// Ports of this life of the server that are not what the config says.
+    ports: Mutex<HashMap<InstanceId, u16>>,
+    _lock: Held,
+}
+
+impl Deref for Control {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Control {
+    /// Opens the control plane of a home; there is one at a time. Blocks.
+    pub fn open(setup: Setup) -> Result<Self> {
+        let folder = setup.home.join("cp");
+        let made = file::make_private(&folder.join("instances"));
+        made.map_err(|error| Error::files(&folder, &error))?;
+        let lock = lock::take(&folder.join("cp.lock"))?;
+        let lock = lock.ok_or_else(|| Error::ServerRunning(setup.home.display().to_string()))?;
+        let db = Db::open_registry(&folder.join("registry.db"))?;
+        Ok(Self(Arc::new(Inner {
+            home: setup.home,
+            db,
+            clock: setup.clock,
+            ids: setup.ids,
+            program: setup.program,
+            load: setup.load,
+            environment: setup.environment,
+            home_token: setup.home_token,
+            url: OnceLock::new(),
+            own_port: OnceLock::new(),
+            feed: Feed::new(),
+            children: Children::default(),
+            look: Notify::new(),
+            making: tokio::sync::Mutex::default(),
+            editing: Mutex::default(),
+            ports: Mutex::default(),
+            _lock: lock,
+        })))
+    }
+
+    /// What a server that died left unfinished.
+    pub async fn recover(&self) -> Result<()> {
+        self.db.write(answers::sweep).await?;
+        self.sweep().await
+    }
+
+    /// Instances are told where to find us, and never get our port.
+    pub fn listens_at(&self, url: String, port: u16) {
+        let _ = self.url.set(url);
+        let _ = self.own_port.set(port);
+    }
+
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.url.get().map(String::as_str)
+    }
+
+    pub(crate) fn own_port(&self) -> Option<u16> {
+        self.own_port.get().copied()
+    }
+
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    pub fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// A word nobody can guess.
+    pub fn nonce(&self) -> String {
+        self.ids.nonce()
+    }
+
+    /// For as long as this server lives, the instance listens there, whatever its config says.
+    pub fn override_port(&self, id: &InstanceId, port: u16) {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), port);
+    }
+
+    pub(crate) fn overridden_port(&self, id: &InstanceId) -> Option<u16> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
+    }
+}

@@ -1,0 +1,224 @@
+//! Makes instances. What fails leaves nothing behind; what a crash left is swept away at the next start.
+
+use std::collections::HashSet;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+
+use polyclaw_domain::audit::Entry;
+use polyclaw_domain::config::{self, Config};
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::instance::{Name, PORTS, Restart, Wanted, is_port};
+use polyclaw_store::Tx;
+use polyclaw_store::registry::{self, Instance, Taken};
+
+use crate::access::Caller;
+use crate::audit;
+use crate::config::edit;
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::file;
+use crate::place::{HOME, Place};
+use crate::view::{Change, View};
+
+/// Where the folders of instances are, below the home.
+pub const FOLDER: &str = "cp/instances";
+
+/// What somebody wants a new instance to be.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    pub name: String,
+    pub port: Option<u16>,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub restart: Option<Restart>,
+}
+
+impl Control {
+    pub async fn create(&self, by: &Caller, wish: &Wish) -> Result<View> {
+        let name = Name::parse(&wish.name)?;
+        let _turn = self.making.lock().await;
+        let port = self.choose_port(&name, wish.port).await?;
+        let one = self.fresh(name, port, wish.restart.unwrap_or_default());
+        let place = self.place(&one);
+        let text = first_config(wish, port)?;
+        self.settle(by, "instance.create", &one, || {
+            lay_out(&place)?;
+            (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
+            write(&place.config(), text.as_bytes())
+        })
+        .await?;
+        self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
+    }
+
+    pub(crate) fn fresh(&self, name: Name, port: u16, restart: Restart) -> Instance {
+        let id = uuid(&self.ids.nonce());
+        Instance {
+            folder: format!("{FOLDER}/{id}"),
+            id: InstanceId::new(id),
+            name,
+            port,
+            wanted: Wanted::Stopped,
+            restart,
+            broken: None,
+            pid: None,
+            archived_at: None,
+            created_at: self.now(),
+        }
+    }
+
+    /// Makes the folder, then the row. Either both are there or neither.
+    pub(crate) async fn settle(
+        &self,
+        by: &Caller,
+        action: &str,
+        one: &Instance,
+        make: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let place = self.place(one);
+        let made = make();
+        let kept = match made {
+            Ok(()) => self.register(by, action, one).await,
+            Err(error) => Err(error),
+        };
+        match &kept {
+            Ok(()) => drop(fs::remove_file(place.unfinished())),
+            Err(_) => drop(fs::remove_dir_all(place.path())),
+        }
+        kept
+    }
+
+    async fn register(&self, by: &Caller, action: &str, one: &Instance) -> Result<()> {
+        let detail = format!("{} on port {}", one.name, one.port);
+        let (row, entry) = (one.clone(), Entry { detail, ..self.entry(by, action, &one.id) });
+        let taken = self.db.write(move |tx| {
+            let taken = registry::add(tx, &row)?;
+            audit::note(tx, Some(&entry).filter(|_| taken.is_none()))?;
+            Ok(taken)
+        });
+        refuse(taken.await?, one)
+    }
+
+    /// The port asked for, or the first that no instance and nothing else has.
+    pub(crate) async fn choose_port(&self, name: &Name, asked: Option<u16>) -> Result<u16> {
+        let rows = self.db.read(registry::list).await?;
+        let active = || rows.iter().filter(|one| one.archived_at.is_none());
+        if active().any(|one| one.name == *name) {
+            return Err(Error::NameTaken(name.to_string()));
+        }
+        let used: HashSet<u16> = active().map(|one| one.port).chain(self.own_port()).collect();
+        let Some(port) = asked else {
+            let mut free = PORTS.filter(|port| !used.contains(port) && is_free(*port));
+            return free.next().ok_or(Error::NoPortLeft);
+        };
+        match port {
+            port if !is_port(port) || self.own_port() == Some(port) => Err(Error::BadPort(port)),
+            port if used.contains(&port) => Err(Error::PortTaken(port)),
+            port if !is_free(port) => Err(Error::PortInUse(port)),
+            port => Ok(port),
+        }
+    }
+
+    /// The instance of the home itself, made known if it is not. What is in the home stays as it is.
+    pub async fn adopt_home(&self, by: &Caller, config: &Config) -> Result<View> {
+        let rows = self.db.read(registry::list).await?;
+        if let Some(one) = rows.into_iter().find(|one| one.folder == HOME) {
+            return self.view(one).await;
+        }
+        let _turn = self.making.lock().await;
+        let name = Name::parse("main")?;
+        let one =
+            Instance { folder: HOME.to_owned(), ..self.fresh(name, config.gateway.port, Restart::default()) };
+        self.register(by, "instance.adopt", &one).await?;
+        self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
+    }
+
+    /// Folders that were being made or removed when a server died.
+    pub(crate) async fn sweep(&self) -> Result<()> {
+        let rows = self.db.read(|tx: &mut Tx<'_>| registry::list(tx)).await?;
+        let folder = self.home.join(FOLDER);
+        for entry in fs::read_dir(&folder).map_err(|error| Error::files(&folder, &error))?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let removed = name.strip_prefix(crate::remove::ASIDE);
+            let known = rows.iter().any(|one| one.id.as_str() == removed.unwrap_or(&name));
+            let place = Place::at(entry.path());
+            match (removed, known) {
+                (Some(id), true) => drop(fs::rename(entry.path(), folder.join(id))),
+                (Some(_), false) => drop(fs::remove_dir_all(entry.path())),
+                (None, true) => drop(fs::remove_file(place.unfinished())),
+                // Without the mark it may be what somebody is putting back by hand.
+                (None, false) if place.unfinished().exists() => drop(fs::remove_dir_all(entry.path())),
+                (None, false) => {
+                    tracing::warn!(folder = %entry.path().display(), "no instance is known there")
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn refuse(taken: Option<Taken>, one: &Instance) -> Result<()> {
+    match taken {
+        None => Ok(()),
+        Some(Taken::Name) => Err(Error::NameTaken(one.name.to_string())),
+        Some(Taken::Port) => Err(Error::PortTaken(one.port)),
+    }
+}
+
+/// The folders of a new instance, marked until it is known.
+pub(crate) fn lay_out(place: &Place) -> Result<()> {
+    for folder in place.folders() {
+        file::make_private(&folder).map_err(|error| Error::files(&folder, &error))?;
+    }
+    write(&place.unfinished(), b"")
+}
+
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    file::write(path, bytes).map_err(|error| Error::files(path, &error))
+}
+
+/// The commented file of a first start, with what was wished for.
+fn first_config(wish: &Wish, port: u16) -> Result<String> {
+    let mut patch = serde_json::json!({ "gateway": { "port": port } });
+    if let Some(provider) = &wish.provider {
+        patch["providers"] = serde_json::json!({ provider: {} });
+    }
+    if let Some(model) = &wish.model {
+        let named = |provider: &String| format!("{provider}/{model}");
+        let model =
+            wish.provider.as_ref().filter(|_| !model.contains('/')).map_or_else(|| model.clone(), named);
+        patch["agents"] = serde_json::json!({ "defaults": { "model": model } });
+    }
+    edit::merge(config::first_run_text(), &patch)
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// 32 random hexadecimal digits as a UUID of version 4.
+fn uuid(digits: &str) -> String {
+    let variant = ["8", "9", "a", "b"][usize::from(digits.as_bytes()[16] % 4)];
+    let (a, b, c) = (&digits[..8], &digits[8..12], &digits[13..16]);
+    format!("{a}-{b}-4{c}-{variant}{}-{}", &digits[17..20], &digits[20..32])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_uuids() {
+        assert_eq!(uuid("0123456789abcdef0123456789abcdef"), "01234567-89ab-4def-8123-456789abcdef");
+    }
+
+    #[test]
+    fn a_new_config_keeps_its_comments_and_says_what_was_wished_for() {
+        let wish = Wish { provider: Some("openai".into()), model: Some("gpt-x".into()), ..Wish::default() };
+        let text = first_config(&wish, 18805).unwrap();
+        assert!(text.contains("# Who answers as a model."), "{text}");
+        let config = config::load(&text, "config.toml", &|_| Ok("x".into())).unwrap();
+        assert_eq!(config.gateway.port, 18805);
+        assert_eq!(config.agents.defaults.model.unwrap().model.to_string(), "openai/gpt-x");
+    }
+}

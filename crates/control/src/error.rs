@@ -1,0 +1,169 @@
+//! What can go wrong with instances, with a stable code and what to do about it.
+
+use polyclaw_domain::config::ConfigErrors;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] polyclaw_store::Error),
+    #[error("there is no instance '{0}'")]
+    UnknownInstance(String),
+    #[error("there is no token '{0}'")]
+    UnknownToken(String),
+    #[error(transparent)]
+    BadName(#[from] polyclaw_domain::instance::BadName),
+    #[error("an instance is called '{0}' already")]
+    NameTaken(String),
+    #[error("port {0} belongs to another instance")]
+    PortTaken(u16),
+    #[error("something else listens on port {0}")]
+    PortInUse(u16),
+    #[error("port {0} is not one an instance can have")]
+    BadPort(u16),
+    #[error("no port is left for another instance")]
+    NoPortLeft,
+    #[error("something else is being done to '{0}'")]
+    Busy(String),
+    #[error("'{name}' runs already (pid {pid})")]
+    AlreadyRunning { name: String, pid: i32 },
+    #[error("'{0}' does not run")]
+    NotRunning(String),
+    #[error("the process {pid} is not an instance of ours: it is left alone")]
+    NotOurs { pid: i32 },
+    #[error("'{0}' is archived")]
+    Archived(String),
+    #[error("'{0}' must be archived before deletion")]
+    NotArchived(String),
+    #[error("'{0}' is not archived")]
+    NotInArchive(String),
+    #[error("'{0}' is the instance of the home itself, whose folder holds all others")]
+    HomeInstance(String),
+    #[error("'{name}' did not start: {why}")]
+    StartFailed { name: String, why: String, lines: Vec<String> },
+    #[error("'{name}' (pid {pid}) did not end, not even when it was killed")]
+    DidNotEnd { name: String, pid: i32 },
+    #[error("{what}: {why}")]
+    Files { what: String, why: String },
+    #[error("a control plane already runs on {0}")]
+    ServerRunning(String),
+    #[error("the config is wrong:\n{0}")]
+    BadConfig(ConfigErrors),
+    #[error("the config is not TOML: {0}")]
+    NotToml(String),
+    #[error("'{0}' has no config file")]
+    NoConfig(String),
+    #[error("say which version of the config this changes")]
+    EtagMissing,
+    #[error("the config was changed meanwhile")]
+    EtagStale { current: String },
+    #[error("these are secrets: {}", .0.join(", "))]
+    SecretWrite(Vec<String>),
+    #[error("a mask stands where no secret is stored: {}", .0.join(", "))]
+    MaskedNothing(Vec<String>),
+    #[error("the instance did not take the config up, and the old one is back: {0}")]
+    NotTakenUp(String),
+    #[error("'{name}' can not be reached: {why}")]
+    Unreachable { name: String, why: String },
+}
+
+/// What whoever called should do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Reject,
+    NotFound,
+    Conflict,
+    /// Say which version is meant.
+    Precondition,
+    /// Read again, then decide.
+    Stale,
+    Retry,
+    /// The instance is to blame.
+    Gateway,
+    Alarm,
+}
+
+impl Error {
+    pub fn files(what: impl AsRef<std::path::Path>, error: &std::io::Error) -> Self {
+        Self::Files { what: what.as_ref().display().to_string(), why: error.to_string() }
+    }
+
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::UnknownInstance(_) => "unknown_instance",
+            Self::UnknownToken(_) => "unknown_token",
+            Self::BadName(_) => "bad_name",
+            Self::NameTaken(_) => "name_taken",
+            Self::PortTaken(_) => "instance_port_taken",
+            Self::PortInUse(_) => "port_in_use",
+            Self::BadPort(_) => "bad_port",
+            Self::NoPortLeft => "no_port_left",
+            Self::Busy(_) => "instance_busy",
+            Self::AlreadyRunning { .. } => "instance_running",
+            Self::NotRunning(_) => "instance_not_running",
+            Self::NotOurs { .. } => "not_ours",
+            Self::Archived(_) => "instance_archived",
+            Self::NotArchived(_) => "not_archived",
+            Self::NotInArchive(_) => "not_in_archive",
+            Self::HomeInstance(_) => "home_instance",
+            Self::StartFailed { .. } => "start_failed",
+            Self::DidNotEnd { .. } => "did_not_end",
+            Self::Files { .. } => "files_failed",
+            Self::ServerRunning(_) => "control_running",
+            Self::BadConfig(_) => "bad_config",
+            Self::NotToml(_) => "config_not_toml",
+            Self::NoConfig(_) => "no_config",
+            Self::EtagMissing => "etag_missing",
+            Self::EtagStale { .. } => "etag_stale",
+            Self::SecretWrite(_) => "secret_write",
+            Self::MaskedNothing(_) => "masked_nothing",
+            Self::NotTakenUp(_) => "not_taken_up",
+            Self::Unreachable { .. } => "instance_unreachable",
+        }
+    }
+
+    pub fn action(&self) -> Action {
+        match self {
+            Self::Store(error) if error.is_transient() => Action::Retry,
+            Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } => Action::Alarm,
+            Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => Action::NotFound,
+            Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml(_) => Action::Reject,
+            Self::SecretWrite(_) | Self::MaskedNothing(_) => Action::Reject,
+            Self::NameTaken(_) | Self::PortTaken(_) | Self::PortInUse(_) => Action::Conflict,
+            Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => Action::Conflict,
+            Self::Archived(_) | Self::NotArchived(_) | Self::NotInArchive(_) => Action::Conflict,
+            Self::HomeInstance(_) | Self::ServerRunning(_) | Self::NotTakenUp(_) => Action::Conflict,
+            Self::EtagMissing => Action::Precondition,
+            Self::EtagStale { .. } => Action::Stale,
+            Self::Busy(_) | Self::NoPortLeft => Action::Retry,
+            Self::StartFailed { .. } | Self::Unreachable { .. } => Action::Gateway,
+        }
+    }
+
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::UnknownInstance(_) => "`polyclaw instances list --all` shows what there is",
+            Self::NameTaken(_) | Self::PortTaken(_) => "take another, or archive the one that has it",
+            Self::PortInUse(_) => "stop what listens there, or take another port",
+            Self::BadPort(_) => "ports from 1024 on, but for the control plane's own",
+            Self::NoPortLeft => "archive an instance, or name a port of your own",
+            Self::Busy(_) => "wait for it and try again",
+            Self::NotRunning(_) => "start it first",
+            Self::NotOurs { .. } => "`start` takes no notice of it",
+            Self::Archived(_) => "unarchive it first",
+            Self::HomeInstance(_) => "archive it, or remove the whole home by hand",
+            Self::StartFailed { .. } => "its last log lines say why",
+            Self::ServerRunning(_) => "use that one, or set POLYCLAW_HOME to another home",
+            Self::BadConfig(_) => "nothing was written; mend what is listed",
+            Self::NotToml(_) => "write it as TOML: a file in JSON can be read, and not changed from here",
+            Self::EtagMissing => "send If-Match with the ETag of the config you read",
+            Self::EtagStale { .. } => "read it again, look at what changed, and send your change anew",
+            Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",
+            Self::MaskedNothing(_) => "write the secret itself, or a reference such as env:NAME",
+            Self::NotTakenUp(_) => "the instance goes on with the old config",
+            _ => return None,
+        })
+    }
+}

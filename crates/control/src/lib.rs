@@ -1,0 +1,32 @@
+//! Many instances on one machine: makes, starts, supervises, adopts, configures and watches them. An instance is a
+//! process of its own on a home of its own, and outlives whoever supervises it.
+
+mod access;
+mod audit;
+mod call;
+mod child;
+mod clone;
+pub mod config;
+mod control;
+mod create;
+mod error;
+pub mod file;
+mod lifecycle;
+mod lock;
+pub mod log;
+pub mod observe;
+mod place;
+mod process;
+mod reach;
+mod remove;
+mod supervise;
+mod view;
+
+pub use access::{Caller, Made};
+pub use call::call;
+pub use control::{Control, Loader, Setup};
+pub use create::Wish;
+pub use error::{Action, Error, Result};
+pub use lifecycle::DRAIN;
+pub use place::Place;
+pub use view::{Change, View};

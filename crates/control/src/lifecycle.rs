@@ -1,0 +1,252 @@
+//! Start, stop and restart. Each holds the instance's lock from its first look to its last word.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use hyper::Method;
+use polyclaw_domain::audit::Entry;
+use polyclaw_domain::config::Config;
+use polyclaw_domain::instance::{Process, Status, Wanted};
+use polyclaw_store::registry::{self, Instance, Pid};
+
+use crate::access::Caller;
+use crate::audit;
+use crate::call::ask;
+use crate::child::Child;
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::lock::Held;
+use crate::log;
+use crate::place::Place;
+use crate::process::{self, Handle};
+use crate::view::{Live, View};
+
+/// How long running work gets to reach a safe point.
+pub const DRAIN: Duration = Duration::from_secs(30);
+/// A start that has not led to an answer by then has failed.
+const START: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// Whoever holds a lock for longer than this acts, and does not only look.
+const GLANCE: Duration = Duration::from_millis(300);
+/// What is killed is gone by then, unless the kernel holds it.
+const LAST_LOOK: Duration = Duration::from_secs(5);
+/// Log lines told with a start that failed.
+const TOLD: usize = 20;
+
+impl Control {
+    pub async fn start(&self, by: &Caller, word: &str) -> Result<View> {
+        let one = self.active(word).await?;
+        let _held = self.hold(&one).await?;
+        let one = self.row(one.id.as_str()).await?;
+        let live = Live::of(&one, &self.place(&one));
+        if let (Status::Running | Status::Unknown, Some(pid)) = (live.status(&one), live.pid) {
+            return Err(Error::AlreadyRunning { name: one.name.to_string(), pid: pid.number });
+        }
+        self.want(by, &one, Wanted::Running, "instance.start").await?;
+        self.launch_or_rest(&one).await
+    }
+
+    pub async fn stop(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+        let one = self.active(word).await?;
+        let _held = self.hold(&one).await?;
+        let one = self.row(one.id.as_str()).await?;
+        let live = Live::of(&one, &self.place(&one));
+        match live.status(&one) {
+            Status::Stopped | Status::Archived => return Err(Error::NotRunning(one.name.to_string())),
+            Status::StalePid | Status::Unknown => return Err(not_ours(&live)),
+            // Whoever stops one that crashed wants it to stay down.
+            Status::Running | Status::Crashed | Status::Error => {}
+        }
+        self.want(by, &one, Wanted::Stopped, "instance.stop").await?;
+        self.end(&one, &live, patience).await?;
+        self.refresh(&one.id).await
+    }
+
+    /// Under one lock; one that does not run is started.
+    pub async fn restart(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+        let one = self.active(word).await?;
+        let _held = self.hold(&one).await?;
+        let one = self.row(one.id.as_str()).await?;
+        let live = Live::of(&one, &self.place(&one));
+        if live.status(&one) == Status::Unknown {
+            return Err(not_ours(&live));
+        }
+        self.want(by, &one, Wanted::Running, "instance.restart").await?;
+        self.end(&one, &live, patience).await?;
+        let one = self.row(one.id.as_str()).await?;
+        self.launch_or_rest(&one).await
+    }
+
+    /// Ends those this server started, without forgetting that they should run.
+    pub async fn stop_children(&self, patience: Duration) {
+        let ends = self.children.running().into_iter().map(|id| {
+            let control = self.clone();
+            tokio::spawn(async move {
+                let one = control.row(id.as_str()).await?;
+                let _held = control.hold(&one).await?;
+                let live = Live::of(&one, &control.place(&one));
+                control.end(&one, &live, patience).await
+            })
+        });
+        for end in ends.collect::<Vec<_>>() {
+            if let Ok(Err(error)) = end.await {
+                tracing::warn!(%error, "an instance was left running");
+            }
+        }
+    }
+
+    pub(crate) async fn active(&self, word: &str) -> Result<Instance> {
+        let one = self.row(word).await?;
+        if one.archived_at.is_some() { Err(Error::Archived(one.name.to_string())) } else { Ok(one) }
+    }
+
+    /// The right to act on an instance, or that somebody else does. Who only looks lets go at once.
+    pub(crate) async fn hold(&self, one: &Instance) -> Result<Held> {
+        let began = Instant::now();
+        loop {
+            if let Some(held) = self.place(one).lock()? {
+                return Ok(held);
+            }
+            if began.elapsed() > GLANCE {
+                return Err(Error::Busy(one.name.to_string()));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn want(&self, by: &Caller, one: &Instance, wanted: Wanted, action: &str) -> Result<()> {
+        let (id, entry) =
+            (one.id.clone(), Entry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) });
+        let written = self.db.write(move |tx| {
+            registry::want(tx, &id, wanted)?;
+            audit::note(tx, Some(&entry))
+        });
+        Ok(written.await?)
+    }
+
+    /// A start somebody asked for and that failed is not tried again.
+    async fn launch_or_rest(&self, one: &Instance) -> Result<View> {
+        let launched = self.launch(one).await;
+        if launched.is_err() {
+            let id = one.id.clone();
+            self.db.write(move |tx| registry::rest(tx, &id)).await?;
+        }
+        let view = self.refresh(&one.id).await;
+        launched?;
+        view
+    }
+
+    /// Starts the daemon and waits until it answers. Whoever calls holds the lock. What fails leaves nothing behind.
+    pub(crate) async fn launch(&self, one: &Instance) -> Result<()> {
+        let place = self.place(one);
+        let (one, config) = self.settle_port(one, &place).await?;
+        if TcpListener::bind(SocketAddr::new(config.gateway.bind, one.port)).is_err() {
+            return Err(Error::PortInUse(one.port));
+        }
+        let mut child = self.spawn(&one, &place).await?;
+        let ready = self.until_ready(&one, &place, &config, &mut child).await;
+        let kept = match ready {
+            Ok(pid) => self.keep_pid(&one, Some(pid)).await,
+            Err(error) => Err(error),
+        };
+        if kept.is_err() {
+            abandon(&mut child).await;
+            // What is left of a pid is the child's or an earlier life's, unless somebody runs there by hand.
+            if place.pid().is_none_or(|pid| process::look(pid, None, place.path()) != Process::Ours) {
+                let _ = std::fs::remove_file(place.pid_file());
+            }
+            let _ = self.keep_pid(&one, None).await;
+        }
+        kept
+    }
+
+    pub(crate) async fn keep_pid(&self, one: &Instance, pid: Option<Pid>) -> Result<()> {
+        let id = one.id.clone();
+        Ok(self.db.write(move |tx| registry::set_pid(tx, &id, pid)).await?)
+    }
+
+    /// The config is where the port is said; the registry follows it, unless another instance has it.
+    async fn settle_port(&self, one: &Instance, place: &Place) -> Result<(Instance, Config)> {
+        let text =
+            std::fs::read_to_string(place.config()).map_err(|error| Error::files(place.config(), &error))?;
+        let mut config = (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
+        let port = self.overridden_port(&one.id).unwrap_or(config.gateway.port);
+        config.gateway.port = port;
+        if port != one.port {
+            let id = one.id.clone();
+            if !self.db.write(move |tx| registry::set_port(tx, &id, port)).await? {
+                return Err(Error::PortTaken(port));
+            }
+        }
+        Ok((Instance { port, ..one.clone() }, config))
+    }
+
+    async fn until_ready(
+        &self,
+        one: &Instance,
+        place: &Place,
+        config: &Config,
+        child: &mut Child,
+    ) -> Result<Pid> {
+        let (began, address) = (Instant::now(), config.gateway.local());
+        let failed = |why: String| Error::StartFailed {
+            name: one.name.to_string(),
+            why,
+            lines: log::tail(&place.log(), TOLD).unwrap_or_default(),
+        };
+        while began.elapsed() < START {
+            tokio::select! {
+                status = child.wait() => {
+                    let how = status.map_or_else(|| "it ended".to_owned(), |status| format!("it ended with {status}"));
+                    return Err(failed(how));
+                }
+                answered = ask(address, None, Method::GET, "/health", Duration::from_secs(2)) => {
+                    if matches!(answered, Ok((200, _))) && let Some(started) = process::started(child.number) {
+                        return Ok(Pid { number: child.number, started });
+                    }
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+            }
+        }
+        Err(failed(format!("it did not answer within {} s", START.as_secs())))
+    }
+
+    /// Asks a process to end, then makes it. Whoever calls holds the lock.
+    pub(crate) async fn end(&self, one: &Instance, live: &Live, patience: Duration) -> Result<()> {
+        let place = self.place(one);
+        if live.process == Process::Ours
+            && let Some(handle) = live.pid.and_then(|pid| Handle::open(pid, place.path()))
+        {
+            handle.terminate();
+            if !handle.ends_within(patience).await {
+                tracing::warn!(instance = %one.name, "it did not end in time and is killed");
+                handle.kill();
+                if !handle.ends_within(LAST_LOOK).await {
+                    return Err(Error::DidNotEnd { name: one.name.to_string(), pid: handle.number });
+                }
+            }
+        }
+        if let Some(pid) = live.pid.filter(|_| live.process == Process::Ours)
+            && process::look(pid.number, Some(pid.started), place.path()) == Process::Ours
+        {
+            return Err(Error::DidNotEnd { name: one.name.to_string(), pid: pid.number });
+        }
+        // A pid of somebody else is only forgotten; nobody is signalled.
+        let _ = std::fs::remove_file(place.pid_file());
+        self.keep_pid(one, None).await
+    }
+}
+
+fn not_ours(live: &Live) -> Error {
+    Error::NotOurs { pid: live.pid.map(|pid| pid.number).unwrap_or_default() }
+}
+
+/// Ends a child that came to nothing. It is ours and not reaped before it ended, so its number can be no other's.
+async fn abandon(child: &mut Child) {
+    if let Some(pid) = rustix::process::Pid::from_raw(child.number)
+        && process::started(child.number).is_some()
+    {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    let _ = tokio::time::timeout(LAST_LOOK, child.wait()).await;
+}

@@ -1,0 +1,155 @@
+//! New lines of a log as they come.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use super::{WINDOW, files, last_of};
+
+/// Most bytes taken at one look.
+const BITE: u64 = 256 << 10;
+
+/// Reads what is added to a log, from its end on.
+pub struct Follow {
+    path: PathBuf,
+    file: Option<File>,
+    inode: u64,
+    offset: u64,
+    /// A line that has no end yet.
+    half: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// The log was moved aside or cut: what follows is of another file.
+    pub rotated: bool,
+    pub lines: Vec<String>,
+    /// There is more to read right now.
+    pub more: bool,
+}
+
+impl Follow {
+    /// The last lines, and whatever comes behind them: no line is missed in between, and none told twice.
+    pub fn with_backlog(path: PathBuf, lines: usize) -> io::Result<(Self, Vec<String>)> {
+        let mut follow = Self { path, file: None, inode: 0, offset: 0, half: Vec::new() };
+        if follow.open().is_err() {
+            return Ok((follow, Vec::new()));
+        }
+        let size = follow.file.as_ref().map_or(Ok(0), |file| file.metadata().map(|meta| meta.size()))?;
+        follow.offset = size.saturating_sub(WINDOW);
+        let is_whole = follow.offset == 0;
+        let mut bytes = Vec::new();
+        while follow.offset < size {
+            let bite = follow.bite(size - follow.offset)?;
+            if bite.is_empty() {
+                break;
+            }
+            bytes.extend(bite);
+        }
+        let mut found = follow.lines(bytes);
+        // The first line of a window may be the end of one.
+        let cut = usize::from(!is_whole).min(found.len());
+        let mut last = found.split_off(found.len().saturating_sub(lines).max(cut));
+        if is_whole && last.len() < lines {
+            let aside = files(&follow.path).into_iter().rev().skip(1);
+            let mut older = last_of(aside, lines - last.len())?;
+            older.append(&mut last);
+            last = older;
+        }
+        Ok((follow, last))
+    }
+
+    fn open(&mut self) -> io::Result<()> {
+        let file = File::open(&self.path)?;
+        (self.inode, self.offset) = (file.metadata()?.ino(), 0);
+        self.file = Some(file);
+        self.half.clear();
+        Ok(())
+    }
+
+    /// What is new since the last look. The rest of a log that was moved aside is read before the next is begun.
+    pub fn look(&mut self) -> io::Result<News> {
+        if self.file.is_none() && self.open().is_err() {
+            return Ok(News::default());
+        }
+        let bytes = self.bite(BITE)?;
+        if !bytes.is_empty() {
+            let more = bytes.len() as u64 == BITE;
+            return Ok(News { lines: self.lines(bytes), more, rotated: false });
+        }
+        let now = std::fs::metadata(&self.path);
+        let moved = now.as_ref().is_ok_and(|meta| meta.ino() != self.inode || meta.size() < self.offset);
+        if !moved {
+            return Ok(News::default());
+        }
+        let last = Some(std::mem::take(&mut self.half)).filter(|half| !half.is_empty());
+        let lines = last.map(|half| String::from_utf8_lossy(&half).into_owned()).into_iter().collect();
+        self.open()?;
+        Ok(News { rotated: true, lines, more: true })
+    }
+
+    fn bite(&mut self, most: u64) -> io::Result<Vec<u8>> {
+        let Some(file) = &mut self.file else { return Ok(Vec::new()) };
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut bytes = Vec::new();
+        file.take(most.min(BITE)).read_to_end(&mut bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    fn lines(&mut self, bytes: Vec<u8>) -> Vec<String> {
+        self.half.extend(bytes);
+        let Some(end) = self.half.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+        let rest = self.half.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.half, rest);
+        String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn lines_come_whole_and_rotation_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("daemon.log");
+        let (mut follow, none) = Follow::with_backlog(path.clone(), 9).unwrap();
+        assert!(none.is_empty());
+        assert_eq!(follow.look().unwrap(), News::default(), "there is no log yet");
+        let mut file = fs::File::create(&path).unwrap();
+        file.write_all(b"1\n2\nha").unwrap();
+        assert_eq!(follow.look().unwrap().lines, ["1", "2"]);
+        file.write_all(b"lf\nlast").unwrap();
+        fs::rename(&path, dir.path().join("daemon.log.1")).unwrap();
+        fs::write(&path, "3\n").unwrap();
+        assert_eq!(follow.look().unwrap().lines, ["half"], "the old file is read to its end");
+        let moved = follow.look().unwrap();
+        assert_eq!((moved.rotated, moved.lines), (true, vec!["last".to_owned()]));
+        assert_eq!(follow.look().unwrap().lines, ["3"]);
+        fs::write(&path, "").unwrap();
+        assert!(follow.look().unwrap().rotated, "a log that was cut is another");
+    }
+
+    #[test]
+    fn the_backlog_and_what_follows_join() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("daemon.log");
+        fs::write(dir.path().join("daemon.log.1"), "1\n2\n").unwrap();
+        fs::write(&path, "3\n4\nha").unwrap();
+        for (wanted, expected) in [(1, vec!["4"]), (3, vec!["2", "3", "4"]), (9, vec!["1", "2", "3", "4"])] {
+            let (mut follow, backlog) = Follow::with_backlog(path.clone(), wanted).unwrap();
+            assert_eq!(
+                (backlog, follow.look().unwrap()),
+                (expected.iter().map(ToString::to_string).collect(), News::default())
+            );
+        }
+        let (mut follow, _) = Follow::with_backlog(path.clone(), 1).unwrap();
+        fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"lf\n").unwrap();
+        assert_eq!(follow.look().unwrap().lines, ["half"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! What an instance is and does: its settings, its files, its turns and what they took. Turns and usage are rows of the
+//! instance's own database, which is read beside it, whether it runs or not.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use hyper::Method;
+use polyclaw_domain::briefing;
+use polyclaw_domain::config::Config;
+use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::history::{Filter, Past, history};
+use polyclaw_store::registry::Instance;
+use polyclaw_store::usage::{self, Total};
+use polyclaw_store::{Tx, peek};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::place::Place;
+use crate::view::View;
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A file that tells agents who they are.
+#[derive(Clone, Debug, Serialize)]
+pub struct Persona {
+    /// Below the workspace.
+    pub file: String,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Details {
+    pub instance: View,
+    /// What the running daemon says of itself.
+    pub health: Option<Value>,
+    /// In force, secrets hidden; null where the file can not be read.
+    pub config: Value,
+    pub config_error: Option<String>,
+    pub persona: Vec<Persona>,
+}
+
+/// What was used since a time; sums are of what is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    pub requests: i64,
+    pub unknown: i64,
+    pub input: Option<i64>,
+    pub output: Option<i64>,
+    pub cost_nanos: Option<i64>,
+    /// Why nothing can be said.
+    pub unavailable: Option<String>,
+}
+
+impl Control {
+    pub async fn details(&self, word: &str) -> Result<Details> {
+        let one = self.row(word).await?;
+        let instance = self.view(one.clone()).await?;
+        let health = match instance.pid {
+            Some(_) => self.ask(&one, Method::GET, "/health", PATIENCE).await.ok().map(|(_, body)| body),
+            None => None,
+        };
+        let place = self.place(&one);
+        let (config, config_error) = match self.loaded(&place) {
+            Ok(config) => (masked(&config), None),
+            Err(why) => (Value::Null, Some(why)),
+        };
+        Ok(Details { instance, health, config, config_error, persona: persona(&place.workspace()) })
+    }
+
+    /// The instance's own word on how it is; `None` where it does not answer.
+    pub async fn health_of(&self, word: &str) -> Result<Option<Value>> {
+        let one = self.row(word).await?;
+        Ok(self.ask(&one, Method::GET, "/health", PATIENCE).await.ok().map(|(_, body)| body))
+    }
+
+    fn loaded(&self, place: &Place) -> std::result::Result<Config, String> {
+        let text = fs::read_to_string(place.config()).map_err(|error| error.to_string())?;
+        (self.load)(place.path(), &text)
+            .map_err(|errors| Redactor::default().text(&errors.to_string()).into_owned())
+    }
+
+    /// The newest turns first. `None`: nothing can be known, and why.
+    pub async fn tasks(&self, word: &str, filter: Filter) -> Result<std::result::Result<Vec<Past>, String>> {
+        let one = self.row(word).await?;
+        self.look_into(&one, move |tx| history(tx, &filter)).await
+    }
+
+    pub async fn usage(&self, word: &str, since: Millis) -> Result<Used> {
+        let one = self.row(word).await?;
+        let found = self.look_into(&one, move |tx| usage::totals(tx, since, usage::By::Agent)).await?;
+        Ok(match found {
+            Ok(totals) => add_up(&totals),
+            Err(why) => Used { unavailable: Some(why), ..Used::default() },
+        })
+    }
+
+    async fn look_into<T: Send + 'static>(
+        &self,
+        one: &Instance,
+        body: impl FnMut(&mut Tx<'_>) -> polyclaw_store::Result<T> + Send + 'static,
+    ) -> Result<std::result::Result<T, String>> {
+        let place = self.place(one);
+        if self.loaded(&place).is_ok_and(|config| config.store.url.is_some()) {
+            return Ok(Err("its turns are kept in PostgreSQL: ask the instance itself".to_owned()));
+        }
+        let path = place.database();
+        if !path.exists() {
+            return Ok(Err("it has not run yet".to_owned()));
+        }
+        let looked = tokio::task::spawn_blocking(move || peek(&path, body)).await;
+        let looked = looked
+            .map_err(|error| Error::Files { what: "its database".to_owned(), why: error.to_string() })?;
+        Ok(Ok(looked?))
+    }
+}
+
+fn add_up(totals: &[Total]) -> Used {
+    let sum = |part: fn(&Total) -> Option<i64>| totals.iter().filter_map(part).reduce(|a, b| a + b);
+    Used {
+        requests: totals.iter().map(|total| total.calls).sum(),
+        unknown: totals.iter().map(|total| total.unknown_calls).sum(),
+        input: sum(|total| total.input_tokens),
+        output: sum(|total| total.output_tokens),
+        cost_nanos: sum(|total| total.cost_nanos),
+        unavailable: None,
+    }
+}
+
+/// Any text may hold what a variable brought in.
+fn masked(config: &Config) -> Value {
+    let mut value = serde_json::to_value(config).unwrap_or_else(|_| json!(null));
+    Redactor::new(config.secrets.iter().map(|secret| secret.expose().to_owned())).json(&mut value);
+    value
+}
+
+/// The files that are there: those of all agents, then those of one.
+fn persona(workspace: &Path) -> Vec<Persona> {
+    let agents = fs::read_dir(workspace.join("agents")).into_iter().flatten().flatten();
+    let mut own: Vec<String> =
+        agents.map(|entry| format!("agents/{}/", entry.file_name().to_string_lossy())).collect();
+    own.sort();
+    let places = [String::new()].into_iter().chain(own);
+    let files = places.flat_map(|place| briefing::FILES.map(|file| format!("{place}{file}")));
+    let there = |file: String| {
+        let meta = fs::symlink_metadata(workspace.join(&file)).ok().filter(fs::Metadata::is_file)?;
+        Some(Persona { file, bytes: meta.len() })
+    };
+    files.filter_map(there).collect()
+}

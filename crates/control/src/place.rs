@@ -1,0 +1,88 @@
+//! The folder of an instance, and where things are in it.
+
+use std::path::{Path, PathBuf};
+
+use polyclaw_store::registry::Instance;
+
+use crate::error::Result;
+use crate::lock::{self, Held};
+
+/// The folder that is the home itself.
+pub const HOME: &str = ".";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(PathBuf);
+
+impl Place {
+    pub fn of(home: &Path, one: &Instance) -> Self {
+        Self::at(if one.folder == HOME { home.to_owned() } else { home.join(&one.folder) })
+    }
+
+    pub fn at(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    /// The config before the last change.
+    pub fn config_backup(&self) -> PathBuf {
+        self.0.join("config.toml.bak")
+    }
+
+    pub fn pid_file(&self) -> PathBuf {
+        self.0.join("daemon.pid")
+    }
+
+    pub fn token_file(&self) -> PathBuf {
+        self.0.join("token")
+    }
+
+    pub fn logs(&self) -> PathBuf {
+        self.0.join("logs")
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.logs().join("daemon.log")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.0.join("memory").join("sessions.db")
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.0.join("workspace")
+    }
+
+    /// A folder with this in it is being made, or was when its maker died.
+    pub fn unfinished(&self) -> PathBuf {
+        self.0.join(".creating")
+    }
+
+    /// What every new instance has.
+    pub fn folders(&self) -> [PathBuf; 6] {
+        [
+            self.0.clone(),
+            self.logs(),
+            self.0.join("memory"),
+            self.0.join("teams"),
+            self.workspace().join("skills"),
+            self.workspace().join("agents"),
+        ]
+    }
+
+    /// The pid as the daemon wrote it; it may have died since.
+    pub fn pid(&self) -> Option<i32> {
+        std::fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
+    }
+
+    /// The right to act on the instance; `None` while somebody else does.
+    pub fn lock(&self) -> Result<Option<Held>> {
+        lock::take(&self.0.join("lifecycle.lock"))
+    }
+}

@@ -1,0 +1,194 @@
+//! Processes as the kernel knows them. A process is signalled only through a descriptor that was opened before it was
+//! found to be ours: a number that is used again meanwhile can not be hit.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::instance::Process;
+use polyclaw_store::registry::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// How a daemon is told from other programs that work on its home.
+const ROLE: &[u8] = b"daemon";
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a pid is now. `started`: when the process with this number began, where that was written down.
+pub fn look(number: i32, started: Option<i64>, home: &Path) -> Process {
+    let Some(stat) = Stat::of(number) else { return unseen(number) };
+    if stat.is_dead() {
+        return Process::Gone;
+    }
+    if started.is_some_and(|started| started != stat.started) {
+        return Process::Foreign;
+    }
+    match fs::read(format!("/proc/{number}/environ")) {
+        Ok(environment) if works_on(&environment, home) && is_daemon(number) => Process::Ours,
+        Ok(_) => Process::Foreign,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Process::Hidden,
+        // It ended between the two looks.
+        Err(_) => Process::Gone,
+    }
+}
+
+/// Where others' processes are hidden, one that may not be signalled is there all the same.
+fn unseen(number: i32) -> Process {
+    let pid = rustix::process::Pid::from_raw(number);
+    match pid.map(rustix::process::test_kill_process) {
+        Some(Err(rustix::io::Errno::PERM)) => Process::Hidden,
+        _ => Process::Gone,
+    }
+}
+
+/// When the process with this number began.
+pub fn started(number: i32) -> Option<i64> {
+    Stat::of(number).filter(|stat| !stat.is_dead()).map(|stat| stat.started)
+}
+
+struct Stat {
+    state: char,
+    started: i64,
+}
+
+impl Stat {
+    fn of(number: i32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
+    }
+
+    /// The name may hold anything, brackets too: what follows the last one is plain.
+    fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        Some(Self { state, started: fields.nth(18)?.parse().ok()? })
+    }
+
+    /// One that ended and was not reaped does nothing any more.
+    fn is_dead(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
+/// Without `POLYCLAW_HOME` a daemon works on `~/.polyclaw`.
+fn works_on(environment: &[u8], home: &Path) -> bool {
+    let value = |name: &[u8]| {
+        let mut entries = environment.split(|byte| *byte == 0);
+        entries.find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"="))
+    };
+    match value(b"POLYCLAW_HOME").filter(|value| !value.is_empty()) {
+        Some(named) => named == home.as_os_str().as_bytes(),
+        None => {
+            value(b"HOME").is_some_and(|user| [user, b"/.polyclaw"].concat() == home.as_os_str().as_bytes())
+        }
+    }
+}
+
+fn is_daemon(number: i32) -> bool {
+    let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).skip(1).any(|argument| argument == ROLE)
+}
+
+/// A process that was found to be ours.
+pub struct Handle {
+    pub number: i32,
+    descriptor: OwnedFd,
+}
+
+impl Handle {
+    /// `None` where it is not ours, or not any more.
+    pub fn open(pid: Pid, home: &Path) -> Option<Self> {
+        let number = rustix::process::Pid::from_raw(pid.number)?;
+        let descriptor = pidfd_open(number, PidfdFlags::empty()).ok()?;
+        let ours = look(pid.number, Some(pid.started), home) == Process::Ours;
+        ours.then_some(Self { number: pid.number, descriptor })
+    }
+
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Err(error) = pidfd_send_signal(&self.descriptor, signal) {
+            tracing::debug!(pid = self.number, %error, "it had ended already");
+        }
+    }
+
+    /// Whether it ended in time.
+    pub async fn ends_within(&self, patience: Duration) -> bool {
+        let began = Instant::now();
+        while !self.has_ended() {
+            if began.elapsed() >= patience {
+                return false;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        true
+    }
+
+    /// The descriptor of a process can be read once it has ended, reaped or not.
+    fn has_ended(&self) -> bool {
+        let mut looked = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        poll(&mut looked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_process_is_read_whatever_it_is_called() {
+        let line =
+            format!("7 (a) b) S 1 {} 4242 0", (0..17).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
+        let stat = Stat::parse(&line).unwrap();
+        assert_eq!((stat.state, stat.started, stat.is_dead()), ('S', 4242, false));
+        assert!(Stat::parse("7 (a) Z").is_none());
+    }
+
+    #[test]
+    fn a_home_is_named_whole_or_meant_by_the_users() {
+        let home = Path::new("/home/ada/.polyclaw");
+        for (environment, expected) in [
+            ("A=1\0POLYCLAW_HOME=/home/ada/.polyclaw\0", true),
+            ("HOME=/home/ada\0", true),
+            ("HOME=/home/ada\0POLYCLAW_HOME=/elsewhere\0", false),
+            ("POLYCLAW_HOME=/home/ada/.polyclaw/cp/instances/x\0", false),
+            ("NOT_POLYCLAW_HOME=/home/ada/.polyclaw\0", false),
+            ("", false),
+        ] {
+            assert_eq!(works_on(environment.as_bytes(), home), expected, "{environment:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_ended_and_was_not_reaped_is_gone() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let number = i32::try_from(child.id()).unwrap();
+        let began = std::time::Instant::now();
+        while Stat::of(number).is_some_and(|stat| !stat.is_dead()) {
+            assert!(began.elapsed() < Duration::from_secs(5), "it did not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(Stat::of(number).is_some(), "it is a zombie now");
+        assert_eq!(look(number, None, Path::new("/")), Process::Gone);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn others_are_foreign_and_a_number_that_is_used_again_is_too() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let since = started(own).unwrap();
+        assert_eq!(look(own, Some(since), Path::new("/nowhere")), Process::Foreign);
+        assert_eq!(look(own, Some(since - 1), Path::new("/nowhere")), Process::Foreign);
+        assert_eq!(look(i32::MAX, None, Path::new("/")), Process::Gone);
+    }
+}

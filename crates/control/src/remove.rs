@@ -1,0 +1,110 @@
+//! Archive, unarchive, delete: what is deleted was archived before.
+
+use std::fs;
+use std::time::Duration;
+
+use polyclaw_domain::audit::Entry;
+use polyclaw_domain::instance::{Restart, Status};
+use polyclaw_store::registry::{self, Instance};
+
+use crate::access::Caller;
+use crate::audit;
+use crate::control::Control;
+use crate::create::refuse;
+use crate::error::{Error, Result};
+use crate::place::HOME;
+use crate::view::{Change, Live, View};
+
+/// How a folder is called whose row is about to go.
+pub(crate) const ASIDE: &str = ".removed-";
+
+impl Control {
+    /// Stops it first, under the same lock.
+    pub async fn archive(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+        let one = self.active(word).await?;
+        let _held = self.hold(&one).await?;
+        let one = self.active(one.id.as_str()).await?;
+        let live = Live::of(&one, &self.place(&one));
+        if live.status(&one) == Status::Unknown {
+            return Err(Error::NotOurs { pid: live.pid.map(|pid| pid.number).unwrap_or_default() });
+        }
+        self.end(&one, &live, patience).await?;
+        let (id, now, entry) = (one.id.clone(), self.now(), self.about(by, "instance.archive", &one));
+        let archived = self.db.write(move |tx| {
+            registry::archive(tx, &id, now)?;
+            audit::note(tx, Some(&entry))
+        });
+        archived.await?;
+        self.announce(&one.id, |instance| Change::InstanceArchived { instance }).await
+    }
+
+    pub async fn unarchive(&self, by: &Caller, word: &str) -> Result<View> {
+        let one = self.archived(word, Error::NotInArchive).await?;
+        let _held = self.hold(&one).await?;
+        let (row, entry) = (one.clone(), self.about(by, "instance.unarchive", &one));
+        let taken = self.db.write(move |tx| {
+            let taken = registry::unarchive(tx, &row)?;
+            audit::note(tx, Some(&entry).filter(|_| taken.is_none()))?;
+            Ok(taken)
+        });
+        refuse(taken.await?, &one)?;
+        self.announce(&one.id, |instance| Change::InstanceUnarchived { instance }).await
+    }
+
+    /// Its folder, tokens and crashes go with it; messages and the audit stay.
+    pub async fn delete(&self, by: &Caller, word: &str) -> Result<()> {
+        let one = self.archived(word, Error::NotArchived).await?;
+        if one.folder == HOME {
+            return Err(Error::HomeInstance(one.name.to_string()));
+        }
+        let held = self.hold(&one).await?;
+        let view = self.view(one.clone()).await?;
+        let (folder, aside) =
+            (self.place(&one), self.home.join(crate::create::FOLDER).join(format!("{ASIDE}{}", one.id)));
+        match fs::rename(folder.path(), &aside) {
+            // Somebody removed it by hand.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            moved => moved.map_err(|error| Error::files(folder.path(), &error))?,
+        }
+        let (id, entry) = (one.id.clone(), self.about(by, "instance.delete", &one));
+        let removed = self.db.write(move |tx| {
+            registry::remove(tx, &id)?;
+            audit::note(tx, Some(&entry))
+        });
+        if let Err(error) = removed.await {
+            let _ = fs::rename(&aside, folder.path());
+            return Err(error.into());
+        }
+        drop(held);
+        self.announce_end(view);
+        // What can not be removed now is swept away at the next start.
+        if let Err(error) = fs::remove_dir_all(&aside)
+            && aside.exists()
+        {
+            tracing::warn!(folder = %aside.display(), %error, "the folder of a deleted instance is left");
+        }
+        Ok(())
+    }
+
+    pub async fn set_restart(&self, by: &Caller, word: &str, restart: Restart) -> Result<View> {
+        let one = self.row(word).await?;
+        let detail = format!("{}: {}", one.name, restart.as_str());
+        let (id, entry) =
+            (one.id.clone(), Entry { detail, ..self.entry(by, "instance.restart_policy", &one.id) });
+        let set = self.db.write(move |tx| {
+            registry::set_restart(tx, &id, restart)?;
+            audit::note(tx, Some(&entry))
+        });
+        set.await?;
+        self.get(one.id.as_str()).await
+    }
+
+    async fn archived(&self, word: &str, otherwise: fn(String) -> Error) -> Result<Instance> {
+        let one = self.row(word).await?;
+        if one.archived_at.is_some() { Ok(one) } else { Err(otherwise(one.name.to_string())) }
+    }
+
+    fn about(&self, by: &Caller, action: &str, one: &Instance) -> Entry {
+        Entry { detail: one.name.to_string(), ..self.entry(by, action, &one.id) }
+    }
+}

@@ -1,0 +1,194 @@
+//! Looks at every instance now and then, and at once when a child ends: what ended is seen, started again where the
+//! policy says so, and the registry follows the process table.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use polyclaw_domain::audit::Entry;
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::instance::{BREAKER, BREAKER_MS, Next, Process, Wanted, after_end};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::Tx;
+use polyclaw_store::registry::{self, Instance};
+
+use crate::access::Caller;
+use crate::audit;
+use crate::control::Control;
+use crate::error::Result;
+use crate::lock::Held;
+use crate::view::Live;
+
+const EVERY: Duration = Duration::from_secs(5);
+/// A start that is due is not put off by more than this.
+const SOON: Duration = Duration::from_millis(250);
+
+/// Starts that are due, by instance.
+type Due = HashMap<InstanceId, Millis>;
+
+impl Control {
+    /// Runs until it is dropped. What it is doing then is finished by the next server.
+    pub async fn supervise(&self) {
+        let mut due = Due::new();
+        loop {
+            if let Err(error) = self.round(&mut due).await {
+                tracing::error!(%error, "the supervisor could not look at the instances");
+            }
+            let pause = if due.is_empty() { EVERY } else { SOON };
+            tokio::select! {
+                () = self.look.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn round(&self, due: &mut Due) -> Result<()> {
+        let rows = self.db.read(registry::list).await?;
+        due.retain(|id, _| rows.iter().any(|one| one.id == *id));
+        for one in rows.into_iter().filter(|one| one.archived_at.is_none()) {
+            let id = one.id.clone();
+            if let Err(error) = self.attend(one, due).await {
+                tracing::error!(instance = %id, %error, "an instance could not be looked after");
+            }
+            // It may have been deleted meanwhile.
+            let _ = self.refresh(&id).await;
+        }
+        Ok(())
+    }
+
+    async fn attend(&self, one: Instance, due: &mut Due) -> Result<()> {
+        let live = Live::of(&one, &self.place(&one));
+        if is_settled(&one, &live) {
+            due.remove(&one.id);
+            return Ok(());
+        }
+        // Somebody acts on it: what they do is theirs to finish.
+        let Some(held) = self.place(&one).lock()? else { return Ok(()) };
+        let one = self.row(one.id.as_str()).await?;
+        let live = Live::of(&one, &self.place(&one));
+        match live.process {
+            Process::Ours => {
+                due.remove(&one.id);
+                self.adopt(&one, &live).await
+            }
+            Process::Hidden => Ok(()),
+            Process::Foreign if one.wanted == Wanted::Stopped => Ok(()),
+            Process::Gone if one.wanted == Wanted::Stopped => self.clear(&one, &live).await,
+            Process::Foreign | Process::Gone if one.broken.is_some() => {
+                due.remove(&one.id);
+                self.clear(&one, &live).await
+            }
+            Process::Foreign | Process::Gone => self.mend(one, &live, due, held).await,
+        }
+    }
+
+    /// It runs: the registry knows its process from now on.
+    async fn adopt(&self, one: &Instance, live: &Live) -> Result<()> {
+        if live.pid == one.pid {
+            return Ok(());
+        }
+        tracing::info!(instance = %one.name, pid = live.pid.map(|pid| pid.number), "a running instance is adopted");
+        self.keep_pid(one, live.pid).await
+    }
+
+    /// It does not run, and should not: what an earlier life left is taken away.
+    async fn clear(&self, one: &Instance, live: &Live) -> Result<()> {
+        self.children.take_end(&one.id);
+        if live.pid_left {
+            let _ = std::fs::remove_file(self.place(one).pid_file());
+        }
+        if one.pid.is_some() { self.keep_pid(one, None).await } else { Ok(()) }
+    }
+
+    /// It should run and does not.
+    async fn mend(&self, one: Instance, live: &Live, due: &mut Due, held: Held) -> Result<()> {
+        if one.pid.is_some() || live.pid_left {
+            let next = self.ended(&one, live).await?;
+            self.clear(&one, live).await?;
+            self.decide(&one, next, due).await?;
+        } else if !due.contains_key(&one.id) {
+            // The server that would have started it is gone.
+            let id = one.id.clone();
+            let crashes = self.db.read(move |tx: &mut Tx<'_>| registry::crashes(tx, &id)).await?;
+            let next = after_end(one.restart, false, &crashes, self.now());
+            self.decide(&one, next, due).await?;
+        }
+        if due.get(&one.id).is_some_and(|at| *at <= self.now()) {
+            due.remove(&one.id);
+            let control = self.clone();
+            tokio::spawn(async move { control.revive(one, held).await });
+        }
+        Ok(())
+    }
+
+    /// Remembers how it ended, once, and what follows from it.
+    async fn ended(&self, one: &Instance, live: &Live) -> Result<Next> {
+        let status = self.children.take_end(&one.id);
+        // A daemon that ends in good order takes its pid away; of one that is no child nothing else is known.
+        let in_good_order = status.map_or(!live.pid_left, |status| status.success());
+        let why = status.map_or_else(|| "it was gone".to_owned(), |status| format!("it ended with {status}"));
+        if in_good_order {
+            return Ok(after_end(one.restart, true, &[], self.now()));
+        }
+        tracing::warn!(instance = %one.name, why, "an instance crashed");
+        self.crashed(one, why).await
+    }
+
+    async fn crashed(&self, one: &Instance, why: String) -> Result<Next> {
+        let (id, now) = (one.id.clone(), self.now());
+        let entry = Entry {
+            detail: format!("{}: {why}", one.name),
+            ..self.entry(&Caller::supervisor(), "instance.crash", &one.id)
+        };
+        let crashes = self.db.write(move |tx| {
+            audit::note(tx, Some(&entry))?;
+            registry::crashed(tx, &id, &why, now, now.minus(BREAKER_MS))
+        });
+        Ok(after_end(one.restart, false, &crashes.await?, now))
+    }
+
+    async fn decide(&self, one: &Instance, next: Next, due: &mut Due) -> Result<()> {
+        let id = one.id.clone();
+        match next {
+            Next::StartAt(at) => drop(due.insert(id, at)),
+            Next::Leave => {}
+            Next::Rest => self.db.write(move |tx| registry::rest(tx, &id)).await?,
+            Next::Break => {
+                tracing::error!(instance = %one.name, "it crashes again and again and is left alone");
+                let why = format!("it crashed {BREAKER} times in {} minutes", BREAKER_MS / 60_000);
+                let entry = self.entry(&Caller::supervisor(), "instance.break", &one.id);
+                let opened = self.db.write(move |tx| {
+                    registry::break_off(tx, &id, &why)?;
+                    audit::note(tx, Some(&entry))
+                });
+                opened.await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts one again. A start that fails counts as a crash: the pid it had tells the next round so.
+    async fn revive(&self, one: Instance, held: Held) {
+        tracing::info!(instance = %one.name, "it is started again");
+        if let Err(error) = self.launch(&one).await {
+            tracing::warn!(instance = %one.name, %error, "it did not start again");
+            match self.crashed(&one, error.to_string()).await {
+                Ok(Next::Break) => {
+                    let _ = self.decide(&one, Next::Break, &mut Due::new()).await;
+                }
+                Ok(_) => {}
+                Err(error) => tracing::error!(%error, "a crash could not be remembered"),
+            }
+        }
+        drop(held);
+        self.look.notify_one();
+    }
+}
+
+/// It is what it should be, and everybody knows.
+fn is_settled(one: &Instance, live: &Live) -> bool {
+    match live.process {
+        Process::Ours => live.pid == one.pid,
+        Process::Gone => one.wanted == Wanted::Stopped && one.pid.is_none() && !live.pid_left,
+        Process::Foreign | Process::Hidden => false,
+    }
+}

@@ -1,0 +1,191 @@
+//! An instance as it is now, and the news about it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::instance::{Known, Name, Process, Restart, Status, Wanted, status};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::Tx;
+use polyclaw_store::registry::{self, Instance, Pid};
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::place::Place;
+use crate::process;
+
+/// News on their way to readers; one that is further behind looks at everything again.
+const BUFFER: usize = 256;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct View {
+    pub id: InstanceId,
+    pub name: Name,
+    pub status: Status,
+    pub port: u16,
+    pub pid: Option<i32>,
+    pub wanted: Wanted,
+    pub restart: Restart,
+    /// Why it does not run although it should.
+    pub error: Option<String>,
+    pub archived_at: Option<Millis>,
+    pub created_at: Millis,
+}
+
+/// Something that happened to an instance.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Change {
+    StatusChanged { instance: View },
+    InstanceCreated { instance: View },
+    InstanceArchived { instance: View },
+    InstanceUnarchived { instance: View },
+    InstanceDeleted { instance: View },
+}
+
+/// Tells readers what is new.
+pub(crate) struct Feed {
+    news: broadcast::Sender<Arc<Change>>,
+    /// What readers were told last.
+    told: Mutex<HashMap<InstanceId, (Status, Option<i32>)>>,
+}
+
+impl Feed {
+    pub fn new() -> Self {
+        Self { news: broadcast::channel(BUFFER).0, told: Mutex::default() }
+    }
+
+    fn tell(&self, change: Change) {
+        // Nobody may be listening.
+        let _ = self.news.send(Arc::new(change));
+    }
+
+    /// Whether this is not what was told last; it is from now on.
+    fn is_new(&self, view: &View) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = (view.status, view.pid);
+        told.insert(view.id.clone(), now) != Some(now)
+    }
+
+    fn forget(&self, id: &InstanceId) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+/// An instance with what the process table says of it.
+pub(crate) struct Live {
+    pub process: Process,
+    pub pid: Option<Pid>,
+    /// The daemon's own note of its pid is there.
+    pub pid_left: bool,
+}
+
+impl Live {
+    pub fn of(one: &Instance, place: &Place) -> Self {
+        let written = place.pid();
+        let number = written.or(one.pid.map(|pid| pid.number));
+        let pid_left = written.is_some();
+        let Some(number) = number else { return Self { process: Process::Gone, pid: None, pid_left } };
+        let recorded = one.pid.filter(|pid| pid.number == number).map(|pid| pid.started);
+        let process = match process::look(number, recorded, place.path()) {
+            // The daemon took its own note away: whoever has its number now is nobody's concern.
+            Process::Foreign if !pid_left => Process::Gone,
+            found => found,
+        };
+        let started = recorded.or_else(|| process::started(number)).unwrap_or_default();
+        Self { process, pid: Some(Pid { number, started }), pid_left }
+    }
+
+    pub fn status(&self, one: &Instance) -> Status {
+        let known = Known {
+            archived: one.archived_at.is_some(),
+            wanted: one.wanted,
+            broken: one.broken.is_some(),
+            pid_left: self.pid_left,
+        };
+        status(known, self.process)
+    }
+}
+
+impl Control {
+    /// The row of an instance, by id or name.
+    pub(crate) async fn row(&self, word: &str) -> Result<Instance> {
+        let wanted = word.to_owned();
+        let found = self.db.read(move |tx: &mut Tx<'_>| registry::find(tx, &wanted)).await?;
+        found.ok_or_else(|| Error::UnknownInstance(word.chars().take(100).collect()))
+    }
+
+    pub fn place(&self, one: &Instance) -> Place {
+        Place::of(&self.home, one)
+    }
+
+    pub async fn get(&self, word: &str) -> Result<View> {
+        let one = self.row(word).await?;
+        self.view(one).await
+    }
+
+    /// Active ones first.
+    pub async fn list(&self, with_archived: bool) -> Result<Vec<View>> {
+        let rows = self.db.read(registry::list).await?;
+        let mut views = Vec::with_capacity(rows.len());
+        for one in rows.into_iter().filter(|one| with_archived || one.archived_at.is_none()) {
+            views.push(self.view(one).await?);
+        }
+        Ok(views)
+    }
+
+    pub(crate) async fn view(&self, one: Instance) -> Result<View> {
+        let live = Live::of(&one, &self.place(&one));
+        let status = live.status(&one);
+        let error = match status {
+            Status::Error => one.broken.clone(),
+            Status::Crashed => {
+                let id = one.id.clone();
+                let last = self.db.read(move |tx: &mut Tx<'_>| registry::last_crash(tx, &id)).await?;
+                last.map(|(_, why)| why)
+            }
+            _ => None,
+        };
+        let pid = live.pid.filter(|_| matches!(status, Status::Running | Status::StalePid | Status::Unknown));
+        Ok(View {
+            id: one.id,
+            name: one.name,
+            status,
+            port: one.port,
+            pid: pid.map(|pid| pid.number),
+            wanted: one.wanted,
+            restart: one.restart,
+            error,
+            archived_at: one.archived_at,
+            created_at: one.created_at,
+        })
+    }
+
+    /// What happens from now on.
+    pub fn watch(&self) -> broadcast::Receiver<Arc<Change>> {
+        self.feed.news.subscribe()
+    }
+
+    /// Looks at an instance, and tells readers if it is not what they were told last.
+    pub(crate) async fn refresh(&self, id: &InstanceId) -> Result<View> {
+        let view = self.get(id.as_str()).await?;
+        if self.feed.is_new(&view) {
+            self.feed.tell(Change::StatusChanged { instance: view.clone() });
+        }
+        Ok(view)
+    }
+
+    pub(crate) async fn announce(&self, id: &InstanceId, change: fn(View) -> Change) -> Result<View> {
+        let view = self.get(id.as_str()).await?;
+        self.feed.is_new(&view);
+        self.feed.tell(change(view.clone()));
+        Ok(view)
+    }
+
+    pub(crate) fn announce_end(&self, view: View) {
+        self.feed.forget(&view.id);
+        self.feed.tell(Change::InstanceDeleted { instance: view });
+    }
+}

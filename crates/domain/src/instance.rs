@@ -1,0 +1,289 @@
+//! Instances under a control plane: their names, what their processes can be found to be, and what follows from a
+//! crash. What is found is found by `control`; here is what it means.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Millis;
+
+/// Ports that are given to instances which name none.
+pub const PORTS: std::ops::RangeInclusive<u16> = 18801..=18999;
+/// The lowest port an instance may ask for: those below need rights of their own.
+const LOWEST_PORT: u16 = 1024;
+/// Crashes within [`BREAKER_MS`] after which an instance is left alone.
+pub const BREAKER: usize = 5;
+pub const BREAKER_MS: i64 = 10 * 60_000;
+const FIRST_PAUSE_MS: i64 = 1_000;
+const LONGEST_PAUSE_MS: i64 = 30_000;
+
+/// What an instance is called: `^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Name(String);
+
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a name has 1 to 64 letters, digits and hyphens, and does not begin with a hyphen")]
+pub struct BadName;
+
+impl Name {
+    pub fn parse(text: &str) -> Result<Self, BadName> {
+        let fits = (1..=64).contains(&text.len()) && !text.starts_with('-');
+        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if fits && plain { Ok(Self(text.to_owned())) } else { Err(BadName) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether an instance may listen there, as far as numbers say.
+pub fn is_port(port: u16) -> bool {
+    port >= LOWEST_PORT
+}
+
+/// What somebody asked for last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    Running,
+    Stopped,
+}
+
+impl Wanted {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Running, Self::Stopped].into_iter().find(|one| one.as_str() == text)
+    }
+}
+
+/// When an instance is started again by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    Never,
+    /// After a crash, not after it ended by itself in good order.
+    #[default]
+    OnFailure,
+    Always,
+}
+
+impl Restart {
+    pub const ALL: [Self; 3] = [Self::Never, Self::OnFailure, Self::Always];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::OnFailure => "on-failure",
+            Self::Always => "always",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text)
+    }
+}
+
+/// What an instance is, read now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    Running,
+    Stopped,
+    /// It should run and does not.
+    Crashed,
+    /// Its pid belongs to a process that is not ours. Nobody signals it.
+    StalePid,
+    /// There is a process, and the system does not say whose.
+    Unknown,
+    /// It crashed so often that it is left alone until somebody starts it.
+    Error,
+    Archived,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Crashed => "crashed",
+            Self::StalePid => "stale-pid",
+            Self::Unknown => "unknown",
+            Self::Error => "error",
+            Self::Archived => "archived",
+        }
+    }
+}
+
+/// What the process table says of a pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// None, or one that ended and waits to be reaped.
+    Gone,
+    /// One that works on the instance's home.
+    Ours,
+    Foreign,
+    /// Alive, and its environment is closed to us.
+    Hidden,
+}
+
+/// What is known of an instance besides its process.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub archived: bool,
+    pub wanted: Wanted,
+    /// The breaker is open.
+    pub broken: bool,
+    /// There is a pid to look at: a daemon that ends in good order takes its own away.
+    pub pid_left: bool,
+}
+
+pub fn status(known: Known, process: Process) -> Status {
+    match process {
+        _ if known.archived => Status::Archived,
+        Process::Ours => Status::Running,
+        Process::Foreign => Status::StalePid,
+        Process::Hidden => Status::Unknown,
+        Process::Gone if known.broken => Status::Error,
+        Process::Gone if known.wanted == Wanted::Running => Status::Crashed,
+        Process::Gone if known.pid_left => Status::Crashed,
+        Process::Gone => Status::Stopped,
+    }
+}
+
+/// What to do with an instance that ended although it should run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Start it, not before this time.
+    StartAt(Millis),
+    /// It ended in good order and that is that: it counts as stopped.
+    Rest,
+    /// It stays down as a crash.
+    Leave,
+    /// Too often: open the breaker.
+    Break,
+}
+
+/// `crashes`: when it crashed of late, the newest last, this time included unless it ended in good order.
+pub fn after_end(restart: Restart, in_good_order: bool, crashes: &[Millis], now: Millis) -> Next {
+    let late: Vec<Millis> = crashes.iter().copied().filter(|at| now.since(*at) < BREAKER_MS).collect();
+    match restart {
+        Restart::Never if in_good_order => Next::Rest,
+        Restart::OnFailure if in_good_order => Next::Rest,
+        Restart::Never => Next::Leave,
+        _ if late.len() >= BREAKER => Next::Break,
+        _ => Next::StartAt(late.last().copied().unwrap_or(now).plus(pause(late.len()))),
+    }
+}
+
+/// The first start again comes at once, the others later and later.
+fn pause(crashes: usize) -> i64 {
+    match u32::try_from(crashes).unwrap_or(u32::MAX) {
+        0 | 1 => 0,
+        n => FIRST_PAUSE_MS.saturating_mul(1 << (n - 2).min(16)).min(LONGEST_PAUSE_MS),
+    }
+}
+
+/// What a token lets its bearer do. Each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    Read,
+    Operate,
+    Admin,
+}
+
+impl Access {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Operate => "operate",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Read, Self::Operate, Self::Admin].into_iter().find(|one| one.as_str() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain_words() {
+        for good in ["a", "A-1", "0", &"x".repeat(64)] {
+            assert!(Name::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-bad", "has spaces", "a_b", "a/b", "..", "ä", &"x".repeat(65)] {
+            assert_eq!(Name::parse(bad), Err(BadName), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_status_is_what_the_process_table_says() {
+        let known = Known { archived: false, wanted: Wanted::Running, broken: false, pid_left: true };
+        let stopped = Known { wanted: Wanted::Stopped, pid_left: false, ..known };
+        for (known, process, expected) in [
+            (known, Process::Ours, Status::Running),
+            (stopped, Process::Ours, Status::Running),
+            (known, Process::Foreign, Status::StalePid),
+            (known, Process::Hidden, Status::Unknown),
+            (known, Process::Gone, Status::Crashed),
+            (Known { pid_left: false, ..known }, Process::Gone, Status::Crashed),
+            (Known { pid_left: true, ..stopped }, Process::Gone, Status::Crashed),
+            (stopped, Process::Gone, Status::Stopped),
+            (Known { broken: true, ..known }, Process::Gone, Status::Error),
+            (Known { broken: true, ..known }, Process::Ours, Status::Running),
+            (Known { archived: true, ..known }, Process::Ours, Status::Archived),
+        ] {
+            assert_eq!(status(known, process), expected, "{known:?} {process:?}");
+        }
+    }
+
+    #[test]
+    fn the_policy_decides_what_follows_an_end() {
+        let (now, once) = (Millis(1_000_000), [Millis(1_000_000)]);
+        for (restart, in_good_order, expected) in [
+            (Restart::Never, true, Next::Rest),
+            (Restart::Never, false, Next::Leave),
+            (Restart::OnFailure, true, Next::Rest),
+            (Restart::OnFailure, false, Next::StartAt(now)),
+            (Restart::Always, true, Next::StartAt(now)),
+            (Restart::Always, false, Next::StartAt(now)),
+        ] {
+            assert_eq!(
+                after_end(restart, in_good_order, &once, now),
+                expected,
+                "{restart:?} {in_good_order}"
+            );
+        }
+    }
+
+    #[test]
+    fn starts_again_come_later_and_later_until_the_breaker_opens() {
+        let crashes: Vec<Millis> = (1..=5).map(|n| Millis(n * 10_000)).collect();
+        let pauses: Vec<Next> =
+            (1..=5).map(|n| after_end(Restart::OnFailure, false, &crashes[..n], crashes[n - 1])).collect();
+        let at = |millis: i64| Next::StartAt(Millis(millis));
+        assert_eq!(pauses, [at(10_000), at(21_000), at(32_000), at(44_000), Next::Break]);
+        let later = crashes[4].plus(BREAKER_MS);
+        assert_eq!(
+            after_end(Restart::OnFailure, false, &crashes, later),
+            at(later.0),
+            "old crashes are forgotten"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! `polyclaw control`: the control plane for service managers, and its tokens.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Context, client_runtime};
+use crate::client::{Client, segment};
+use crate::control::{self, Plan};
+use crate::output::cell;
+
+/// Run the control plane for a service manager; make and revoke tokens for it.
+#[derive(clap::Args)]
+#[command(
+    visible_alias = "cp",
+    after_help = "Examples:
+  polyclaw control
+  polyclaw control serve --port 18800
+  polyclaw control token make dashboard --scope read
+  polyclaw control token revoke 01j…
+
+SIGTERM and SIGINT end it and leave its instances running: the next one finds them. It looks after the instances of
+this home; `polyclaw instances` talks to it."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Serve until a signal comes. The same as no word at all.
+    Serve(Serve),
+    /// Tokens with less than all rights.
+    Token {
+        #[command(subcommand)]
+        verb: Token,
+    },
+}
+
+#[derive(clap::Args, Default)]
+struct Serve {
+    /// The port to listen on, instead of POLYCLAW_CP_PORT or 18800.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// The address to listen on, instead of POLYCLAW_CP_BIND or 127.0.0.1.
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+    /// Ask nobody for a token. On a loopback address only.
+    #[arg(long)]
+    no_token: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Token {
+    /// Those that were made, the newest first.
+    List,
+    /// Make one. It is shown this once.
+    Make {
+        /// For people: whose it is, what for.
+        name: String,
+        /// What it lets its bearer do.
+        #[arg(long, default_value = "read", value_parser = ["read", "operate", "admin"])]
+        scope: String,
+    },
+    /// From now on it opens nothing.
+    Revoke {
+        /// The ID that `polyclaw control token list` shows.
+        id: String,
+    },
+}
+
+pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    match &args.verb {
+        None => serve(&Serve::default(), context),
+        Some(Verb::Serve(args)) => serve(args, context),
+        Some(Verb::Token { verb }) => client_runtime()?.block_on(tokens(verb, context)),
+    }
+}
+
+fn serve(args: &Serve, context: &Context) -> anyhow::Result<()> {
+    let plan = Plan { asks_for_token: !args.no_token, ..Plan::of(args.bind, args.port)? };
+    control::run(&context.home, &plan, Box::new(|_, _| Box::pin(async { Ok(()) })))
+}
+
+async fn tokens(verb: &Token, context: &Context) -> anyhow::Result<()> {
+    let client = Client::of_control(context)?;
+    match verb {
+        Token::List => {
+            let answer = client.get("/tokens").await?;
+            let row = |one: &Value| {
+                ["id", "scope", "created_at", "revoked_at", "name"].map(|name| cell(&one[name])).to_vec()
+            };
+            let rows: Vec<_> = answer["tokens"].as_array().into_iter().flatten().map(row).collect();
+            Ok(context.output.say(&answer, |output| match rows.is_empty() {
+                true => "None was made.".to_owned(),
+                false => output.table(&["ID", "SCOPE", "MADE", "REVOKED", "NAME"], &rows),
+            })?)
+        }
+        Token::Make { name, scope } => {
+            let made = client.post("/tokens", &json!({ "name": name, "scope": scope })).await?;
+            Ok(context.output.say(&made, |_| cell(&made["secret"]))?)
+        }
+        Token::Revoke { id } => {
+            let answer = client.delete(&format!("/tokens/{}", segment(id))).await?;
+            Ok(context.output.say(&answer, |_| format!("{id} opens nothing any more."))?)
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `polyclaw instances config`: the config of one instance, read and changed through the control plane.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::output::{cell, safe};
+
+#[derive(clap::Subcommand)]
+pub enum Verb {
+    /// The file, secrets masked.
+    Get {
+        /// Its name or id.
+        instance: String,
+    },
+    /// Change one setting; comments and everything else stay.
+    Set {
+        /// Its name or id.
+        instance: String,
+        /// Which, such as turns.max_rounds.
+        path: String,
+        /// The new value: a number, true, false, null to take it out, JSON, or text.
+        value: String,
+        /// It is a secret, and may be another from now on.
+        #[arg(long)]
+        allow_secret_write: bool,
+    },
+    /// Change the file in your editor ($EDITOR).
+    Edit {
+        /// Its name or id.
+        instance: String,
+        /// Secrets may be others from now on.
+        #[arg(long)]
+        allow_secret_write: bool,
+    },
+    /// Whether a file would be taken as its config; nothing is written.
+    Validate {
+        /// Its name or id.
+        instance: String,
+        /// A file in TOML.
+        file: PathBuf,
+    },
+    /// What a file would change; nothing is written.
+    Diff {
+        /// Its name or id.
+        instance: String,
+        /// A file in TOML.
+        file: PathBuf,
+    },
+}
+
+pub async fn run(verb: &Verb, client: Client, context: &Context) -> anyhow::Result<()> {
+    let at = |instance: &str, rest: &str| format!("/instances/{}/config{rest}", segment(instance));
+    match verb {
+        Verb::Get { instance } => {
+            let read = client.get(&at(instance, "")).await?;
+            Ok(context.output.say(&read, |_| safe(read["toml"].as_str().unwrap_or_default()))?)
+        }
+        Verb::Set { instance, path, value, allow_secret_write } => {
+            let etag = client.get(&at(instance, "")).await?["etag"].clone();
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value.as_str()));
+            let mut patch = path.rsplit('.').fold(value, |inner, key| json!({ key: inner }));
+            patch["etag"] = etag;
+            let changed = permitted(client, *allow_secret_write).patch(&at(instance, ""), &patch).await?;
+            told(context, changed)
+        }
+        Verb::Edit { instance, allow_secret_write } => {
+            let read = client.get(&at(instance, "")).await?;
+            let text = edited(read["toml"].as_str().unwrap_or_default())?;
+            let body = json!({ "toml": text, "etag": read["etag"] });
+            let changed = permitted(client, *allow_secret_write).put(&at(instance, ""), &body).await?;
+            told(context, changed)
+        }
+        Verb::Validate { instance, file } => {
+            let verdict = client.post(&at(instance, "/validate"), &json!({ "toml": read(file)? })).await?;
+            if verdict["valid"] == true {
+                return Ok(context.output.say(&verdict, |_| "It would be taken.".to_owned())?);
+            }
+            let line = |error: &Value| {
+                format!("line {}: {}: {}", error["line"], cell(&error["path"]), cell(&error["message"]))
+            };
+            let lines: Vec<String> = verdict["errors"].as_array().into_iter().flatten().map(line).collect();
+            Err(Failure::failed("bad_config", lines.join("\n")).into())
+        }
+        Verb::Diff { instance, file } => {
+            let found = client.post(&at(instance, "/diff"), &json!({ "toml": read(file)? })).await?;
+            let row = |one: &Value| vec![cell(&one["path"]), cell(&one["before"]), cell(&one["after"])];
+            let rows: Vec<_> = found["changes"].as_array().into_iter().flatten().map(row).collect();
+            Ok(context.output.say(&found, |output| match rows.is_empty() {
+                true => "It would change nothing.".to_owned(),
+                false => output.table(&["SETTING", "NOW", "THEN"], &rows),
+            })?)
+        }
+    }
+}
+
+fn permitted(client: Client, secrets: bool) -> Client {
+    if secrets { client.with_header("X-Allow-Secret-Write", "true") } else { client }
+}
+
+fn told(context: &Context, changed: Value) -> anyhow::Result<()> {
+    Ok(context.output.say(&changed, |_| match changed["outcome"].as_str() {
+        Some("saved") => "It is written; the instance begins with it.".to_owned(),
+        Some("reloaded") => "The instance works with it now.".to_owned(),
+        _ => format!("It is written; these take effect at its next start: {}", changed["restart_required"]),
+    })?)
+}
+
+fn read(file: &PathBuf) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
+}
+
+/// The text as somebody leaves it in their editor.
+fn edited(text: &str) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::failed("editor", error.to_string());
+    let editor = std::env::var("EDITOR").ok().filter(|editor| !editor.is_empty());
+    let editor =
+        editor.ok_or_else(|| Failure::usage("EDITOR is not set").hint("EDITOR=nano, for example"))?;
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().map_err(failed)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
+    let ended =
+        Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("editor").arg(file.path()).status();
+    if !ended.map_err(failed)?.success() {
+        return Err(Failure::failed("editor", "the editor ended with an error; nothing was written"));
+    }
+    std::fs::read_to_string(file.path()).map_err(failed)
+}

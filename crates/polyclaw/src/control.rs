@@ -1,0 +1,258 @@
+//! Runs the control plane of a home: serves it, supervises its instances, and ends without ending them unless it is
+//! asked to.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_control::{Caller, Control, DRAIN, Setup};
+use polyclaw_domain::config::{Gateway, Observability};
+use polyclaw_domain::port::{Clock, Pending};
+use polyclaw_domain::redact::Redactor;
+use polyclaw_server::control::{ControlSetup, ControlState, router};
+use polyclaw_server::{Auth, Logins};
+
+use crate::client::base_url;
+use crate::clock::SystemClock;
+use crate::current::Current;
+use crate::daemon::{self, Stops};
+use crate::failure::Failure;
+use crate::home::{self, Home, MODELS};
+use crate::http::{Server, own_name};
+use crate::ids::SortableIds;
+use crate::log;
+use crate::redaction::CleanLog;
+
+/// Where a control plane listens that is told nothing else.
+pub const PORT: u16 = 18800;
+/// How long answers on the wire get to end.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// How a control plane is to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub bind: IpAddr,
+    /// `None`: the usual one.
+    pub port: Option<u16>,
+    /// Where another home has the usual port, any will do.
+    pub takes_any_port: bool,
+    pub asks_for_token: bool,
+    /// At the end those it started end too.
+    pub stops_instances: bool,
+    /// Log less: what a person wants to know is said on the terminal.
+    pub quiet: bool,
+}
+
+impl Plan {
+    /// From the command line, else `POLYCLAW_CP_BIND` and `POLYCLAW_CP_PORT`.
+    pub fn of(bind: Option<IpAddr>, port: Option<u16>) -> Result<Self, Failure> {
+        let stated = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let wrong = |name: &str| Failure::usage(format!("{name} can not be read"));
+        let from =
+            |name: &str| stated(name).map(|text| text.parse::<IpAddr>().map_err(|_| wrong(name))).transpose();
+        let number =
+            |name: &str| stated(name).map(|text| text.parse::<u16>().map_err(|_| wrong(name))).transpose();
+        let bind = bind.map_or_else(|| from("POLYCLAW_CP_BIND"), |bind| Ok(Some(bind)))?;
+        let port = port.map_or_else(|| number("POLYCLAW_CP_PORT"), |port| Ok(Some(port)))?;
+        Ok(Self {
+            bind: bind.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+            port,
+            takes_any_port: false,
+            asks_for_token: true,
+            stops_instances: false,
+            quiet: false,
+        })
+    }
+
+    fn gateway(&self, port: u16) -> Gateway {
+        Gateway { bind: self.bind, port, ..Gateway::default() }
+    }
+
+    /// The usual port may be another home's; one that was asked for is taken or nothing is.
+    fn listen(&self) -> Result<TcpListener, Failure> {
+        let usual = daemon::bind(&self.gateway(self.port.unwrap_or(PORT)));
+        match usual {
+            Err(failure) if self.takes_any_port && self.port.is_none() && failure.code == "port_taken" => {
+                daemon::bind(&self.gateway(0))
+            }
+            other => other,
+        }
+    }
+}
+
+/// What a running control plane leaves in the home for clients.
+pub struct Notes(PathBuf);
+
+impl Notes {
+    pub fn of(home: &Home) -> Self {
+        Self(home.control())
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.0.join(name)).ok()?.trim().to_owned();
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    pub fn url(&self) -> Option<String> {
+        self.read("control.url")
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.read("control.pid")?.parse().ok()
+    }
+
+    /// `POLYCLAW_TOKEN`, else the one in the file.
+    pub fn token(&self) -> Option<String> {
+        let stated = std::env::var("POLYCLAW_TOKEN").ok().filter(|token| !token.trim().is_empty());
+        stated.map(|token| token.trim().to_owned()).or_else(|| self.read("token"))
+    }
+
+    fn ensure_token(&self) -> Result<String, Failure> {
+        self.token().map_or_else(|| home::make_token(&self.0.join("token")), Ok)
+    }
+
+    fn write(&self, url: &str) -> Result<(), Failure> {
+        for (name, text) in [("control.url", url.to_owned()), ("control.pid", std::process::id().to_string())]
+        {
+            let path = self.0.join(name);
+            home::write_note(&path, &format!("{text}\n")).map_err(|error| home::refused(&path, &error))?;
+        }
+        Ok(())
+    }
+
+    fn clear(&self) {
+        for name in ["control.url", "control.pid"] {
+            let _ = fs::remove_file(self.0.join(name));
+        }
+    }
+}
+
+pub fn usual_url() -> String {
+    base_url(&Gateway { port: PORT, ..Gateway::default() })
+}
+
+/// Opens the control plane of a home. Blocks.
+pub fn open(home: &Home) -> Result<Control, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let program =
+        std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
+    let stated = std::env::var("POLYCLAW_TOKEN").ok().filter(|token| !token.trim().is_empty());
+    let setup = Setup {
+        home: home.path().to_owned(),
+        ids: Arc::new(SortableIds::new(Arc::clone(&clock))),
+        clock,
+        program: program.into(),
+        load: Arc::new(|folder, text| Home::at(folder.to_owned()).load(text)),
+        environment: vec![(MODELS.into(), home.models().into())],
+        home_token: stated,
+    };
+    Control::open(setup).map_err(|error| match error {
+        polyclaw_control::Error::ServerRunning(place) => {
+            let pid = Notes::of(home).pid().map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+            let message = format!("a control plane (pid {pid}) already runs on {place}");
+            Failure { message, ..Failure::from(polyclaw_control::Error::ServerRunning(place)) }
+        }
+        other => other.into(),
+    })
+}
+
+/// What a command does once the control plane serves.
+pub type Ready = Box<dyn FnOnce(Control, String) -> Pending<'static, Result<(), Failure>> + Send>;
+
+/// Runs until a signal ends it. Where `ready` fails, it ends with that.
+pub fn run(home: &Home, plan: &Plan, ready: Ready) -> anyhow::Result<()> {
+    if !plan.asks_for_token && !plan.bind.is_loopback() {
+        return Err(Failure::usage("without a token only a loopback address can be bound")
+            .hint("leave --no-token out, or bind 127.0.0.1")
+            .into());
+    }
+    home::make_private(&home.control())?;
+    let control = open(home)?;
+    let token = Notes::of(home).ensure_token()?;
+    let redactor = Arc::new(Current::new(Redactor::new([token.clone()].into_iter().chain(home.token()))));
+    log::start(&Observability::default(), plan.quiet, CleanLog::new(redactor));
+    log::catch_panics();
+    daemon::raise_open_files();
+    daemon::leave_no_core();
+    let listener = plan.listen()?;
+    let runtime = daemon::runtime()?;
+    let outcome = runtime.block_on(serve(home, plan, control, token, listener, ready));
+    Notes::of(home).clear();
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    outcome
+}
+
+async fn serve(
+    home: &Home,
+    plan: &Plan,
+    control: Control,
+    token: String,
+    listener: TcpListener,
+    ready: Ready,
+) -> anyhow::Result<()> {
+    let mut stops = Stops::listen()?;
+    let port = listener.local_addr()?.port();
+    let url = base_url(&plan.gateway(port));
+    control.listens_at(url.clone(), port);
+    control.recover().await.map_err(Failure::from)?;
+    adopt(home, &control).await?;
+    let logins = Logins::default();
+    let mut server = start(plan, &control, token, port, &logins, listener)?;
+    Notes::of(home).write(&url)?;
+    tracing::info!(%url, pid = std::process::id(), "the control plane is ready");
+    let looking = control.clone();
+    let supervisor = tokio::spawn(async move { looking.supervise().await });
+    let code = control.nonce();
+    logins.open(code.clone(), control.now());
+    let link = format!("{url}{}", polyclaw_server::login_path(&code));
+    let work = async {
+        ready(control.clone(), link).await?;
+        std::future::pending::<Result<(), Failure>>().await
+    };
+    let outcome = tokio::select! {
+        failed = work => failed,
+        () = stops.recv() => Ok(()),
+        ended = server.ended() => Err(ended),
+    };
+    tracing::info!("the control plane ends");
+    supervisor.abort();
+    let _ = tokio::time::timeout(LAST_WORDS, server.stop()).await;
+    if plan.stops_instances {
+        tokio::select! {
+            () = control.stop_children(DRAIN) => {}
+            () = stops.recv() => tracing::warn!("a second signal: instances are left running"),
+        }
+    }
+    outcome.map_err(anyhow::Error::from)
+}
+
+/// The home's own instance is one of ours, if there is one.
+async fn adopt(home: &Home, control: &Control) -> Result<(), Failure> {
+    if home.config().exists() {
+        control.adopt_home(&Caller::operator(), &home.read_config().unwrap_or_default()).await?;
+    }
+    Ok(())
+}
+
+fn start(
+    plan: &Plan,
+    control: &Control,
+    token: String,
+    port: u16,
+    logins: &Logins,
+    listener: TcpListener,
+) -> io::Result<Server> {
+    let setup = ControlSetup {
+        control: control.clone(),
+        auth: if plan.asks_for_token { Auth::Token(token) } else { Auth::Off },
+        allowed_hosts: own_name(plan.bind).into_iter().collect(),
+        allowed_origins: Vec::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        port,
+        logins: logins.clone(),
+    };
+    Server::of(router(ControlState::new(setup)), listener)
+}

@@ -1,0 +1,158 @@
+//! Who is let in, and who may do what.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, free_port, wait};
+
+#[test]
+fn nobody_gets_in_without_a_token_from_elsewhere_or_under_another_name() {
+    let plane = Plane::new();
+    plane.create("one");
+    let get = |headers: &[(&str, &str)]| plane.call("GET", "/instances", None, headers);
+    let mode = fs::metadata(plane.home().join("cp/token")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    for path in [
+        "/instances",
+        "/instances/one",
+        "/instances/one/config",
+        "/health",
+        "/metrics",
+        "/openapi.json",
+        "/tokens",
+        "/audit",
+        "/instances/one/gateway/sessions",
+        "/instances/one/logs",
+    ] {
+        assert_eq!(
+            plane.call("GET", path, None, &[("authorization", "")]).refusal(),
+            (401, "unauthorized"),
+            "{path}"
+        );
+        let wrong = plane.call("GET", path, None, &[("authorization", "Bearer wrong")]);
+        assert_eq!(wrong.refusal(), (401, "unauthorized"), "{path}");
+    }
+    assert_eq!(get(&[("host", "evil.example.com")]).refusal(), (403, "host_not_allowed"));
+    assert_eq!(get(&[("origin", "https://evil.example.com")]).refusal(), (403, "origin_not_allowed"));
+    assert_eq!(get(&[("origin", &plane.url())]).status, 200);
+    for (path, expected) in
+        [("/nothing", (404, "unknown_route")), ("/instances/one/nothing", (404, "unknown_route"))]
+    {
+        assert_eq!(plane.get(path).refusal(), expected);
+    }
+    assert_eq!(plane.call("DELETE", "/version", None, &[]).refusal(), (405, "wrong_method"));
+    let large = json!({ "name": "x".repeat(2 << 20) });
+    assert_eq!(plane.post("/instances", large).refusal(), (413, "body_too_large"));
+    let plain =
+        plane.call("POST", "/instances", Some(json!({ "name": "x" })), &[("content-type", "text/plain")]);
+    assert!(matches!(plain.status, 201 | 415), "{}", plain.body);
+}
+
+#[test]
+fn a_token_lets_its_bearer_do_what_its_scope_says_until_it_is_revoked() {
+    let plane = Plane::new();
+    plane.create("one");
+    let make = |scope: &str| plane.post("/tokens", json!({ "name": scope, "scope": scope })).ok();
+    let (read, operate, admin) = (make("read"), make("operate"), make("admin"));
+    let as_ = |token: &Value, method: &str, path: &str, body: Option<Value>| {
+        let bearer = format!("Bearer {}", token["secret"].as_str().unwrap());
+        plane.call(method, path, body, &[("authorization", &bearer)]).status
+    };
+    let body = || Some(json!({ "name": "two", "port": 28201 }));
+    for (token, statuses) in
+        [(&read, [200, 403, 403, 403]), (&operate, [200, 200, 403, 403]), (&admin, [200, 409, 201, 200])]
+    {
+        let found = [
+            as_(token, "GET", "/instances", None),
+            as_(token, "POST", "/instances/one/start", None),
+            as_(token, "POST", "/instances", body()),
+            as_(token, "GET", "/tokens", None),
+        ];
+        assert_eq!(found, statuses, "{}", token["name"]);
+    }
+    assert_eq!(as_(&read, "GET", "/instances/one/gateway/sessions", None), 200);
+    assert_eq!(as_(&read, "POST", "/instances/one/gateway/sessions", Some(json!({}))), 403);
+    assert_eq!(as_(&operate, "POST", "/instances/one/gateway/sessions", Some(json!({}))), 201);
+    let listed = plane.get("/tokens").ok();
+    assert!(!listed.to_string().contains(read["secret"].as_str().unwrap()), "a token is shown once");
+    assert_eq!(plane.delete(&format!("/tokens/{}", read["id"].as_str().unwrap())).status, 204);
+    assert_eq!(as_(&read, "GET", "/instances", None), 401);
+    assert_eq!(plane.delete("/tokens/nothing").refusal(), (404, "unknown_token"));
+    let registry = fs::read(plane.home().join("cp/registry.db")).unwrap();
+    let log = fs::read(plane.home().join("cp/registry.db-wal")).unwrap_or_default();
+    for token in [&read, &operate, &admin] {
+        let secret = token["secret"].as_str().unwrap().as_bytes();
+        assert!(
+            ![&registry, &log].iter().any(|bytes| bytes.windows(secret.len()).any(|window| window == secret))
+        );
+    }
+}
+
+#[test]
+fn many_wrong_tokens_make_strangers_wait_and_nobody_else() {
+    let plane = Plane::new();
+    let guess = |n: u32| {
+        plane.call("GET", "/instances", None, &[("authorization", &format!("Bearer guess{n}"))]).status
+    };
+    let statuses: Vec<u16> = (0..40).map(guess).collect();
+    assert_eq!((statuses[0], statuses[39]), (401, 429));
+    assert_eq!(plane.get("/instances").status, 200);
+}
+
+#[test]
+fn an_instances_own_token_opens_nothing_of_the_operators() {
+    let plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    let value =
+        |name: &str| environment.split('\0').find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='));
+    let own = value("POLYCLAW_CP_TOKEN").unwrap();
+    assert_eq!(value("POLYCLAW_CP_URL"), Some(plane.url().as_str()));
+    assert!(value("POLYCLAW_INSTANCE_ID").is_some() && !environment.contains(&plane.token()));
+    let refused = plane.call("GET", "/instances", None, &[("authorization", &format!("Bearer {own}"))]);
+    assert_eq!(refused.refusal(), (403, "wrong_scope"));
+}
+
+#[test]
+fn off_loopback_a_token_is_always_asked_for() {
+    let plane = Plane::idle();
+    let port = free_port().to_string();
+    let (code, said) = plane.run(&["control", "serve", "--no-token", "--bind", "0.0.0.0", "--port", &port]);
+    assert_eq!((code, said["error"]["code"].as_str()), (2, Some("usage")));
+    let port = crate::plane::free_port();
+    assert!(std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(), "nothing listens");
+}
+
+#[test]
+fn a_browser_gets_in_with_a_link_that_works_once() {
+    let plane = Plane::new();
+    let login = plane.post("/logins", json!({})).ok();
+    let link = format!("{}{}", plane.url(), login["path"].as_str().unwrap());
+    let client =
+        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    wait(async {
+        let opened = client.get(&link).send().await.unwrap();
+        assert_eq!(opened.status().as_u16(), 303);
+        let cookie = opened.headers()["set-cookie"].to_str().unwrap().to_owned();
+        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+        assert!(!cookie.contains(&plane.token()));
+        assert_eq!(client.get(&link).send().await.unwrap().status().as_u16(), 401);
+        let value = cookie.split(';').next().unwrap();
+        let listed = client
+            .get(format!("{}/api/instances", plane.url()))
+            .header("cookie", value)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(listed.status().as_u16(), 200);
+        let page = client.get(format!("{}/api/docs", plane.url())).send().await.unwrap();
+        let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(policy.contains("default-src 'self'") && !policy.contains("unsafe-inline"), "{policy}");
+    });
+    let document = plane.get("/openapi.json").ok();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert!(document["paths"]["/api/instances/{id}/config"]["patch"].is_object());
+}

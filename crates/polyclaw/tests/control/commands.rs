@@ -1,0 +1,166 @@
+//! The same from the command line, and `up` on top of it.
+
+use std::fs;
+use std::io::BufRead;
+use std::process::{Child, Stdio};
+
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, free_port, is_alive, signal, until};
+
+#[test]
+fn every_verb_works_from_the_command_line() {
+    let plane = Plane::new();
+    let port = free_port().to_string();
+    let run = |args: &[&str]| plane.run(&[&["instances"], args].concat());
+    let (code, made) = run(&["create", "one", "--port", &port]);
+    assert_eq!((code, &made["ok"]["status"]), (0, &json!("stopped")));
+    for (args, status) in [
+        (vec!["start", "one"], "running"),
+        (vec!["restart", "one"], "running"),
+        (vec!["status", "one"], "running"),
+        (vec!["stop", "one", "--timeout", "20"], "stopped"),
+        (vec!["archive", "one"], "archived"),
+        (vec!["unarchive", "one"], "stopped"),
+    ] {
+        let (code, said) = run(&args);
+        assert_eq!((code, &said["ok"]["status"]), (0, &json!(status)), "{args:?} {said}");
+    }
+    let (_, logs) = run(&["logs", "one", "-n", "200"]);
+    assert!(logs["ok"]["lines"].to_string().contains("ready"), "{logs}");
+    let (code, _) = run(&["clone", "one", "two", "--port", &free_port().to_string()]);
+    assert_eq!(code, 0);
+    let (_, listed) = run(&["list"]);
+    assert_eq!(listed["ok"]["instances"].as_array().unwrap().len(), 2);
+    for (args, code, error) in [
+        (vec!["start", "nobody"], 3, "unknown_instance"),
+        (vec!["stop", "one"], 4, "instance_not_running"),
+        (vec!["delete", "one"], 4, "not_archived"),
+        (vec!["create", "one"], 4, "name_taken"),
+        (vec!["create", "a b"], 2, "bad_name"),
+    ] {
+        let (found, said) = run(&args);
+        assert_eq!((found, said["error"]["code"].as_str()), (code, Some(error)), "{args:?}");
+    }
+    run(&["archive", "two"]);
+    assert_eq!(run(&["delete", "two"]).0, 0);
+    let (code, token) = plane.run(&["control", "token", "make", "x", "--scope", "read"]);
+    assert_eq!((code, &token["ok"]["scope"]), (0, &json!("read")));
+    let nobody = Plane::idle();
+    assert_eq!(nobody.run(&["instances", "list"]).0, 5, "without a control plane it says so");
+}
+
+struct Up(Child);
+
+impl Up {
+    /// Ends it as Ctrl-C does, with its instances.
+    fn end(&mut self) {
+        signal("INT", self.0.id().into());
+        until(&|| "up ends".to_owned(), || self.0.try_wait().unwrap().is_some());
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn up(plane: &Plane, args: &[&str]) -> (Up, Value) {
+    let mut child = plane
+        .command(&[&["up", "--json"], args].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (Up(child), serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}")))
+}
+
+#[test]
+fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
+    let model = ModelServer::start();
+    ["one", "two"].iter().for_each(|text| model.push(Script::reply(*text).usage(10, 5)));
+    let plane = Plane::idle();
+    fs::create_dir_all(plane.home()).unwrap();
+    let port = free_port();
+    let config = format!(
+        "schema = 1\n[gateway]\nport = {port}\n[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
+        model.url()
+    );
+    fs::write(plane.home().join("config.toml"), &config).unwrap();
+    let (mut first, said) = up(&plane, &[]);
+    let place = format!("http://127.0.0.1:{port}/?code=");
+    assert!(said["ok"]["link"].as_str().is_some_and(|link| link.starts_with(&place)), "{said}");
+    assert!(said["ok"]["control"].as_str().unwrap().starts_with(&plane.url()), "{said}");
+    let answered = plane.command(&["agent", "-m", "hi"]).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&answered.stdout),
+        "one\n",
+        "the home's commands mean its first instance"
+    );
+    let main = plane.get("/instances/main").ok();
+    assert_eq!((&main["status"], main["port"].as_u64()), (&json!("running"), Some(port.into())));
+    plane.run(&["instances", "create", "second", "--port", &free_port().to_string()]);
+    let second = plane.get("/instances/second").ok();
+    let folder = plane.folder(&second);
+    let text = fs::read_to_string(folder.join("config.toml")).unwrap();
+    let provider = config.split_once("[providers").unwrap().1;
+    fs::write(folder.join("config.toml"), format!("{text}\n[providers{provider}")).unwrap();
+    assert_eq!(plane.run(&["instances", "start", "second"]).0, 0);
+    let said = plane
+        .post(
+            "/instances/second/gateway/sessions/agent%3Amain%3Amain/messages?wait=20",
+            json!({ "text": "hi" }),
+        )
+        .ok();
+    assert_eq!(said["reply"]["text"], "two", "{said}");
+    for name in ["main", "second"] {
+        let usage = plane.get(&format!("/instances/{name}/usage")).ok();
+        assert_eq!((&usage["request_count"], &usage["total_tokens"]), (&json!(1), &json!(15)), "{name}");
+    }
+    let refused = [
+        plane.post("/instances/main/archive", json!({})).status,
+        plane.delete("/instances/main").refusal().0,
+    ];
+    assert_eq!(refused, [200, 409], "the home itself is not removed");
+    plane.post("/instances/main/unarchive", json!({})).ok();
+    plane.start("main");
+    let pids: Vec<i64> = ["main", "second"]
+        .iter()
+        .map(|name| plane.get(&format!("/instances/{name}")).ok()["pid"].as_i64().unwrap())
+        .collect();
+    first.end();
+    assert!(!pids.iter().any(|pid| is_alive(*pid)), "Ctrl-C ends what it started");
+    assert_eq!(
+        fs::read_to_string(plane.home().join("config.toml")).unwrap(),
+        config,
+        "the home is as it was"
+    );
+    // The next one starts what was running; with --detach they stay.
+    let (mut next, _) = up(&plane, &["--detach"]);
+    plane.until_status("second", "running");
+    let pid = plane.get("/instances/second").ok()["pid"].as_i64().unwrap();
+    next.end();
+    assert!(is_alive(pid));
+}
+
+#[test]
+fn up_finds_a_daemon_that_runs_already_and_leaves_it_running() {
+    let plane = Plane::idle();
+    fs::create_dir_all(plane.home()).unwrap();
+    let port = free_port();
+    fs::write(plane.home().join("config.toml"), format!("[gateway]\nport = {port}\n")).unwrap();
+    let mut daemon =
+        Up(plane.command(&["daemon"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    until(&|| "the daemon answers".to_owned(), || plane.run(&["status"]).0 == 0);
+    let (mut first, said) = up(&plane, &[]);
+    assert!(said["ok"]["link"].as_str().unwrap().contains(&port.to_string()), "{said}");
+    assert_eq!(plane.get("/instances/main").ok()["pid"].as_u64(), Some(daemon.0.id().into()));
+    first.end();
+    assert!(is_alive(daemon.0.id().into()), "it was not up that started it");
+    daemon.end();
+}

@@ -1,0 +1,207 @@
+//! Reading and changing configs.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::plane::{Answer, Plane, is_alive, wait};
+
+const CANARY: &str = "sk-canary-0123456789abcdefghij";
+
+/// An instance with a secret and a comment in its config.
+fn with_secret(plane: &Plane) -> (Value, String) {
+    let made = plane.create("one");
+    let path = plane.folder(&made).join("config.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let text = format!("{text}\n# My provider.\n[providers.openai]\napi_key = \"{CANARY}\" # the key\n");
+    fs::write(&path, text).unwrap();
+    let etag = plane.get("/instances/one/config").etag.unwrap();
+    (made, etag)
+}
+
+fn patch(plane: &Plane, etag: &str, body: Value) -> Answer {
+    plane.call("PATCH", "/instances/one/config", Some(body), &[("if-match", etag)])
+}
+
+#[test]
+fn a_config_is_read_compared_changed_and_refused() {
+    let plane = Plane::new();
+    let (made, etag) = with_secret(&plane);
+    let path = plane.folder(&made).join("config.toml");
+    let read = plane.get("/instances/one/config").ok();
+    assert_eq!(format!("\"{}\"", read["etag"].as_str().unwrap()), etag);
+    assert_eq!(read["config"]["providers"]["openai"]["api_key"], "***MASKED***");
+    assert_eq!(read["secrets"], json!([{ "path": "providers.openai.api_key", "fingerprint": "…ghij" }]));
+    assert!(!read.to_string().contains("canary"));
+    let change = json!({ "turns": { "max_rounds": 7 } });
+    let compared = plane.post("/instances/one/config/diff", json!({ "patch": change })).ok();
+    assert_eq!(compared["changes"], json!([{ "path": "turns.max_rounds", "before": null, "after": 7 }]));
+    assert!(compared["unchanged_count"].as_u64().unwrap() > 0);
+    let before = fs::read_to_string(&path).unwrap();
+    let changed = patch(&plane, &etag, change.clone());
+    let tag = changed.etag.clone().unwrap();
+    assert_eq!((changed.ok()["outcome"].as_str(), tag == etag), (Some("saved"), false));
+    let after = fs::read_to_string(&path).unwrap();
+    assert!(
+        after.contains("# My provider.") && after.contains(&format!("\"{CANARY}\" # the key")),
+        "{after}"
+    );
+    assert_eq!(fs::read_to_string(path.with_extension("toml.bak")).unwrap(), before, "one backup is kept");
+    // A mask that comes back keeps the secret.
+    let text = plane.get("/instances/one/config").ok()["toml"]
+        .as_str()
+        .unwrap()
+        .replace("max_rounds = 7", "max_rounds = 8");
+    let put = |etag: &str, toml: &str, headers: &[(&str, &str)]| {
+        let headers = [headers, &[("if-match", etag)]].concat();
+        plane.call("PUT", "/instances/one/config", Some(json!({ "toml": toml })), &headers)
+    };
+    let written = put(&tag, &text, &[]);
+    let tag = written.etag.clone().unwrap();
+    written.ok();
+    assert!(fs::read_to_string(&path).unwrap().contains(CANARY));
+    for (toml, expected) in [
+        ("gatway = 1\n", (400, "bad_config")),
+        ("[gateway\n", (400, "config_not_toml")),
+        ("[providers.openai]\napi_key = \"sk-another-one\"\n", (400, "secret_write")),
+        ("[providers.xai]\napi_key = \"***MASKED***\"\n", (400, "masked_nothing")),
+    ] {
+        assert_eq!(put(&tag, toml, &[]).refusal(), expected, "{toml}");
+    }
+    assert_eq!(put("", &text, &[]).refusal(), (428, "etag_missing"));
+    let stale = put(&etag, &text, &[]);
+    assert_eq!(stale.refusal(), (412, "etag_stale"));
+    assert_eq!(format!("\"{}\"", stale.body["error"]["details"]["current_etag"].as_str().unwrap()), tag);
+    let checked = plane
+        .post("/instances/one/config/validate", json!({ "patch": { "turns": { "max_round": 1 } } }))
+        .ok();
+    assert_eq!(checked["valid"], false);
+    assert!(checked["errors"][0]["hint"].as_str().unwrap().contains("max_rounds"), "{checked}");
+    let secret = "[providers.openai]\napi_key = \"sk-another-one-12345\"\n";
+    put(&tag, secret, &[("x-allow-secret-write", "true")]).ok();
+    assert_eq!(fs::read_to_string(&path).unwrap(), secret);
+    let server_log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
+    assert!(!server_log.contains("canary") && !plane.get("/audit").body.to_string().contains("canary"));
+}
+
+#[test]
+fn the_command_line_reads_and_changes_configs_too() {
+    let plane = Plane::new();
+    let (made, _) = with_secret(&plane);
+    let run = |args: &[&str]| plane.run(&[&["instances", "config"], args].concat());
+    assert_eq!(run(&["set", "one", "turns.max_rounds", "12"]).1["ok"]["outcome"], "saved");
+    let (_, read) = run(&["get", "one"]);
+    assert_eq!(read["ok"]["config"]["turns"]["max_rounds"], 12);
+    let (code, refused) = run(&["set", "one", "providers.openai.api_key", "sk-other-0123456789"]);
+    assert_eq!((code, refused["error"]["code"].as_str()), (2, Some("secret_write")));
+    let allowed = run(&["set", "one", "providers.openai.api_key", "env:PATH", "--allow-secret-write"]);
+    assert_eq!(allowed.0, 0, "{}", allowed.1);
+    let file = plane.dir.path().join("new.toml");
+    fs::write(&file, "[turns]\nmax_rounds = 13\n").unwrap();
+    let file = file.to_str().unwrap();
+    assert!(run(&["diff", "one", file]).1["ok"]["changes"].to_string().contains("turns.max_rounds"));
+    assert_eq!(run(&["validate", "one", file]).0, 0);
+    fs::write(file, "[turns]\nmax_round = 13\n").unwrap();
+    assert_eq!(run(&["validate", "one", file]).0, 1);
+    let editor = plane.dir.path().join("editor");
+    fs::write(&editor, "#!/bin/sh\nsed -i 's/max_rounds = 12/max_rounds = 14/' \"$1\"\n").unwrap();
+    let mut command = plane.command(&["instances", "config", "edit", "one"]);
+    let edited = command.env("EDITOR", format!("sh {}", editor.display())).status().unwrap();
+    let text = fs::read_to_string(plane.folder(&made).join("config.toml")).unwrap();
+    assert!(
+        edited.success() && text.contains("max_rounds = 14") && text.contains("# My provider."),
+        "{text}"
+    );
+}
+
+#[test]
+fn of_a_hundred_writers_one_wins_each_version() {
+    let plane = Plane::new();
+    let (made, etag) = with_secret(&plane);
+    let path = plane.folder(&made).join("config.toml");
+    let mut etag = etag;
+    for version in 0..2 {
+        let calls = (0..50).map(|writer| {
+            let (plane, etag) = (&plane, etag.clone());
+            async move {
+                let body = json!({ "turns": { "max_rounds": 100 * (version + 1) + writer } });
+                plane.calling("PATCH", "/instances/one/config", Some(body), &[("if-match", &etag)]).await
+            }
+        });
+        let answers = wait(futures_util::future::join_all(calls));
+        let won: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
+        assert_eq!(won.len(), 1);
+        assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 412)));
+        etag = won[0].etag.clone().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("# the key") && text.parse::<toml::Table>().is_ok(), "{text}");
+        assert_eq!(plane.get("/instances/one/config").etag.unwrap(), etag);
+    }
+}
+
+#[test]
+fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
+    let plane = Plane::new();
+    let (made, etag) = with_secret(&plane);
+    let pid = plane.start("one")["pid"].as_i64().unwrap();
+    let answer = patch(
+        &plane,
+        &etag,
+        json!({ "agents": { "list": [{ "id": "main", "default": true }, { "id": "ops", "name": "Ops" }] } }),
+    );
+    let etag = answer.etag.clone().unwrap_or_default();
+    assert_eq!(answer.ok()["outcome"], "reloaded");
+    let agents = plane.get("/instances/one/gateway/agents").ok();
+    assert!(agents["agents"].to_string().contains("Ops"), "{agents}");
+    // The instance has an agent of that name, which no config check can know.
+    plane.post("/instances/one/gateway/agents", json!({ "agent_id": "made", "name": "Made" })).ok();
+    let path = plane.folder(&made).join("config.toml");
+    let before = fs::read_to_string(&path).unwrap();
+    let refused = patch(&plane, &etag, json!({ "agents": { "list": [{ "id": "other", "name": "Made" }] } }));
+    assert_eq!(refused.refusal(), (409, "not_taken_up"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), before, "the file is the old one again");
+    let agents = plane.get("/instances/one/gateway/agents").ok().to_string();
+    assert!(agents.contains("Ops") && !agents.contains("other"), "{agents}");
+    let later = patch(&plane, &etag, json!({ "gateway": { "allowed_hosts": ["chat.example.com"] } }));
+    let later = later.ok();
+    assert_eq!(
+        (&later["outcome"], &later["restart_required"]),
+        (&json!("restart_required"), &json!(["gateway"]))
+    );
+    assert!(is_alive(pid), "it was the same process all along");
+    let restarted = plane.post("/instances/one/restart", json!({})).ok();
+    assert_eq!(restarted["status"], "running");
+    let port = plane.create("two")["port"].clone();
+    let etag = plane.get("/instances/one/config").etag.unwrap();
+    assert_eq!(
+        patch(&plane, &etag, json!({ "gateway": { "port": port } })).refusal(),
+        (409, "instance_port_taken")
+    );
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_writes_leaves_a_whole_file() {
+    let mut plane = Plane::new();
+    let (made, _) = with_secret(&plane);
+    let path = plane.folder(&made).join("config.toml");
+    for round in 0..4_u64 {
+        let etag = plane.get("/instances/one/config").etag.unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut etag = etag;
+                for value in 1..200 {
+                    let answer = patch(&plane, &etag, json!({ "turns": { "max_rounds": value } }));
+                    let Some(next) = answer.etag else { return };
+                    etag = next;
+                }
+            });
+            std::thread::sleep(Duration::from_millis(20 + 13 * round));
+            crate::plane::signal("KILL", plane.pid().into());
+        });
+        plane.kill();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.parse::<toml::Table>().is_ok() && text.contains("# the key"), "{text}");
+        plane.serve();
+    }
+}

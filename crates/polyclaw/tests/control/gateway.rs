@@ -1,0 +1,72 @@
+//! Through to an instance.
+
+use futures_util::{SinkExt, StreamExt};
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+use crate::plane::{Plane, wait};
+
+#[test]
+fn the_instances_api_answers_under_the_control_planes_address() {
+    let plane = Plane::new();
+    plane.create("one");
+    assert_eq!(plane.get("/instances/one/gateway/sessions").refusal(), (409, "instance_not_running"));
+    plane.start("one");
+    assert!(plane.get("/instances/one/gateway/sessions").ok()["sessions"].is_array());
+    let key = "agent%3Amain%3Aweb%3Adm%3Aa%252fb";
+    let unknown = plane.get(&format!("/instances/one/gateway/sessions/{key}"));
+    assert_eq!(unknown.refusal(), (404, "unknown_session"), "its errors are handed on, keys in paths too");
+    let made = plane.post("/instances/one/gateway/sessions", json!({})).ok();
+    assert!(made["session_key"].is_string());
+    for path in ["/instances/one/gateway/../../../etc/passwd", "/instances/one/gateway/%2e%2e/x"] {
+        assert_eq!(plane.get(path).status, 404, "{path}");
+    }
+    assert_eq!(plane.get("/instances/nobody/gateway/sessions").refusal(), (404, "unknown_instance"));
+    assert!(plane.get("/instances/one/gateway/v1/models").ok()["data"].is_array());
+}
+
+#[test]
+fn sockets_and_streams_are_handed_through_as_they_come() {
+    let model = ModelServer::start();
+    model.push(Script::reply("hello there"));
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let path = plane.folder(&made).join("config.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let provider = format!(
+        "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
+        model.url()
+    );
+    std::fs::write(&path, format!("{text}\n{provider}")).unwrap();
+    plane.start("one");
+    let url = format!("ws://127.0.0.1:{}/api/instances/one/gateway/ws", plane.port);
+    let frames = wait(async {
+        let mut request = url.into_client_request().unwrap();
+        request.headers_mut().insert("authorization", format!("Bearer {}", plane.token()).parse().unwrap());
+        let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+        let key = "agent:main:web:dm:me";
+        for (id, method, params) in [
+            (1, "subscribe", json!({ "session_key": key })),
+            (2, "send", json!({ "session_key": key, "text": "hi" })),
+        ] {
+            let frame = json!({ "type": "req", "id": id, "method": method, "params": params });
+            socket.send(Message::text(frame.to_string())).await.unwrap();
+        }
+        let mut frames = String::new();
+        while !frames.contains("hello there") {
+            let next = tokio::time::timeout(crate::plane::PATIENCE, socket.next()).await.expect("a frame");
+            frames.push_str(next.unwrap().unwrap().to_text().unwrap_or_default());
+        }
+        frames
+    });
+    assert!(frames.contains("\"res\"") && frames.contains("\"event\""));
+    let said: Value = plane
+        .post(
+            "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/messages?wait=20",
+            json!({ "text": "again" }),
+        )
+        .body;
+    assert!(said["reply"].is_object() || said["turn_id"].is_string(), "{said}");
+}

@@ -1,0 +1,141 @@
+//! Start, stop, restart, and what refuses them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::plane::{Plane, free_port, is_alive, processes_of};
+
+#[test]
+fn an_instance_is_made_started_stopped_and_started_again() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    assert_eq!((&made["status"], &made["pid"]), (&json!("stopped"), &json!(null)));
+    let started = plane.start("one");
+    let pid = started["pid"].as_i64().unwrap();
+    assert_eq!(started["status"], "running");
+    let folder = plane.folder(&made);
+    assert_eq!(fs::read_to_string(folder.join("daemon.pid")).unwrap().trim(), pid.to_string());
+    let group = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let group: i64 = group.rsplit_once(") ").unwrap().1.split(' ').nth(2).unwrap().parse().unwrap();
+    assert_eq!(group, pid, "it has a process group of its own");
+    for (file, mode) in [("config.toml", 0o600), ("token", 0o600), ("logs/daemon.log", 0o600), ("", 0o700)] {
+        assert_eq!(fs::metadata(folder.join(file)).unwrap().permissions().mode() & 0o777, mode, "{file}");
+    }
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "instance_running"));
+    let stopped = plane.post("/instances/one/stop", json!({})).ok();
+    assert_eq!((&stopped["status"], is_alive(pid)), (&json!("stopped"), false));
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "it was reaped: there is no zombie");
+    assert!(!folder.join("daemon.pid").exists());
+    let again = plane.post("/instances/one/restart", json!({})).ok();
+    assert_eq!(again["status"], "running", "a restart works from stopped");
+    let other = plane.post("/instances/one/restart", json!({})).ok();
+    assert_ne!((&again["pid"], &other["status"]), (&other["pid"], &json!("stopped")));
+    assert_eq!(processes_of(&folder).len(), 1, "no other is left");
+}
+
+#[test]
+fn what_can_not_be_done_says_why() {
+    let plane = Plane::new();
+    plane.create("one");
+    for (path, expected) in [
+        ("/instances/one/stop", (409, "instance_not_running")),
+        ("/instances/nobody/start", (404, "unknown_instance")),
+        ("/instances/nobody/stop", (404, "unknown_instance")),
+        ("/instances/nobody/restart", (404, "unknown_instance")),
+        ("/instances/%2e%2e%2fetc/start", (404, "unknown_instance")),
+        ("/instances/one/unarchive", (409, "not_in_archive")),
+        ("/instances/one/stop?timeout=9999", (400, "invalid_parameter")),
+    ] {
+        assert_eq!(plane.post(path, json!({})).refusal(), expected, "{path}");
+    }
+    let refused = plane.post("/instances/nobody/start", json!({}));
+    assert!(refused.body["error"]["message"].as_str().unwrap().contains("nobody"));
+}
+
+#[test]
+fn an_action_under_way_refuses_the_next() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let lock = fs::File::create(plane.folder(&made).join("lifecycle.lock")).unwrap();
+    lock.lock().unwrap();
+    for verb in ["start", "stop", "restart", "archive"] {
+        let refused = plane.post(&format!("/instances/one/{verb}"), json!({}));
+        assert_eq!(refused.refusal(), (503, "instance_busy"), "{verb}");
+    }
+    drop(lock);
+    plane.start("one");
+}
+
+#[test]
+fn a_start_that_fails_says_what_the_log_said_and_leaves_nothing() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let folder = plane.folder(&made);
+    // The daemon can not open its database: it gets as far as that and ends.
+    fs::create_dir_all(folder.join("memory/sessions.db")).unwrap();
+    let refused = plane.post("/instances/one/start", json!({}));
+    assert_eq!(refused.refusal(), (502, "start_failed"));
+    let lines = refused.body["error"]["details"]["log"].as_array().unwrap();
+    assert!(lines.iter().any(|line| line.as_str().unwrap().contains("error:")), "{lines:?}");
+    assert!(processes_of(&folder).is_empty() && !folder.join("daemon.pid").exists());
+    assert_eq!(plane.status("one"), "stopped", "what somebody tried and failed is not tried again");
+    // A config that can not be read is refused before anything runs.
+    fs::write(folder.join("config.toml"), "gatway = 1\n").unwrap();
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (400, "bad_config"));
+}
+
+#[test]
+fn a_port_that_is_in_use_is_told_from_one_that_is_taken() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let _listener =
+        std::net::TcpListener::bind(("127.0.0.1", u16::try_from(made["port"].as_u64().unwrap()).unwrap()))
+            .unwrap();
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "port_in_use"));
+    assert_eq!(processes_of(&plane.folder(&made)), Vec::<i64>::new());
+}
+
+#[test]
+fn a_foreign_process_with_our_pid_is_never_signalled() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let folder = plane.folder(&made);
+    // It even works on the same home, and is no daemon.
+    let mut other =
+        Command::new("sleep").arg("600").env("POLYCLAW_HOME", &folder).stdin(Stdio::null()).spawn().unwrap();
+    fs::write(folder.join("daemon.pid"), format!("{}\n", other.id())).unwrap();
+    assert_eq!(plane.status("one"), "stale-pid");
+    assert_eq!(plane.post("/instances/one/stop", json!({})).refusal(), (409, "not_ours"));
+    assert!(is_alive(other.id().into()));
+    let started = plane.post("/instances/one/start", json!({})).ok();
+    assert_eq!(started["status"], "running");
+    assert_ne!(started["pid"].as_u64(), Some(other.id().into()));
+    // Its pid is somebody else's while it should run: it counts as gone, and is started again.
+    plane.post("/instances/one/stop", json!({})).ok();
+    fs::write(folder.join("daemon.pid"), format!("{}\n", other.id())).unwrap();
+    plane.post("/instances/one/archive", json!({})).ok();
+    assert!(is_alive(other.id().into()), "archiving leaves it alone too");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn one_that_does_not_end_is_killed_in_the_end() {
+    let plane = Plane::new();
+    let started = plane.started("one");
+    let pid = started["pid"].as_i64().unwrap();
+    crate::plane::signal("STOP", pid);
+    let stopped = plane.post("/instances/one/stop?timeout=1", json!({})).ok();
+    assert_eq!((&stopped["status"], is_alive(pid)), (&json!("stopped"), false));
+}
+
+#[test]
+fn one_server_per_home() {
+    let plane = Plane::new();
+    let (code, said) = plane.run(&["control", "serve", "--port", &free_port().to_string()]);
+    assert_eq!((code, said["error"]["code"].as_str()), (4, Some("control_running")));
+    assert!(said["error"]["message"].as_str().unwrap().contains(&plane.pid().to_string()));
+}

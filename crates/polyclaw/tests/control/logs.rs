@@ -1,0 +1,63 @@
+//! Logs over the wire.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use serde_json::json;
+
+use crate::plane::{Plane, until};
+
+#[test]
+fn a_log_is_read_by_its_end_by_page_and_whole() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let logs = plane.folder(&made).join("logs");
+    let lines = |path: &str| plane.get(&format!("/instances/one/logs{path}")).ok()["lines"].clone();
+    assert_eq!(lines(""), json!([]), "there is none yet");
+    fs::write(logs.join("daemon.log.2"), "1\n2\n").unwrap();
+    fs::write(logs.join("daemon.log.1"), "3\n4\n").unwrap();
+    fs::write(logs.join("daemon.log"), "5\n").unwrap();
+    assert_eq!(lines("?lines=3"), json!(["3", "4", "5"]));
+    assert_eq!(lines("?lines=99999"), json!(["1", "2", "3", "4", "5"]));
+    let page = plane.get("/instances/one/logs?mode=page&lines=3").ok();
+    assert_eq!((&page["lines"], &page["has_more"]), (&json!(["1", "2", "3"]), &json!(true)));
+    assert_eq!(page["retention"], json!({ "file_bytes": 10 << 20, "files_kept": 5 }));
+    // The log is moved aside between two pages: the second goes on where the first ended.
+    for n in (0..3).rev() {
+        let name = |n: u32| if n == 0 { "daemon.log".to_owned() } else { format!("daemon.log.{n}") };
+        fs::rename(logs.join(name(n)), logs.join(name(n + 1))).unwrap();
+    }
+    fs::write(logs.join("daemon.log"), "6\n").unwrap();
+    let cursor = page["next_cursor"].as_str().unwrap();
+    assert_eq!(lines(&format!("?mode=page&lines=9&cursor={cursor}")), json!(["4", "5", "6"]));
+    let whole = plane.get("/instances/one/logs/download").ok();
+    assert_eq!(whole, "1\n2\n3\n4\n5\n6\n");
+    for (path, expected) in [
+        ("/instances/one/logs?mode=backwards", (400, "invalid_parameter")),
+        ("/instances/one/logs?lines=0", (400, "invalid_parameter")),
+        ("/instances/one/logs?mode=page&cursor=..%2f..", (400, "invalid_parameter")),
+        ("/instances/nobody/logs", (404, "unknown_instance")),
+        ("/instances/nobody/logs/download", (404, "unknown_instance")),
+    ] {
+        assert_eq!(plane.get(path).refusal(), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_daemon_moves_its_own_log_aside_when_it_is_full() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let log = plane.folder(&made).join("logs/daemon.log");
+    // All but full: what the daemon says at its start is too much.
+    let file = fs::File::create(&log).unwrap();
+    file.set_len((10 << 20) - 10).unwrap();
+    drop(file);
+    plane.start("one");
+    let aside = log.with_extension("log.1");
+    until(&|| "the log is moved aside".to_owned(), || aside.exists() && log.exists());
+    assert!(fs::metadata(&aside).unwrap().size() >= 10 << 20);
+    // What it writes from then on is in the new one.
+    plane.post("/instances/one/stop", json!({})).ok();
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.contains("drain"), "{text}");
+}

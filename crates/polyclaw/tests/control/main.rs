@@ -1,0 +1,42 @@
+//! The control plane: the real server, real instances as its children. What each gate of the plan asks for, and where it
+//! is held:
+//!
+//! | gate | asks | test |
+//! |---|---|---|
+//! | 6.1, 6.2, 6.12 | start makes a process, a pid and a status; stop leaves none | `lifecycle::an_instance_is_made_started_stopped_and_started_again` |
+//! | 6.3 | a pid of somebody else is never signalled | `lifecycle::a_foreign_process_with_our_pid_is_never_signalled` |
+//! | 6.4 | a dead pid is cleared by start | `supervisor::a_crash_is_seen_and_mended` |
+//! | 6.5 | a held lock refuses start, stop and restart | `lifecycle::an_action_under_way_refuses_the_next` |
+//! | 6.6, 6.7 | rotation, tail | `logs::a_log_is_read_by_its_end_by_page_and_whole` |
+//! | 6.8, 6.9 | stop when stopped, unknown names | `lifecycle::what_can_not_be_done_says_why` |
+//! | 6.11 | EPERM counts as alive | `polyclaw_domain::instance` (a process that is closed to us is `unknown`); tests may run as root, who is never refused |
+//! | 6.13 | a start that fails leaves nothing | `lifecycle::a_start_that_fails_says_what_the_log_said_and_leaves_nothing` |
+//! | 7.1 | a crash is seen in time | `supervisor::a_crash_is_seen_and_mended` |
+//! | 7.2 | the server's restart loses no instance | `supervisor::the_next_server_adopts_what_the_killed_one_left` |
+//! | 7.3 | HTTP does what the command line does | `commands::every_verb_works_from_the_command_line` |
+//! | 7.4 | SIGTERM ends it in time, children stay | `supervisor::the_server_ends_in_good_order_and_leaves_its_instances` |
+//! | 7.5.1, 7.5.5 | details, no secret in them | `observe::details_show_everything_but_secrets` |
+//! | 7.5.2, 7.5.3 | tasks in a stable order, usage with what is unknown | `observe::tasks_and_usage_come_from_the_instance` |
+//! | 7.5.4 | logs by tail, page and download | `logs::a_log_is_read_by_its_end_by_page_and_whole` |
+//! | 8.1, 8.3 | read, write, compare, refuse | `config::a_config_is_read_compared_changed_and_refused` |
+//! | 8.2 | who is late is told | `config::of_a_hundred_writers_one_wins_each_version` |
+//! | 8.4 | a restart picks changes up | `config::a_running_instance_takes_a_change_up_or_keeps_the_old` |
+//! | 13.1 | create, archive, unarchive, clone, delete | `crud::*` |
+//! | 14 | snapshot, deltas, lines, close codes | `sockets::*` |
+//!
+//! The gates of 10.1 and 10.2 belong to the messages between instances.
+
+#![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
+
+mod access;
+mod audit;
+mod commands;
+mod config;
+mod crud;
+mod gateway;
+mod lifecycle;
+mod logs;
+mod observe;
+mod plane;
+mod sockets;
+mod supervisor;

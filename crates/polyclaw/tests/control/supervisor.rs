@@ -1,0 +1,112 @@
+//! Crashes, adoption, and the server's own end.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::plane::{Plane, is_alive, signal, until};
+
+#[test]
+fn a_crash_is_seen_and_mended() {
+    let plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    signal("KILL", pid);
+    let began = Instant::now();
+    until(&|| "another runs".to_owned(), || {
+        let now = plane.get("/instances/one").body;
+        now["status"] == "running" && now["pid"].as_i64() != Some(pid)
+    });
+    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
+    let audit = plane.get("/audit").ok();
+    let crash = audit["entries"].as_array().unwrap().iter().find(|entry| entry["action"] == "instance.crash");
+    assert_eq!(crash.unwrap()["who"], "supervisor");
+}
+
+#[test]
+fn the_policy_decides_and_a_crash_that_is_left_alone_is_told() {
+    let plane = Plane::new();
+    plane.create("one");
+    let changed = plane.call("PATCH", "/instances/one", Some(json!({ "restart": "never" })), &[]).ok();
+    assert_eq!(changed["restart"], "never");
+    let pid = plane.start("one")["pid"].as_i64().unwrap();
+    signal("KILL", pid);
+    plane.until_status("one", "crashed");
+    until(&|| "it says why".to_owned(), || {
+        plane.get("/instances/one").body["error"].as_str().is_some_and(|why| why.contains("signal: 9"))
+    });
+    assert_eq!(plane.get("/health").ok()["status"], "degraded");
+    let stopped = plane.post("/instances/one/stop", json!({})).ok();
+    assert_eq!(stopped["status"], "stopped", "whoever stops it wants it to stay down");
+    // Ended by itself in good order it is no crash.
+    plane.call("PATCH", "/instances/one", Some(json!({ "restart": "on-failure" })), &[]).ok();
+    signal("TERM", plane.start("one")["pid"].as_i64().unwrap());
+    plane.until_status("one", "stopped");
+}
+
+/// Five crashes with the pauses between them: this takes longer than other tests do.
+#[test]
+fn one_that_crashes_again_and_again_is_left_alone_until_somebody_starts_it() {
+    let plane = Plane::new();
+    plane.started("one");
+    until(&|| "the breaker opens".to_owned(), || {
+        let now = plane.get("/instances/one").body;
+        if let Some(pid) = now["pid"].as_i64().filter(|pid| now["status"] == "running" && is_alive(*pid)) {
+            signal("KILL", pid);
+            until(&|| "it is dead".to_owned(), || !is_alive(pid));
+        }
+        now["status"] == "error"
+    });
+    let now = plane.get("/instances/one").body;
+    assert!(now["error"].as_str().unwrap().contains("5 times"), "{now}");
+    assert_eq!(plane.start("one")["status"], "running", "a start by hand closes the breaker");
+}
+
+#[test]
+fn the_next_server_adopts_what_the_killed_one_left() {
+    let mut plane = Plane::new();
+    let pids: Vec<i64> =
+        ["one", "two"].iter().map(|name| plane.started(name)["pid"].as_i64().unwrap()).collect();
+    plane.kill();
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "instances go on without the server");
+    plane.serve();
+    for (name, pid) in ["one", "two"].iter().zip(&pids) {
+        let now = plane.get(&format!("/instances/{name}")).ok();
+        assert_eq!((now["status"].as_str(), now["pid"].as_i64()), (Some("running"), Some(*pid)), "{name}");
+    }
+    // A crash of one that is no child of this server is seen too.
+    signal("KILL", pids[0]);
+    let began = Instant::now();
+    until(&|| "another runs".to_owned(), || {
+        let now = plane.get("/instances/one").body;
+        now["status"] == "running" && now["pid"].as_i64() != Some(pids[0])
+    });
+    assert!(began.elapsed() < Duration::from_secs(12), "it took {:?}", began.elapsed());
+    let stopped = plane.post("/instances/two/stop", json!({})).ok();
+    assert_eq!(
+        (&stopped["status"], is_alive(pids[1])),
+        (&json!("stopped"), false),
+        "an adopted one can be stopped"
+    );
+}
+
+#[test]
+fn what_died_while_no_server_was_there_is_started_again() {
+    let mut plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    plane.create("resting");
+    plane.kill();
+    signal("KILL", pid);
+    plane.serve();
+    plane.until_status("one", "running");
+    assert_eq!(plane.status("resting"), "stopped", "nobody asked for that one");
+}
+
+#[test]
+fn the_server_ends_in_good_order_and_leaves_its_instances() {
+    let mut plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    let (success, took) = plane.end();
+    assert!(success && took < Duration::from_secs(5), "{success} {took:?}");
+    assert!(is_alive(pid));
+    assert!(!plane.home().join("cp/control.url").exists());
+}

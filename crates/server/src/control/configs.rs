@@ -1,0 +1,221 @@
+//! The config of an instance: read, checked, compared and changed.
+
+use axum::extract::State;
+use axum::http::header::{ETAG, IF_MATCH};
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use polyclaw_control::Caller;
+use polyclaw_control::config::{Difference, Edit, Outcome, Terms, Written};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::state::ControlState;
+use crate::error::{Error, Result};
+use crate::extract::{Body, Id};
+
+const MAY_WRITE_SECRETS: HeaderName = HeaderName::from_static("x-allow-secret-write");
+
+#[derive(Serialize, ToSchema)]
+pub struct ConfigView {
+    etag: String,
+    /// The file. Secrets are masked; a mask that comes back keeps what is stored.
+    toml: String,
+    #[schema(value_type = Object)]
+    config: Value,
+    secrets: Vec<SecretView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct SecretView {
+    path: String,
+    /// Tells two apart without giving either away.
+    fingerprint: String,
+}
+
+/// A whole config, as TOML or as a table.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewConfig {
+    toml: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    config: Option<Map<String, Value>>,
+    /// In place of `If-Match`.
+    etag: Option<String>,
+}
+
+/// A whole config, or a patch of the one there is.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Draft {
+    toml: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    config: Option<Map<String, Value>>,
+    #[schema(value_type = Option<Object>)]
+    patch: Option<Map<String, Value>>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Changed {
+    etag: String,
+    /// `saved`: it does not run, and begins with this config. `reloaded`: it works with it. `restart_required`:
+    /// what is listed takes effect at its next start, the rest does now.
+    outcome: &'static str,
+    restart_required: Vec<String>,
+}
+
+impl From<Written> for Changed {
+    fn from(written: Written) -> Self {
+        let (outcome, restart_required) = match written.outcome {
+            Outcome::Saved => ("saved", Vec::new()),
+            Outcome::Reloaded => ("reloaded", Vec::new()),
+            Outcome::RestartRequired(sections) => ("restart_required", sections),
+        };
+        Self { etag: written.etag, outcome, restart_required }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Checked {
+    valid: bool,
+    errors: Vec<FaultView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct FaultView {
+    line: Option<usize>,
+    path: String,
+    message: String,
+    hint: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Compared {
+    changes: Vec<ChangeView>,
+    unchanged_count: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ChangeView {
+    path: String,
+    /// Null where there was nothing. Secrets are masked.
+    #[schema(value_type = Option<Object>)]
+    before: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    after: Option<Value>,
+}
+
+impl From<Difference> for ChangeView {
+    fn from(one: Difference) -> Self {
+        Self { path: one.path, before: one.before, after: one.after }
+    }
+}
+
+/// The config as its file has it, secrets masked.
+#[utoipa::path(get, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path)), responses((status = 200, body = ConfigView)))]
+pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Response> {
+    let read = app.control.read_config(&id).await?;
+    let secrets = read
+        .secrets
+        .into_iter()
+        .map(|one| SecretView { path: one.path, fingerprint: one.fingerprint })
+        .collect();
+    let tag = quoted(&read.etag);
+    let view = ConfigView { etag: read.etag, toml: read.toml, config: read.config, secrets };
+    Ok(([(ETAG, tag)], Json(view)).into_response())
+}
+
+/// Another config in place of this one.
+#[utoipa::path(put, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = NewConfig, responses((status = 200, body = Changed)))]
+pub async fn replace(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+    headers: HeaderMap,
+    Body(new): Body<NewConfig>,
+) -> Result<Response> {
+    let edit = whole(new.toml, new.config)?
+        .ok_or_else(|| Error::InvalidBody("toml or config is missing".to_owned()))?;
+    write(&app, &by, &id, &edit, terms(&headers, new.etag)).await
+}
+
+/// A JSON merge patch. What it does not name stays as it is, comments and order too.
+#[utoipa::path(patch, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = Object, responses((status = 200, body = Changed)))]
+pub async fn patch(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+    headers: HeaderMap,
+    Body(mut patch): Body<Map<String, Value>>,
+) -> Result<Response> {
+    let etag = patch.remove("etag").and_then(|etag| etag.as_str().map(str::to_owned));
+    let edit = Edit::Merge(Value::Object(patch));
+    write(&app, &by, &id, &edit, terms(&headers, etag)).await
+}
+
+/// Whether a config would be taken; nothing is written.
+#[utoipa::path(post, path = "/instances/{id}/config/validate", tag = "config", params(("id" = String, Path)), request_body = Draft, responses((status = 200, body = Checked)))]
+pub async fn validate(
+    State(app): State<ControlState>,
+    Id(id): Id,
+    Body(draft): Body<Draft>,
+) -> Result<Json<Checked>> {
+    let found = app.control.check_config(&id, &drafted(draft)?).await?;
+    let fault = |error: polyclaw_domain::config::ConfigError| FaultView {
+        line: error.line,
+        path: error.path,
+        message: error.message,
+        hint: error.hint,
+    };
+    let errors: Vec<FaultView> =
+        found.map(|errors| errors.0.into_iter().map(fault).collect()).unwrap_or_default();
+    Ok(Json(Checked { valid: errors.is_empty(), errors }))
+}
+
+/// What a change would change; nothing is written.
+#[utoipa::path(post, path = "/instances/{id}/config/diff", tag = "config", params(("id" = String, Path)), request_body = Draft, responses((status = 200, body = Compared)))]
+pub async fn diff(
+    State(app): State<ControlState>,
+    Id(id): Id,
+    Body(draft): Body<Draft>,
+) -> Result<Json<Compared>> {
+    let (changes, unchanged_count) = app.control.compare_config(&id, &drafted(draft)?).await?;
+    Ok(Json(Compared { changes: changes.into_iter().map(ChangeView::from).collect(), unchanged_count }))
+}
+
+fn drafted(draft: Draft) -> Result<Edit> {
+    let edit = match draft.patch {
+        Some(patch) => Some(Edit::Merge(Value::Object(patch))),
+        None => whole(draft.toml, draft.config)?,
+    };
+    edit.ok_or_else(|| Error::InvalidBody("toml, config or patch is missing".to_owned()))
+}
+
+fn whole(toml: Option<String>, config: Option<Map<String, Value>>) -> Result<Option<Edit>> {
+    Ok(match (toml, config) {
+        (Some(text), _) => Some(Edit::Whole(text)),
+        (None, Some(table)) => {
+            Some(Edit::Whole(polyclaw_control::config::edit::merge("", &Value::Object(table))?))
+        }
+        (None, None) => None,
+    })
+}
+
+fn terms(headers: &HeaderMap, etag: Option<String>) -> Terms {
+    let named = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let plain = |tag: &str| tag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
+    Terms {
+        etag: headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(plain).or(etag),
+        may_write_secrets: named(&MAY_WRITE_SECRETS) == Some("true"),
+    }
+}
+
+async fn write(app: &ControlState, by: &Caller, id: &str, edit: &Edit, terms: Terms) -> Result<Response> {
+    let written = app.control.write_config(by, id, edit, &terms).await?;
+    Ok(([(ETAG, quoted(&written.etag))], Json(Changed::from(written))).into_response())
+}
+
+fn quoted(etag: &str) -> String {
+    format!("\"{etag}\"")
+}

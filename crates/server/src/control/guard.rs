@@ -1,0 +1,95 @@
+//! Who calls the control plane, and whether they may.
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::http::header::UPGRADE;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use polyclaw_control::Caller;
+use polyclaw_domain::instance::Access;
+
+use super::state::ControlState;
+use crate::error::{Error, Result};
+use crate::guard::{bearer, code_in, shows_cookie};
+
+/// For every route that tells or does anything: the caller is known from here on.
+pub async fn caller(State(app): State<ControlState>, mut request: Request, next: Next) -> Response {
+    let known = match shown(&app, &request) {
+        Shown::Operator => Ok(Caller::operator()),
+        Shown::Token(given) => look_up(&app, &given).await,
+        Shown::Nothing => Err(Error::Unauthorized),
+    };
+    match known {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// What a request shows of who sends it.
+enum Shown {
+    Operator,
+    /// A token that is not the operator's.
+    Token(String),
+    Nothing,
+}
+
+fn shown(app: &ControlState, request: &Request) -> Shown {
+    let headers = request.headers();
+    match bearer(headers) {
+        _ if app.door.is_open() => Shown::Operator,
+        Some(given) if app.door.accepts_token(given) => Shown::Operator,
+        Some(given) => Shown::Token(given.to_owned()),
+        None if shows_cookie(&app.door, headers) || shows_code(app, request) => Shown::Operator,
+        None => Shown::Nothing,
+    }
+}
+
+async fn look_up(app: &ControlState, given: &str) -> Result<Caller> {
+    if app.attempts.are_too_many() {
+        return Err(Error::TooManyAttempts);
+    }
+    let found = app.control.caller(given).await?;
+    found.ok_or_else(|| {
+        app.attempts.failed();
+        Error::Unauthorized
+    })
+}
+
+/// A page can not send a header with a socket: it shows a one-time code.
+fn shows_code(app: &ControlState, request: &Request) -> bool {
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    path.starts_with("/ws/")
+        && code_in(request.uri()).is_some_and(|code| app.door.logins.take(&code, app.control.now()))
+}
+
+pub async fn reads(request: Request, next: Next) -> Response {
+    allow(Access::Read, request, next).await
+}
+
+pub async fn operates(request: Request, next: Next) -> Response {
+    allow(Access::Operate, request, next).await
+}
+
+pub async fn administers(request: Request, next: Next) -> Response {
+    allow(Access::Admin, request, next).await
+}
+
+/// Through the gateway a look needs less than a word; a socket is both.
+pub async fn talks(request: Request, next: Next) -> Response {
+    let looks =
+        matches!(*request.method(), Method::GET | Method::HEAD) && !request.headers().contains_key(UPGRADE);
+    allow(if looks { Access::Read } else { Access::Operate }, request, next).await
+}
+
+async fn allow(needed: Access, request: Request, next: Next) -> Response {
+    let caller = request.extensions().get::<Caller>();
+    match caller {
+        // An instance's own token is for the calls of instances.
+        Some(caller) if caller.instance.is_none() && caller.access >= needed => next.run(request).await,
+        Some(_) => Error::Forbidden(needed.as_str()).into_response(),
+        None => Error::Unauthorized.into_response(),
+    }
+}

@@ -1,0 +1,109 @@
+//! How the whole fleet does.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use polyclaw_domain::instance::Status;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::state::ControlState;
+use crate::error::Result;
+use crate::metrics::{Metrics, head, resident_bytes};
+
+const STATUSES: [Status; 6] =
+    [Status::Running, Status::Stopped, Status::Crashed, Status::StalePid, Status::Unknown, Status::Error];
+
+#[derive(Serialize, ToSchema)]
+pub struct Health {
+    /// `ok`, or `degraded` where an instance that should run does not.
+    status: &'static str,
+    version: String,
+    uptime_ms: i64,
+    instances: Vec<InstanceHealth>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct InstanceHealth {
+    id: String,
+    name: String,
+    status: &'static str,
+    pid: Option<i32>,
+    /// The instance's own word; null where it does not run or does not answer.
+    health: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Version {
+    version: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Alive {
+    status: &'static str,
+}
+
+/// Every instance that is not archived, as the process table and it itself say.
+#[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = Health)))]
+pub async fn health(State(app): State<ControlState>) -> Result<Json<Health>> {
+    let views = app.control.list(false).await?;
+    let fails = |status: Status| matches!(status, Status::Crashed | Status::Error | Status::StalePid);
+    let degraded = views.iter().any(|view| fails(view.status));
+    // All at once: one that does not answer must not hold the others up.
+    let asked = views.into_iter().map(|view| {
+        let control = app.control.clone();
+        async move {
+            let said = match view.status {
+                Status::Running => control.health_of(view.id.as_str()).await.ok().flatten(),
+                _ => None,
+            };
+            let health = said.and_then(|said| said["status"].as_str().map(str::to_owned));
+            let (id, name) = (view.id.to_string(), view.name.to_string());
+            InstanceHealth { id, name, status: view.status.as_str(), pid: view.pid, health }
+        }
+    });
+    let instances = futures_util::future::join_all(asked).await;
+    Ok(Json(Health {
+        status: if degraded { "degraded" } else { "ok" },
+        version: app.version.clone(),
+        uptime_ms: app.control.now().since(app.started),
+        instances,
+    }))
+}
+
+/// Whether the control plane itself is there. Open: it tells nothing.
+pub async fn alive() -> Json<Alive> {
+    Json(Alive { status: "ok" })
+}
+
+#[utoipa::path(get, path = "/version", tag = "health", responses((status = 200, body = Version)))]
+pub async fn version(State(app): State<ControlState>) -> Json<Version> {
+    Json(Version { version: app.version.clone() })
+}
+
+/// Counters of the control plane.
+#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")))]
+pub async fn metrics(
+    State(app): State<ControlState>,
+    Extension(metrics): Extension<Arc<Metrics>>,
+) -> Result<impl IntoResponse> {
+    let views = app.control.list(false).await?;
+    let mut out = String::with_capacity(8 * 1024);
+    head(&mut out, "polyclaw_instances", "gauge", "Instances by what they are now.");
+    for status in STATUSES {
+        let count = views.iter().filter(|view| view.status == status).count();
+        let _ = writeln!(out, "polyclaw_instances{{status=\"{}\"}} {count}", status.as_str());
+    }
+    head(&mut out, "polyclaw_uptime_seconds", "gauge", "Since the start.");
+    let _ = writeln!(out, "polyclaw_uptime_seconds {}", app.control.now().since(app.started) / 1000);
+    if let Some(bytes) = resident_bytes() {
+        head(&mut out, "process_resident_memory_bytes", "gauge", "Memory in use.");
+        let _ = writeln!(out, "process_resident_memory_bytes {bytes}");
+    }
+    metrics.render(&mut out);
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], out))
+}

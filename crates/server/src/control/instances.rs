@@ -1,0 +1,254 @@
+//! The instances: what there is, and what is done to them.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use polyclaw_control::{Caller, DRAIN, View, Wish};
+use polyclaw_domain::instance::Restart;
+use polyclaw_domain::time::Millis;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::state::ControlState;
+use crate::error::{Error, Result};
+use crate::extract::{Body, Id, Query};
+use crate::paging::{Paging, Place};
+
+/// Nobody waits longer for an instance to end.
+const LONGEST_DRAIN: u64 = 300;
+
+#[derive(Clone, Serialize, ToSchema)]
+#[schema(as = Instance)]
+pub struct InstanceView {
+    id: String,
+    name: String,
+    /// Read now: `running`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`.
+    status: &'static str,
+    port: u16,
+    pid: Option<i32>,
+    /// What was asked for last: `running` or `stopped`.
+    wanted: &'static str,
+    /// `never`, `on-failure` or `always`.
+    restart: &'static str,
+    /// Why it does not run although it should.
+    error: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    archived_at: Option<Millis>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+}
+
+impl From<View> for InstanceView {
+    fn from(view: View) -> Self {
+        Self {
+            id: view.id.to_string(),
+            name: view.name.to_string(),
+            status: view.status.as_str(),
+            port: view.port,
+            pid: view.pid,
+            wanted: view.wanted.as_str(),
+            restart: view.restart.as_str(),
+            error: view.error,
+            archived_at: view.archived_at,
+            created_at: view.created_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Instances {
+    instances: Vec<InstanceView>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// Archived ones too, behind the others.
+    #[serde(default)]
+    #[param(required = false)]
+    include_archived: bool,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewInstance {
+    /// Letters, digits and hyphens.
+    name: String,
+    /// The first free one from 18801 on if not given.
+    port: Option<u16>,
+    /// A section of `[providers]`, by the name of a known kind.
+    provider: Option<String>,
+    /// What agents use that name no model of their own.
+    model: Option<String>,
+    /// `on-failure` if not given.
+    #[schema(value_type = Option<String>)]
+    restart: Option<Restart>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Clone {
+    new_name: String,
+    port: Option<u16>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// `never`, `on-failure` or `always`.
+    #[schema(value_type = String)]
+    restart: Restart,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Patience {
+    /// Seconds that running work gets to reach a safe point; then the process is killed. 30 if not given.
+    timeout: Option<u64>,
+}
+
+impl Patience {
+    fn duration(&self) -> Result<Duration> {
+        match self.timeout {
+            None => Ok(DRAIN),
+            Some(seconds) if seconds <= LONGEST_DRAIN => Ok(Duration::from_secs(seconds)),
+            Some(_) => Err(Error::invalid("timeout", format!("at most {LONGEST_DRAIN} seconds"))),
+        }
+    }
+}
+
+type Answer = Result<Json<InstanceView>>;
+
+fn shown(view: polyclaw_control::Result<View>) -> Answer {
+    Ok(Json(view?.into()))
+}
+
+/// Every instance, in the order in which they were made.
+#[utoipa::path(get, path = "/instances", tag = "instances", params(Which), responses((status = 200, body = Instances)))]
+pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -> Result<Json<Instances>> {
+    let paging = Paging::of("instances", which.limit, which.cursor.as_deref())?;
+    let views = app.control.list(which.include_archived).await?;
+    let from = match &paging.after {
+        Some(place) => {
+            views.iter().position(|view| view.id.as_str() == place.id).map_or(views.len(), |at| at + 1)
+        }
+        None => 0,
+    };
+    let mut page: Vec<View> = views.into_iter().skip(from).take(paging.wanted()).collect();
+    let next_cursor = paging.cut(&mut page, |view| Place { at: 0, id: view.id.to_string() });
+    Ok(Json(Instances { instances: page.into_iter().map(InstanceView::from).collect(), next_cursor }))
+}
+
+/// Makes an instance. It does not run yet.
+#[utoipa::path(post, path = "/instances", tag = "instances", request_body = NewInstance, responses((status = 201, body = InstanceView)))]
+pub async fn create(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Body(new): Body<NewInstance>,
+) -> Result<(StatusCode, Json<InstanceView>)> {
+    let wish = Wish {
+        name: new.name,
+        port: new.port,
+        provider: new.provider,
+        model: new.model,
+        restart: new.restart,
+    };
+    let made = app.control.create(&by, &wish).await?;
+    Ok((StatusCode::CREATED, Json(made.into())))
+}
+
+/// One instance, by id or name.
+#[utoipa::path(get, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
+pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Answer {
+    shown(app.control.get(&id).await)
+}
+
+/// When it is started again by itself.
+#[utoipa::path(patch, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), request_body = Policy, responses((status = 200, body = InstanceView)))]
+pub async fn change(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+    Body(policy): Body<Policy>,
+) -> Answer {
+    shown(app.control.set_restart(&by, &id, policy.restart).await)
+}
+
+/// Starts it and waits until it answers.
+#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
+pub async fn start(State(app): State<ControlState>, Extension(by): Extension<Caller>, Id(id): Id) -> Answer {
+    shown(app.control.start(&by, &id).await)
+}
+
+/// Lets running work reach a safe point, then ends the process.
+#[utoipa::path(post, path = "/instances/{id}/stop", tag = "instances", params(("id" = String, Path), Patience), responses((status = 200, body = InstanceView)))]
+pub async fn stop(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+    Query(patience): Query<Patience>,
+) -> Answer {
+    shown(app.control.stop(&by, &id, patience.duration()?).await)
+}
+
+/// Stops it, if it runs, and starts it.
+#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), Patience), responses((status = 200, body = InstanceView)))]
+pub async fn restart(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+    Query(patience): Query<Patience>,
+) -> Answer {
+    shown(app.control.restart(&by, &id, patience.duration()?).await)
+}
+
+/// Stops it and puts it aside. Its name and port are free for others.
+#[utoipa::path(post, path = "/instances/{id}/archive", tag = "instances", params(("id" = String, Path), Patience), responses((status = 200, body = InstanceView)))]
+pub async fn archive(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+    Query(patience): Query<Patience>,
+) -> Answer {
+    shown(app.control.archive(&by, &id, patience.duration()?).await)
+}
+
+/// Takes an archived one back.
+#[utoipa::path(post, path = "/instances/{id}/unarchive", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
+pub async fn unarchive(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+) -> Answer {
+    shown(app.control.unarchive(&by, &id).await)
+}
+
+/// Another with the same config, files and secrets, and none of its conversations.
+#[utoipa::path(post, path = "/instances/{id}/clone", tag = "instances", params(("id" = String, Path)), request_body = Clone, responses((status = 201, body = InstanceView)))]
+pub async fn copy(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+    Body(wanted): Body<Clone>,
+) -> Result<(StatusCode, Json<InstanceView>)> {
+    let made = app.control.clone_instance(&by, &id, &wanted.new_name, wanted.port).await?;
+    Ok((StatusCode::CREATED, Json(made.into())))
+}
+
+/// Removes an archived one with all it has.
+#[utoipa::path(delete, path = "/instances/{id}", tag = "instances", params(("id" = String, Path)), responses((status = 204)))]
+pub async fn delete(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+) -> Result<StatusCode> {
+    app.control.delete(&by, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,154 @@
+//! Logs of instances: the end, all of it page by page, all of it at once.
+
+use std::io::SeekFrom;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use polyclaw_control::log;
+use serde::{Deserialize, Serialize};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use utoipa::{IntoParams, ToSchema};
+
+use super::state::ControlState;
+use crate::error::{Error, Result};
+use crate::extract::{Id, Query};
+
+const USUAL: usize = 50;
+const CHUNK: usize = 64 * 1024;
+
+#[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    #[default]
+    Tail,
+    Page,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// `tail`: the last lines. `page`: all there are, from the oldest on.
+    #[serde(default)]
+    #[param(inline, required = false)]
+    mode: Mode,
+    /// 50 if not given, 10,000 at the most.
+    lines: Option<usize>,
+    /// The `next_cursor` of a page.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Lines {
+    lines: Vec<String>,
+    /// Where the next page begins, also when nothing is there yet; null for `tail`.
+    next_cursor: Option<String>,
+    has_more: bool,
+    /// What the cursor pointed at was removed meanwhile: the page begins with the oldest line there is.
+    gap: bool,
+    retention: Retention,
+}
+
+/// A log is moved aside when it is full, and goes when too many are.
+#[derive(Serialize, ToSchema)]
+pub struct Retention {
+    file_bytes: u64,
+    files_kept: usize,
+}
+
+const RETENTION: Retention = Retention { file_bytes: log::FULL, files_kept: log::KEPT };
+
+pub fn blocking_failed(error: impl ToString) -> Error {
+    Error::Control(polyclaw_control::Error::Files { what: "the log".to_owned(), why: error.to_string() })
+}
+
+/// Runs where it may wait for the disk.
+async fn off_thread<T: Send + 'static>(
+    read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(read).await.map_err(blocking_failed)?.map_err(blocking_failed)
+}
+
+/// Lines of a log.
+#[utoipa::path(get, path = "/instances/{id}/logs", tag = "observe", params(("id" = String, Path), Which), responses((status = 200, body = Lines)))]
+pub async fn lines(
+    State(app): State<ControlState>,
+    Id(id): Id,
+    Query(which): Query<Which>,
+) -> Result<Json<Lines>> {
+    let path = app.control.log_of(&id).await?;
+    let count = which.lines.unwrap_or(USUAL).min(log::MOST);
+    if count == 0 {
+        return Err(Error::invalid("lines", "must be at least 1"));
+    }
+    if matches!(which.mode, Mode::Tail) {
+        let lines = off_thread(move || log::tail(&path, count)).await?;
+        return Ok(Json(Lines {
+            lines,
+            next_cursor: None,
+            has_more: false,
+            gap: false,
+            retention: RETENTION,
+        }));
+    }
+    let page = off_thread(move || log::page(&path, which.cursor.as_deref(), count)).await?;
+    let page =
+        page.ok_or_else(|| Error::invalid("cursor", "must be the next_cursor of a page of this log"))?;
+    let next_cursor = Some(page.next).filter(|next| !next.is_empty());
+    Ok(Json(Lines {
+        lines: page.lines,
+        next_cursor,
+        has_more: page.has_more,
+        gap: page.gap,
+        retention: RETENTION,
+    }))
+}
+
+/// Everything that is kept, the oldest first.
+#[utoipa::path(get, path = "/instances/{id}/logs/download", tag = "observe", params(("id" = String, Path)), responses((status = 200, description = "The log as a file", body = String, content_type = "text/plain")))]
+pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Response> {
+    let path = app.control.log_of(&id).await?;
+    let mut files = Vec::new();
+    // Opened before the first byte is sent: what is moved aside meanwhile is still the same file.
+    for path in log::files(&path) {
+        let file = File::open(&path).await.map_err(blocking_failed)?;
+        let size = file.metadata().await.map_err(blocking_failed)?.len();
+        files.push((file, size));
+    }
+    files.reverse();
+    let chunks = stream::unfold((files, 0), |(mut files, mut at)| async move {
+        loop {
+            let (file, size) = files.last_mut()?;
+            match chunk(file, at, *size).await {
+                Ok(bytes) if bytes.is_empty() => {
+                    files.pop();
+                    at = 0;
+                }
+                Ok(bytes) => {
+                    at += bytes.len() as u64;
+                    return Some((Ok(bytes), (files, at)));
+                }
+                Err(error) => return Some((Err(error), (Vec::new(), 0))),
+            }
+        }
+    });
+    let headers = [
+        (CONTENT_TYPE, "text/plain; charset=utf-8"),
+        (CONTENT_DISPOSITION, "attachment; filename=\"daemon.log\""),
+    ];
+    Ok((headers, Body::from_stream(chunks)).into_response())
+}
+
+async fn chunk(file: &mut File, at: u64, size: u64) -> std::io::Result<Bytes> {
+    let wanted = size.saturating_sub(at).min(CHUNK as u64);
+    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(CHUNK));
+    file.seek(SeekFrom::Start(at)).await?;
+    file.take(wanted).read_to_end(&mut bytes).await?;
+    Ok(bytes.into())
+}

@@ -1,0 +1,93 @@
+//! Calls that change something may come with an `Idempotency-Key`: who asks again with the same key gets the first
+//! answer and changes nothing.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use polyclaw_control::Caller;
+use polyclaw_store::registry::answers::{self, Call, Known};
+use sha2::{Digest, Sha256};
+
+use super::state::ControlState;
+use crate::error::{Error, Result};
+use crate::extract::read_up_to;
+use crate::state::hex;
+
+/// Largest body the control plane takes.
+const LARGEST: usize = 1024 * 1024;
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const LONGEST_KEY: usize = 255;
+const REMEMBERED_MS: i64 = 24 * 3_600_000;
+
+/// A body is there whole before anything is done, and no larger than we take.
+pub async fn bounded(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match read_up_to(Request::from_parts(parts.clone(), body), LARGEST).await {
+        Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+pub async fn once(State(app): State<ControlState>, request: Request, next: Next) -> Response {
+    answer(&app, request, next).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn answer(app: &ControlState, request: Request, next: Next) -> Result<Response> {
+    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+        return Ok(next.run(request).await);
+    }
+    let (parts, body) = request.into_parts();
+    let Some(key) = parts.headers.get(KEY) else {
+        return Ok(next.run(Request::from_parts(parts, body)).await);
+    };
+    let body = read_up_to(Request::from_parts(parts.clone(), body), LARGEST).await?;
+    let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= LONGEST_KEY);
+    let key = key.ok_or_else(|| Error::invalid("Idempotency-Key", "1 to 255 plain letters"))?.to_owned();
+    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    let asked = Sha256::new().chain_update(parts.method.as_str()).chain_update("\0").chain_update(path);
+    let request = hex(&asked.chain_update("\0").chain_update(&body).finalize());
+    let caller = parts.extensions.get::<Caller>().map(|caller| caller.who.clone()).unwrap_or_default();
+    let call = Call { caller, key, request };
+    match begin(app, &call).await? {
+        Known::Answered { status, body } => return Ok(again(status, body)),
+        Known::UnderWay => return Err(Error::RepeatUnderWay),
+        Known::Other => return Err(Error::KeyUsedElsewhere),
+        Known::Begun => {}
+    }
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    keep(app, call, response).await
+}
+
+async fn begin(app: &ControlState, call: &Call) -> Result<Known> {
+    let (call, now) = (call.clone(), app.control.now());
+    Ok(app.control.db().write(move |tx| answers::begin(tx, &call, now, now.minus(REMEMBERED_MS))).await?)
+}
+
+/// Remembers an answer that will not be another the next time.
+async fn keep(app: &ControlState, call: Call, response: Response) -> Result<Response> {
+    let status = response.status();
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.map_err(|_| Error::Panicked)?.to_bytes();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let settled = !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS;
+    let kept = app.control.db().write(move |tx| match settled {
+        true => answers::end(tx, &call, status.as_u16(), &text),
+        false => answers::give_up(tx, &call),
+    });
+    kept.await?;
+    Ok(Response::from_parts(parts, Body::from(bytes)))
+}
+
+fn again(status: u16, body: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let mut response = (status, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+}

@@ -1,0 +1,99 @@
+//! What every handler of the control plane may use. A clone is a pointer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use polyclaw_control::Control;
+use polyclaw_domain::time::Millis;
+
+use crate::door::{Door, Names};
+use crate::login::Logins;
+use crate::state::Auth;
+
+/// Wrong tokens in [`WINDOW`] after which strangers wait.
+const MOST: u32 = 30;
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// What the binary gives.
+pub struct ControlSetup {
+    pub control: Control,
+    pub auth: Auth,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    pub version: String,
+    pub port: u16,
+    pub logins: Logins,
+}
+
+#[derive(Clone)]
+pub struct ControlState(Arc<Inner>);
+
+pub struct Inner {
+    pub control: Control,
+    pub door: Door,
+    pub version: String,
+    pub started: Millis,
+    pub attempts: Attempts,
+}
+
+impl std::ops::Deref for ControlState {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl AsRef<Door> for ControlState {
+    fn as_ref(&self) -> &Door {
+        &self.door
+    }
+}
+
+impl ControlState {
+    pub fn new(setup: ControlSetup) -> Self {
+        let names = Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins };
+        Self(Arc::new(Inner {
+            started: setup.control.now(),
+            control: setup.control,
+            door: Door::new(setup.auth, names, setup.logins, setup.port),
+            version: setup.version,
+            attempts: Attempts::default(),
+        }))
+    }
+}
+
+/// Tokens that were wrong of late. Whoever has the operator's token is never kept waiting by those who have not.
+#[derive(Default)]
+pub struct Attempts(Mutex<Option<(Instant, u32)>>);
+
+impl Attempts {
+    /// Whether strangers have to wait.
+    pub fn are_too_many(&self) -> bool {
+        let attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.is_some_and(|(since, count)| since.elapsed() < WINDOW && count >= MOST)
+    }
+
+    pub fn failed(&self) {
+        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *attempts = match *attempts {
+            Some((since, count)) if since.elapsed() < WINDOW => Some((since, count + 1)),
+            _ => Some((Instant::now(), 1)),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_wait_after_many_wrong_tokens() {
+        let attempts = Attempts::default();
+        for _ in 0..MOST {
+            assert!(!attempts.are_too_many());
+            attempts.failed();
+        }
+        assert!(attempts.are_too_many());
+    }
+}

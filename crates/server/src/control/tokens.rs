@@ -1,0 +1,105 @@
+//! Tokens with less than all rights, and one-time links for browsers.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use polyclaw_control::Caller;
+use polyclaw_domain::instance::Access;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::registry::tokens::Token;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::state::ControlState;
+use crate::error::{Error, Result};
+use crate::extract::{Body, Id};
+use crate::http::logins::Login;
+
+const LONGEST_NAME: usize = 100;
+
+#[derive(Serialize, ToSchema)]
+pub struct Tokens {
+    tokens: Vec<TokenView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Token)]
+pub struct TokenView {
+    id: String,
+    name: String,
+    /// `read`, `operate` or `admin`.
+    scope: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    revoked_at: Option<Millis>,
+}
+
+impl From<Token> for TokenView {
+    fn from(token: Token) -> Self {
+        Self {
+            id: token.id,
+            name: token.name,
+            scope: token.access.as_str(),
+            created_at: token.created_at,
+            revoked_at: token.revoked_at,
+        }
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// For people: whose it is, what for.
+    name: String,
+    /// `read`, `operate` or `admin`.
+    #[schema(value_type = String)]
+    scope: Access,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct MadeToken {
+    #[serde(flatten)]
+    token: TokenView,
+    /// The token itself. It is shown this once.
+    secret: String,
+}
+
+/// The tokens that were made, the newest first.
+#[utoipa::path(get, path = "/tokens", tag = "access", responses((status = 200, body = Tokens)))]
+pub async fn list(State(app): State<ControlState>) -> Result<Json<Tokens>> {
+    let tokens = app.control.tokens().await?;
+    Ok(Json(Tokens { tokens: tokens.into_iter().map(TokenView::from).collect() }))
+}
+
+/// Makes a token. Whoever asks again gets another one: an answer with a secret in it is not kept.
+#[utoipa::path(post, path = "/tokens", tag = "access", request_body = NewToken, responses((status = 201, body = MadeToken)))]
+pub async fn create(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Body(new): Body<NewToken>,
+) -> Result<(StatusCode, Json<MadeToken>)> {
+    let name = new.name.trim().to_owned();
+    if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        return Err(Error::invalid("name", format!("1 to {LONGEST_NAME} letters")));
+    }
+    let made = app.control.make_token(&by, name, new.scope).await?;
+    Ok((StatusCode::CREATED, Json(MadeToken { token: made.token.into(), secret: made.secret })))
+}
+
+/// From now on it opens nothing.
+#[utoipa::path(delete, path = "/tokens/{id}", tag = "access", params(("id" = String, Path)), responses((status = 204)))]
+pub async fn revoke(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Id(id): Id,
+) -> Result<StatusCode> {
+    app.control.revoke_token(&by, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A link that lets a browser in: it works once, for ten minutes, and does not hold the token.
+#[utoipa::path(post, path = "/logins", tag = "access", responses((status = 201, body = Login)))]
+pub async fn login(State(app): State<ControlState>) -> (StatusCode, Json<Login>) {
+    (StatusCode::CREATED, Json(Login::open(&app.door, app.control.nonce(), app.control.now())))
+}

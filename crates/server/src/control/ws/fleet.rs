@@ -1,0 +1,96 @@
+//! `/ws/instances`: what there is, and what changes.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use polyclaw_control::Change;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::super::instances::InstanceView;
+use super::super::state::ControlState;
+use super::{AWAY, Heard, LARGEST_FRAME, Line, POLICY, Word, closed};
+use crate::error::{Error, Result};
+use crate::serve::Closing;
+
+/// Frames: `snapshot`, then `status_changed`, `instance_created`, `instance_archived`, `instance_unarchived` and
+/// `instance_deleted`. A peer may say `ping` and `set_include_archived`.
+pub async fn open(
+    State(app): State<ControlState>,
+    closing: Option<Extension<Closing>>,
+    upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response> {
+    let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
+    let closing = closing.map(|Extension(closing)| closing);
+    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(move |socket| run(app, socket, closing)))
+}
+
+async fn run(app: ControlState, socket: WebSocket, closing: Option<Closing>) {
+    let (mut line, mut with_archived) = (Line::new(socket), false);
+    // Listened to before the first look: what changes in between is told twice rather than not at all.
+    let mut news = app.control.watch();
+    let closed = closed(closing);
+    tokio::pin!(closed);
+    let mut behind = true;
+    loop {
+        if behind {
+            match snapshot(&app, with_archived).await {
+                Ok(frame) if line.say(&frame).await => behind = false,
+                Ok(_) => return,
+                Err(error) => return line.fail(&error).await,
+            }
+        }
+        let deadline = line.deadline();
+        let taken = tokio::select! {
+            heard = line.hear() => match heard {
+                Heard::Word(Word::Ping) => line.pong().await,
+                Heard::Word(Word::SetIncludeArchived { value }) => {
+                    (with_archived, behind) = (value, true);
+                    true
+                }
+                Heard::Alive => true,
+                Heard::Wrong => return line.close(POLICY).await,
+                Heard::Gone => return,
+            },
+            change = news.recv() => match change {
+                Ok(change) => line.say(&told(&change)).await,
+                Err(RecvError::Lagged(_)) => {
+                    behind = true;
+                    true
+                }
+                Err(RecvError::Closed) => return line.close(AWAY).await,
+            },
+            () = tokio::time::sleep_until(deadline) => return line.close(AWAY).await,
+            () = &mut closed => return line.close(AWAY).await,
+        };
+        if !taken {
+            return;
+        }
+    }
+}
+
+async fn snapshot(app: &ControlState, with_archived: bool) -> Result<Value> {
+    let views = app.control.list(with_archived).await?;
+    let instances: Vec<InstanceView> = views.into_iter().map(InstanceView::from).collect();
+    Ok(json!({
+        "type": "snapshot",
+        "instances": instances,
+        "include_archived": with_archived,
+        "timestamp": app.control.now(),
+    }))
+}
+
+fn told(change: &Arc<Change>) -> Value {
+    let (kind, view) = match &**change {
+        Change::StatusChanged { instance } => ("status_changed", instance),
+        Change::InstanceCreated { instance } => ("instance_created", instance),
+        Change::InstanceArchived { instance } => ("instance_archived", instance),
+        Change::InstanceUnarchived { instance } => ("instance_unarchived", instance),
+        Change::InstanceDeleted { instance } => ("instance_deleted", instance),
+    };
+    json!({ "type": kind, "instance": InstanceView::from(view.clone()) })
+}

@@ -1,0 +1,90 @@
+//! `/ws/instances/{id}/logs`: the last lines, then each new one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use polyclaw_control::log::Follow;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::state::ControlState;
+use super::{AWAY, Heard, LARGEST_FRAME, Line, POLICY, Word, closed};
+use crate::error::{Error, Result};
+use crate::extract::{Id, Query};
+use crate::serve::Closing;
+
+const USUAL: usize = 100;
+const MOST: usize = 1000;
+/// While somebody reads.
+const LOOK_EVERY: Duration = Duration::from_millis(400);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    backlog: Option<usize>,
+    /// A one-time code, for pages of other origins.
+    #[serde(rename = "code")]
+    _code: Option<String>,
+}
+
+/// Frames: `backlog`, then `lines` and `rotated`. A peer may say `ping`.
+pub async fn open(
+    State(app): State<ControlState>,
+    Id(id): Id,
+    Query(which): Query<Which>,
+    closing: Option<Extension<Closing>>,
+    upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response> {
+    let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
+    let closing = closing.map(|Extension(closing)| closing);
+    let count = which.backlog.unwrap_or(USUAL).min(MOST);
+    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
+        match app.control.log_of(&id).await {
+            Ok(log) => run(log, count, socket, closing).await,
+            Err(error) => Line::new(socket).fail(&error.into()).await,
+        }
+    }))
+}
+
+async fn run(log: PathBuf, count: usize, socket: WebSocket, closing: Option<Closing>) {
+    let mut line = Line::new(socket);
+    let (mut follow, backlog) = match Follow::with_backlog(log, count) {
+        Ok(begun) => begun,
+        Err(error) => return line.fail(&super::super::logs::blocking_failed(error)).await,
+    };
+    if !line.say(&json!({ "type": "backlog", "count": backlog.len(), "lines": backlog })).await {
+        return;
+    }
+    let closed = closed(closing);
+    tokio::pin!(closed);
+    let mut pause = LOOK_EVERY;
+    loop {
+        let deadline = line.deadline();
+        let taken = tokio::select! {
+            heard = line.hear() => match heard {
+                Heard::Word(Word::Ping) => line.pong().await,
+                Heard::Alive => true,
+                Heard::Word(_) | Heard::Wrong => return line.close(POLICY).await,
+                Heard::Gone => return,
+            },
+            () = tokio::time::sleep(pause) => {
+                let Ok(news) = follow.look() else { return line.close(super::AWAY).await };
+                pause = if news.more { Duration::ZERO } else { LOOK_EVERY };
+                let lines = news.lines;
+                let told = lines.is_empty()
+                    || line.say(&json!({ "type": "lines", "count": lines.len(), "lines": lines })).await;
+                told && (!news.rotated || line.say(&json!({ "type": "rotated" })).await)
+            }
+            () = tokio::time::sleep_until(deadline) => return line.close(AWAY).await,
+            () = &mut closed => return line.close(AWAY).await,
+        };
+        if !taken {
+            return;
+        }
+    }
+}

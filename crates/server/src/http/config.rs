@@ -1,0 +1,23 @@
+//! The config of a running instance.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::{Error, Result};
+use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+pub struct Reloaded {
+    /// Sections that take effect at the next start. Everything else holds from the next turn on.
+    #[schema(value_type = Vec<String>)]
+    restart_required: Vec<&'static str>,
+}
+
+/// Reads the config file again. What can not be taken up changes nothing: the old config stays in force.
+#[utoipa::path(post, path = "/config/reload", tag = "instance", responses((status = 200, body = Reloaded)))]
+pub async fn reload(State(app): State<AppState>) -> Result<Json<Reloaded>> {
+    let restart_required = app.reload.reload().await.map_err(Error::ConfigRefused)?;
+    Ok(Json(Reloaded { restart_required }))
+}

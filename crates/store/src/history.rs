@@ -1,0 +1,89 @@
+//! Turns as an operator looks back on them: what was asked, where, what came of it.
+
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+/// What of a text is shown.
+const SHOWN: usize = 200;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    pub turn: String,
+    pub session: String,
+    pub agent: String,
+    pub channel: Option<String>,
+    pub state: JobState,
+    pub model: Option<String>,
+    pub trace: String,
+    /// How the message began that the turn is about.
+    pub asked: Option<String>,
+    /// How the reply began.
+    pub replied: Option<String>,
+    pub error_code: Option<String>,
+    pub error: Option<String>,
+    pub queued_at: Millis,
+    pub started_at: Option<Millis>,
+    pub ended_at: Option<Millis>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub state: Option<JobState>,
+    pub channel: Option<String>,
+    pub after: Option<Millis>,
+    pub before: Option<Millis>,
+    /// Those behind this one: when it was queued, and its id.
+    pub behind: Option<(Millis, String)>,
+    pub limit: usize,
+}
+
+/// The newest first; of those queued in the same moment, by id.
+pub fn history(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<Past>> {
+    const SQL: &str = "SELECT j.turn_id, j.session_key, j.agent_id, s.channel, j.state, j.model, j.trace_id,
+          (SELECT m.text FROM messages m WHERE m.turn_id = j.turn_id AND m.role = 'user' ORDER BY m.ticket LIMIT 1),
+          (SELECT r.text FROM messages r WHERE r.id = j.reply_id),
+          j.error_code, j.error, j.queued_at, j.started_at, j.ended_at
+        FROM jobs j JOIN sessions s ON s.session_key = j.session_key
+        WHERE j.kind = 'turn' AND (CAST($1 AS TEXT) IS NULL OR j.state = $1)
+          AND (CAST($2 AS TEXT) IS NULL OR s.channel = $2)
+          AND j.queued_at >= $3 AND j.queued_at < $4
+          AND (j.queued_at < $5 OR (j.queued_at = $5 AND j.turn_id < $6))
+        ORDER BY j.queued_at DESC, j.turn_id DESC LIMIT $7";
+    let (at, id) = filter.behind.clone().unwrap_or((Millis(i64::MAX), String::new()));
+    let params = params![
+        filter.state.map(JobState::as_str),
+        filter.channel.as_ref(),
+        filter.after.unwrap_or(Millis(i64::MIN)),
+        filter.before.unwrap_or(Millis(i64::MAX)),
+        at,
+        &id,
+        filter.limit
+    ];
+    tx.query(SQL, params, past)
+}
+
+fn past(row: &Row<'_>) -> Result<Past> {
+    let beginning = |at| -> Result<Option<String>> {
+        Ok(row.opt_text(at)?.map(|text| text.chars().take(SHOWN).collect()))
+    };
+    Ok(Past {
+        turn: row.text(0)?,
+        session: row.text(1)?,
+        agent: row.text(2)?,
+        channel: row.opt_text(3)?,
+        state: row.parsed(4, JobState::parse)?,
+        model: row.opt_text(5)?,
+        trace: row.text(6)?,
+        asked: beginning(7)?,
+        replied: beginning(8)?,
+        error_code: row.opt_text(9)?,
+        error: row.opt_text(10)?,
+        queued_at: row.time(11)?,
+        started_at: row.opt_time(12)?,
+        ended_at: row.opt_time(13)?,
+    })
+}

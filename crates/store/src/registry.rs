@@ -1,0 +1,204 @@
+//! The registry of a control plane, in a file of its own: the instances there are, and what was asked of them.
+//! Whether one runs is not here: that is read from the process table.
+
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::instance::{Name, Restart, Wanted};
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+pub mod answers;
+pub mod audit;
+pub mod tokens;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    pub id: InstanceId,
+    pub name: Name,
+    /// Below the home; `.` is the home itself.
+    pub folder: String,
+    pub port: u16,
+    pub wanted: Wanted,
+    pub restart: Restart,
+    /// Why the breaker is open.
+    pub broken: Option<String>,
+    pub pid: Option<Pid>,
+    pub archived_at: Option<Millis>,
+    pub created_at: Millis,
+}
+
+/// A process: its number, and when it began in the kernel's ticks. Numbers are used again, moments are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pid {
+    pub number: i32,
+    pub started: i64,
+}
+
+/// Which of the names and ports in use stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    Name,
+    Port,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, name, folder, port, wanted, restart, broken, pid, pid_started, archived_at, created_at
+             FROM instances ",
+            $rest
+        )
+    };
+}
+
+fn read(row: &Row<'_>) -> Result<Instance> {
+    let pid = row.opt_int(7)?.and_then(|number| i32::try_from(number).ok());
+    let started = row.opt_int(8)?.unwrap_or_default();
+    Ok(Instance {
+        id: InstanceId::new(row.text(0)?),
+        name: row.parsed(1, |text| Name::parse(text).ok())?,
+        folder: row.text(2)?,
+        port: u16::try_from(row.int(3)?).unwrap_or_default(),
+        wanted: row.parsed(4, Wanted::parse)?,
+        restart: row.parsed(5, Restart::parse)?,
+        broken: row.opt_text(6)?,
+        pid: pid.map(|number| Pid { number, started }),
+        archived_at: row.opt_time(9)?,
+        created_at: row.time(10)?,
+    })
+}
+
+/// Adds one, unless its name or port is in use.
+pub fn add(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
+    const SQL: &str = "INSERT INTO instances (id, name, folder, port, wanted, restart, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    if let Some(taken) = taken(tx, &one.name, one.port)? {
+        return Ok(Some(taken));
+    }
+    let params = params![
+        &one.id,
+        one.name.as_str(),
+        &one.folder,
+        u32::from(one.port),
+        one.wanted.as_str(),
+        one.restart.as_str(),
+        one.created_at
+    ];
+    tx.execute(SQL, params)?;
+    Ok(None)
+}
+
+pub fn taken(tx: &mut Tx<'_>, name: &Name, port: u16) -> Result<Option<Taken>> {
+    const NAMED: &str = "SELECT 1 FROM instances WHERE name = $1 AND archived_at IS NULL";
+    const LISTENING: &str = "SELECT 1 FROM instances WHERE port = $1 AND archived_at IS NULL";
+    let named = tx.query_one(NAMED, params![name.as_str()], |row| row.int(0))?;
+    let listening = tx.query_one(LISTENING, params![u32::from(port)], |row| row.int(0))?;
+    Ok(named.map(|_| Taken::Name).or(listening.map(|_| Taken::Port)))
+}
+
+/// Active ones first, each group in the order it was made.
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Instance>> {
+    tx.query(select!("ORDER BY archived_at IS NOT NULL, seq"), &[], read)
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<Instance>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], read)
+}
+
+/// By id or name. A name means the active one of that name, else the one archived last.
+pub fn find(tx: &mut Tx<'_>, word: &str) -> Result<Option<Instance>> {
+    const SQL: &str = select!(
+        "WHERE id = $1 OR name = $1 ORDER BY id = $1 DESC, archived_at IS NOT NULL, archived_at DESC LIMIT 1"
+    );
+    tx.query_one(SQL, params![word], read)
+}
+
+/// What somebody asked for. Asking for anything closes the breaker.
+pub fn want(tx: &mut Tx<'_>, id: &InstanceId, wanted: Wanted) -> Result<()> {
+    const SQL: &str = "UPDATE instances SET wanted = $2, broken = NULL WHERE id = $1";
+    const FORGET: &str = "DELETE FROM crashes WHERE instance_id = $1";
+    tx.execute(SQL, params![id, wanted.as_str()])?;
+    tx.execute(FORGET, params![id]).map(drop)
+}
+
+/// It ended by itself and is not to run any more.
+pub fn rest(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
+    const SQL: &str = "UPDATE instances SET wanted = 'stopped' WHERE id = $1";
+    tx.execute(SQL, params![id]).map(drop)
+}
+
+pub fn set_pid(tx: &mut Tx<'_>, id: &InstanceId, pid: Option<Pid>) -> Result<()> {
+    const SQL: &str = "UPDATE instances SET pid = $2, pid_started = $3 WHERE id = $1";
+    let number = pid.map(|pid| i64::from(pid.number));
+    tx.execute(SQL, params![id, number, pid.map(|pid| pid.started)]).map(drop)
+}
+
+pub fn set_restart(tx: &mut Tx<'_>, id: &InstanceId, restart: Restart) -> Result<()> {
+    const SQL: &str = "UPDATE instances SET restart = $2 WHERE id = $1";
+    tx.execute(SQL, params![id, restart.as_str()]).map(drop)
+}
+
+/// Its config names another port now. False: another instance has it.
+pub fn set_port(tx: &mut Tx<'_>, id: &InstanceId, port: u16) -> Result<bool> {
+    const OTHER: &str = "SELECT 1 FROM instances WHERE port = $1 AND id <> $2 AND archived_at IS NULL";
+    const SQL: &str = "UPDATE instances SET port = $2 WHERE id = $1";
+    if tx.query_one(OTHER, params![u32::from(port), id], |row| row.int(0))?.is_some() {
+        return Ok(false);
+    }
+    tx.execute(SQL, params![id, u32::from(port)])?;
+    Ok(true)
+}
+
+pub fn break_off(tx: &mut Tx<'_>, id: &InstanceId, why: &str) -> Result<()> {
+    const SQL: &str = "UPDATE instances SET broken = $2 WHERE id = $1";
+    tx.execute(SQL, params![id, why]).map(drop)
+}
+
+pub fn archive(tx: &mut Tx<'_>, id: &InstanceId, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE instances SET archived_at = $2, wanted = 'stopped', broken = NULL, pid = NULL
+        WHERE id = $1 AND archived_at IS NULL";
+    tx.execute(SQL, params![id, now]).map(drop)
+}
+
+/// Takes an archived one back, unless its name or port is in use by now.
+pub fn unarchive(tx: &mut Tx<'_>, one: &Instance) -> Result<Option<Taken>> {
+    const SQL: &str = "UPDATE instances SET archived_at = NULL WHERE id = $1";
+    if let Some(taken) = taken(tx, &one.name, one.port)? {
+        return Ok(Some(taken));
+    }
+    tx.execute(SQL, params![&one.id])?;
+    Ok(None)
+}
+
+pub fn remove(tx: &mut Tx<'_>, id: &InstanceId) -> Result<()> {
+    const SQL: &str = "DELETE FROM instances WHERE id = $1";
+    tx.execute(SQL, params![id]).map(drop)
+}
+
+/// Remembers a crash; returns those since a time, this one included, the oldest first.
+pub fn crashed(
+    tx: &mut Tx<'_>,
+    id: &InstanceId,
+    why: &str,
+    now: Millis,
+    since: Millis,
+) -> Result<Vec<Millis>> {
+    const SQL: &str = "INSERT INTO crashes (instance_id, why, created_at) VALUES ($1, $2, $3)";
+    const FORGET: &str = "DELETE FROM crashes WHERE instance_id = $1 AND created_at < $2";
+    tx.execute(FORGET, params![id, since])?;
+    tx.execute(SQL, params![id, why, now])?;
+    crashes(tx, id)
+}
+
+pub fn crashes(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Vec<Millis>> {
+    const SQL: &str = "SELECT created_at FROM crashes WHERE instance_id = $1 ORDER BY created_at, seq";
+    tx.query(SQL, params![id], |row| row.time(0))
+}
+
+/// What was said of the last crash.
+pub fn last_crash(tx: &mut Tx<'_>, id: &InstanceId) -> Result<Option<(Millis, String)>> {
+    const SQL: &str = "SELECT created_at, why FROM crashes WHERE instance_id = $1 ORDER BY seq DESC LIMIT 1";
+    tx.query_one(SQL, params![id], |row| Ok((row.time(0)?, row.text(1)?)))
+}

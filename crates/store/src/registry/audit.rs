@@ -1,0 +1,60 @@
+//! The audit: only added to. The database refuses everything else.
+
+use polyclaw_domain::audit::{Entry, Link, ORIGIN, hash};
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+/// Adds an entry behind the last one.
+pub fn append(tx: &mut Tx<'_>, entry: &Entry) -> Result<()> {
+    const LAST: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+    const SQL: &str =
+        "INSERT INTO audit (seq, who, action, target, before_hash, after_hash, detail, created_at,
+          previous, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let last = tx.query_one(LAST, &[], |row| Ok((row.int(0)?, row.text(1)?)))?;
+    let (seq, previous) = last.unwrap_or_else(|| (0, ORIGIN.to_owned()));
+    let hash = hash(&previous, entry);
+    let params = params![
+        seq + 1,
+        &entry.who,
+        &entry.action,
+        &entry.target,
+        entry.before.as_ref(),
+        entry.after.as_ref(),
+        &entry.detail,
+        entry.at,
+        &previous,
+        &hash
+    ];
+    tx.execute(SQL, params).map(drop)
+}
+
+/// Entries behind a number, in order.
+pub fn after(tx: &mut Tx<'_>, seq: i64, limit: usize) -> Result<Vec<Link>> {
+    const SQL: &str =
+        "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
+        FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2";
+    tx.query(SQL, params![seq, limit], read)
+}
+
+/// The newest first, before a number.
+pub fn latest(tx: &mut Tx<'_>, before: i64, limit: usize) -> Result<Vec<Link>> {
+    const SQL: &str =
+        "SELECT seq, who, action, target, before_hash, after_hash, detail, created_at, previous, hash
+        FROM audit WHERE seq < $1 ORDER BY seq DESC LIMIT $2";
+    tx.query(SQL, params![before, limit], read)
+}
+
+fn read(row: &Row<'_>) -> Result<Link> {
+    let entry = Entry {
+        who: row.text(1)?,
+        action: row.text(2)?,
+        target: row.text(3)?,
+        before: row.opt_text(4)?,
+        after: row.opt_text(5)?,
+        detail: row.text(6)?,
+        at: row.time(7)?,
+    };
+    Ok(Link { seq: row.int(0)?, entry, previous: row.text(8)?, hash: row.text(9)? })
+}

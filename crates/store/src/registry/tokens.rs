@@ -1,0 +1,69 @@
+//! Tokens that were given out. Of a token only its hash is kept.
+
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::instance::Access;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    pub id: String,
+    pub name: String,
+    pub access: Access,
+    /// Whose it is, if an instance's.
+    pub instance: Option<InstanceId>,
+    pub created_at: Millis,
+    pub revoked_at: Option<Millis>,
+}
+
+/// Adds one; an instance's takes the place of the one it had.
+pub fn add(tx: &mut Tx<'_>, token: &Token, hash: &str) -> Result<()> {
+    const REPLACE: &str = "DELETE FROM tokens WHERE instance_id = $1";
+    const SQL: &str = "INSERT INTO tokens (id, name, access, hash, instance_id, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6)";
+    tx.execute(REPLACE, params![token.instance.as_ref()])?;
+    let params = params![
+        &token.id,
+        &token.name,
+        token.access.as_str(),
+        hash,
+        token.instance.as_ref(),
+        token.created_at
+    ];
+    tx.execute(SQL, params).map(drop)
+}
+
+/// The token with this hash, unless it was revoked.
+pub fn find(tx: &mut Tx<'_>, hash: &str) -> Result<Option<Token>> {
+    const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
+        WHERE hash = $1 AND revoked_at IS NULL";
+    tx.query_one(SQL, params![hash], read)
+}
+
+/// Those made by people, the newest first.
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Token>> {
+    const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
+        WHERE instance_id IS NULL ORDER BY created_at DESC, id DESC";
+    tx.query(SQL, &[], read)
+}
+
+/// Whether there was one to revoke.
+pub fn revoke(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE tokens SET revoked_at = $2
+        WHERE id = $1 AND instance_id IS NULL AND revoked_at IS NULL";
+    Ok(tx.execute(SQL, params![id, now])? == 1)
+}
+
+fn read(row: &Row<'_>) -> Result<Token> {
+    Ok(Token {
+        id: row.text(0)?,
+        name: row.text(1)?,
+        access: row.parsed(2, Access::parse)?,
+        instance: row.opt_text(3)?.map(InstanceId::new),
+        created_at: row.time(4)?,
+        revoked_at: row.opt_time(5)?,
+    })
+}
