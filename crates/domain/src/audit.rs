@@ -4,6 +4,7 @@
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::hex::hex;
 use crate::time::Millis;
 
 /// The hash before the first entry.
@@ -54,10 +55,6 @@ pub fn hash(previous: &str, entry: &Entry) -> String {
 /// The hash of a thing as entries name it.
 pub fn fingerprint(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Where a chain stops being whole.

@@ -29,8 +29,8 @@ use crate::redact;
 use crate::settings::Settings;
 use crate::worker::{Running, Start, claimer};
 
-pub(crate) use inject::{inject, inject_line};
 pub use inject::{Injection, Provenance};
+pub(crate) use inject::{inject, inject_line};
 pub(crate) use store::store;
 
 /// Longest text of one message.

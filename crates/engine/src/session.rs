@@ -151,7 +151,8 @@ pub(crate) fn stop_all(
     key: &SessionKey,
 ) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
     let (stopped, mut after) = stop(tx, key, engine.now())?;
-    let children = stop_children(tx, engine, key, &mut after)?.into_iter().map(|run| run.task.label).collect();
+    let children =
+        stop_children(tx, engine, key, &mut after)?.into_iter().map(|run| run.task.label).collect();
     Ok((Stopped { children, ..stopped }, after))
 }
 

@@ -1,10 +1,11 @@
 //! The door of a server: under which names it is reached, and what lets a caller in.
 
+use polyclaw_domain::hex::hex;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::login::Logins;
-use crate::state::{Auth, hex};
+use crate::state::Auth;
 
 /// Under which names a server is reached besides loopback, and which pages may call it.
 #[derive(Clone, Debug, Default)]

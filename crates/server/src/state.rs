@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use polyclaw_domain::hex::hex;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::mcp::Servers;
 use polyclaw_domain::time::Millis;

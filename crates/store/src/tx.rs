@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use polyclaw_domain::id::{
-    AgentId, ApprovalId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId, TeamId,
-    TraceId, TurnId,
+    AgentId, ApprovalId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId,
+    TeamId, TraceId, TurnId,
 };
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::id::{AgentId, LetterId};
+use polyclaw_domain::id::LetterId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::{self, Letter, LetterKind, LetterState};

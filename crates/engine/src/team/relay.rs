@@ -48,14 +48,14 @@ impl Engine {
             }
             for news in due {
                 let seq = news.event.seq;
-                self.tell(team, news).await?;
+                self.tell_news(team, news).await?;
                 self.reach(KillPoint::LedgerTold).await;
                 ledger.write(move |tx| tasks::relayed(tx, seq)).await?;
             }
         }
     }
 
-    async fn tell(&self, team: &Team, news: News) -> Result<()> {
+    async fn tell_news(&self, team: &Team, news: News) -> Result<()> {
         let letters = self.notices(team, &news);
         let (team_id, settings, now) = (team.id.clone(), self.settings(), self.now());
         let fresh = Fresh::new(self, None);

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::actor::{Actor, Insider};
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::family::{Mode, Wish};
+use crate::family::{AskedBy, Mode, Wish};
 
 /// How much of what a check said is kept.
 const SAID: usize = 1_500;
@@ -106,13 +106,14 @@ impl Engine {
             id: RunId::new(format!("{call}-check")),
             kind: RunKind::Delegate,
             owner: key.clone(),
-            turn: turn.clone(),
+            asked: AskedBy::Turn(turn.clone()),
             agent: agent.clone(),
             task: Errand { label: format!("check task {}", task.no), prompt, tags: Vec::new(), schema: None },
             model: None,
             timeout_ms: CHECKER_MS,
             is_deleted_after: false,
             is_awaited: true,
+            is_streamed: false,
         };
         let run = self.begin_run(wish).await?;
         let patience = Duration::from_millis(CHECKER_MS.unsigned_abs());

@@ -9,13 +9,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use polyclaw_control::Caller;
+use polyclaw_domain::hex::hex;
 use polyclaw_store::registry::answers::{self, Call, Known};
 use sha2::{Digest, Sha256};
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
 use crate::extract::read_up_to;
-use crate::state::hex;
 
 /// Largest body the control plane takes.
 const LARGEST: usize = 1024 * 1024;
