@@ -56,6 +56,16 @@ pub(crate) fn base(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
+/// The same for a setting of an account.
+pub(crate) fn setting(
+    text: &str,
+    channel: &'static str,
+    account: &str,
+    setting: &'static str,
+) -> Result<Url, Error> {
+    base(text).ok_or_else(|| Error::Url { channel, account: account.to_owned(), setting })
+}
+
 /// What lies below an address. Every part is escaped: ids may hold what has a meaning in addresses.
 pub(crate) fn below<P: AsRef<str>>(root: &Url, path: impl IntoIterator<Item = P>) -> Url {
     let mut url = root.clone();

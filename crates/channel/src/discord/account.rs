@@ -42,15 +42,13 @@ impl Account {
         clients: &Clients,
         pace: Pace,
     ) -> Result<Self, Error> {
-        let wrong = |setting| Error::Url { channel: NAME, account: name.to_owned(), setting };
-        let root = bot.api_url.as_deref().unwrap_or(ROOT);
-        let root = client::base(root).ok_or_else(|| wrong("api_url"))?;
+        let root = client::setting(bot.api_url.as_deref().unwrap_or(ROOT), NAME, name, "api_url")?;
         if bot.gateway_url.as_deref().is_some_and(|url| !socket::is_address(url)) {
-            return Err(wrong("gateway_url"));
+            return Err(Error::Url { channel: NAME, account: name.to_owned(), setting: "gateway_url" });
         }
         let client = clients.reaching(&root);
         let (name, gateway) = (name.to_owned(), bot.gateway_url.clone());
-        Ok(Self { name, api: Api::new(root, bot.bot_token.clone(), client), gateway, pace })
+        Ok(Self { name, api: Api { root, token: bot.bot_token.clone(), client }, gateway, pace })
     }
 }
 

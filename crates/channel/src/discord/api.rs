@@ -20,16 +20,12 @@ const ATTEMPTS: usize = 3;
 const AGENT: &str = concat!("DiscordBot (polyclaw, ", env!("CARGO_PKG_VERSION"), ")");
 
 pub(super) struct Api {
-    root: Url,
-    token: Secret,
-    client: Client,
+    pub root: Url,
+    pub token: Secret,
+    pub client: Client,
 }
 
 impl Api {
-    pub fn new(root: Url, token: Secret, client: Client) -> Self {
-        Self { root, token, client }
-    }
-
     pub fn token(&self) -> &str {
         self.token.expose()
     }

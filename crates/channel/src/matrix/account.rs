@@ -38,11 +38,7 @@ impl Account {
         clients: &Clients,
         pace: Pace,
     ) -> Result<Self, Error> {
-        let base = client::base(&settings.homeserver).ok_or_else(|| Error::Url {
-            channel: NAME,
-            account: name.to_owned(),
-            setting: "homeserver",
-        })?;
+        let base = client::setting(&settings.homeserver, NAME, name, "homeserver")?;
         let client = clients.reaching(&base);
         let login = Login::new(name, settings.clone(), client.clone(), base.clone());
         Ok(Self {

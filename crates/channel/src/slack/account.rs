@@ -61,9 +61,7 @@ impl Account {
         clients: &Clients,
         pace: Pace,
     ) -> Result<Self, Error> {
-        let url = client::base(settings.api_url.as_deref().unwrap_or(API));
-        let url =
-            url.ok_or_else(|| Error::Url { channel: NAME, account: name.to_owned(), setting: "api_url" })?;
+        let url = client::setting(settings.api_url.as_deref().unwrap_or(API), NAME, name, "api_url")?;
         let api = Api::new(clients.reaching(&url), url);
         let (name, settings) = (name.to_owned(), settings.clone());
         Ok(Self { name, settings, api, clock, pace, identity: OnceCell::new() })

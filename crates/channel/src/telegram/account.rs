@@ -32,13 +32,9 @@ impl Account {
         clients: &Clients,
         pace: Pace,
     ) -> Result<Self, Error> {
-        let root = client::base(bot.api_url.as_deref().unwrap_or(ROOT)).ok_or_else(|| Error::Url {
-            channel: NAME,
-            account: name.to_owned(),
-            setting: "api_url",
-        })?;
+        let root = client::setting(bot.api_url.as_deref().unwrap_or(ROOT), NAME, name, "api_url")?;
         let client = clients.reaching(&root);
-        Ok(Self { name: name.to_owned(), api: Api::new(root, bot.bot_token.clone(), client), pace })
+        Ok(Self { name: name.to_owned(), api: Api { root, token: bot.bot_token.clone(), client }, pace })
     }
 }
 
@@ -73,7 +69,10 @@ impl accounts::Account for Account {
     }
 
     async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
-        let command = |item: &MenuItem| json!({ "command": item.command, "description": description(item, MAX_DESCRIPTION) });
+        let command = |item: &MenuItem| {
+            let description = description(item, MAX_DESCRIPTION);
+            json!({ "command": item.command, "description": description })
+        };
         let commands: Value = items.iter().take(MAX_COMMANDS).map(command).collect();
         let set = self.api.call("setMyCommands", &json!({ "commands": commands }), None).await;
         set.map(|_| ()).map_err(|refusal| refusal.reason)

@@ -14,16 +14,12 @@ use crate::client;
 const MAX_BODY: usize = 16 << 20;
 
 pub(super) struct Api {
-    root: Url,
-    token: Secret,
-    client: Client,
+    pub root: Url,
+    pub token: Secret,
+    pub client: Client,
 }
 
 impl Api {
-    pub fn new(root: Url, token: Secret, client: Client) -> Self {
-        Self { root, token, client }
-    }
-
     /// A method that changes nothing people see, or nothing that matters twice.
     pub async fn call(
         &self,

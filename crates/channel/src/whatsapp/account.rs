@@ -43,9 +43,7 @@ impl Account {
         clock: Arc<dyn Clock>,
         clients: &Clients,
     ) -> Result<Self, Error> {
-        let url = client::base(settings.api_url.as_deref().unwrap_or(API));
-        let url =
-            url.ok_or_else(|| Error::Url { channel: NAME, account: name.to_owned(), setting: "api_url" })?;
+        let url = client::setting(settings.api_url.as_deref().unwrap_or(API), NAME, name, "api_url")?;
         let api = Api::new(clients.reaching(&url), url, settings.access_token.clone());
         let (name, settings) = (name.to_owned(), settings.clone());
         Ok(Self { name, settings, clock, api, last: Mutex::default() })
@@ -116,7 +114,10 @@ impl accounts::Account for Account {
     }
 
     async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {
-        let command = |item: &MenuItem| json!({ "command_name": item.command, "command_description": description(item, MAX_DESCRIPTION) });
+        let command = |item: &MenuItem| {
+            let description = description(item, MAX_DESCRIPTION);
+            json!({ "command_name": item.command, "command_description": description })
+        };
         let commands: Vec<_> = items.iter().take(MAX_COMMANDS).map(command).collect();
         self.api.set_up(&self.settings.phone_number_id, &json!({ "commands": commands })).await
     }

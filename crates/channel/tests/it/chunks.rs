@@ -1,13 +1,18 @@
 //! An answer that is shown while it grows, cut into parts, refused and slowed down on the way: what people see at the
 //! end is the stored text. Ten thousand of them on each platform, through the adapter as it is.
 
+use std::time::Duration;
+
+use polyclaw_channel::Pace;
 use polyclaw_domain::channel::{Address, Channel, Sent};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_testkit::platform::{Kept, Outcome, Wire};
 
-use crate::fixture::{hostile, letters_of, outgoing};
+use crate::fixture::{PACE, hostile, letters_of, outgoing};
 
 const CHUNKINGS: u64 = 10_000;
+/// Among so many requests one may take long, and that is no failure of the platform.
+pub const PATIENT: Pace = Pace { patience: Duration::from_secs(20), ..PACE };
 
 /// A platform with the adapter that reaches it.
 pub struct Stage<'a, S> {

@@ -10,7 +10,7 @@ use polyclaw_testkit::SimClock;
 use polyclaw_testkit::platform::whatsapp::{Whatsapp as Platform, message_call, signed_call};
 use serde_json::{Value, json};
 
-use crate::chunks::Stage;
+use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{Desk, FATES, PACE, open, outgoing_to, word};
 
 const SECRET: &str = "app-s3cret";
@@ -219,10 +219,10 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
 #[tokio::test]
 async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let platform = Platform::start();
-    let whatsapp = one(&platform);
+    let numbers = BTreeMap::from([("shop".to_owned(), account(&platform, "100"))]);
     let stage = Stage {
         platform: &platform,
-        channel: &whatsapp,
+        channel: &Whatsapp::with_pace(&numbers, SimClock::start(), PATIENT).unwrap(),
         address: outgoing_to(NAME, "shop", "49151", None, "x").address().clone(),
         calls: ["messages", "none: nothing can be changed here"],
         read: str::to_owned,

@@ -1,11 +1,14 @@
 //! What is sent, and what is said about it.
 
+use std::collections::BTreeMap;
+
+use polyclaw_channel::discord::Discord;
 use polyclaw_domain::channel::{Channel, MenuItem, Sent};
 use polyclaw_testkit::platform::Outcome;
 use serde_json::json;
 
-use super::{CALM_MS, TOKEN, adapter, one, to};
-use crate::chunks::Stage;
+use super::{CALM_MS, TOKEN, adapter, config, one, to};
+use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{FATES, nowhere, outgoing, word};
 
 #[tokio::test]
@@ -42,10 +45,11 @@ async fn a_repeat_under_the_same_key_is_shown_once() {
 
 #[tokio::test]
 async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
-    let (platform, discord) = one(CALM_MS);
+    let (platform, _) = one(CALM_MS);
+    let bots = BTreeMap::from([("main".to_owned(), config(&platform, TOKEN))]);
     let stage = Stage {
         platform: &platform,
-        channel: discord.as_ref(),
+        channel: &Discord::with_pace(&bots, PATIENT).unwrap(),
         address: to("100"),
         calls: ["POST messages", "PATCH messages"],
         read: str::to_owned,

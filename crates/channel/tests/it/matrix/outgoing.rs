@@ -1,11 +1,13 @@
 //! What is sent and changed.
 
-use polyclaw_channel::matrix::NAME;
+use std::collections::BTreeMap;
+
+use polyclaw_channel::matrix::{Matrix, NAME};
 use polyclaw_domain::channel::{Channel, Sent};
 use polyclaw_testkit::platform::Outcome;
 
-use super::{CLAW, ROOM, dm, one};
-use crate::chunks::Stage;
+use super::{CLAW, ROOM, account, dm, one};
+use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{outgoing_to, word};
 
 #[tokio::test]
@@ -53,10 +55,10 @@ async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
 #[tokio::test]
 async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let (homeserver, _) = dm().await;
-    let matrix = one(&homeserver);
+    let users = BTreeMap::from([("home".to_owned(), account(&homeserver, CLAW))]);
     let stage = Stage {
         platform: &homeserver,
-        channel: matrix.as_ref(),
+        channel: &Matrix::with_pace(&users, PATIENT).unwrap(),
         address: outgoing_to(NAME, "home", ROOM, None, "x").address().clone(),
         calls: ["send", "send"],
         read: str::to_owned,

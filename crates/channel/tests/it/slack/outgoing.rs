@@ -1,12 +1,15 @@
 //! What is sent and changed.
 
-use polyclaw_channel::slack::NAME;
+use std::collections::BTreeMap;
+
+use polyclaw_channel::slack::{NAME, Slack};
 use polyclaw_domain::channel::Channel;
+use polyclaw_testkit::SimClock;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::slack::Slack as Platform;
 
-use super::one;
-use crate::chunks::Stage;
+use super::{account, one};
+use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{FATES, outgoing_to, word};
 
 #[tokio::test]
@@ -57,10 +60,10 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
 #[tokio::test]
 async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
     let platform = Platform::start();
-    let slack = one(&platform);
+    let apps = BTreeMap::from([("work".to_owned(), account(&platform, "work"))]);
     let stage = Stage {
         platform: &platform,
-        channel: slack.as_ref(),
+        channel: &Slack::with_pace(&apps, SimClock::start(), PATIENT).unwrap(),
         address: outgoing_to(NAME, "work", "C1", Some("1.1"), "x").address().clone(),
         calls: ["chat.postMessage", "chat.update"],
         read: |text| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"),

@@ -1,11 +1,14 @@
 //! What is sent, and what is said about it.
 
+use std::collections::BTreeMap;
+
+use polyclaw_channel::telegram::Telegram;
 use polyclaw_domain::channel::{Channel, MenuItem, Sent};
 use polyclaw_testkit::platform::Outcome;
 use serde_json::json;
 
-use super::{TOKEN, adapter, one, to};
-use crate::chunks::Stage;
+use super::{TOKEN, adapter, config, one, to};
+use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{FATES, nowhere, outgoing, word};
 
 #[tokio::test]
@@ -36,10 +39,11 @@ async fn an_edit_to_the_same_text_is_no_failure_and_one_of_nothing_is() {
 
 #[tokio::test]
 async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
-    let (platform, telegram) = one();
+    let (platform, _) = one();
+    let bots = BTreeMap::from([("main".to_owned(), config(&platform, TOKEN))]);
     let stage = Stage {
         platform: &platform,
-        channel: telegram.as_ref(),
+        channel: &Telegram::with_pace(&bots, PATIENT).unwrap(),
         address: to("7", None),
         calls: ["sendMessage", "editMessageText"],
         read: str::to_owned,
