@@ -505,6 +505,7 @@ describe("another agent", () => {
   const FAMILY = `
 [[agents.list]]
 id = "main"
+default = true
 delegation = { allow_agents = ["expert"] }
 [[agents.list]]
 id = "expert"
