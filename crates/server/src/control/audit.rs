@@ -61,7 +61,7 @@ impl From<Link> for EntryView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Verdict {
+pub struct ChainVerdict {
     whole: bool,
     entries: i64,
     /// Of the last entry: written down elsewhere, it shows whether the end was cut off.
@@ -81,10 +81,10 @@ pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -
 }
 
 /// Counts every hash again.
-#[utoipa::path(get, path = "/audit/verify", tag = "access", responses((status = 200, body = Verdict)))]
-pub async fn verify(State(app): State<ControlState>) -> Result<Json<Verdict>> {
+#[utoipa::path(get, path = "/audit/verify", tag = "access", responses((status = 200, body = ChainVerdict)))]
+pub async fn verify(State(app): State<ControlState>) -> Result<Json<ChainVerdict>> {
     let (chain, broken) = app.control.verify_audit().await?;
-    Ok(Json(Verdict {
+    Ok(Json(ChainVerdict {
         whole: broken.is_none(),
         entries: chain.len(),
         head: chain.head().to_owned(),

@@ -1,5 +1,7 @@
 //! Who calls the control plane, and whether they may.
 
+use std::time::Duration;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::http::header::UPGRADE;
@@ -11,6 +13,9 @@ use polyclaw_domain::instance::Access;
 use super::state::ControlState;
 use crate::error::{Error, Result};
 use crate::guard::{bearer, code_in, shows_cookie};
+
+/// How long somebody waits who shows one wrong token too many.
+const PENALTY: Duration = Duration::from_millis(500);
 
 /// For every route that tells or does anything: the caller is known from here on.
 pub async fn caller(State(app): State<ControlState>, mut request: Request, next: Next) -> Response {
@@ -47,15 +52,17 @@ fn shown(app: &ControlState, request: &Request) -> Shown {
     }
 }
 
+/// Who guesses is slowed down; a token that is known is never kept waiting by those who guess.
 async fn look_up(app: &ControlState, given: &str) -> Result<Caller> {
-    if app.attempts.are_too_many() {
-        return Err(Error::TooManyAttempts);
+    if let Some(caller) = app.control.caller(given).await? {
+        return Ok(caller);
     }
-    let found = app.control.caller(given).await?;
-    found.ok_or_else(|| {
-        app.attempts.failed();
-        Error::Unauthorized
-    })
+    app.attempts.failed();
+    if !app.attempts.are_too_many() {
+        return Err(Error::Unauthorized);
+    }
+    tokio::time::sleep(PENALTY).await;
+    Err(Error::TooManyAttempts)
 }
 
 /// A page can not send a header with a socket: it shows a one-time code.

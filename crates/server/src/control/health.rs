@@ -19,7 +19,7 @@ const STATUSES: [Status; 6] =
     [Status::Running, Status::Stopped, Status::Crashed, Status::StalePid, Status::Unknown, Status::Error];
 
 #[derive(Serialize, ToSchema)]
-pub struct Health {
+pub struct FleetHealth {
     /// `ok`, or `degraded` where an instance that should run does not.
     status: &'static str,
     version: String,
@@ -48,8 +48,8 @@ pub struct Alive {
 }
 
 /// Every instance that is not archived, as the process table and it itself say.
-#[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = Health)))]
-pub async fn health(State(app): State<ControlState>) -> Result<Json<Health>> {
+#[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = FleetHealth)))]
+pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>> {
     let views = app.control.list(false).await?;
     let fails = |status: Status| matches!(status, Status::Crashed | Status::Error | Status::StalePid);
     let degraded = views.iter().any(|view| fails(view.status));
@@ -67,7 +67,7 @@ pub async fn health(State(app): State<ControlState>) -> Result<Json<Health>> {
         }
     });
     let instances = futures_util::future::join_all(asked).await;
-    Ok(Json(Health {
+    Ok(Json(FleetHealth {
         status: if degraded { "degraded" } else { "ok" },
         version: app.version.clone(),
         uptime_ms: app.control.now().since(app.started),

@@ -93,7 +93,7 @@ pub struct NewInstance {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Clone {
+pub struct NewClone {
     new_name: String,
     port: Option<u16>,
 }
@@ -231,12 +231,12 @@ pub async fn unarchive(
 }
 
 /// Another with the same config, files and secrets, and none of its conversations.
-#[utoipa::path(post, path = "/instances/{id}/clone", tag = "instances", params(("id" = String, Path)), request_body = Clone, responses((status = 201, body = InstanceView)))]
+#[utoipa::path(post, path = "/instances/{id}/clone", tag = "instances", params(("id" = String, Path)), request_body = NewClone, responses((status = 201, body = InstanceView)))]
 pub async fn copy(
     State(app): State<ControlState>,
     Extension(by): Extension<Caller>,
     Id(id): Id,
-    Body(wanted): Body<Clone>,
+    Body(wanted): Body<NewClone>,
 ) -> Result<(StatusCode, Json<InstanceView>)> {
     let made = app.control.clone_instance(&by, &id, &wanted.new_name, wanted.port).await?;
     Ok((StatusCode::CREATED, Json(made.into())))

@@ -113,7 +113,7 @@ pub struct WhichTasks {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Tasks {
+pub struct PastTurns {
     tasks: Vec<TaskView>,
     next_cursor: Option<String>,
     data_available: bool,
@@ -163,12 +163,12 @@ impl From<Past> for TaskView {
 }
 
 /// What an instance did last, the newest first.
-#[utoipa::path(get, path = "/instances/{id}/tasks", tag = "observe", params(("id" = String, Path), WhichTasks), responses((status = 200, body = Tasks)))]
+#[utoipa::path(get, path = "/instances/{id}/tasks", tag = "observe", params(("id" = String, Path), WhichTasks), responses((status = 200, body = PastTurns)))]
 pub async fn tasks(
     State(app): State<ControlState>,
     Id(id): Id,
     Query(which): Query<WhichTasks>,
-) -> Result<Json<Tasks>> {
+) -> Result<Json<PastTurns>> {
     let paging = Paging::of("tasks", which.limit.or(Some(20)), which.cursor.as_deref())?;
     let state = match which.status.as_deref() {
         Some(word) => Some(JobState::parse(word).ok_or_else(|| Error::invalid("status", "no such state"))?),
@@ -183,12 +183,14 @@ pub async fn tasks(
         limit: paging.wanted(),
     };
     Ok(Json(match app.control.tasks(&id, filter).await? {
-        Err(why) => Tasks { tasks: Vec::new(), next_cursor: None, data_available: false, message: Some(why) },
+        Err(why) => {
+            PastTurns { tasks: Vec::new(), next_cursor: None, data_available: false, message: Some(why) }
+        }
         Ok(mut rows) => {
             let next_cursor =
                 paging.cut(&mut rows, |past| Place { at: past.queued_at.0, id: past.turn.clone() });
             let tasks = rows.into_iter().map(TaskView::from).collect();
-            Tasks { tasks, next_cursor, data_available: true, message: None }
+            PastTurns { tasks, next_cursor, data_available: true, message: None }
         }
     }))
 }

@@ -63,7 +63,7 @@ impl ControlState {
     }
 }
 
-/// Tokens that were wrong of late. Whoever has the operator's token is never kept waiting by those who have not.
+/// Tokens that were wrong of late.
 #[derive(Default)]
 pub struct Attempts(Mutex<Option<(Instant, u32)>>);
 

@@ -1,4 +1,4 @@
-//! Tokens with less than all rights, and one-time links for browsers.
+//! TokenList with less than all rights, and one-time links for browsers.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,7 +18,7 @@ use crate::http::logins::Login;
 const LONGEST_NAME: usize = 100;
 
 #[derive(Serialize, ToSchema)]
-pub struct Tokens {
+pub struct TokenList {
     tokens: Vec<TokenView>,
 }
 
@@ -66,10 +66,10 @@ pub struct MadeToken {
 }
 
 /// The tokens that were made, the newest first.
-#[utoipa::path(get, path = "/tokens", tag = "access", responses((status = 200, body = Tokens)))]
-pub async fn list(State(app): State<ControlState>) -> Result<Json<Tokens>> {
+#[utoipa::path(get, path = "/tokens", tag = "access", responses((status = 200, body = TokenList)))]
+pub async fn list(State(app): State<ControlState>) -> Result<Json<TokenList>> {
     let tokens = app.control.tokens().await?;
-    Ok(Json(Tokens { tokens: tokens.into_iter().map(TokenView::from).collect() }))
+    Ok(Json(TokenList { tokens: tokens.into_iter().map(TokenView::from).collect() }))
 }
 
 /// Makes a token. Whoever asks again gets another one: an answer with a secret in it is not kept.

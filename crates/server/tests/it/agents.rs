@@ -140,6 +140,7 @@ async fn models_are_listed() {
     let expected = json!({
         "models": [{ "model": "test/scripted", "context_window": null, "status": "ready", "demo": false }],
         "default_model": "test/scripted",
+        "in_use": "No model is configured.",
     });
     assert_eq!(models.ok(), &expected);
 }
@@ -170,4 +171,12 @@ async fn mcp_servers_are_listed_with_the_agents_that_name_them() {
     let servers = &listed.ok()["servers"];
     assert_eq!((&servers[0]["name"], &servers[0]["agents"]), (&json!("up"), &json!(["ops"])));
     assert_eq!((&servers[1]["standing"], &servers[1]["error"]), (&json!("down"), &json!("it ended")));
+}
+
+#[tokio::test]
+async fn a_config_is_taken_up_or_refused_with_a_reason() {
+    let instance = Instance::start().await;
+    let reload = async || instance.post("/api/v1/config/reload", json!({})).await;
+    assert_eq!(reload().await.ok()["restart_required"], json!(["gateway"]));
+    reload().await.refuses(409, "config_refused");
 }

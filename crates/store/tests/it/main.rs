@@ -53,6 +53,7 @@ mod outbox;
 mod pairings;
 mod plans;
 mod postgres;
+mod registry;
 mod rounds;
 mod rows;
 mod runs;

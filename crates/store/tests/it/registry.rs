@@ -1,0 +1,175 @@
+//! The registry of a control plane, which is SQLite always.
+
+use polyclaw_domain::audit::{Chain, Entry};
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::instance::{Access, Name, Restart, Wanted};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::registry::answers::{Call, Known};
+use polyclaw_store::registry::tokens::Token;
+use polyclaw_store::registry::{self, Instance, Pid, Taken, answers, audit, tokens};
+use polyclaw_store::{Db, Result, Tx};
+
+use crate::engines::drive;
+use crate::rows::NOW;
+
+fn on_registry<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {
+    let folder = tempfile::tempdir().unwrap();
+    drive(check(Db::open_registry(&folder.path().join("registry.db")).unwrap()));
+}
+
+fn instance(id: &str, name: &str, port: u16) -> Instance {
+    Instance {
+        id: InstanceId::new(id),
+        name: Name::parse(name).unwrap(),
+        folder: format!("cp/instances/{id}"),
+        port,
+        wanted: Wanted::Stopped,
+        restart: Restart::OnFailure,
+        broken: None,
+        pid: None,
+        archived_at: None,
+        created_at: NOW,
+    }
+}
+
+#[test]
+fn names_and_ports_belong_to_one_active_instance() {
+    on_registry(|db| async move {
+        db.write(|tx| {
+            let one = instance("1", "a", 1001);
+            assert_eq!(registry::add(tx, &one)?, None);
+            assert_eq!(registry::add(tx, &instance("2", "a", 1002))?, Some(Taken::Name));
+            assert_eq!(registry::add(tx, &instance("2", "b", 1001))?, Some(Taken::Port));
+            registry::archive(tx, &one.id, NOW)?;
+            assert_eq!(registry::add(tx, &instance("2", "a", 1001))?, None, "an archived one gives both up");
+            assert_eq!(registry::unarchive(tx, &one)?, Some(Taken::Name));
+            let ids =
+                |rows: Vec<Instance>| rows.into_iter().map(|one| one.id.to_string()).collect::<Vec<_>>();
+            assert_eq!(ids(registry::list(tx)?), ["2", "1"], "active ones first");
+            let found =
+                |tx: &mut Tx<'_>, word: &str| registry::find(tx, word).map(|one| one.map(|one| one.id));
+            assert_eq!(found(tx, "a")?, Some(InstanceId::new("2")), "a name means the active one");
+            assert_eq!(found(tx, "1")?, Some(InstanceId::new("1")));
+            assert!(!registry::set_port(tx, &InstanceId::new("3"), 1001)?);
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn asking_for_anything_closes_the_breaker_and_forgets_the_crashes() {
+    on_registry(|db| async move {
+        db.write(|tx| {
+            let one = instance("1", "a", 1001);
+            registry::add(tx, &one)?;
+            let old = NOW.minus(1000);
+            assert_eq!(registry::crashed(tx, &one.id, "old", old, old)?, [old]);
+            assert_eq!(
+                registry::crashed(tx, &one.id, "new", NOW, NOW.minus(1))?,
+                [NOW],
+                "old ones are forgotten"
+            );
+            assert_eq!(registry::last_crash(tx, &one.id)?, Some((NOW, "new".to_owned())));
+            registry::break_off(tx, &one.id, "too often")?;
+            registry::set_pid(tx, &one.id, Some(Pid { number: 7, started: 8 }))?;
+            let row = registry::get(tx, &one.id)?.unwrap();
+            assert_eq!(
+                (row.broken.as_deref(), row.pid),
+                (Some("too often"), Some(Pid { number: 7, started: 8 }))
+            );
+            registry::want(tx, &one.id, Wanted::Running)?;
+            let row = registry::get(tx, &one.id)?.unwrap();
+            assert_eq!((row.broken, row.wanted), (None, Wanted::Running));
+            assert!(registry::crashes(tx, &one.id)?.is_empty());
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn a_revoked_token_is_not_found_and_an_instance_has_one() {
+    on_registry(|db| async move {
+        db.write(|tx| {
+            let one = instance("1", "a", 1001);
+            registry::add(tx, &one)?;
+            let token = |id: &str, instance: Option<&InstanceId>| Token {
+                id: id.to_owned(),
+                name: "x".to_owned(),
+                access: Access::Operate,
+                instance: instance.cloned(),
+                created_at: NOW,
+                revoked_at: None,
+            };
+            tokens::add(tx, &token("t", None), "h1")?;
+            tokens::add(tx, &token("i1", Some(&one.id)), "h2")?;
+            tokens::add(tx, &token("i2", Some(&one.id)), "h3")?;
+            assert_eq!(tokens::find(tx, "h2")?, None, "the next takes its place");
+            assert_eq!(tokens::find(tx, "h3")?.and_then(|token| token.instance), Some(one.id.clone()));
+            assert_eq!(tokens::list(tx)?, [token("t", None)], "instances' own are not listed");
+            assert!(
+                tokens::revoke(tx, "t", NOW)?
+                    && !tokens::revoke(tx, "t", NOW)?
+                    && !tokens::revoke(tx, "i2", NOW)?
+            );
+            assert_eq!(tokens::find(tx, "h1")?, None);
+            registry::remove(tx, &one.id)?;
+            assert_eq!(tokens::find(tx, "h3")?, None, "they go with their instance");
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn a_key_is_answered_once_and_remembered_for_its_time() {
+    on_registry(|db| async move {
+        db.write(|tx| {
+            let call = |request: &str| Call { caller: "c".into(), key: "k".into(), request: request.into() };
+            let begin = |tx: &mut Tx<'_>, request: &str, oldest: Millis| {
+                answers::begin(tx, &call(request), NOW, oldest)
+            };
+            let old = NOW.minus(1);
+            assert_eq!(begin(tx, "r", old)?, Known::Begun);
+            assert_eq!(begin(tx, "r", old)?, Known::UnderWay);
+            answers::end(tx, &call("r"), 201, "{}")?;
+            assert_eq!(begin(tx, "r", old)?, Known::Answered { status: 201, body: "{}".into() });
+            assert_eq!(begin(tx, "other", old)?, Known::Other);
+            assert_eq!(begin(tx, "other", NOW.plus(1))?, Known::Begun, "what is too old is forgotten");
+            answers::sweep(tx)?;
+            assert_eq!(begin(tx, "r", old)?, Known::Begun, "a server that died answers no more");
+            answers::give_up(tx, &call("r"))?;
+            assert_eq!(begin(tx, "r", old)?, Known::Begun);
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn the_audit_is_a_chain() {
+    on_registry(|db| async move {
+        db.write(|tx| {
+            for n in 0..5 {
+                let entry = Entry {
+                    who: "operator".into(),
+                    action: "instance.start".into(),
+                    target: n.to_string(),
+                    before: None,
+                    after: None,
+                    detail: String::new(),
+                    at: NOW,
+                };
+                audit::append(tx, &entry)?;
+            }
+            let mut chain = Chain::default();
+            let links = audit::after(tx, 0, 10)?;
+            assert!(links.iter().try_for_each(|link| chain.follow(link)).is_ok() && chain.len() == 5);
+            let latest: Vec<i64> = audit::latest(tx, 5, 2)?.iter().map(|link| link.seq).collect();
+            assert_eq!(latest, [4, 3]);
+            Ok(())
+        })
+        .await
+    });
+}
