@@ -47,9 +47,9 @@ pub(crate) fn store(
             if inbound.origin.is_person() && jobs::resume(tx, &turn, load.running.is_some())? {
                 runs::let_go_held(tx, &session.key)?;
             }
-            // It is told with the turn it joins, whatever its own trace has left.
-            let waits = is_announce(inbound) && jobs::waits_for_person(tx, &turn)?;
-            held = waits.then(|| held.unwrap_or(BEHIND_HELD));
+            // It is taken up with the turn it joins, whatever its own trace has left.
+            let waits = jobs::waits_for_person(tx, &turn)?;
+            held = (waits && is_announce(inbound)).then(|| held.unwrap_or(BEHIND_HELD));
             (turn, load.running.is_some() || waits)
         }
         Admission::Run if held.is_some() => {

@@ -11,7 +11,7 @@ use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Scripted, group_letter, letter};
 
 /// Three agents; one owner, one guest, one group; everybody has a conversation of their own.
-const CONFIG: &str = r#"
+pub const CONFIG: &str = r#"
     [agents]
     default = "main"
     [[agents.list]]
