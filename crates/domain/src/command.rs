@@ -50,7 +50,7 @@ impl Command {
     pub fn reach_with(&self, rest: &str) -> Reach {
         let word = rest.split_whitespace().next().unwrap_or_default();
         match (self.name, word) {
-            ("model", "") | ("subagents", "" | "list" | "info" | "log") => Reach::Anyone,
+            ("model", "") | ("subagents", "" | "list") => Reach::Anyone,
             _ => self.reach,
         }
     }
@@ -179,11 +179,14 @@ mod tests {
     #[test]
     fn to_look_is_not_to_change() {
         let reach = |line| parse(line).map(|(command, rest)| command.reach_with(rest));
-        for line in ["/model", "/subagents", "/subagents log 2"] {
+        for line in ["/model", "/subagents", "/subagents list"] {
             assert_eq!(reach(line), Some(Reach::Anyone), "{line}");
         }
         assert_eq!(reach("/model a/b"), Some(Reach::Owner));
-        assert_eq!(reach("/subagents kill 2"), Some(Reach::Conversation));
+        // What a sub-agent read is in its log: among others that is the owner's to show.
+        for line in ["/subagents kill 2", "/subagents log 2"] {
+            assert_eq!(reach(line), Some(Reach::Conversation), "{line}");
+        }
     }
 
     #[test]

@@ -185,6 +185,9 @@ impl Config {
         self.session.check(report);
         self.session.check_shared(&self.channels, &self.bindings, report);
         self.tools.check(&self.mcp.names(), report);
+        let written = self.tools.agent_to_agent.allow.iter().enumerate();
+        let plain = written.filter(|(_, entry)| !entry.contains('*'));
+        self.agents.check_listed(plain, "tools.agent_to_agent.allow", report);
         self.memory.check(&self.providers, report);
         self.mcp.check(&self.agents, report);
         self.sandbox.check(report);

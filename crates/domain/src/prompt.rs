@@ -80,7 +80,8 @@ fn message(line: &Line, nonce: &str) -> PromptMessage {
 }
 
 /// Tools whose results hold what other agents wrote.
-const OF_AGENTS: [&str; 4] = ["agents_wait", "delegate_to_agent", "sessions_history", "sessions_send"];
+const OF_AGENTS: [&str; 5] =
+    ["agents_wait", "delegate_to_agent", "sessions_history", "sessions_list", "sessions_send"];
 
 fn tool_result(line: &Line, nonce: &str) -> PromptMessage {
     let result = line.parts.iter().find_map(|part| match part {

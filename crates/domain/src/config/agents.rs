@@ -222,12 +222,22 @@ impl Agents {
         let begun = agent.subagents.iter().map(|rules| ("subagents", &rules.allow_agents));
         let given = agent.delegation.iter().map(|rules| ("delegation", &rules.allow_agents));
         for (key, list) in begun.chain(given) {
-            for (at, entry) in list.iter().enumerate().filter(|(_, entry)| *entry != "*") {
-                let place = format!("{path}.{key}.allow_agents[{at}]");
-                match AgentId::parse(entry) {
-                    Ok(id) => self.check_named(&id, &place, report),
-                    Err(error) => report.error(&place, error.to_string(), "name an agent, or `*` for all"),
-                }
+            self.check_listed(list.iter().enumerate(), &format!("{path}.{key}.allow_agents"), report);
+        }
+    }
+
+    /// Entries of a list that say which agents, with their places in it.
+    pub(super) fn check_listed<'a>(
+        &self,
+        entries: impl Iterator<Item = (usize, &'a String)>,
+        path: &str,
+        report: &mut Report,
+    ) {
+        for (at, entry) in entries.filter(|(_, entry)| *entry != "*") {
+            let place = format!("{path}[{at}]");
+            match AgentId::parse(entry) {
+                Ok(id) => self.check_named(&id, &place, report),
+                Err(error) => report.error(&place, error.to_string(), "name an agent, or `*` for all"),
             }
         }
     }

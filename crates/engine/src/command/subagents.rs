@@ -6,7 +6,6 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::plain;
 use polyclaw_domain::run::{RunKind, RunStatus, Task};
-use polyclaw_domain::session::Status;
 use polyclaw_store::{Tx, messages, runs, sessions};
 
 use super::{Order, names};
@@ -125,10 +124,11 @@ impl Engine {
         if text.is_empty() {
             return Ok(USAGE.to_owned());
         }
-        let run = self.find_child(session, which).await?.run;
-        if self.session(&run.child).await?.status == Status::Archived {
-            return Err(Error::NotNow("it is archived: begin another".to_owned()));
+        let child = self.find_child(session, which).await?;
+        if !child.is_listed {
+            return Err(Error::NotNow("it is archived or deleted: begin another".to_owned()));
         }
+        let run = child.run;
         let how = Injection {
             channel: order.place.map_or_else(Address::internal, |given| given.address.clone()),
             deliver: order.place.is_some(),
@@ -158,7 +158,8 @@ impl Engine {
         let label = plain::line(task, 60);
         let run = self
             .begin_run(Wish {
-                id: RunId::new(format!("by-hand-{}", self.key_of(order))),
+                // Where several agents answer one letter, each begins one.
+                id: RunId::new(format!("by-hand-{}-{session}", self.key_of(order))),
                 kind: RunKind::Subagent,
                 owner: owner.key,
                 asked: AskedBy::Person(order.place.map(|given| given.address.clone())),

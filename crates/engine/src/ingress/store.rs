@@ -31,44 +31,17 @@ pub(crate) fn store(
     if let Some(earlier) = find_duplicate(tx, inbound)? {
         return Ok(earlier);
     }
-    let mut held = match pass(tx, inbound, here, fresh.now)? {
+    let held = match pass(tx, inbound, here, fresh.now)? {
         Ok(held) => held,
         Err(refused) => return Ok(Err(refused)),
     };
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
     let session = &standing.session;
     let load = jobs::load(tx, &session.key)?;
-    let lane = lane(inbound, session);
-    let mut claimed = None;
-    let (turn, waiting) = match admit(&unlimited(inbound, &load)) {
-        Admission::Full => return Ok(Err(Refused::Full)),
-        Admission::Join(turn) => {
-            join(tx, inbound, session, fresh, &turn)?;
-            if inbound.origin.is_person() && jobs::resume(tx, &turn, load.running.is_some())? {
-                runs::let_go_held(tx, &session.key)?;
-            }
-            // It is told with the turn it joins, whatever its own trace has left.
-            let waits = is_announce(inbound) && jobs::waits_for_person(tx, &turn)?;
-            held = waits.then(|| held.unwrap_or(BEHIND_HELD));
-            (turn, load.running.is_some() || waits)
-        }
-        Admission::Run if held.is_some() => {
-            jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
-            jobs::wait_for_person(tx, &fresh.turn)?;
-            (fresh.turn.clone(), true)
-        }
-        Admission::Run => {
-            claimed = begin(tx, &job(inbound, session, fresh), here)?;
-            (fresh.turn.clone(), false)
-        }
-        Admission::Hold => {
-            jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
-            if held.is_some() {
-                jobs::wait_for_person(tx, &fresh.turn)?;
-            }
-            (fresh.turn.clone(), true)
-        }
+    let Some(placed) = place(tx, (inbound, session), (&load, held), fresh, here)? else {
+        return Ok(Err(Refused::Full));
     };
+    let Placed { turn, waiting, held, claimed } = placed;
     let stored = insert_messages(tx, inbound, &standing, fresh, &turn)?;
     if let Some(platform_id) = &inbound.platform_id {
         ingress::remember(tx, &inbound.address, platform_id, &fresh.message, fresh.now)?;
@@ -84,7 +57,7 @@ pub(crate) fn store(
         turn_id: turn,
         duplicate: false,
         waiting,
-        lane,
+        lane: lane(inbound, session),
         held,
     };
     let begun = match claimed {
@@ -96,6 +69,50 @@ pub(crate) fn store(
         None => None,
     };
     Ok(Ok((accepted, begun)))
+}
+
+/// The turn that takes a message up.
+struct Placed {
+    turn: TurnId,
+    /// Something else goes first.
+    waiting: bool,
+    /// Why it waits for a person.
+    held: Option<&'static str>,
+    /// It has begun.
+    claimed: Option<(Claim, Slot)>,
+}
+
+/// Finds the message its turn: one that waits already, or one of its own. `None`: too much waits there.
+fn place(
+    tx: &mut Tx<'_>,
+    (inbound, session): (&Inbound, &Session),
+    (load, held): (&Load, Option<&'static str>),
+    fresh: &Fresh,
+    here: &Here,
+) -> polyclaw_store::Result<Option<Placed>> {
+    let is_behind = load.running.is_some();
+    let own = |waiting, claimed| Placed { turn: fresh.turn.clone(), waiting, held, claimed };
+    Ok(Some(match admit(&unlimited(inbound, load)) {
+        Admission::Full => return Ok(None),
+        Admission::Join(turn) => {
+            join(tx, inbound, session, fresh, &turn)?;
+            if inbound.origin.is_person() && jobs::resume(tx, &turn, is_behind)? {
+                runs::let_go_held(tx, &session.key)?;
+            }
+            // It is taken up with the turn it joins, whatever its own trace has left.
+            let waits = jobs::waits_for_person(tx, &turn)?;
+            let held = (waits && is_announce(inbound)).then(|| held.unwrap_or(BEHIND_HELD));
+            Placed { turn, waiting: is_behind || waits, held, claimed: None }
+        }
+        Admission::Run if held.is_none() => own(false, begin(tx, &job(inbound, session, fresh), here)?),
+        Admission::Run | Admission::Hold => {
+            jobs::insert(tx, &NewJob { held: true, ..job(inbound, session, fresh) })?;
+            if held.is_some() {
+                jobs::wait_for_person(tx, &fresh.turn)?;
+            }
+            own(true, None)
+        }
+    }))
 }
 
 /// Whether a message between sessions may go on. What a person wrote always may; the end of a run at least is kept,

@@ -2,7 +2,7 @@ use polyclaw_domain::id::{AgentId, TraceId};
 use polyclaw_domain::message::Origin;
 use polyclaw_domain::relay::Refusal;
 use polyclaw_engine::Error;
-use polyclaw_engine::ingress::{Relayed, Way};
+use polyclaw_engine::ingress::{Injection, Provenance, Relayed, Way};
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Line, Scripted};
 
@@ -110,4 +110,32 @@ async fn a_message_of_another_session_never_steers() {
     world.answer(&mail).await;
     world.settled().await;
     assert_eq!(world.ground.outlet.visible().len(), 1, "the reply to mail stays inside");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_internal_door_keeps_a_message_once_and_begins_sessions_only_for_the_clock_and_for_people() {
+    let world = World::new().await;
+    let from_other = |key: &str| {
+        let relayed = Relayed { from: World::key("other"), hop: 1, trace: TraceId::new("t"), way: Way::Send };
+        Injection::between(AgentId::main(), relayed, key.to_owned())
+    };
+    let me = World::key("me");
+    let unknown = world.engine.inject_message(&me, "news", from_other("k")).await.unwrap_err();
+    assert_eq!(unknown.code(), "unknown_session");
+    let clock = Injection { provenance: Provenance::Clock(AgentId::main()), ..from_other("c") };
+    world.engine.inject_message(&me, "it is time", clock).await.unwrap();
+    let first = world.engine.inject_message(&me, "news", from_other("k")).await.unwrap();
+    let again = world.engine.inject_message(&me, "other news", from_other("k")).await.unwrap();
+    assert!(again.duplicate && !first.duplicate && again.turn_id == first.turn_id);
+    world.settled().await;
+    let person = Injection { provenance: Provenance::Person(AgentId::main()), ..from_other("p") };
+    world.engine.inject_message(&World::key("new"), "hello", person).await.unwrap();
+    world.settled().await;
+    let said = |lines: Vec<polyclaw_store::messages::Message>| {
+        let own = lines.into_iter().filter(|line| line.address.is_some());
+        own.map(|line| format!("{} {}", line.origin, line.text)).collect::<Vec<_>>()
+    };
+    assert_eq!(said(world.transcript("me").await), ["cron it is time", "agent:main news"]);
+    assert_eq!(said(world.transcript("new").await), ["user hello"]);
+    assert!(world.ground.outlet.visible().is_empty(), "nothing of it leaves");
 }

@@ -295,3 +295,30 @@ async fn what_a_child_is_not_shown_it_can_not_call() {
         assert!(heard.contains(rule), "{rule}: {heard}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_confined_agent_begins_none_that_is_less_confined() {
+    let author = |prompt: &Prompt| match (task(prompt).contains("do part"), results(prompt)) {
+        (true, _) => vec![Line::Say("done".into())],
+        (false, 0) => {
+            vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part", "agent_id": "other" }))]
+        }
+        (false, _) => vec![Line::Say(said(prompt))],
+    };
+    let order = ["off", "workspace", "strict"];
+    for (own, of_parent) in order.iter().enumerate() {
+        for (its, of_child) in order.iter().enumerate() {
+            let mut ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
+            ground
+                .configure(&format!(
+                    "[[agents.list]]\nid = \"main\"\ndefault = true\nsubagents = {{ allow_agents = [\"other\"] }}\n\
+                     sandbox = {{ mode = \"{of_parent}\" }}\n[[agents.list]]\nid = \"other\"\n\
+                     sandbox = {{ mode = \"{of_child}\" }}\n"
+                ))
+                .await;
+            let answer = ground.wake(Faulty::never()).says("go").await.text;
+            let is_refused = answer.contains("less confined");
+            assert_eq!(is_refused, its < own, "{of_parent} begins {of_child}: {answer}");
+        }
+    }
+}

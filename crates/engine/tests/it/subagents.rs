@@ -16,7 +16,7 @@ use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user, letter};
 use serde_json::{Value, json};
 
 use crate::families::{announces, results, said, task, transcript};
-use crate::reception::{ground, read_after, recorded};
+use crate::reception::{CONFIG, ground, read_after, recorded};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -146,23 +146,9 @@ async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
     assert_eq!((run.owner_turn, run.caller.as_str(), run.hop), (None, "main", 1));
 }
 
-const OWNED: &str = r#"
-    [agents]
-    default = "main"
-    [[agents.list]]
-    id = "main"
-    [session]
-    dm_scope = "per-channel-peer"
-    [channels.telegram.default]
-    bot_token = "123:token"
-    dm_policy = "allowlist"
-    allow_from = ["guest"]
-    owners = ["boss"]
-"#;
-
 #[tokio::test(start_paused = true)]
 async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_over() {
-    let mut ground = ground(OWNED).await;
+    let mut ground = ground(CONFIG).await;
     ground.provider = Scripted::new(|prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do dig") => vec![Line::Say(format!("child: {}", last_user(prompt)))],
         (first, 0) if first == "begin" => vec![spawn(json!({ "task": "do dig", "label": "digger" }))],

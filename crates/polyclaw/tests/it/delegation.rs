@@ -36,14 +36,17 @@ fn give(n: usize, command: &str, timeout_ms: u64) -> Script {
 }
 
 fn answer(request: &Request) -> Script {
-    let results = request.tool_results();
+    let results: Vec<&Value> =
+        request.messages().iter().filter(|message| message["role"] == "tool").collect();
     if request.system().contains("You are Expert") {
         let asked = request.last_user_text();
         let command =
             asked.split("run: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or("true").to_owned();
         return match results.last() {
             None => Script::new().call("s0", "shell", json!({ "command": command })),
-            Some((_, said)) => Script::reply(said.lines().next().unwrap_or_default()),
+            Some(said) => Script::reply(
+                said["content"].as_str().and_then(|text| text.lines().next()).unwrap_or_default(),
+            ),
         };
     }
     match results.len() {

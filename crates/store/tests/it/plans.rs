@@ -9,8 +9,8 @@ use polyclaw_domain::tool::{Effect, ToolCall};
 use polyclaw_store::budgets::Allowance;
 use polyclaw_store::pairings::{self, Sender};
 use polyclaw_store::{
-    Db, Result, Tx, approvals, backlog, budgets, ingress, intents, jobs, messages, outbox, rounds, sessions,
-    turns, usage,
+    Db, Result, Tx, approvals, backlog, budgets, ingress, intents, jobs, messages, outbox, rounds, runs,
+    sessions, turns, usage,
 };
 
 use crate::engines::{File, Shared, drive};
@@ -18,6 +18,12 @@ use crate::rows::{NOW, address, claimer, key, session, turn};
 
 /// Years of use: long tables of which little is alive.
 const FILL: &[&str] = &[
+    "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000)
+     INSERT INTO runs (run_id, kind, child_key, agent_id, owner_key, owner_turn, trace_id, hop, task_json,
+       reply_to_json, is_deleted_after, status, is_announced, created_at, ended_at, caller_id, put_away_at, held_code)
+     SELECT 'r' || n, 'subagent', 'agent:main:test:dm:' || n, 'main', 'agent:main:test:dm:' || (n % 2000 + 1), 't', 'x',
+       1, '{\"label\":\"l\",\"prompt\":\"p\"}', '[]', 0, CASE WHEN n <= 20 THEN 'running' ELSE 'ok' END, 1, n, n, 'main',
+       CASE WHEN n <= 40 THEN n END, CASE WHEN n <= 40 THEN 'too_many_hops' END FROM c",
     "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000)
      INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id, lane, created_at, updated_at)
      SELECT 'agent:main:test:dm:' || n, 's' || n, 'main', 'main', 'main', n, n FROM c",
@@ -156,6 +162,12 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("expired codes", |tx| pairings::forget_expired(tx, NOW).map(drop), &["pairings_"]),
     ("open rounds", |tx| rounds::open(tx).map(drop), &["rounds_open"]),
     ("round", |tx| rounds::get(tx, "r9").map(drop), &["PRIMARY KEY (round_id=?"]),
+    ("runs to put away", |tx| runs::to_put_away(tx, Millis(50), 10).map(drop), &["runs_put_away"]),
+    ("held announces", |tx| runs::held(tx, 10).map(drop), &["runs_held"]),
+    ("held announces of a session", |tx| runs::let_go_held(tx, &key("7")).map(drop), &["runs_"]),
+    ("runs of an owner", |tx| runs::of_owner(tx, &key("7"), 10).map(drop), &["runs_age"]),
+    ("last run of a child", |tx| runs::last_of_child(tx, &key("7")).map(drop), &["runs_last"]),
+    ("runs at work", |tx| runs::active(tx).map(drop), &["runs_"]),
     ("old rounds", |tx| rounds::forget(tx, Millis(3)).map(drop), &["rounds_age"]),
 ];
 
@@ -178,6 +190,7 @@ const TABLES: &[&str] = &[
     "pairings",
     "rounds",
     "seats",
+    "runs",
 ];
 
 /// One that was spent from on the eighth day.

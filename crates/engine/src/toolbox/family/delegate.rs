@@ -73,7 +73,10 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
     let run = match engine.begin_run(wish).await {
         Ok(run) => run,
         Err(error) => {
-            engine.pairs.reject(&asked.scope.agent, &agent);
+            // Names that are nobody's would be counted without end.
+            if !matches!(error, Error::UnknownAgent(_)) {
+                engine.pairs.reject(&asked.scope.agent, &agent);
+            }
             return Ok(rejected(&error, &agent));
         }
     };

@@ -122,5 +122,7 @@ fn told(accepted: &Accepted, status: &str, mut more: Value) -> String {
     more["status"] = status.into();
     more["session_key"] = json!(accepted.session_key);
     more["turn_id"] = json!(accepted.turn_id);
+    // Something else goes first there: a turn that runs, or a person who has to write.
+    more["waiting"] = json!(accepted.waiting);
     more.to_string()
 }
