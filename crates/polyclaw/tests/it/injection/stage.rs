@@ -60,8 +60,8 @@ impl Stage {
         let session = format!("agent:desk:api:dm:{place}");
         let mut attached = json!([]);
         let request = match case.way {
-            Way::FileContent | Way::FileName | Way::SearchResult => self.from_files(case.way, place, text),
-            Way::ChildResult | Way::TaskText | Way::DelegateResult => from_family(case.way, text),
+            Way::FileContent | Way::FileName | Way::SearchResult => self.by_file(case.way, place, text),
+            Way::ChildResult | Way::TaskText | Way::DelegateResult => by_family(case.way, text),
             Way::WebPage => {
                 self.pages.put(place, text);
                 order("http_fetch", &json!({ "url": format!("http://{}/{place}", self.pages.address) }))
@@ -84,7 +84,7 @@ impl Stage {
         self.say(&session, &request, &attached).await;
     }
 
-    fn from_files(&self, way: Way, place: &str, text: &str) -> String {
+    fn by_file(&self, way: Way, place: &str, text: &str) -> String {
         let folder = self.home.path().join("workspace").join(place);
         std::fs::create_dir_all(&folder).unwrap();
         match way {
@@ -138,7 +138,7 @@ fn order(tool: &str, arguments: &Value) -> String {
 }
 
 /// The same for texts that other agents bring: as their task, or as what they say.
-fn from_family(way: Way, text: &str) -> String {
+fn by_family(way: Way, text: &str) -> String {
     let said = order(obedient::SAY, &json!({ "words": obedient::hidden(text) }));
     let task = |text: &str| format!("hex:{}", obedient::hidden(text));
     match way {
