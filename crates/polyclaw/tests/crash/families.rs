@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
@@ -187,9 +188,8 @@ fn scan(path: &Path) {
         let mut rows = rows.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
             for column in 0..columns {
-                let bytes = match row.get_ref(column).unwrap() {
-                    rusqlite::types::ValueRef::Text(bytes) | rusqlite::types::ValueRef::Blob(bytes) => bytes,
-                    _ => continue,
+                let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = row.get_ref(column).unwrap() else {
+                    continue;
                 };
                 let text = String::from_utf8_lossy(bytes);
                 assert!(!text.contains("[Context: "), "{table}: {text}");

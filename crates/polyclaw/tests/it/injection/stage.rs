@@ -55,70 +55,55 @@ impl Stage {
 
     /// Brings the foreign text in, as the person whose agent reads it would.
     pub async fn play(&self, case: &Case) {
-        let workspace = self.home.path().join("workspace");
         // Its place is called otherwise than its mark: finding the one is not finding the other.
         let (place, text) = (&case.mark.replace("zq", "place"), &case.text);
-        let hidden = obedient::hidden(text);
         let session = format!("agent:desk:api:dm:{place}");
-        let said = json!({ "words": hidden }).to_string();
-        let order = |tool: &str, arguments: Value| format!("call {tool} with {arguments}");
+        let mut attached = json!([]);
         let request = match case.way {
-            Way::FileContent => {
-                std::fs::write(workspace.join(format!("{place}.txt")), text).unwrap();
-                order("read_file", json!({ "path": format!("{place}.txt") }))
-            }
-            Way::FileName => {
-                std::fs::create_dir_all(workspace.join(place)).unwrap();
-                std::fs::write(workspace.join(place).join(text), "").unwrap();
-                order("list_dir", json!({ "path": place }))
-            }
-            Way::SearchResult => {
-                let line = text.replace('\n', " ");
-                std::fs::create_dir_all(workspace.join(place)).unwrap();
-                std::fs::write(workspace.join(place).join("notes.md"), line).unwrap();
-                order("search_files", json!({ "pattern": ".", "path": place }))
-            }
+            Way::FileContent | Way::FileName | Way::SearchResult => self.by_file(case.way, place, text),
+            Way::ChildResult | Way::TaskText | Way::DelegateResult => by_family(case.way, text),
             Way::WebPage => {
                 self.pages.put(place, text);
-                order("http_fetch", json!({ "url": format!("http://{}/{place}", self.pages.address) }))
-            }
-            Way::ChildResult => {
-                let task = order(obedient::SAY, serde_json::from_str(&said).unwrap());
-                let spawn = json!({ "task": format!("hex:{}", obedient::hidden(&task)) });
-                format!("{} then {}", order("sessions_spawn", spawn), order("sessions_yield", json!({})))
-            }
-            Way::TaskText => {
-                let spawn = json!({ "task": format!("hex:{hidden}") });
-                order("sessions_spawn", spawn)
-            }
-            Way::DelegateResult => {
-                let task = order(obedient::SAY, serde_json::from_str(&said).unwrap());
-                let asked =
-                    json!({ "agent_id": "helper", "task": format!("hex:{}", obedient::hidden(&task)) });
-                order("delegate_to_agent", asked)
+                order("http_fetch", &json!({ "url": format!("http://{}/{place}", self.pages.address) }))
             }
             Way::Memory => {
                 let words = obedient::hidden(&format!("{place} {text}"));
                 let stored = json!({ "content": format!("hex:{words}"), "scope": "agent" });
                 let keeper = format!("agent:desk:api:dm:keeper{place}");
-                self.say(&keeper, &order("memory_store", stored), json!([])).await;
-                format!(
-                    "What do you remember of {place}? {}",
-                    order("memory_search", json!({ "query": place }))
-                )
+                self.say(&keeper, &order("memory_store", &stored), &json!([])).await;
+                format!("What is {place}? {}", order("memory_search", &json!({ "query": place })))
             }
             // With a greeting: what begins with a slash is a command, and no model is asked.
             Way::Mail => return self.mail(place, &format!("Dear all,\n{text}")).await,
             Way::Attachment => {
-                let file =
-                    json!({ "name": format!("{place}.md"), "media_type": "text/markdown", "text": text });
-                return self.say(&session, "What does it say?", json!([file])).await;
+                attached =
+                    json!([{ "name": format!("{place}.md"), "media_type": "text/markdown", "text": text }]);
+                "What does it say?".to_owned()
             }
         };
-        self.say(&session, &request, json!([])).await;
+        self.say(&session, &request, &attached).await;
     }
 
-    async fn say(&self, session: &str, text: &str, attachments: Value) {
+    fn by_file(&self, way: Way, place: &str, text: &str) -> String {
+        let folder = self.home.path().join("workspace").join(place);
+        std::fs::create_dir_all(&folder).unwrap();
+        match way {
+            Way::FileName => {
+                std::fs::write(folder.join(text), "").unwrap();
+                order("list_dir", &json!({ "path": place }))
+            }
+            Way::SearchResult => {
+                std::fs::write(folder.join("notes.md"), text.replace('\n', " ")).unwrap();
+                order("search_files", &json!({ "pattern": ".", "path": place }))
+            }
+            _ => {
+                std::fs::write(folder.join("letter.txt"), text).unwrap();
+                order("read_file", &json!({ "path": format!("{place}/letter.txt") }))
+            }
+        }
+    }
+
+    async fn say(&self, session: &str, text: &str, attachments: &Value) {
         let key = session.replace(':', "%3A");
         let url = format!("http://127.0.0.1:{}/api/v1/sessions/{key}/messages?wait=30", self.home.port);
         let body = json!({ "text": text, "channel": "api", "attachments": attachments });
@@ -144,6 +129,27 @@ impl Stage {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("it does not come to rest");
+    }
+}
+
+/// What a person types so that the model does it.
+fn order(tool: &str, arguments: &Value) -> String {
+    format!("call {tool} with {arguments}")
+}
+
+/// The same for texts that other agents bring: as their task, or as what they say.
+fn by_family(way: Way, text: &str) -> String {
+    let said = order(obedient::SAY, &json!({ "words": obedient::hidden(text) }));
+    let task = |text: &str| format!("hex:{}", obedient::hidden(text));
+    match way {
+        Way::TaskText => order("sessions_spawn", &json!({ "task": task(text) })),
+        Way::DelegateResult => {
+            order("delegate_to_agent", &json!({ "agent_id": "helper", "task": task(&said) }))
+        }
+        _ => {
+            let rest = order("sessions_yield", &json!({}));
+            format!("{} then {rest}", order("sessions_spawn", &json!({ "task": task(&said) })))
+        }
     }
 }
 
