@@ -1,6 +1,7 @@
 //! Chat commands: the same on every surface, never stored as messages.
 
 mod place;
+mod team;
 mod usage;
 
 use std::collections::HashSet;
@@ -92,6 +93,7 @@ impl Engine {
             "focus" => self.focus_command(session, rest).await,
             "unfocus" => self.unfocus_command(session).await,
             "session" => self.session_command(session, rest).await,
+            "team" => self.team_command(rest).await,
             "approve" => self.answer_command(session, Decision::Approve, rest, order.by.clone()).await,
             "deny" => self.answer_command(session, Decision::Deny, rest, order.by.clone()).await,
             _ => self.whoami(session).await,

@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::command::{
     agent, agents, approvals, bench, chat, completions, config, cron, daemon, doctor, events, guard, mcp,
     memory, model, models, outbox, pairing, route, sandbox_exec, secrets, selftest, sessions, skills, status,
-    tools, up, usage, worker,
+    teams, tools, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -60,6 +60,7 @@ pub enum Command {
     Agent(agent::Args),
     Agents(agents::Args),
     Sessions(sessions::Args),
+    Teams(teams::Args),
     Tools(tools::Args),
     Memory(memory::Args),
     Skills(skills::Args),
@@ -132,6 +133,7 @@ impl Command {
             Self::Agent(args) => agent::run(&args, context).await,
             Self::Agents(args) => agents::run(&args, context).await,
             Self::Sessions(args) => sessions::run(&args, context).await,
+            Self::Teams(args) => teams::run(&args, context).await,
             Self::Tools(args) => tools::run(&args, context).await,
             Self::Memory(args) => memory::run(&args, context).await,
             Self::Mcp(args) => mcp::run(&args, context).await,

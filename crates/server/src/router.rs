@@ -13,8 +13,8 @@ use utoipa_axum::routes;
 use crate::error::Error;
 use crate::http::{
     agents, approvals, channels, cleanup, commands, context, cron, document, events, health, hooks, logins,
-    mcp, memory, messages, models, monitor, outbox, pairings, route, sessions, skills, status, stream, tools,
-    transcript, turns, usage,
+    mcp, memory, messages, models, monitor, outbox, pairings, route, sessions, skills, status, stream, teams,
+    tools, transcript, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -53,6 +53,14 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(usage::totals))
         .routes(routes!(cron::list))
         .routes(routes!(cron::run))
+        .routes(routes!(teams::list, teams::create))
+        .routes(routes!(teams::show))
+        .routes(routes!(teams::join))
+        .routes(routes!(teams::tasks, teams::add_task))
+        .routes(routes!(teams::letters, teams::send))
+        .routes(routes!(teams::log))
+        .routes(routes!(teams::lead))
+        .routes(routes!(teams::shutdown))
         .routes(routes!(events::list))
         .routes(routes!(outbox::list))
         .routes(routes!(outbox::resend))

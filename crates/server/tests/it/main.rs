@@ -20,3 +20,4 @@ mod sessions;
 mod shutdown;
 mod socket;
 mod stream;
+mod teams;
