@@ -91,13 +91,14 @@ pub const COMMANDS: &[Command] = &[
         "start anew after this long without a message",
         Reach::Conversation,
     ),
+    command("team", "[name]", "the teams there are: members, tasks, progress", Reach::Owner),
     command("approve", "<id>", "allow what you were asked about, once", Reach::Conversation),
     command("deny", "<id> [why]", "do not allow it; the agent is told why", Reach::Conversation),
     command("whoami", "", "the session and agent you talk to", Reach::Anyone),
 ];
 
 /// Words that begin a message, or a command that is still to come: no agent can be called so.
-const TAKEN: [&str; 2] = ["steer", "team"];
+const TAKEN: [&str; 1] = ["steer"];
 
 /// What steers is an ordinary message: only its first word is a command.
 const STEER: &str = "/steer";

@@ -71,6 +71,13 @@ kill_points! {
     OutboxRecorded = "outbox.recorded",
 }
 
+impl KillPoint {
+    /// Only what teams do passes there.
+    pub fn is_of_teams(self) -> bool {
+        matches!(self, Self::LedgerWritten | Self::LedgerTold | Self::ShutdownAsked)
+    }
+}
+
 pub trait Faults: Send + Sync {
     /// Returns at once in production. Where a fault is planned, the process ends here or this never returns.
     fn reach(&self, point: KillPoint) -> Pending<'_, ()>;

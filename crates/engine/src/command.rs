@@ -2,6 +2,7 @@
 
 mod change;
 mod subagents;
+mod team;
 mod usage;
 
 use std::collections::HashSet;
@@ -98,6 +99,7 @@ impl Engine {
             "usage" => self.usage_command(session).await,
             "models" => Ok(self.models_command().await),
             "agents" => self.agents_command(session).await,
+            "team" => self.team_command(order.rest).await,
             _ => self.whoami(session).await,
         }
     }

@@ -113,6 +113,9 @@ pub enum FrameKind {
         /// The reply ended at the model's length limit.
         truncated: bool,
     },
+    /// Something happened in a team that this session leads: what its event says.
+    #[serde(rename = "team.changed")]
+    Team { change: Value },
     /// Another node did something in this session: look at the database.
     #[serde(rename = "session.changed")]
     Changed,

@@ -25,6 +25,7 @@ use serde_json::Value;
 
 use crate::core::Engine;
 use crate::error::Result;
+use crate::hub::FrameKind;
 
 pub use actor::Actor;
 pub(crate) use keep::keep;
@@ -48,8 +49,7 @@ impl Engine {
         Ok(self.ports.ledgers.open(&team.id, &team.name)?)
     }
 
-    /// For people and programs that look on.
-    pub(crate) fn team_event(&self, kind: EventKind, team: &Team, data: Value) -> Event {
+    fn team_event(&self, kind: EventKind, team: &Team, data: Value) -> Event {
         Event {
             kind,
             session: Some(team.lead.clone()),
@@ -58,6 +58,12 @@ impl Engine {
             trace: Some(team.trace.clone()),
             data,
         }
+    }
+
+    /// Records what happened to a team, and shows it to whoever watches its lead.
+    pub(crate) async fn note_team(&self, team: &Team, data: Value) {
+        self.hub.publish(&team.lead, FrameKind::Team { change: data.clone() });
+        self.record(self.team_event(EventKind::TeamChanged, team, data)).await;
     }
 
     /// The keeper of teams looks at once.

@@ -5,7 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::command::{
     agent, agents, approvals, audit, bench, chat, completions, config, control, cron, daemon, doctor, events,
     guard, instances, mcp, memory, model, models, outbox, pairing, route, runs, sandbox_exec, secrets,
-    selftest, sessions, skills, status, tools, up, usage, worker,
+    selftest, sessions, skills, status, teams, tools, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -63,6 +63,7 @@ pub enum Command {
     Agents(agents::Args),
     Sessions(sessions::Args),
     Runs(runs::Args),
+    Teams(teams::Args),
     Tools(tools::Args),
     Memory(memory::Args),
     Skills(skills::Args),
@@ -139,6 +140,7 @@ impl Command {
             Self::Agents(args) => agents::run(&args, context).await,
             Self::Sessions(args) => sessions::run(&args, context).await,
             Self::Runs(args) => runs::run(&args, context).await,
+            Self::Teams(args) => teams::run(&args, context).await,
             Self::Tools(args) => tools::run(&args, context).await,
             Self::Memory(args) => memory::run(&args, context).await,
             Self::Mcp(args) => mcp::run(&args, context).await,

@@ -29,6 +29,7 @@ pub mod selftest;
 pub mod sessions;
 pub mod skills;
 pub mod status;
+pub mod teams;
 pub mod tools;
 pub mod up;
 pub mod usage;

@@ -28,6 +28,7 @@ pub mod sessions;
 pub mod skills;
 pub mod status;
 pub mod stream;
+pub mod teams;
 pub mod tools;
 pub mod transcript;
 pub mod tree;

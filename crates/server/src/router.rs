@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::http::{
     agents, approvals, channels, cleanup, commands, config, context, cron, delegations, document, events,
     health, hooks, logins, mcp, memory, messages, models, monitor, outbox, pairings, route, runs, sessions,
-    skills, status, stream, tools, transcript, tree, turns, usage,
+    skills, status, stream, teams, tools, transcript, tree, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
@@ -58,6 +58,14 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(usage::totals))
         .routes(routes!(cron::list))
         .routes(routes!(cron::run))
+        .routes(routes!(teams::list, teams::create))
+        .routes(routes!(teams::show))
+        .routes(routes!(teams::join))
+        .routes(routes!(teams::tasks, teams::add_task))
+        .routes(routes!(teams::letters, teams::send))
+        .routes(routes!(teams::log))
+        .routes(routes!(teams::lead))
+        .routes(routes!(teams::shutdown))
         .routes(routes!(events::list))
         .routes(routes!(outbox::list))
         .routes(routes!(outbox::resend))

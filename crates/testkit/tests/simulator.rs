@@ -15,7 +15,8 @@ fn whatever_dies_every_message_is_answered_once() {
     };
     println!("{totals:?}");
     if count >= 10_000 {
-        for point in polyclaw_domain::fault::KillPoint::ALL {
+        // Teams have a simulation of their own.
+        for point in polyclaw_domain::fault::KillPoint::ALL.iter().filter(|point| !point.is_of_teams()) {
             let kills = totals.kills.get(point.as_str()).copied().unwrap_or(0);
             assert!(kills >= 20, "{} was hit {kills} times: the simulation misses it", point.as_str());
         }

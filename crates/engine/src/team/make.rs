@@ -1,6 +1,5 @@
 //! Beginning a team, and taking the lead of one whose lead is gone.
 
-use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::{TeamId, TraceId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::session::{Session, Status};
@@ -44,7 +43,7 @@ impl Engine {
         self.write_team(&team).await?;
         if is_new {
             let data = json!({ "team": team.name, "change": "created" });
-            self.record(self.team_event(EventKind::TeamChanged, &team, data)).await;
+            self.note_team(&team, data).await;
         }
         self.look_after_teams();
         Ok(team)
@@ -61,7 +60,7 @@ impl Engine {
         let team = self.db().write(write).await??;
         self.write_team(&team).await?;
         let data = json!({ "team": team.name, "change": "lead", "session_key": lead });
-        self.record(self.team_event(EventKind::TeamChanged, &team, data)).await;
+        self.note_team(&team, data).await;
         Ok(team)
     }
 }

@@ -17,6 +17,7 @@ use super::actor::{Actor, Insider};
 use super::wake::wake;
 use crate::core::Engine;
 use crate::error::Result;
+use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 use crate::settings::Settings;
 
@@ -183,6 +184,9 @@ impl Engine {
         let write = move |tx: &mut Tx<'_>| store_all(tx, &wanted, &posts, &settings, now);
         let ready = self.persist(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        for letter in &copies {
+            self.hub.publish(&team.lead, FrameKind::Team { change: sent(team, letter).data });
+        }
         self.copy_letters(team, copies).await;
         Ok(())
     }

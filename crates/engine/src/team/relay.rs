@@ -19,6 +19,7 @@ use super::post::{Posted, store_all};
 use super::wake::{Line, inject};
 use crate::core::Engine;
 use crate::error::Result;
+use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 use crate::settings::Settings;
 
@@ -59,6 +60,7 @@ impl Engine {
         let letters = self.notices(team, &news);
         let (team_id, settings, now) = (team.id.clone(), self.settings(), self.now());
         let fresh = Fresh::new(self, None);
+        let shown = changed(team, &news).data;
         let copies: Vec<Letter> = letters.iter().map(|post| post.letter.clone()).collect();
         let write = move |tx: &mut Tx<'_>| {
             // Its lead may be another by now.
@@ -78,7 +80,7 @@ impl Engine {
         let (ready, sent) = self.persist(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         self.copy_letters(team, copies.into_iter().filter(|copy| sent.contains(&copy.id)).collect()).await;
-        self.hub.publish(&team.lead, crate::hub::FrameKind::Changed);
+        self.hub.publish(&team.lead, FrameKind::Team { change: shown });
         Ok(())
     }
 

@@ -1,6 +1,5 @@
 //! Ending a team: every member is asked under a number of its own, silence has a meaning, and force needs nobody.
 
-use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::session::Status;
@@ -84,7 +83,7 @@ impl Engine {
             ready.into_iter().for_each(|lane| self.lanes.wake(lane));
             self.copy_letters(team, copies).await;
             let data = json!({ "team": team.name, "change": "shutting_down" });
-            self.record(self.team_event(EventKind::TeamChanged, team, data)).await;
+            self.note_team(team, data).await;
         }
         Ok(())
     }
@@ -208,7 +207,7 @@ impl Engine {
         let ready = self.persist(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         let data = json!({ "team": team.name, "change": "kept", "member": member });
-        self.record(self.team_event(EventKind::TeamChanged, team, data)).await;
+        self.note_team(team, data).await;
         self.write_team(team).await
     }
 
@@ -250,7 +249,7 @@ impl Engine {
         let Some(ready) = self.persist(write).await? else { return Ok(()) };
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         let data = json!({ "team": team.name, "change": "ended" });
-        self.record(self.team_event(EventKind::TeamChanged, team, data)).await;
+        self.note_team(team, data).await;
         self.ports.ledgers.close(&team.id);
         self.set_aside(team).await
     }

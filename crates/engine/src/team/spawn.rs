@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::{AgentSpec, SandboxMode};
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
@@ -71,7 +70,7 @@ impl Engine {
         self.write_team(&insider.team).await?;
         let data = json!({ "team": insider.team.name, "change": "joined", "member": member.name,
             "session_key": member.session });
-        self.record(self.team_event(EventKind::TeamChanged, &insider.team, data)).await;
+        self.note_team(&insider.team, data).await;
         self.look_after_teams();
         Ok(Spawned { name: member.name, session_key: member.session, inherited })
     }

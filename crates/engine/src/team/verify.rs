@@ -117,7 +117,8 @@ impl Engine {
         };
         let run = self.begin_run(wish).await?;
         let patience = Duration::from_millis(CHECKER_MS.unsigned_abs());
-        let found = self.wait_for_runs((key, turn), &[run.id.clone()], Mode::All, patience).await?;
+        let found =
+            self.wait_for_runs((key, turn), std::slice::from_ref(&run.id), Mode::All, patience).await?;
         let run = found.into_iter().next().unwrap_or(run);
         let said = run.result.map(|result| result.text).unwrap_or_default();
         let passed = run.status == RunStatus::Ok && said.trim_start().to_uppercase().starts_with("PASS");

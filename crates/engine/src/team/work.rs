@@ -141,10 +141,9 @@ impl Engine {
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| {
             let Change { active_form, note, needs } = &update.change;
-            if active_form.is_some() || note.is_some() || !needs.is_empty() {
-                if let Err(refusal) = tasks::update(tx, &id, no, &update.change, (&worker, now))? {
-                    return Ok(Err(refusal));
-                }
+            let says_more = active_form.is_some() || note.is_some() || !needs.is_empty();
+            if says_more && let Err(refusal) = tasks::update(tx, &id, no, &update.change, (&worker, now))? {
+                return Ok(Err(refusal));
             }
             match update.state {
                 Some(TaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms)),

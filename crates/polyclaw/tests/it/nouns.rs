@@ -249,3 +249,31 @@ fn routes_are_explained_and_follow_the_config() {
     assert_eq!(home.run(&["pairing", "revoke", "telegram", "--json"]).code, 2);
     assert_eq!(home.run(&["sessions", "cleanup", "--dry-run"]).stdout, "Nothing is unused.\n");
 }
+
+#[test]
+fn teams_are_made_filled_shown_and_ended() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    assert!(home.run(&["teams"]).stdout.contains("There is no team"));
+    home.run(&["teams", "create", "site", "--description", "a page", "--json"]).ok();
+    home.run(&["teams", "join", "site", "ann", "--json"]).ok();
+    assert_eq!(home.run(&["teams", "task", "add", "site", "Draw", "--json"]).ok()["task_id"], 1);
+    assert_eq!(
+        home.run(&["teams", "task", "add", "site", "Hang", "--after", "1", "--json"]).ok()["task_id"],
+        2
+    );
+    assert_eq!(
+        home.run(&["teams", "send", "site", "all", "Begin.", "--json"]).ok()["recipients"],
+        json!(["ann", "lead"])
+    );
+    let shown = home.run(&["teams", "show", "site"]).stdout;
+    assert!(shown.contains("ann") && shown.contains("Hang") && shown.contains("1 blocked"), "{shown}");
+    assert!(
+        home.path().join("teams/site/ledger.db").exists()
+            && home.path().join("teams/site/config.json").exists()
+    );
+    assert_eq!(home.run(&["teams", "show", "none", "--json"]).error(), (3, "unknown_team".into()));
+    assert_eq!(home.run(&["teams", "shutdown", "site", "--force", "--json"]).ok()["status"], "shutdown");
+    assert!(!home.path().join("teams/site").exists());
+}

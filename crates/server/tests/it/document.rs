@@ -44,6 +44,11 @@ const PROMISED: &[&str] = &[
     "GET /api/v1/sessions/{key}/transcript",
     "GET /api/v1/sessions/{key}/tree",
     "GET /api/v1/status",
+    "GET /api/v1/teams",
+    "GET /api/v1/teams/{name}",
+    "GET /api/v1/teams/{name}/log",
+    "GET /api/v1/teams/{name}/messages",
+    "GET /api/v1/teams/{name}/tasks",
     "GET /api/v1/tools",
     "GET /api/v1/tools/{name}/explain",
     "GET /api/v1/turns",
@@ -72,6 +77,12 @@ const PROMISED: &[&str] = &[
     "POST /api/v1/sessions/{key}/messages",
     "POST /api/v1/sessions/{key}/new",
     "POST /api/v1/sessions/{key}/stop",
+    "POST /api/v1/teams",
+    "POST /api/v1/teams/{name}/members",
+    "POST /api/v1/teams/{name}/messages",
+    "POST /api/v1/teams/{name}/shutdown",
+    "POST /api/v1/teams/{name}/tasks",
+    "PUT /api/v1/teams/{name}/lead",
 ];
 
 fn operations(document: &Value) -> Vec<(String, String, Value)> {

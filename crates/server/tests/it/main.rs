@@ -21,3 +21,4 @@ mod sessions;
 mod shutdown;
 mod socket;
 mod stream;
+mod teams;

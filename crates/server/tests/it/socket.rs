@@ -50,7 +50,7 @@ impl Socket {
         }
     }
 
-    async fn event(&mut self, name: &str) -> Value {
+    pub async fn event(&mut self, name: &str) -> Value {
         loop {
             let frame = self.next().await;
             if frame["event"] == name {

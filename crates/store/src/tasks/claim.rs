@@ -60,7 +60,7 @@ pub fn claim(
     }
     let until = tx.lease_clock(now)?.plus(lease_ms);
     let mut params: Vec<Param<'_>> = params![team, &worker.name, &worker.session, until, now, key].to_vec();
-    let abilities = worker.capabilities.iter().map(|able| Param::from(able));
+    let abilities = worker.capabilities.iter().map(Param::from);
     params.extend(abilities.chain(std::iter::repeat(Param::Null)).take(MAX_CAPABILITIES));
     let sql = match wanted {
         Some(no) => {

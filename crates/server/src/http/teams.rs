@@ -1,0 +1,323 @@
+//! Teams: who is in them, what they have to do, what they wrote. People act here as the operator.
+
+mod view;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::mail::LetterKind;
+use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::task::{TaskNo, TaskState, Verify};
+use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Wanted};
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::{Error, Result};
+use crate::extract::{Body, Id, Query};
+use crate::state::AppState;
+use view::{
+    Added, EndedView, Joined, LetterView, Letters, LineView, Log, Sent, TaskView, Tasks, TeamView, Teams,
+    Whole,
+};
+
+fn operator(app: &AppState) -> Actor {
+    Actor::Operator { call: app.engine.next_id() }
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    /// Those that have ended, too.
+    #[serde(default)]
+    all: bool,
+}
+
+#[utoipa::path(get, path = "/teams", tag = "teams", params(Which), responses((status = 200, body = Teams)))]
+pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Teams>> {
+    let teams = app.engine.teams(which.all).await?;
+    Ok(Json(Teams { teams: teams.into_iter().map(TeamView::from).collect() }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Create {
+    /// Lower-case letters, digits, `_` and `-`; at most 50.
+    name: String,
+    #[serde(default)]
+    description: String,
+    agent_type: Option<String>,
+    /// The session that leads it. The main one of `agent_id`, or of the default agent, if left out.
+    #[schema(value_type = Option<String>)]
+    lead_session_key: Option<SessionKey>,
+    #[schema(value_type = Option<String>)]
+    agent_id: Option<AgentId>,
+}
+
+#[utoipa::path(post, path = "/teams", tag = "teams", request_body = Create, responses((status = 201, body = TeamView)))]
+pub async fn create(
+    State(app): State<AppState>,
+    Body(body): Body<Create>,
+) -> Result<(StatusCode, Json<TeamView>)> {
+    let agent = body.agent_id.unwrap_or_else(|| app.engine.settings().default_agent.clone());
+    let lead = match body.lead_session_key {
+        Some(key) => key,
+        None => app.engine.create_session(&SessionKey::main(&agent), &agent, None).await?.key,
+    };
+    let new = NewTeam {
+        name: body.name,
+        description: body.description,
+        agent_type: body.agent_type.unwrap_or_else(|| "general-purpose".to_owned()),
+        lead,
+        turn: None,
+    };
+    let team = app.engine.create_team(&operator(&app), new).await?;
+    Ok((StatusCode::CREATED, Json(team.into())))
+}
+
+#[utoipa::path(
+    get, path = "/teams/{name}", tag = "teams", params(("name" = String, Path)),
+    responses((status = 200, body = Whole)),
+)]
+pub async fn show(State(app): State<AppState>, Id(name): Id) -> Result<Json<Whole>> {
+    Ok(Json(app.engine.team_view(&operator(&app), &name).await?.into()))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    name: String,
+    #[schema(value_type = Option<String>)]
+    agent_id: Option<AgentId>,
+    /// provider/model, if not its agent's own.
+    model: Option<String>,
+    /// Its first message. Without one it waits for mail.
+    task: Option<String>,
+    role: Option<String>,
+    #[serde(default)]
+    capabilities: Vec<String>,
+    /// Gives the name of a member that is there to a new session.
+    #[serde(default)]
+    replace: bool,
+}
+
+#[utoipa::path(
+    post, path = "/teams/{name}/members", tag = "teams", params(("name" = String, Path)), request_body = Join,
+    responses((status = 201, body = Joined)),
+)]
+pub async fn join(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Body(body): Body<Join>,
+) -> Result<(StatusCode, Json<Joined>)> {
+    let model = body.model.as_deref().map(ModelRef::parse).transpose();
+    let new = NewMember {
+        name: body.name,
+        agent: body.agent_id,
+        model: model.map_err(|error| Error::invalid("model", error))?,
+        task: body.task,
+        role: body.role,
+        capabilities: body.capabilities,
+        replaces: body.replace,
+    };
+    let spawned = app.engine.spawn_teammate(&operator(&app), &name, new).await?;
+    Ok((StatusCode::CREATED, Json(spawned.into())))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Looked {
+    /// `pending`, `claimed`, `in_progress`, `completed` or `failed`.
+    #[param(value_type = Option<String>)]
+    status: Option<TaskState>,
+    owner: Option<String>,
+    /// Those that have ended, too.
+    #[serde(default)]
+    all: bool,
+}
+
+/// The newest first.
+#[utoipa::path(
+    get, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path), Looked),
+    responses((status = 200, body = Tasks)),
+)]
+pub async fn tasks(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Query(looked): Query<Looked>,
+) -> Result<Json<Tasks>> {
+    let wanted =
+        Wanted { state: looked.status, owner: looked.owner, with_ended: looked.all, ..Wanted::default() };
+    let found = app.engine.list_tasks(&operator(&app), &name, wanted).await?;
+    Ok(Json(Tasks { tasks: found.into_iter().map(TaskView::from).collect() }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Add {
+    /// At most 200 characters.
+    subject: String,
+    /// At most 10000 characters.
+    #[serde(default)]
+    description: String,
+    active_form: Option<String>,
+    /// Numbers of tasks that must be completed first.
+    #[serde(default)]
+    #[schema(value_type = Vec<i64>)]
+    depends_on: Vec<TaskNo>,
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Value>,
+    assignee: Option<String>,
+    capability: Option<String>,
+    /// `{"command": "…"}` or `{"agent": {"agent_id", "instructions"}}`.
+    #[schema(value_type = Option<Object>)]
+    verify: Option<Verify>,
+}
+
+#[utoipa::path(
+    post, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path)), request_body = Add,
+    responses((status = 201, body = Added)),
+)]
+pub async fn add_task(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Body(body): Body<Add>,
+) -> Result<(StatusCode, Json<Added>)> {
+    let new = NewTask {
+        subject: body.subject,
+        description: body.description,
+        active_form: body.active_form,
+        needs: body.depends_on,
+        metadata: body.metadata,
+        assignee: body.assignee,
+        capability: body.capability,
+        verify: body.verify,
+    };
+    let no = app.engine.create_task(&operator(&app), &name, new).await?;
+    Ok((StatusCode::CREATED, Json(Added { task_id: no.0 })))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Newest {
+    /// At most 1000; 100 if not given.
+    limit: Option<usize>,
+}
+
+/// The newest first: who wrote to whom, and the summary. The words themselves are between those two.
+#[utoipa::path(
+    get, path = "/teams/{name}/messages", tag = "teams", params(("name" = String, Path), Newest),
+    responses((status = 200, body = Letters)),
+)]
+pub async fn letters(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Query(newest): Query<Newest>,
+) -> Result<Json<Letters>> {
+    let found = app.engine.team_letters(&name, newest.limit.unwrap_or(100).min(1_000)).await?;
+    Ok(Json(Letters { messages: found.into_iter().map(LetterView::from).collect() }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    /// A member's name or session key, or `lead`. Everybody if left out.
+    recipient: Option<String>,
+    content: String,
+    summary: Option<String>,
+}
+
+#[utoipa::path(
+    post, path = "/teams/{name}/messages", tag = "teams", params(("name" = String, Path)), request_body = Write,
+    responses((status = 202, body = Sent)),
+)]
+pub async fn send(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Body(body): Body<Write>,
+) -> Result<(StatusCode, Json<Sent>)> {
+    let kind = if body.recipient.is_some() { LetterKind::Message } else { LetterKind::Broadcast };
+    let outgoing = Outgoing {
+        kind,
+        to: body.recipient,
+        content: body.content,
+        summary: body.summary,
+        request_id: None,
+        approve: None,
+        reason: None,
+    };
+    let receipt = app.engine.send_letter(&operator(&app), &name, outgoing).await?;
+    Ok((StatusCode::ACCEPTED, Json(receipt.into())))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Behind {
+    /// Entries behind this number.
+    after: Option<i64>,
+    /// At most 1000; 100 if not given.
+    limit: Option<usize>,
+}
+
+/// Everything that became of the team's tasks, in order.
+#[utoipa::path(
+    get, path = "/teams/{name}/log", tag = "teams", params(("name" = String, Path), Behind),
+    responses((status = 200, body = Log)),
+)]
+pub async fn log(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Query(behind): Query<Behind>,
+) -> Result<Json<Log>> {
+    let limit = behind.limit.unwrap_or(100).min(1_000);
+    let found = app.engine.team_log(&name, behind.after.unwrap_or(0), limit).await?;
+    Ok(Json(Log { log: found.into_iter().map(LineView::from).collect() }))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lead {
+    #[schema(value_type = String)]
+    session_key: SessionKey,
+}
+
+/// Gives the team to another session.
+#[utoipa::path(
+    put, path = "/teams/{name}/lead", tag = "teams", params(("name" = String, Path)), request_body = Lead,
+    responses((status = 200, body = TeamView)),
+)]
+pub async fn lead(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Body(body): Body<Lead>,
+) -> Result<Json<TeamView>> {
+    Ok(Json(app.engine.set_lead(&name, &body.session_key).await?.into()))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Shut {
+    #[serde(default)]
+    reason: String,
+    /// Stops all at once; nobody is asked.
+    #[serde(default)]
+    force: bool,
+}
+
+#[utoipa::path(
+    post, path = "/teams/{name}/shutdown", tag = "teams", params(("name" = String, Path)), request_body = Shut,
+    responses((status = 200, body = EndedView)),
+)]
+pub async fn shutdown(
+    State(app): State<AppState>,
+    Id(name): Id,
+    Body(body): Body<Shut>,
+) -> Result<Json<EndedView>> {
+    Ok(Json(app.engine.shut_team(&operator(&app), &name, &body.reason, body.force).await?.into()))
+}

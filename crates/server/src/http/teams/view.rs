@@ -1,0 +1,288 @@
+//! Teams as people and programs are shown them.
+
+use polyclaw_domain::mail::Letter;
+use polyclaw_domain::task::Task;
+use polyclaw_domain::team::Team;
+use polyclaw_domain::team::state::Standing;
+use polyclaw_domain::time::Millis;
+use polyclaw_engine::team::{Ended, Receipt, Spawned, View};
+use polyclaw_store::tasks::Happened;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+#[derive(Serialize, ToSchema)]
+pub struct Teams {
+    pub teams: Vec<TeamView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct TeamView {
+    id: String,
+    name: String,
+    description: String,
+    agent_type: String,
+    /// `active`, `shutting_down` or `shutdown`.
+    status: &'static str,
+    lead_session_key: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Millis,
+}
+
+impl From<Team> for TeamView {
+    fn from(team: Team) -> Self {
+        Self {
+            id: team.id.into(),
+            name: team.name,
+            description: team.description,
+            agent_type: team.agent_type,
+            status: team.status.as_str(),
+            lead_session_key: team.lead.to_string(),
+            created_at: team.created_at,
+            updated_at: team.updated_at,
+        }
+    }
+}
+
+/// A team with its members and its open tasks.
+#[derive(Serialize, ToSchema)]
+pub struct Whole {
+    #[serde(flatten)]
+    team: TeamView,
+    members: Vec<MemberView>,
+    /// How many tasks are pending, blocked, in progress, completed and failed.
+    #[schema(value_type = Object)]
+    counts: Value,
+    /// Those that have not ended, the oldest first.
+    open: Vec<TaskView>,
+    /// The last that ended, the newest first.
+    ended: Vec<TaskView>,
+}
+
+impl From<View> for Whole {
+    fn from(view: View) -> Self {
+        Self {
+            team: view.team.into(),
+            members: view.members.into_iter().map(MemberView::from).collect(),
+            counts: json!(view.counts),
+            open: view.open.into_iter().map(TaskView::from).collect(),
+            ended: view.ended.into_iter().map(TaskView::from).collect(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct MemberView {
+    name: String,
+    role: String,
+    session_key: String,
+    agent_id: String,
+    color: String,
+    capabilities: Vec<String>,
+    /// `working`, `idle`, `closed` or `lost`.
+    status: &'static str,
+    /// What it holds.
+    tasks: Vec<String>,
+    #[schema(value_type = String, format = DateTime)]
+    joined_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    last_active_at: Millis,
+}
+
+impl From<Standing> for MemberView {
+    fn from(standing: Standing) -> Self {
+        let status = standing.word();
+        let Standing { member, tasks, .. } = standing;
+        Self {
+            status,
+            name: member.name,
+            role: member.role,
+            session_key: member.session.to_string(),
+            agent_id: member.agent.to_string(),
+            color: member.color,
+            capabilities: member.capabilities,
+            tasks,
+            joined_at: member.joined_at,
+            last_active_at: member.last_active_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Tasks {
+    pub tasks: Vec<TaskView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct TaskView {
+    task_id: i64,
+    subject: String,
+    description: String,
+    /// What it is called now.
+    title: String,
+    status: &'static str,
+    owner: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    lease_until: Option<Millis>,
+    assignee: Option<String>,
+    capability: Option<String>,
+    depends_on: Vec<i64>,
+    /// Those of them that are not completed.
+    blocked_by: Vec<i64>,
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Value>,
+    note: Option<String>,
+    summary: Option<String>,
+    #[schema(value_type = Vec<Object>)]
+    artifacts: Value,
+    created_by: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Millis>,
+}
+
+impl From<Task> for TaskView {
+    fn from(task: Task) -> Self {
+        Self {
+            task_id: task.no.0,
+            title: task.title().to_owned(),
+            status: task.state.as_str(),
+            owner: task.lease.as_ref().map(|lease| lease.owner.clone()).or(task.ended_by),
+            lease_until: task.lease.map(|lease| lease.until),
+            subject: task.subject,
+            description: task.description,
+            assignee: task.assignee,
+            capability: task.capability,
+            depends_on: task.needs.into_iter().map(|no| no.0).collect(),
+            blocked_by: task.blocked_by.into_iter().map(|no| no.0).collect(),
+            metadata: task.metadata,
+            note: task.note,
+            summary: task.summary,
+            artifacts: json!(task.artifacts),
+            created_by: task.created_by,
+            created_at: task.created_at,
+            ended_at: task.ended_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Letters {
+    pub messages: Vec<LetterView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LetterView {
+    message_id: String,
+    from: String,
+    to: String,
+    r#type: &'static str,
+    summary: String,
+    /// `queued`, `in_prompt`, `read` or `undeliverable`.
+    state: &'static str,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    read_at: Option<Millis>,
+}
+
+impl From<Letter> for LetterView {
+    fn from(letter: Letter) -> Self {
+        Self {
+            message_id: letter.id.into(),
+            from: letter.from,
+            to: letter.to,
+            r#type: letter.kind.as_str(),
+            summary: letter.summary,
+            state: letter.state.as_str(),
+            created_at: letter.created_at,
+            read_at: letter.read_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Added {
+    pub task_id: i64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Joined {
+    name: String,
+    session_key: String,
+    /// Tasks an earlier life of it held.
+    inherited: Vec<i64>,
+}
+
+impl From<Spawned> for Joined {
+    fn from(spawned: Spawned) -> Self {
+        Self {
+            name: spawned.name,
+            session_key: spawned.session_key.to_string(),
+            inherited: spawned.inherited.into_iter().map(|no| no.0).collect(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Sent {
+    message_ids: Vec<String>,
+    recipients: Vec<String>,
+}
+
+impl From<Receipt> for Sent {
+    fn from(receipt: Receipt) -> Self {
+        let ids = receipt.message_ids.into_iter().map(String::from).collect();
+        Self { message_ids: ids, recipients: receipt.recipients }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Log {
+    pub log: Vec<LineView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct LineView {
+    seq: i64,
+    task_id: i64,
+    /// `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified`
+    /// or `late`.
+    change: &'static str,
+    by: String,
+    #[schema(value_type = Object)]
+    data: Value,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+}
+
+impl From<Happened> for LineView {
+    fn from(event: Happened) -> Self {
+        Self {
+            seq: event.seq,
+            task_id: event.task.0,
+            change: event.kind.as_str(),
+            by: event.actor,
+            data: event.data,
+            created_at: event.created_at,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct EndedView {
+    /// Of the team: `shutdown`, `shutting_down` while members are asked, or `active` if one objected.
+    status: &'static str,
+    /// Each member's `name`, `request_id` and `answer`.
+    #[schema(value_type = Vec<Object>)]
+    members: Value,
+}
+
+impl From<Ended> for EndedView {
+    fn from(ended: Ended) -> Self {
+        Self { status: ended.status.as_str(), members: json!(ended.members) }
+    }
+}

@@ -1,0 +1,99 @@
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::instance::{Answer, Instance, ONE_KEY};
+use crate::socket::Socket;
+
+async fn with_team(instance: &Instance) -> Value {
+    instance.say("hello").await;
+    let made = instance.post("/api/v1/teams", json!({ "name": "site", "lead_session_key": ONE_KEY })).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    made.body
+}
+
+#[tokio::test]
+async fn a_team_is_made_filled_looked_at_and_ended() {
+    let instance = Instance::start().await;
+    let team = with_team(&instance).await;
+    assert_eq!((&team["status"], &team["lead_session_key"]), (&json!("active"), &json!(ONE_KEY)));
+    let joined =
+        instance.post("/api/v1/teams/site/members", json!({ "name": "ann", "role": "painter" })).await;
+    assert_eq!(joined.status, StatusCode::CREATED, "{}", joined.text);
+    let added =
+        instance.post("/api/v1/teams/site/tasks", json!({ "subject": "draw", "assignee": "ann" })).await;
+    assert_eq!(added.body["task_id"], 1, "{}", added.text);
+    instance.post("/api/v1/teams/site/tasks", json!({ "subject": "hang", "depends_on": [1] })).await.ok();
+    let shown = instance.get("/api/v1/teams/site").await;
+    let shown = shown.ok();
+    assert_eq!(
+        (&shown["members"][0]["name"], &shown["members"][0]["role"]),
+        (&json!("ann"), &json!("painter"))
+    );
+    assert_eq!((&shown["counts"]["pending"], &shown["counts"]["blocked"]), (&json!(1), &json!(1)));
+    assert_eq!(shown["open"][1]["blocked_by"], json!([1]));
+    let sent = instance
+        .post(
+            "/api/v1/teams/site/messages",
+            json!({ "recipient": "ann", "content": "the code is 4711", "summary": "a code" }),
+        )
+        .await;
+    assert_eq!((sent.status, &sent.body["recipients"]), (StatusCode::ACCEPTED, &json!(["ann"])));
+    let letters = instance.get("/api/v1/teams/site/messages").await;
+    assert!(letters.text.contains("a code") && !letters.text.contains("4711"), "{}", letters.text);
+    let log = instance.get("/api/v1/teams/site/log").await;
+    assert_eq!(log.ok()["log"][0]["change"], "created");
+    let tasks = instance.get("/api/v1/teams/site/tasks?status=pending").await;
+    assert_eq!(tasks.ok()["tasks"][0]["subject"], "hang", "the newest first");
+    let ended = instance.post("/api/v1/teams/site/shutdown", json!({ "force": true })).await;
+    assert_eq!(
+        (&ended.ok()["status"], &ended.body["members"][0]["answer"]["answer"]),
+        (&json!("shutdown"), &json!("stopped"))
+    );
+    assert_eq!(instance.get("/api/v1/teams").await.ok()["teams"], json!([]));
+    assert_eq!(instance.get("/api/v1/teams?all=true").await.ok()["teams"][0]["status"], "shutdown");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_team_is_said() {
+    let instance = Instance::start().await;
+    with_team(&instance).await;
+    let post = |path: &'static str, body: Value| instance.post(path, body);
+    post("/api/v1/teams", json!({ "name": "site", "lead_session_key": ONE_KEY }))
+        .await
+        .refuses(409, "team_exists");
+    post("/api/v1/teams", json!({ "name": "No" })).await.refuses(400, "invalid_name");
+    post("/api/v1/teams/none/tasks", json!({ "subject": "x" })).await.refuses(404, "unknown_team");
+    post("/api/v1/teams/site/tasks", json!({ "subject": "" })).await.refuses(400, "invalid_task");
+    post("/api/v1/teams/site/tasks", json!({ "subject": "x", "depends_on": [9] }))
+        .await
+        .refuses(400, "unknown_dependency");
+    post("/api/v1/teams/site/messages", json!({ "recipient": "eve", "content": "x" }))
+        .await
+        .refuses(409, "not_a_member");
+    post("/api/v1/teams/site/members", json!({ "name": "ann", "model": "nonsense" }))
+        .await
+        .refuses(400, "invalid_body");
+    let lead = instance
+        .request(Method::PUT, "/api/v1/teams/site/lead")
+        .json(&json!({ "session_key": "agent:main:none" }));
+    Answer::of(lead).await.refuses(404, "unknown_session");
+}
+
+#[tokio::test]
+async fn who_watches_the_lead_sees_what_its_team_does() {
+    let instance = Instance::start().await;
+    with_team(&instance).await;
+    let mut socket = Socket::open(&instance).await;
+    socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
+    instance.post("/api/v1/teams/site/tasks", json!({ "subject": "draw" })).await.ok();
+    let frame = socket.event("team.changed").await;
+    let change = if frame["change"].is_null() { &frame["data"]["change"] } else { &frame["change"] };
+    assert_eq!((&change["team"], &change["change"]), (&json!("site"), &json!("created")), "{frame}");
+    let said = instance
+        .post(
+            &format!("/api/v1/sessions/{}/commands", ONE_KEY.replace(':', "%3A")),
+            json!({ "text": "/team" }),
+        )
+        .await;
+    assert!(said.text.contains("site (active)"), "{}", said.text);
+}
