@@ -149,7 +149,7 @@ impl Control {
                 // Without the mark it may be what somebody is putting back by hand.
                 (None, false) if place.unfinished().exists() => drop(fs::remove_dir_all(entry.path())),
                 (None, false) => {
-                    tracing::warn!(folder = %entry.path().display(), "no instance is known there")
+                    tracing::warn!(folder = %entry.path().display(), "no instance is known there");
                 }
             }
         }

@@ -175,11 +175,12 @@ fn a_folder_that_was_being_made_when_the_server_died_is_swept_away() {
 #[test]
 fn a_call_that_is_repeated_with_its_key_is_made_once() {
     let plane = Plane::new();
+    let port = free_port();
     let create = |key: &str, name: &str| {
         plane.call(
             "POST",
             "/instances",
-            Some(json!({ "name": name, "port": 28123 })),
+            Some(json!({ "name": name, "port": port })),
             &[("idempotency-key", key)],
         )
     };

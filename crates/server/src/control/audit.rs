@@ -16,6 +16,7 @@ use crate::paging::{Paging, Place};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Which {
+    #[param(minimum = 1)]
     limit: Option<usize>,
     cursor: Option<String>,
 }

@@ -71,6 +71,7 @@ pub struct Which {
     #[serde(default)]
     #[param(required = false)]
     include_archived: bool,
+    #[param(minimum = 1)]
     limit: Option<usize>,
     cursor: Option<String>,
 }
@@ -79,6 +80,7 @@ pub struct Which {
 #[serde(deny_unknown_fields)]
 pub struct NewInstance {
     /// Letters, digits and hyphens.
+    #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$")]
     name: String,
     /// The first free one from 18801 on if not given.
     port: Option<u16>,
@@ -87,13 +89,14 @@ pub struct NewInstance {
     /// What agents use that name no model of their own.
     model: Option<String>,
     /// `on-failure` if not given.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^(never|on-failure|always)$")]
     restart: Option<Restart>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewClone {
+    #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9-]{0,63}$")]
     new_name: String,
     port: Option<u16>,
 }
@@ -102,7 +105,7 @@ pub struct NewClone {
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// `never`, `on-failure` or `always`.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^(never|on-failure|always)$")]
     restart: Restart,
 }
 
@@ -111,6 +114,7 @@ pub struct Policy {
 #[into_params(parameter_in = Query)]
 pub struct Patience {
     /// Seconds that running work gets to reach a safe point; then the process is killed. 30 if not given.
+    #[param(maximum = 300)]
     timeout: Option<u64>,
 }
 

@@ -39,6 +39,7 @@ pub struct Which {
     #[param(inline, required = false)]
     mode: Mode,
     /// 50 if not given, 10,000 at the most.
+    #[param(minimum = 1)]
     lines: Option<usize>,
     /// The `next_cursor` of a page.
     cursor: Option<String>,

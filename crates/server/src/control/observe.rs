@@ -100,15 +100,16 @@ pub async fn details(State(app): State<ControlState>, Id(id): Id) -> Result<Json
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct WhichTasks {
+    #[param(minimum = 1)]
     limit: Option<usize>,
     cursor: Option<String>,
     /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
     status: Option<String>,
     channel: Option<String>,
     /// Queued at this time or later.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, format = DateTime)]
     after: Option<Millis>,
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Millis>,
 }
 

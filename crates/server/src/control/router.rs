@@ -106,12 +106,9 @@ pub fn router(state: ControlState) -> Router {
 /// The OpenAPI document of `/api`.
 pub fn openapi() -> OpenApi {
     let described = OpenApiRouter::with_openapi(document::control_info());
-    let all = described
-        .nest("/api", looking())
-        .nest("/api", operating())
-        .nest("/api", administering())
-        .nest("/api", admitting());
-    let (_, mut document) = all.split_for_parts();
+    // Merged before they are nested: routes of two groups may share a path.
+    let all = looking().merge(operating()).merge(administering()).merge(admitting());
+    let (_, mut document) = described.nest("/api", all).split_for_parts();
     document::finish(&mut document);
     document
 }

@@ -53,7 +53,7 @@ pub struct NewToken {
     /// For people: whose it is, what for.
     name: String,
     /// `read`, `operate` or `admin`.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^(read|operate|admin)$")]
     scope: Access,
 }
 
