@@ -1,25 +1,22 @@
 //! What people do with a session besides talking: stop, start anew, switch agent or model, compact, delete.
 
+mod change;
+
 use std::sync::PoisonError;
 
 use polyclaw_domain::agent::MemoryScope;
-use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{AgentId, SessionId, TurnId};
-use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::{ModelRef, Usage};
+use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::Session;
-use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{Kind, NewJob};
-use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, sessions, todos};
-use serde_json::{Value, json};
+use polyclaw_store::{agents, jobs, sessions};
 
 use crate::core::Engine;
-use crate::deed::After;
 use crate::error::{Error, Result};
-use crate::family::stop_children;
 use crate::hub::FrameKind;
 use crate::ingress::Fresh;
+
+pub(crate) use change::{busy, compact, renew, renewed_event, set_agent, stop, stop_all};
 
 /// What `/stop` ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,130 +138,5 @@ impl Engine {
         self.brain().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
         self.hub.publish(key, FrameKind::Changed);
         Ok(())
-    }
-}
-
-/// Stops a session, with what it began and what that began.
-pub(crate) fn stop_all(
-    tx: &mut Tx<'_>,
-    engine: &Engine,
-    key: &SessionKey,
-) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
-    let (stopped, mut after) = stop(tx, key, engine.now())?;
-    let children =
-        stop_children(tx, engine, key, &mut after)?.into_iter().map(|run| run.task.label).collect();
-    Ok((Stopped { children, ..stopped }, after))
-}
-
-/// Stops what one session does.
-pub(crate) fn stop(
-    tx: &mut Tx<'_>,
-    key: &SessionKey,
-    now: Millis,
-) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
-    sessions::take_tickets(tx, key, 0, now)?;
-    let interrupted_tasks = backlog::cancel(tx, key)?;
-    let running = jobs::stop(tx, key)?;
-    let queued = match running {
-        Some(_) => None,
-        None => jobs::cancel_queued(tx, key, now)?,
-    };
-    if let Some(turn) = &queued {
-        // It may have waited behind a turn: its messages move out from between that one's lines.
-        messages::retake(tx, key, turn, now)?;
-        runs::let_go_held(tx, key)?;
-    }
-    tx.notify(&format!("session {key}"))?;
-    let mut after: Vec<After> = running.clone().map(After::Stop).into_iter().collect();
-    after.extend(queued.as_ref().map(|turn| After::Publish(key.clone(), never_ran(turn))));
-    if interrupted_tasks > 0 {
-        after.push(After::Publish(key.clone(), FrameKind::Changed));
-    }
-    Ok((Stopped { turn: running.or(queued), interrupted_tasks, children: Vec::new() }, after))
-}
-
-pub(crate) fn renew(
-    tx: &mut Tx<'_>,
-    key: &SessionKey,
-    id: &SessionId,
-    now: Millis,
-) -> polyclaw_store::Result<Vec<After>> {
-    sessions::renew(tx, key, id, now)?;
-    todos::clear(tx, key)?;
-    backlog::cancel(tx, key)?;
-    jobs::cancel_empty(tx, key, now)?;
-    jobs::postpone(tx, key)?;
-    let running = jobs::stop(tx, key)?;
-    tx.notify(&format!("session {key}"))?;
-    events::record(tx, &renewed_event(key, json!({ "session_id": id.as_str() })), now)?;
-    let changed = After::Publish(key.clone(), FrameKind::Changed);
-    Ok(running.map(After::Stop).into_iter().chain([changed]).collect())
-}
-
-/// False if there is no such agent.
-pub(crate) fn set_agent(
-    tx: &mut Tx<'_>,
-    session: &Session,
-    agent: &AgentId,
-    now: Millis,
-) -> polyclaw_store::Result<bool> {
-    if agents::get(tx, agent)?.is_none() {
-        return Ok(false);
-    }
-    let switched = sessions::set_agent(tx, &session.key, agent, now)?;
-    // What waits there has not begun: it is the next turn.
-    jobs::reassign(tx, &session.key, &session.active_agent, agent)?;
-    Ok(switched)
-}
-
-/// The lane in which the turn waits, or none where another one runs or waits.
-pub(crate) fn compact(
-    tx: &mut Tx<'_>,
-    session: &Session,
-    fresh: &Fresh,
-) -> polyclaw_store::Result<Option<Lane>> {
-    sessions::take_tickets(tx, &session.key, 0, fresh.now)?;
-    let load = jobs::load(tx, &session.key)?;
-    if load.running.is_some() || load.queued.is_some() {
-        return Ok(None);
-    }
-    let job = NewJob {
-        turn: fresh.turn.clone(),
-        session: session.key.clone(),
-        agent: session.active_agent.clone(),
-        kind: Kind::Compact,
-        lane: session.lane,
-        priority: Priority::Background,
-        held: false,
-        inputs: 0,
-        steers: false,
-        hop: 0,
-        trace: fresh.trace.clone(),
-        queued_at: fresh.now,
-    };
-    jobs::insert(tx, &job)?;
-    Ok(Some(session.lane))
-}
-
-pub(crate) fn busy() -> Error {
-    Error::NotNow("a turn is running: compact when it has ended".to_owned())
-}
-
-pub(crate) fn renewed_event(key: &SessionKey, data: Value) -> Event {
-    let session = Some(key.clone());
-    Event { kind: EventKind::SessionRenewed, session, turn: None, agent: None, trace: None, data }
-}
-
-/// The end of a turn that was stopped before it started.
-fn never_ran(turn: &TurnId) -> FrameKind {
-    FrameKind::Ended {
-        turn_id: turn.clone(),
-        state: JobState::Cancelled,
-        message_id: None,
-        text: None,
-        model: None,
-        usage: Usage::default(),
-        error_code: Some("stopped".to_owned()),
-        truncated: false,
     }
 }

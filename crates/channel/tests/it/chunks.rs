@@ -38,17 +38,12 @@ impl<S: Kept> Stage<'_, S> {
             let parts = outgoing(&self.address, &text).split(limit);
             self.show(&parts, &mut random).await;
             let shown: Vec<_> =
-                self.platform.wipe(self.place()).iter().map(|one| (self.read)(&one.text)).collect();
+                self.platform.wipe(&self.address.peer).iter().map(|one| (self.read)(&one.text)).collect();
             assert_eq!(shown.len(), parts.len(), "seed {seed}: {shown:?}");
             assert_eq!(letters_of(&shown.concat()), letters_of(&text), "seed {seed}");
             let same = shown.iter().zip(&parts).all(|(shown, part)| shown.trim() == part.text().trim());
             assert!(same, "seed {seed}: {shown:?} of {parts:?}");
         }
-    }
-
-    /// Where messages are shown: on some platforms a thread is a place of its own.
-    fn place(&self) -> &str {
-        &self.address.peer
     }
 
     /// As the engine does: while the first part grows it is a draft that is changed, and every part is tried until it is
