@@ -87,10 +87,6 @@ impl Client {
         self.call(Method::PATCH, path, Some(body)).await
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        self.call(Method::PUT, path, Some(body)).await
-    }
-
     pub async fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.call(Method::DELETE, path, None).await
     }
