@@ -24,8 +24,30 @@ on_every_engine!(
     a_new_id_leaves_the_old_history_behind,
     a_deleted_session_takes_what_is_its_own_and_leaves_the_record,
     only_sessions_at_rest_are_unused,
-    what_is_used_again_is_not_deleted
+    what_is_used_again_is_not_deleted,
+    sessions_of_an_account_are_found_the_last_used_first
 );
+
+async fn sessions_of_an_account_are_found_the_last_used_first(db: Db) -> Result<()> {
+    let at = |account: &str| Some(Address { account: account.into(), ..crate::rows::address() });
+    for (n, (peer, address)) in
+        [("a", at("one")), ("b", at("two")), ("c", at("one")), ("d", None)].into_iter().enumerate()
+    {
+        let updated_at = NOW.plus(i64::try_from(n).unwrap_or_default());
+        let stored = Session { address, updated_at, ..session(peer) };
+        db.write(move |tx| sessions::ensure(tx, &stored)).await?;
+    }
+    let channel = crate::rows::address().channel;
+    let of = async |account: &'static str, limit| {
+        let channel = channel.clone();
+        let found = db.read(move |tx| sessions::of_account(tx, &channel, account, limit)).await?;
+        Ok::<_, polyclaw_store::Error>(found.into_iter().map(|session| session.key).collect::<Vec<_>>())
+    };
+    assert_eq!(of("one", 9).await?, [key("c"), key("a")]);
+    assert_eq!(of("one", 1).await?, [key("c")]);
+    assert_eq!(of("three", 9).await?, []);
+    Ok(())
+}
 
 async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
     let whole = Session {
