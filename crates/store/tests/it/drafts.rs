@@ -14,7 +14,7 @@ async fn a_draft_is_known_until_its_turn_ends(db: Db) -> Result<()> {
         db.write(move |tx| drafts::begin(tx, &turn("t"), &address(peer), NOW)).await?;
     }
     db.write(|tx| drafts::shown(tx, &turn("t"), &address("x"), "m1")).await?;
-    db.write(|tx| drafts::refused(tx, &turn("t"), &address("z"))).await?;
+    db.write(|tx| drafts::drop_one(tx, &turn("t"), &address("z"))).await?;
     let known = db.read(|tx| drafts::of_turn(tx, &turn("t"))).await?;
     assert_eq!(known, [(address("x"), Some("m1".to_owned())), (address("y"), None)]);
     db.write(|tx| drafts::forget(tx, &turn("t"))).await?;
