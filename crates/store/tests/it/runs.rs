@@ -1,5 +1,5 @@
 use polyclaw_domain::id::{AgentId, RunId, TraceId};
-use polyclaw_domain::run::{Outcome, Run, RunKind, RunStatus, Task};
+use polyclaw_domain::run::{Audience, Outcome, Run, RunKind, RunStatus, Task};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Db, Error, Result, runs};
 
@@ -11,6 +11,7 @@ on_every_engine!(
     a_session_is_put_away_only_after_its_end_was_told,
     a_held_announce_is_there_until_a_person_decides,
     delegates_at_work_are_counted_by_pair,
+    a_run_knows_whether_its_owner_is_still_at_what_it_was_begun_for
 );
 
 fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
@@ -138,5 +139,28 @@ async fn delegates_at_work_are_counted_by_pair(db: Db) -> Result<()> {
     insert(&db, run("r4", "d", None)).await?;
     end(&db, "r3", NOW).await?;
     assert_eq!(db.read(runs::active).await?, [(AgentId::main(), other, 2)]);
+    Ok(())
+}
+
+async fn a_run_knows_whether_its_owner_is_still_at_what_it_was_begun_for(db: Db) -> Result<()> {
+    // The owner works on a run of its own, and begins another for it.
+    let above = Run { owner: key("person"), ..run("r1", "owner", None) };
+    let audience = Audience { session_key: key("person"), turn_id: turn("t"), addresses: vec![address()] };
+    let below = Run { created_at: NOW.plus(5), audience: Some(audience), ..run("r2", "below", None) };
+    insert(&db, above).await?;
+    insert(&db, below.clone()).await?;
+    assert_eq!(db.read(|tx| runs::get(tx, &RunId::new("r2"))).await?, Some(below.clone()));
+    let outlived = |run: Run| db.read(move |tx| runs::outlived_its_owner(tx, &run));
+    assert!(!outlived(below.clone()).await?);
+    let end = |tx: &mut polyclaw_store::Tx<'_>| {
+        runs::end(tx, &RunId::new("r1"), RunStatus::Cancelled, &Outcome::default(), NOW.plus(9))
+    };
+    db.write(end).await?;
+    assert!(outlived(below.clone()).await?);
+    // One that is begun later, because a person wrote, is for that person.
+    assert!(!outlived(Run { created_at: NOW.plus(20), ..below }).await?);
+    db.write(|tx| runs::stop(tx, &RunId::new("r2"))).await?;
+    let stopped = |id: &'static str| db.read(move |tx| runs::is_stopped(tx, &RunId::new(id)));
+    assert_eq!((stopped("r1").await?, stopped("r2").await?, stopped("none").await?), (false, true, false));
     Ok(())
 }
