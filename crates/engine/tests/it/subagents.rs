@@ -151,7 +151,7 @@ async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_o
     let mut ground = ground(CONFIG).await;
     ground.provider = Scripted::new(|prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do dig") => vec![Line::Say(format!("child: {}", last_user(prompt)))],
-        (first, 0) if first == "begin" => vec![spawn(json!({ "task": "do dig", "label": "digger" }))],
+        ("begin", 0) => vec![spawn(json!({ "task": "do dig", "label": "digger" }))],
         _ => vec![Line::Say(format!("parent: {}", last_user(prompt)))],
     });
     let world = ground.wake(Faulty::never());
