@@ -151,7 +151,7 @@ async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_o
     let mut ground = ground(CONFIG).await;
     ground.provider = Scripted::new(|prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do dig") => vec![Line::Say(format!("child: {}", last_user(prompt)))],
-        (first, 0) if first == "begin" => vec![spawn(json!({ "task": "do dig", "label": "digger" }))],
+        ("begin", 0) => vec![spawn(json!({ "task": "do dig", "label": "digger" }))],
         _ => vec![Line::Say(format!("parent: {}", last_user(prompt)))],
     });
     let world = ground.wake(Faulty::never());
@@ -330,4 +330,32 @@ async fn a_tree_shows_every_session_below_and_one_trace_goes_through_all_of_it()
     world.settled().await;
     let turns = world.engine.db().read(|tx| jobs::list(tx, None, None, 100)).await.unwrap();
     assert!(turns.iter().all(|turn| turn.trace == trace), "announces belong to it, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_the_parent_of_forty_running_sessions_ends_all_their_runs_within_five_seconds() {
+    let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do leaf") => vec![Line::Hang],
+        (first, 0) if first.contains("do branch") => {
+            (0..9).map(|n| spawn(json!({ "task": "do leaf", "label": format!("leaf {n}") }))).collect()
+        }
+        (first, _) if first.contains("do branch") => vec![Line::Hang],
+        (_, 0) => (0..4).map(|_| spawn(json!({ "task": "do branch", "label": "branch" }))).collect(),
+        _ => vec![Line::Call("sessions_yield".into(), json!({}))],
+    };
+    let mut ground = World::with(Scripted::new(author)).await.killed().await;
+    ground.configure("[agents.defaults]\nsubagents = { max_children_per_agent = 10 }\n").await;
+    ground.settings.slots.values_mut().for_each(|slots| *slots = 64);
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "go").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let running = world.engine.db().read(jobs::counts).await.unwrap();
+    assert_eq!(running, [("running".to_owned(), 40)]);
+    let said = command(&world, "/stop").await;
+    assert!(said.ends_with(", 30 more."), "{said}");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let tree = world.engine.tree(&me()).await.unwrap();
+    let below = tree.children.iter().chain(tree.children.iter().flat_map(|branch| &branch.children));
+    let ended = below.filter(|branch| branch.run.as_ref().unwrap().status == RunStatus::Cancelled).count();
+    assert_eq!(ended, 40);
 }
