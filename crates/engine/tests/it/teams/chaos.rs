@@ -267,7 +267,9 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
             "bob" => "ann",
             _ => return vec![Line::Say("noted".to_owned())],
         };
-        let asked = prompt.messages.last().is_some_and(|last| matches!(last, PromptMessage::User(_)));
+        // Letters stay behind everything else for the whole turn: whether it has answered is in what comes before them.
+        let newest = prompt.messages.iter().rev().find(|one| !matches!(one, PromptMessage::User(_)));
+        let asked = !newest.is_some_and(|one| matches!(one, PromptMessage::ToolResult { .. }));
         let given = json!({ "team_name": TEAM, "recipient": to, "content": "and you?" });
         if asked {
             vec![Line::Call("SendMessage".to_owned(), given)]
