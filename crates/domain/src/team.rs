@@ -220,8 +220,6 @@ pub enum Refusal {
     NotInTeam(String),
     #[error("only the lead may do that")]
     NotLead,
-    #[error("the lead of '{0}' is there: it keeps the team")]
-    LeadIsThere(String),
     #[error("a letter has {0} bytes; at most {1} are allowed")]
     TooLong(usize, usize),
     #[error("{0}")]
@@ -243,7 +241,6 @@ impl Refusal {
             Self::NotAMember(_) => "not_a_member",
             Self::NotInTeam(_) => "not_in_team",
             Self::NotLead => "not_lead",
-            Self::LeadIsThere(_) => "lead_is_there",
             Self::TooLong(..) | Self::Letter(_) => "invalid_letter",
             Self::UnknownRequest(_) => "unknown_request",
         }

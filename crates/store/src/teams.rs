@@ -18,7 +18,7 @@ pub use members::{
     Rested, add_member, at_work, member, member_of, members, note_ended, note_known, replace_member, rested,
     set_member_state, without_session,
 };
-pub use requests::{answer, ask, drop_answered, drop_requests, overdue, requests};
+pub use requests::{answer, ask, drop_answered, drop_requests, requests};
 
 macro_rules! select {
     ($rest:literal) => {

@@ -2,10 +2,11 @@
 //! prompts only. The commit of the turn's end says that the mail was read.
 
 use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::{self, Letter};
 use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
 use polyclaw_store::jobs::Claim;
-use polyclaw_store::{Tx, letters, teams};
+use polyclaw_store::{Tx, jobs, letters, teams};
 
 use super::wake::wake;
 use crate::core::Engine;
@@ -87,7 +88,12 @@ impl Context {
             let asked =
                 self.addresses().into_iter().filter(|(_, wanted)| *wanted).map(|(address, _)| address);
             let reply_to: Vec<_> = asked.collect();
-            engine.db().write(move |tx| teams::set_asked(tx, &lead, &trace, &reply_to)).await?;
+            let write = move |tx: &mut Tx<'_>| {
+                teams::set_asked(tx, &lead, &trace, &reply_to)?;
+                free_held(tx, &lead)
+            };
+            engine.db().write(write).await?;
+            engine.lanes.wake(Lane::Teammate);
         }
         let wanted = claim.clone();
         for (team, name) in engine.db().read(move |tx| names(tx, &wanted)).await? {
@@ -98,6 +104,19 @@ impl Context {
         }
         Ok(())
     }
+}
+
+/// A person has spoken to the lead: members that had caused each other too many turns go on.
+fn free_held(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<()> {
+    for team in teams::led_by(tx, lead)? {
+        for member in teams::members(tx, &team.id)? {
+            let load = jobs::load(tx, &member.session)?;
+            if let Some(turn) = &load.queued {
+                jobs::resume(tx, turn, load.running.is_some())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What this turn shows already, and what has come since.

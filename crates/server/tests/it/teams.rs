@@ -72,7 +72,7 @@ async fn what_is_wrong_with_a_team_is_said() {
         .refuses(409, "not_a_member");
     post("/api/v1/teams/site/members", json!({ "name": "ann", "model": "nonsense" }))
         .await
-        .refuses(400, "invalid_body");
+        .refuses(400, "invalid_parameter");
     let lead = instance
         .request(Method::PUT, "/api/v1/teams/site/lead")
         .json(&json!({ "session_key": "agent:main:none" }));

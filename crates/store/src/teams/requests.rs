@@ -28,13 +28,6 @@ pub fn answer(tx: &mut Tx<'_>, id: &str, answer: &Answer) -> Result<bool> {
     Ok(tx.execute(SQL, params![id, &to_json(answer)?])? > 0)
 }
 
-/// Teams that wait for an answer whose time is over.
-pub fn overdue(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<TeamId>> {
-    const SQL: &str = "SELECT DISTINCT team_id FROM shutdown_requests
-        WHERE answer_json IS NULL AND deadline <= $1 ORDER BY team_id";
-    tx.query(SQL, params![now], |row| Ok(TeamId::new(row.text(0)?)))
-}
-
 /// Those who were asked one by one and have answered.
 pub fn drop_answered(tx: &mut Tx<'_>, team: &TeamId) -> Result<()> {
     const SQL: &str = "DELETE FROM shutdown_requests WHERE team_id = $1 AND answer_json IS NOT NULL";

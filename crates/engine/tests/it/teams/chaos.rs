@@ -8,7 +8,7 @@ use std::time::Duration;
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::{LetterKind, LetterState};
-use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::task::{TaskNo, TaskState};
 use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Wanted};
 use polyclaw_store::{Db, letters, teams};
@@ -146,11 +146,8 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
             Line::Pause(Duration::from_millis(300)),
             Line::Call("look".to_owned(), json!({ "n": said(prompt).len() })),
         ];
-        let results = prompt
-            .messages
-            .iter()
-            .filter(|one| matches!(one, polyclaw_domain::provider::PromptMessage::ToolResult { .. }))
-            .count();
+        let results =
+            prompt.messages.iter().filter(|one| matches!(one, PromptMessage::ToolResult { .. })).count();
         if busy == 0 && results % 5 != 4 { work } else { vec![Line::Say("noted".to_owned())] }
     });
     let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
@@ -259,6 +256,45 @@ async fn a_team_at_rest_asks_no_model_for_ten_minutes() {
     assert!(before > 8, "{before}");
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(model.prompts().len(), before, "status alone makes no turn");
+}
+
+/// Two members that answer each other for ever are held after so many turns, and go on when a person writes.
+#[tokio::test(start_paused = true)]
+async fn members_that_talk_in_circles_wait_for_a_person() {
+    let model = Scripted::new(|prompt| {
+        let to = match who(prompt).as_str() {
+            "ann" => "bob",
+            "bob" => "ann",
+            _ => return vec![Line::Say("noted".to_owned())],
+        };
+        // Letters stay behind everything else for the whole turn: whether it has answered is in what comes before them.
+        let newest = prompt.messages.iter().rev().find(|one| !matches!(one, PromptMessage::User(_)));
+        let asked = !newest.is_some_and(|one| matches!(one, PromptMessage::ToolResult { .. }));
+        let given = json!({ "team_name": TEAM, "recipient": to, "content": "and you?" });
+        if asked {
+            vec![Line::Call("SendMessage".to_owned(), given)]
+        } else {
+            vec![Line::Say("sent".to_owned())]
+        }
+    });
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    ground.settings.teams.automatic_turns = 12;
+    let world = ground.wake(Faulty::never());
+    world.says("hello").await;
+    team(&world).await;
+    join(&world, "ann", false).await;
+    join(&world, "bob", false).await;
+    let outgoing = Outgoing { to: Some("ann".into()), ..letter(LetterKind::Message, "begin") };
+    world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let turns = |model: &Scripted| model.prompts().iter().filter(|prompt| who(prompt) != "lead").count();
+    let before = turns(&model);
+    assert!((12..40).contains(&before), "{before} calls");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(turns(&model), before, "they are held");
+    world.says("go on").await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(turns(&model) > before, "a person let them go on");
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,7 +62,7 @@ async fn status(hall: &Hall) -> Option<TeamStatus> {
 async fn without_members_a_team_ends_at_once(hall: Hall) {
     let hall = hall.with_team().await;
     assert_eq!(shut(&hall, false).await.status, TeamStatus::Shutdown);
-    assert!(!hall.path(TEAM).exists(), "its folder is out of the way");
+    hall.until("its folder is out of the way", async || !hall.path(TEAM).exists()).await;
     let kept: Vec<_> = std::fs::read_dir(hall.path(".trash")).unwrap().collect();
     assert_eq!(kept.len(), 1);
     assert_eq!(hall.json("teams.json")["teams"], json!([]));
