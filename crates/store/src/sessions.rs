@@ -56,10 +56,11 @@ pub fn ensure(tx: &mut Tx<'_>, session: &Session) -> Result<Session> {
 fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
     const SQL: &str = "INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id,
           deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
-          channel, account, peer, thread, status, title, created_at, updated_at, team_role)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+          channel, account, peer, thread, status, title, created_at, updated_at, team_role,
+          provider_override, model_override)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
         ON CONFLICT (session_key) DO NOTHING";
-    let address = session.address.as_ref();
+    let (address, model) = (session.address.as_ref(), session.model_override.as_ref());
     tx.execute(
         SQL,
         params![
@@ -82,6 +83,8 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
             session.created_at,
             session.updated_at,
             session.team_role.map(TeamRole::as_str),
+            model.map(|model| &model.provider),
+            model.map(|model| &model.model),
         ],
     )
     .map(drop)

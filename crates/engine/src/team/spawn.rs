@@ -122,10 +122,8 @@ fn join(
     }
     let member =
         member(&team, new, (session, agent), known.as_ref(), teams::members(tx, &team.id)?.len(), fresh.now);
-    sessions::ensure(tx, &child(&member, &lead, fresh))?;
-    if let Some(model) = &new.model {
-        sessions::set_model(tx, &member.session, Some(model), fresh.now)?;
-    }
+    let begun = Session { model_override: new.model.clone(), ..child(&member, &lead, fresh) };
+    sessions::ensure(tx, &begun)?;
     let replaced = match &known {
         Some(old) => {
             teams::replace_member(tx, &member)?;

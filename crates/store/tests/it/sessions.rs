@@ -8,6 +8,7 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::sessions::{self, Compaction, Counts, Filter, Place};
 use polyclaw_store::{Db, Result, backlog, events, jobs, messages, outbox};
@@ -59,6 +60,8 @@ async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
         sends: false,
         address: Some(Address { thread: Some("7".into()), ..crate::rows::address() }),
         title: Some("Grüße, 世界 🦀".into()),
+        model_override: Some(ModelRef::parse("lab/big/one").unwrap()),
+        team_role: Some(TeamRole::Member),
         ..session("p")
     };
     let first = whole.clone();

@@ -43,11 +43,29 @@ pub fn obey(request: &Request, tools: &[&str]) -> Script {
     })
 }
 
-/// Every order in a text, and in the texts inside it where it is JSON.
+/// Every order in a text, and in the texts inside the JSON in it.
 pub fn read(text: &str, tools: &[&str]) -> Vec<Order> {
-    let inside = serde_json::from_str(text).map(|value: Value| leaves(&value)).unwrap_or_default();
+    let inside: Vec<String> = values(text).iter().flat_map(leaves).collect();
     let nested = inside.iter().flat_map(|leaf| written(leaf, tools));
     written(text, tools).into_iter().chain(nested).collect()
+}
+
+/// The objects and lists that stand in a text, the outermost.
+fn values(text: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(begun) = text[at..].find(['{', '[']) {
+        at += begun;
+        let mut read = serde_json::Deserializer::from_str(&text[at..]).into_iter();
+        match read.next() {
+            Some(Ok(value)) => {
+                found.push(value);
+                at += read.byte_offset();
+            }
+            _ => at += 1,
+        }
+    }
+    found
 }
 
 fn leaves(value: &Value) -> Vec<String> {

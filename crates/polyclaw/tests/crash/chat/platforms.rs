@@ -78,6 +78,11 @@ impl Chat for Discord {
     fn is_heard(&self) -> bool {
         true
     }
+
+    /// What a stranger writes while nobody listens is known to nobody.
+    fn is_met(&self) -> bool {
+        self.openings(TOKEN).0 > 0
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
