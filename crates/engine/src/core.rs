@@ -74,6 +74,8 @@ pub struct Inner {
     pub(crate) round_begun: Notify,
     /// Something happened in a team that its keeper must look at.
     pub(crate) team_wake: Notify,
+    /// Whoever writes the files of teams: an older picture must not be written over a newer one.
+    pub(crate) team_files: tokio::sync::Mutex<()>,
     /// The agents are others, so that menus are too.
     pub(crate) agents_changed: Notify,
     pub(crate) judgements: Judgements,
@@ -128,6 +130,7 @@ impl Engine {
             turn_ended: Notify::new(),
             round_begun: Notify::new(),
             team_wake: Notify::new(),
+            team_files: tokio::sync::Mutex::default(),
             agents_changed: Notify::new(),
             judgements: Judgements::default(),
             refused: Refused::default(),

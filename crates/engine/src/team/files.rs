@@ -19,6 +19,7 @@ impl Engine {
     /// Writes a team's config and the list of teams.
     pub(super) async fn write_team(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
+        let _alone = self.team_files.lock().await;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let open = teams::open(tx)?;
