@@ -259,26 +259,6 @@ impl Hub {
         }
     }
 
-    /// What a model has said in a turn since its last step, as far as it is kept.
-    pub(crate) fn said_so_far(&self, turn: &TurnId) -> String {
-        let state = self.lock();
-        let mut said = Vec::new();
-        for frame in state.kept.iter().rev() {
-            match &frame.kind {
-                FrameKind::Delta { turn_id, text } if turn_id == turn => said.push(text.as_str()),
-                FrameKind::ToolEnded { turn_id, .. }
-                | FrameKind::Restarted { turn_id }
-                | FrameKind::Started { turn_id, .. }
-                    if turn_id == turn =>
-                {
-                    break;
-                }
-                _ => {}
-            }
-        }
-        said.into_iter().rev().collect()
-    }
-
     /// Frames of all sessions from now on.
     pub fn watch_all(&self) -> Watch {
         let (watcher, watch) = Watcher::pair();

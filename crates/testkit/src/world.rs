@@ -196,14 +196,16 @@ impl World {
     }
 }
 
-/// Waits until a database holds no work. Polls, because the engine that works on it may be another.
+/// Waits until a database holds no work but what waits for a person. Polls, because the engine that works on it may be
+/// another.
 pub async fn settled(db: &Db) {
     let mut left = String::new();
     for _ in 0..60_000 {
         let read = |tx: &mut polyclaw_store::Tx<'_>| {
             let parcels = polyclaw_store::outbox::unsettled(tx)?;
             let jobs = jobs::counts(tx)?;
-            Ok((parcels == 0 && jobs.is_empty(), format!("jobs {jobs:?}, parcels {parcels}")))
+            let idle = parcels == 0 && all_wait_for_people(tx, &jobs)?;
+            Ok((idle, format!("jobs {jobs:?}, parcels {parcels}")))
         };
         let (idle, work) = db.read(read).await.expect("readable");
         if idle {
@@ -213,4 +215,20 @@ pub async fn settled(db: &Db) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("work is left after ten minutes: {left}");
+}
+
+fn all_wait_for_people(
+    tx: &mut polyclaw_store::Tx<'_>,
+    counts: &[(String, i64)],
+) -> polyclaw_store::Result<bool> {
+    if counts.iter().any(|(state, _)| state == "running") {
+        return Ok(false);
+    }
+    let count = counts.iter().map(|(_, count)| usize::try_from(*count).unwrap_or(0)).sum();
+    for job in jobs::list(tx, None, Some(JobState::Queued), count)? {
+        if !jobs::waits_for_person(tx, &job.turn)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

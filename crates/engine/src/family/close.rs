@@ -64,10 +64,8 @@ fn status(state: JobState, run: &Run, now: Millis) -> RunStatus {
 }
 
 fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result<Outcome> {
-    let mut text = match closing.state {
-        JobState::Cancelled => said(tx, closing)?,
-        _ => closing.text.clone(),
-    };
+    let is_cut_off = closing.state == JobState::Cancelled || !closing.unfinished.trim().is_empty();
+    let mut text = if is_cut_off { said(tx, closing)? } else { closing.text.clone() };
     if text.trim().is_empty() {
         let stored = messages::of_turn(tx, &closing.turn)?;
         let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
@@ -86,7 +84,7 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
     })
 }
 
-/// What a child had said when it was stopped: the owner is told that, and not only that it was stopped.
+/// What a child had said when it was cut off: the owner is told that, and not only that it was.
 fn said(tx: &mut Tx<'_>, closing: &Closing) -> polyclaw_store::Result<String> {
     let stored = messages::of_turn(tx, &closing.turn)?;
     let steps = stored.into_iter().filter(|step| step.role == Role::Assistant && step.text != closing.text);

@@ -175,9 +175,6 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
     last.final_call = final_call;
     last.unanswered = Some("Not run: the turn ended before.");
     fail(engine, &context, &mut last, code, sentence);
-    if let Some(closing) = last.closing.as_mut().filter(|_| state == JobState::Cancelled) {
-        closing.unfinished = engine.hub.said_so_far(&running.claim.turn);
-    }
     commit(engine, running, last).await.map(drop)
 }
 
@@ -288,9 +285,10 @@ fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error:
     }
     step.text = if silent { String::new() } else { text };
     if let Some(closing) = &mut last.closing {
-        // Whoever waits for one that was cut off gets what it had said, as far as it had.
-        let partial = error.is_some() && !last.said.trim().is_empty();
-        closing.text.clone_from(if partial { &last.said } else { &step.text });
+        closing.text.clone_from(&step.text);
+        if error.is_some() {
+            closing.unfinished.clone_from(&last.said);
+        }
         closing.error_code = error.map(str::to_owned);
     }
     last.steps.push(step);
