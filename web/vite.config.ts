@@ -1,0 +1,23 @@
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import { defineConfig } from "vite";
+
+// `npm run dev` serves the page itself and hands every call on to a running server, so that both share an origin.
+const server = process.env.POLYCLAW_URL ?? "http://127.0.0.1:18800";
+
+export default defineConfig({
+  // Relative, so that the same files work at `/` and at `/app/`.
+  base: "./",
+  plugins: [svelte()],
+  build: {
+    target: "es2022",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  server: {
+    proxy: {
+      "/api": { target: server, ws: true },
+      "/ws": { target: server, ws: true },
+    },
+  },
+});
