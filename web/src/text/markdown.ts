@@ -5,7 +5,9 @@ export type Inline =
   | { type: "text"; text: string }
   | { type: "break" }
   | { type: "code"; text: string }
-  | { type: "strong" | "em" | "strike"; inside: Inline[] }
+  | { type: "strong"; inside: Inline[] }
+  | { type: "em"; inside: Inline[] }
+  | { type: "strike"; inside: Inline[] }
   | { type: "link"; href: string; inside: Inline[] };
 
 export type Block =
