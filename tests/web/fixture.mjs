@@ -75,6 +75,7 @@ function team({ teams }) {
 }
 
 async function talk({ model, daemon }) {
+  model.usage = { prompt_tokens: 1840, completion_tokens: 212, total_tokens: 2052 };
   await daemon.api("POST", "/agents", { agent_id: "research", name: "Research", description: "Reads papers and compares them.", identity: { emoji: "🔭" }, defaults: { system_prompt: "You read carefully." } });
   model.answer = async function* (asked) {
     if (followsTool(asked)) { yield { text: "Your folder is **empty** so far. I can:\n\n1. start a project\n2. fetch a page\n\n```sh\nmkdir notes\n```\n\n| file | size |\n|---|---|\n| notes | 0 |" }; return; }

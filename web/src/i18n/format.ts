@@ -11,7 +11,7 @@ export const short = (value: number | null | undefined): string =>
 
 export const dollars = (value: number | null | undefined): string =>
   value === null || value === undefined ? t("unknown")
-    : new Intl.NumberFormat(locale(), { style: "currency", currency: "USD", maximumFractionDigits: value < 1 ? 4 : 2 }).format(value);
+    : new Intl.NumberFormat(locale(), { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", maximumFractionDigits: value < 1 ? 4 : 2 }).format(value);
 
 export const when = (time: string | null | undefined): string =>
   time ? new Date(time).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "short" }) : t("unknown");

@@ -2,6 +2,7 @@ import type { Frame } from "../api/frames";
 import { Problem } from "../api/http";
 import type { Instance } from "../api/instance";
 import type { ApprovalView, Attachment, MessageView, SessionView } from "../api/instance.types";
+import type { Outcome } from "./entries";
 import { LiveTurn } from "./turn.svelte";
 import { wireOf } from "./wire";
 
@@ -17,10 +18,13 @@ export class Chat {
   outgoing = $state<Outgoing[]>([]);
   /** What commands answered; kept by this page alone. */
   said = $state<{ after: number; text: string }[]>([]);
+  /** How tools ended whose call is stored and whose turn still runs. */
+  late = $state<Record<string, Outcome>>({});
   problem = $state.raw<Problem | null>(null);
   loading = $state(true);
   #known = new Set<string>();
   #settled = new Set<string>();
+  #calls = new Set<string>();
   #cursor = 0;
   #again = false;
   #refreshing = false;
@@ -59,6 +63,7 @@ export class Chat {
       this.turns = this.turns.filter((turn) => (turn.id === running ? turn.started && !gap : !begun.has(turn.id) && !known.has(turn.id)));
       this.#keep(found);
       this.session = session;
+      this.#settled.delete(running ?? "");
       if (running) this.#turn(running).started = true;
       for (const one of backlog.waiting) this.#accept(one.turn_id, one.id, one.text);
       for (const one of approvals) if (one.session_key === this.key) this.#ask(one);
@@ -118,7 +123,14 @@ export class Chat {
     if (frame.event === "turn.ended") { this.#ended(frame); return; }
     if (this.#settled.has(frame.turn_id)) return;
     if (frame.event === "message.accepted") this.#accept(frame.turn_id, frame.message_id, frame.text);
+    else if ("call_id" in frame && this.#calls.has(`${frame.turn_id} ${frame.call_id}`)) this.#takeStored(frame);
     else this.#turn(frame.turn_id).take(frame);
+  }
+
+  /** A call that is stored already has its card, and the text before it is stored with it. */
+  #takeStored(frame: Frame & { call_id: string; turn_id: string }) {
+    if (frame.event === "tool.started") this.#turn(frame.turn_id).unsay();
+    if (frame.event === "tool.ended") this.late[`${frame.turn_id} ${frame.call_id}`] = { output: frame.text, state: frame.is_error ? "error" : "done", sandbox: frame.sandbox?.line ?? null };
   }
 
   #ended(frame: Frame & { event: "turn.ended" }) {
@@ -181,6 +193,7 @@ export class Chat {
       if (this.#known.has(message.id) || (streams.has(message.turn_id) && message.origin !== "user")) continue;
       this.#known.add(message.id);
       fresh.push(message);
+      for (const part of message.parts as { type?: string; id?: string }[]) if (part.type === "tool_call") this.#calls.add(`${message.turn_id} ${part.id}`);
       for (const turn of this.turns) turn.waiting = turn.waiting.filter((one) => one.id !== message.id);
     }
     if (fresh.length) this.messages = [...this.messages, ...fresh].sort((a, b) => a.ticket - b.ticket);

@@ -2,6 +2,7 @@ import type { MessageView } from "../api/instance.types";
 
 /** Stored messages as they are shown: a tool's result stands in the card of its call. */
 export interface StoredTool { call: string; name: string; arguments: unknown; output: string; state: "running" | "done" | "error"; sandbox: string | null }
+export type Outcome = Pick<StoredTool, "output" | "state" | "sandbox">;
 export type Entry =
   | { kind: "person"; id: string; at: string; text: string; files: string[]; channel: string }
   | { kind: "reply"; id: string; at: string; agent: string | null; text: string; failed: boolean; cut: boolean; tools: StoredTool[] }
@@ -10,7 +11,8 @@ export type Entry =
 
 interface Part { type: string; id?: string; call_id?: string; name?: string; arguments?: unknown; is_error?: boolean }
 
-export function entriesOf(messages: MessageView[]): Entry[] {
+/** `late`: how tools of a turn that still runs ended, by turn and call. */
+export function entriesOf(messages: MessageView[], late: Record<string, Outcome> = {}): Entry[] {
   const entries: Entry[] = [];
   const tools = new Map<string, StoredTool>();
   for (const message of messages) {
@@ -20,6 +22,7 @@ export function entriesOf(messages: MessageView[]): Entry[] {
     entries.push(entry);
     if (entry.kind === "reply") for (const tool of entry.tools) tools.set(`${message.turn_id} ${tool.call}`, tool);
   }
+  for (const [id, outcome] of Object.entries(late)) { const tool = tools.get(id); if (tool?.state === "running") Object.assign(tool, outcome); }
   return entries;
 }
 
