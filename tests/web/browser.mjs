@@ -29,7 +29,7 @@ export class Visit {
   /** Another page of the same visitor. */
   async open(address) {
     const page = await this.context.newPage();
-    page.setDefaultTimeout(12_000);
+    page.setDefaultTimeout(10_000);
     page.on("console", (message) => { if (["error", "warning"].includes(message.type())) this.faults.push(message.text()); });
     page.on("pageerror", (error) => this.faults.push(String(error.stack ?? error)));
     await page.goto(address);

@@ -66,3 +66,6 @@ export function lastUserText(asked) {
 
 /** Whether this call of the model follows a tool's result. */
 export const followsTool = (asked) => asked.messages.at(-1).role === "tool";
+
+/** A model that says one thing. */
+export const says = (text) => async function* () { yield { text }; };

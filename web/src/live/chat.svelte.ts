@@ -64,7 +64,7 @@ export class Chat {
       this.#keep(found);
       this.session = session;
       this.#settled.delete(running ?? "");
-      if (running) this.#turn(running).started = true;
+      if (running) this.#join(running);
       for (const one of backlog.waiting) this.#accept(one.turn_id, one.id, one.text);
       for (const one of approvals) if (one.session_key === this.key) this.#ask(one);
       this.problem = null;
@@ -169,6 +169,13 @@ export class Chat {
     if (found) return found;
     this.turns.push(new LiveTurn(id));
     return this.turns[this.turns.length - 1];
+  }
+
+  /** Steps of a running turn that are stored are shown as such; what is streamed of them again is left out. */
+  #join(id: string) {
+    const turn = this.#turn(id);
+    turn.started = true;
+    turn.stored = new Set(this.messages.filter((message) => message.turn_id === id && message.role === "assistant").map((message) => message.text.trim()));
   }
 
   /** An accepted message stands with its turn until it is stored, in place of the one still being sent. */

@@ -16,7 +16,9 @@ class Place {
     whenUnauthorized(() => { this.needsLogin = true; });
   }
 
+  /** An instance has this page in its folder `app`, a control plane at its root; but for that, either may be it. */
   async find(): Promise<void> {
+    if (location.pathname.endsWith("/app/") && (await fetch(`${root}api/v1/health`).catch(() => null))?.ok) return this.#findLone();
     try {
       await control.version();
       this.mode = "control";

@@ -19,6 +19,8 @@ export class LiveTurn {
   steered = $state(false);
   waiting = $state<{ id: string; text: string }[]>([]);
   items = $state<Item[]>([]);
+  /** Texts of its steps that are stored and shown by now. */
+  stored = new Set<string>();
   /** It was seen from its beginning; else the first text lacks a part. */
   whole = false;
   #next = 0;
@@ -108,6 +110,7 @@ export class LiveTurn {
     this.flush();
     const last = this.items.at(-1);
     if (last?.kind === "text") last.live = false;
+    if (last?.kind === "text" && this.stored.has(last.text.trim())) this.items.pop();
     this.items.push({ ...item, id: this.#next++ } as Item);
   }
 
