@@ -13,6 +13,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // What every view needs comes in one file, not in forty.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "base", test: /node_modules\/svelte\/|src\/(design|live|api|shell|text)\/|src\/i18n\/(en|format|language)/ }] } } },
   },
   server: {
     proxy: {

@@ -238,7 +238,7 @@ describe("messages between instances", () => {
     visit.expected = /409/;
     await go("#/messages");
     await page.getByRole("tab", { name: "Rules" }).click();
-    const make = async () => { await page.getByLabel("From").selectOption({ label: "research-lab" }); await page.getByLabel("To").selectOption({ label: "main" }); await page.getByLabel("Type").fill("note.*"); await page.getByRole("button", { name: "Allow" }).click(); };
+    const make = async () => { await page.getByLabel("From").selectOption({ label: "research-lab" }); await page.getByLabel("To", { exact: true }).selectOption({ label: "main" }); await page.getByLabel("Type").fill("note.*"); await page.getByRole("button", { name: "Allow" }).click(); };
     await make();
     await page.getByText("note.*").waitFor();
     await make();

@@ -273,7 +273,7 @@ describe("sessions, agents, usage, events", () => {
     await page.locator("section", { hasText: "rm -r everything" }).getByRole("button", { name: "Deny" }).click();
     await page.getByText("Nothing waits for you").waitFor();
     await go("#/i/this/events");
-    await page.getByText("permission decided").first().waitFor();
+    await page.getByRole("listitem").getByText("permission decided").first().waitFor();
   });
 });
 
