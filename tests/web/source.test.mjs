@@ -124,6 +124,27 @@ describe("a tree of sessions", async () => {
   });
 });
 
+describe("the end of a long list", async () => {
+  const { lastNumber } = await source("live/end.ts");
+  it("is found with few looks", async () => {
+    for (const last of [0, 1, 1023, 1024, 1025, 999_999]) {
+      let looks = 0;
+      const found = await lastNumber(async (number) => { looks += 1; return last > number; });
+      assert.ok(found >= last && found <= Math.max(last, 1) && looks < 40, `${last}: ${found} after ${looks} looks`);
+    }
+  });
+});
+
+describe("the list of sessions, read again", async () => {
+  const { merged } = await source("pages/chat/list.svelte.ts");
+  const session = (session_key, updated_at) => ({ session_key, updated_at });
+  it("brings what moved to the front, keeps what is older, and lets go what is gone", () => {
+    const known = [session("a", "9"), session("b", "8"), session("c", "7"), session("d", "2"), session("e", "1")];
+    const page = [session("e", "10"), session("a", "9"), session("c", "7")];
+    assert.deepEqual(merged(page, known).map((one) => one.session_key), ["e", "a", "c", "d"]);
+  });
+});
+
 describe("a change of a spec", async () => {
   const { patchOf, valueOf } = await source("pages/agents/schema.ts");
   it("is a merge patch that says only what is other", () => {
