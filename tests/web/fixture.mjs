@@ -47,17 +47,17 @@ export async function furnish({ model, daemon, control, main, lab }) {
 }
 
 function mail({ control, main, lab }) {
-  control.letters.addRule({ from: main.id, to: lab.id, type: "task.*" });
-  control.letters.addRule({ from: lab.id, to: main.id, type: "response", auto_start: true });
-  const asked = control.letters.send({ from: main.id, to: lab.id, type: "task.handoff", payload: { task: "Compare the three papers" }, correlation_id: "c-41", at: at(50) });
-  control.letters.move(asked, "delivered", "delivered");
-  control.letters.move(asked, "acknowledged", "acknowledged");
-  const status = control.letters.send({ from: lab.id, to: main.id, type: "task.status", payload: { done: 2, of: 3 }, correlation_id: "c-41", at: at(40) });
-  control.letters.move(status, "acknowledged", "acknowledged");
-  control.letters.send({ from: lab.id, to: main.id, type: "response", payload: { text: "All three agree." }, correlation_id: "c-41", at: at(30) });
-  const dead = control.letters.send({ from: main.id, to: lab.id, type: "task.handoff", payload: { task: "Translate" }, correlation_id: "c-42", at: at(20) });
-  control.letters.move(dead, "failed", "failed", "the instance did not answer");
-  control.letters.move(dead, "dead_letter", "dead_lettered", "5 attempts failed");
+  control.envelopes.addRule({ from: main.id, to: lab.id, type: "task.*" });
+  control.envelopes.addRule({ from: lab.id, to: main.id, type: "response", auto_start: true });
+  const asked = control.envelopes.send({ from: main.id, to: lab.id, type: "task.handoff", payload: { task: "Compare the three papers" }, correlation_id: "c-41", at: at(50) });
+  control.envelopes.move(asked, "delivered", "delivered");
+  control.envelopes.move(asked, "acknowledged", "acknowledged");
+  const status = control.envelopes.send({ from: lab.id, to: main.id, type: "task.status", payload: { done: 2, of: 3 }, correlation_id: "c-41", at: at(40) });
+  control.envelopes.move(status, "acknowledged", "acknowledged");
+  control.envelopes.send({ from: lab.id, to: main.id, type: "response", payload: { text: "All three agree." }, correlation_id: "c-41", at: at(30) });
+  const dead = control.envelopes.send({ from: main.id, to: lab.id, type: "task.handoff", payload: { task: "Translate" }, correlation_id: "c-42", at: at(20) });
+  control.envelopes.move(dead, "failed", "failed", "the instance did not answer");
+  control.envelopes.move(dead, "dead_letter", "dead_lettered", "5 attempts failed");
 }
 
 function team({ teams }) {

@@ -220,20 +220,20 @@ describe("config", () => {
 describe("messages between instances", () => {
   it("are listed live, drawn as a picture, and sent again when dead", async () => {
     await ofMain("messages");
-    await page.getByRole("tab", { name: "Dead letters" }).click();
+    await page.getByRole("tab", { name: "Dead envelopes" }).click();
     await page.getByRole("listitem").getByRole("button", { name: /task.handoff/ }).click();
     await dialog().getByText("5 attempts failed").first().waitFor();
     await dialog().getByRole("button", { name: "Send again" }).click();
     await page.getByText("It is on its way again.").waitFor();
     await page.keyboard.press("Escape");
-    await page.getByText("No dead letters").waitFor();
+    await page.getByText("No dead envelopes").waitFor();
     await page.getByRole("tab", { name: "All" }).click();
     await page.getByRole("button", { name: /response/ }).click();
     await dialog().getByRole("group", { name: "The conversation as a picture" }).waitFor();
     assert.equal(await dialog().locator("svg g[role=button]").count(), 3);
     await shot(page, "message-sequence");
     await page.keyboard.press("Escape");
-    set.control.letters.send({ from: set.lab.id, to: set.main.id, type: "task.result", payload: {}, correlation_id: "c-99" });
+    set.control.envelopes.send({ from: set.lab.id, to: set.main.id, type: "task.result", payload: {}, correlation_id: "c-99" });
     await page.getByRole("button", { name: /task.result/ }).waitFor();
   });
 
@@ -284,7 +284,7 @@ describe("much of everything", () => {
 });
 
 describe("teams", () => {
-  it("are watched on the board, with what needs what, and get tasks, letters and an end", async () => {
+  it("are watched on the board, with what needs what, and get tasks, envelopes and an end", async () => {
     await ofMain("teams");
     await page.getByRole("button", { name: "Add task" }).click();
     await dialog().getByLabel("Subject").fill("Thank everybody");

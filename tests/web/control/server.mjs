@@ -8,7 +8,7 @@ import { forward, forwardSocket } from "../forward.mjs";
 import { Refusal, bodyOf, json, page, refuse } from "./answers.mjs";
 import { ConfigFile } from "./config.mjs";
 import { Instances } from "./instances.mjs";
-import { Letters } from "./letters.mjs";
+import { Envelopes } from "./envelopes.mjs";
 import { Teams } from "./teams.mjs";
 
 export const CONTROL_TOKEN = "a-control-token-for-tests-0123456789";
@@ -16,7 +16,7 @@ const COOKIE = "polyclaw_cp=in";
 
 export class Control {
   instances = new Instances((type, one) => this.#tell(type, one));
-  letters = new Letters((event) => this.#send("messages", event));
+  envelopes = new Envelopes((event) => this.#send("messages", event));
   teams = new Teams();
   configs = new Map();
   logs = new Map();
@@ -130,7 +130,7 @@ export class Control {
     if (what === "details") return json(response, 200, { instance: one, health: null, config: {}, persona: [] });
     if (what === "logs") return this.#log(response, query, one, more);
     if (what === "config") return this.#config(request, response, one, more, body);
-    if (what === "messages") { query.set("instance", one.id); return json(response, 200, page("messages", this.letters.list(query), query)); }
+    if (what === "messages") { query.set("instance", one.id); return json(response, 200, page("messages", this.envelopes.list(query), query)); }
     if (!what) return json(response, 200, one);
     throw new Refusal(404, "unknown_route", "there is no such call");
   }
@@ -166,18 +166,18 @@ export class Control {
   }
 
   #rules(request, response, [, id], body) {
-    if (request.method === "GET") return json(response, 200, { rules: this.letters.rules, next_cursor: null });
-    if (request.method === "DELETE") { this.letters.removeRule(id); this.#record("rule.delete", id); return json(response, 204); }
-    const rule = this.letters.addRule(body);
+    if (request.method === "GET") return json(response, 200, { rules: this.envelopes.rules, next_cursor: null });
+    if (request.method === "DELETE") { this.envelopes.removeRule(id); this.#record("rule.delete", id); return json(response, 204); }
+    const rule = this.envelopes.addRule(body);
     this.#record("rule.create", rule.id);
     return json(response, 201, rule);
   }
 
   #messages(request, response, query, [, id, what]) {
-    if (!id) return json(response, 200, page("messages", this.letters.list(query), query));
-    if (id === "dead_letter") { query.set("state", "dead_letter"); return json(response, 200, page("messages", this.letters.list(query), query)); }
-    if (what === "replay") { this.#record("message.replay", id); return json(response, 200, this.letters.replay(id)); }
-    return json(response, 200, this.letters.find(id));
+    if (!id) return json(response, 200, page("messages", this.envelopes.list(query), query));
+    if (id === "dead_letter") { query.set("state", "dead_letter"); return json(response, 200, page("messages", this.envelopes.list(query), query)); }
+    if (what === "replay") { this.#record("message.replay", id); return json(response, 200, this.envelopes.replay(id)); }
+    return json(response, 200, this.envelopes.find(id));
   }
 
   async #gateway(request, response, url, parts) {

@@ -36,11 +36,11 @@ export const control = {
   rules: () => get<T.Rules>("/routing-rules"),
   createRule: (body: T.NewRule) => post<T.Rule>("/routing-rules", body),
   removeRule: (id: string) => call<void>("DELETE", `api/routing-rules/${at(id)}`),
-  letters: (filter: Page & { from?: string; to?: string; state?: string; correlation_id?: string }) => get<T.Letters>(`/messages${query({ ...filter })}`),
-  lettersOf: (id: string, direction: "in" | "out", page: Page) => get<T.Letters>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
-  letter: (id: string) => get<T.Letter>(`/messages/${at(id)}`),
-  deadLetters: (page: Page) => get<T.Letters>(`/messages/dead_letter${query({ ...page })}`),
-  replay: (id: string) => post<T.Letter>(`/messages/${at(id)}/replay`),
+  envelopes: (filter: Page & { from?: string; to?: string; state?: string; correlation_id?: string }) => get<T.Envelopes>(`/messages${query({ ...filter })}`),
+  envelopesOf: (id: string, direction: "in" | "out", page: Page) => get<T.Envelopes>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
+  envelope: (id: string) => get<T.Envelope>(`/messages/${at(id)}`),
+  deadLetters: (page: Page) => get<T.Envelopes>(`/messages/dead_letter${query({ ...page })}`),
+  replay: (id: string) => post<T.Envelope>(`/messages/${at(id)}/replay`),
 
   audit: (page: Page) => get<T.Audit>(`/audit${query({ ...page })}`),
 };

@@ -33,13 +33,13 @@ export interface Rule { id: string; from: string; to: string; type: string; max_
 export interface Rules { rules: Rule[]; next_cursor?: string | null }
 export interface NewRule { from: string; to: string; type: string; max_retries?: number; ttl_secs?: number; auto_start?: boolean }
 
-export interface Letter {
+export interface Envelope {
   id: string; from: string; to: string; type: string; state: string; correlation_id: string | null; hop_count: number;
   attempts?: number; created_at: string; payload?: unknown; error?: string | null;
-  events?: LetterEvent[];
+  events?: EnvelopeEvent[];
 }
-export interface LetterEvent { message_id: string; kind: string; at: string; detail?: string | null; state?: string }
-export interface Letters { messages: Letter[]; next_cursor?: string | null }
+export interface EnvelopeEvent { message_id: string; kind: string; at: string; detail?: string | null; state?: string }
+export interface Envelopes { messages: Envelope[]; next_cursor?: string | null }
 
 export interface AuditEntry { seq: number; who: string; action: string; target: string; before: string | null; after: string | null; detail: string; at: string; hash: string }
 export interface Audit { entries: AuditEntry[]; next_cursor?: string | null; verified?: boolean | null }

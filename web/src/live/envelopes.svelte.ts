@@ -1,5 +1,5 @@
 import { control, sockets } from "../api/control";
-import type { Letter } from "../api/control.types";
+import type { Envelope } from "../api/control.types";
 import { Line } from "../api/line";
 import { connection } from "./connection.svelte";
 
@@ -8,8 +8,8 @@ export type Box = "all" | "in" | "out" | "dead";
 /** Messages between instances, the newest first, read again shortly after something happened to one. */
 const SOON_MS = 300;
 
-export class Letters {
-  list = $state.raw<Letter[]>([]);
+export class Envelopes {
+  list = $state.raw<Envelope[]>([]);
   loaded = $state(false);
   box = $state<Box>("all");
   /** Counts what happened, for whoever shows more than the list. */
@@ -40,15 +40,15 @@ export class Letters {
   #page(cursor: string | null) {
     const page = { limit: 200, cursor };
     if (this.box === "dead") return control.deadLetters(page);
-    if (this.instance && this.box !== "all") return control.lettersOf(this.instance, this.box, page);
-    return control.letters(page);
+    if (this.instance && this.box !== "all") return control.envelopesOf(this.instance, this.box, page);
+    return control.envelopes(page);
   }
 
   async load() {
     const box = this.box;
     const page = await this.#page(null);
     if (box !== this.box) return;
-    const isOfInstance = (one: Letter) => !this.instance || [one.from, one.to].includes(this.instance);
+    const isOfInstance = (one: Envelope) => !this.instance || [one.from, one.to].includes(this.instance);
     this.list = page.messages.filter(isOfInstance);
     this.#cursor = page.next_cursor ?? null;
     this.loaded = true;

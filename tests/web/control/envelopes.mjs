@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { Refusal } from "./answers.mjs";
 
-export class Letters {
+export class Envelopes {
   all = [];
   rules = [];
 
@@ -21,23 +21,23 @@ export class Letters {
   }
 
   send({ from, to, type, payload, correlation_id = null, state = "queued", at = new Date().toISOString() }) {
-    const letter = { id: randomUUID(), from, to, type, payload, correlation_id, state, hop_count: 0, attempts: 0, created_at: at, error: null, events: [] };
-    this.all.unshift(letter);
-    this.#note(letter, "created", at);
-    this.#note(letter, "queued", at);
-    return letter;
+    const envelope = { id: randomUUID(), from, to, type, payload, correlation_id, state, hop_count: 0, attempts: 0, created_at: at, error: null, events: [] };
+    this.all.unshift(envelope);
+    this.#note(envelope, "created", at);
+    this.#note(envelope, "queued", at);
+    return envelope;
   }
 
-  move(letter, state, kind, detail) {
-    letter.state = state;
-    if (kind === "delivery_attempted" || kind === "failed") letter.attempts += 1;
-    if (state === "dead_letter") letter.error = detail ?? null;
-    this.#note(letter, kind, new Date().toISOString(), detail);
+  move(envelope, state, kind, detail) {
+    envelope.state = state;
+    if (kind === "delivery_attempted" || kind === "failed") envelope.attempts += 1;
+    if (state === "dead_letter") envelope.error = detail ?? null;
+    this.#note(envelope, kind, new Date().toISOString(), detail);
   }
 
-  #note(letter, kind, at, detail = null) {
-    letter.events.push({ message_id: letter.id, kind, at, detail });
-    this.told({ type: "message_event", message_id: letter.id, kind, state: letter.state, at, correlation_id: letter.correlation_id }, letter);
+  #note(envelope, kind, at, detail = null) {
+    envelope.events.push({ message_id: envelope.id, kind, at, detail });
+    this.told({ type: "message_event", message_id: envelope.id, kind, state: envelope.state, at, correlation_id: envelope.correlation_id }, envelope);
   }
 
   find(id) {
@@ -47,11 +47,11 @@ export class Letters {
   }
 
   replay(id) {
-    const letter = this.find(id);
-    if (letter.state !== "dead_letter") throw new Refusal(409, "not_now", "only a dead letter can be sent again");
-    letter.error = null;
-    this.move(letter, "queued", "replayed");
-    return letter;
+    const envelope = this.find(id);
+    if (envelope.state !== "dead_letter") throw new Refusal(409, "not_now", "only a dead letter can be sent again");
+    envelope.error = null;
+    this.move(envelope, "queued", "replayed");
+    return envelope;
   }
 
   list(query) {

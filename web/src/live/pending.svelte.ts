@@ -3,10 +3,10 @@ import { fleet } from "./fleet.svelte";
 import { LONE, place } from "./place.svelte";
 
 /** What waits for a person's yes or no, over all instances that run. */
-export interface Question extends ApprovalView { instance: string }
+export interface PendingApproval extends ApprovalView { instance: string }
 
-class Inbox {
-  list = $state<Question[]>([]);
+class Pending {
+  list = $state<PendingApproval[]>([]);
   /** Instances that did not answer. */
   silent = $state<string[]>([]);
   loaded = $state(false);
@@ -17,17 +17,17 @@ class Inbox {
     const found = await Promise.all(ids.map(async (instance) => {
       const answer = await place.instance(instance).approvals().catch(() => null);
       if (!answer) silent.push(instance);
-      return (answer?.approvals ?? []).filter((one) => one.state === "pending").map((one): Question => ({ ...one, instance }));
+      return (answer?.approvals ?? []).filter((one) => one.state === "pending").map((one): PendingApproval => ({ ...one, instance }));
     }));
     this.list = found.flat().sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
     this.silent = silent;
     this.loaded = true;
   }
 
-  async decide(question: Question, decision: "approve" | "deny", reason?: string) {
+  async decide(question: PendingApproval, decision: "approve" | "deny", reason?: string) {
     await place.instance(question.instance).decide(question.id, { decision, reason, fingerprint: question.fingerprint });
     this.list = this.list.filter((one) => one !== question);
   }
 }
 
-export const inbox = new Inbox();
+export const pending = new Pending();
