@@ -131,6 +131,21 @@ describe("chat", () => {
     await see("Going on with the earlier task.");
   });
 
+  it("shows what a sub-agent says, live and under its name", async () => {
+    const more = gate();
+    model.answer = async function* (asked) {
+      if (lastUserText(asked).includes("Count the stars")) { yield { text: "One, two" }; await more.passed; yield { text: ", three." }; return; }
+      if (followsTool(asked) || !lastUserText(asked).includes("Get help")) { yield { text: "Somebody is on it." }; return; }
+      yield { call: { id: "call-1", name: "sessions_spawn", arguments: { task: "Count the stars" } } };
+    };
+    await say("Get help");
+    await log().getByText("works for this chat").waitFor();
+    await log().locator("section").getByText("One, two", { exact: false }).waitFor();
+    await shot(page, "chat-child");
+    more.open();
+    await log().getByText("works for this chat").waitFor({ state: "detached" });
+  });
+
   it("stops when told to", async () => {
     const never = gate();
     model.answer = async function* () { yield { text: "On and on" }; await never.passed; };

@@ -7,6 +7,9 @@ import { pathToFileURL } from "node:url";
 
 const web = path.join(import.meta.dirname, "../../web");
 
+// Outside the compiler a reactive value is just a value.
+globalThis.$state = Object.assign((value) => value, { raw: (value) => value, snapshot: (value) => value });
+
 export async function source(file) {
   const { rolldown } = await import(pathToFileURL(createRequire(path.join(web, "node_modules/vite/package.json")).resolve("rolldown")));
   const bundle = await rolldown({ input: path.join(web, "src", file) });

@@ -124,6 +124,31 @@ describe("a tree of sessions", async () => {
   });
 });
 
+describe("a turn that streams", async () => {
+  const { LiveTurn } = await source("live/turn.svelte.ts");
+  const frame = (event, fields = {}) => ({ event, turn_id: "t", session_key: "s", ...fields });
+  const after = (...frames) => {
+    const turn = new LiveTurn("t");
+    for (const [event, fields] of frames) turn.take(frame(event, fields));
+    turn.flush();
+    return turn.items.map((item) => `${item.kind}:${item.text ?? item.name ?? item.tool}${item.state ? `=${item.state}` : ""}${item.live ? "…" : ""}`);
+  };
+  const started = ["turn.started", { agent_id: "main", resumes: [] }];
+  const speaker = { run_id: "r", agent_id: "research", name: "Research" };
+  const rows = [
+    ["text in pieces", [started, ["turn.delta", { text: "a" }], ["turn.delta", { text: "b" }]], ["text:ab…"]],
+    ["a tool between texts", [started, ["turn.delta", { text: "a" }], ["tool.started", { call_id: "c", name: "ls", arguments: {} }], ["tool.ended", { call_id: "c", name: "ls", is_error: false, text: "x", sandbox: null }], ["turn.delta", { text: "b" }]], ["text:a", "tool:ls=done", "text:b…"]],
+    ["a fallback that starts over", [started, ["turn.delta", { text: "a" }], ["turn.restarted"], ["turn.delta", { text: "b" }]], ["text:b…"]],
+    ["a turn that starts again", [started, ["turn.delta", { text: "a" }], started, ["turn.delta", { text: "b" }]], ["text:b…"]],
+    ["a turn joined in the middle", [["turn.delta", { text: "b" }]], ["text:… b…"]],
+    ["another agent, live under its name, whole at its end", [started, ["turn.delta", { text: "I ask." }], ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "so f" }], ["delegate.delta", { ...speaker, text: "ar" }]], ["text:I ask.", "delegate:so far…"]],
+    ["another agent that begins again", [started, ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "no" }], ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "yes" }], ["delegate.ended", { ...speaker, text: "yes.", is_whole: true }]], ["delegate:yes."]],
+  ];
+  it("shows what counts, in order", () => {
+    for (const [name, frames, wanted] of rows) assert.deepEqual(after(...frames), wanted, name);
+  });
+});
+
 describe("the end of a long list", async () => {
   const { lastNumber } = await source("live/end.ts");
   it("is found with few looks", async () => {

@@ -30,11 +30,13 @@ export function ago(time: string | null | undefined, now = Date.now()): string {
 
 export function lasted(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return t("unknown");
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const part = (value: number, unit: string, digits = 0) =>
+    new Intl.NumberFormat(locale(), { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: digits }).format(value);
+  if (ms < 1000) return part(Math.round(ms), "millisecond");
   const [days, hours, minutes, seconds] = [Math.floor(ms / 86_400_000), Math.floor(ms / 3_600_000) % 24, Math.floor(ms / 60_000) % 60, Math.floor(ms / 1000) % 60];
-  if (days) return `${days} d ${hours} h`;
-  if (hours) return `${hours} h ${minutes} min`;
-  return minutes ? `${minutes} min ${seconds} s` : `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  if (days) return `${part(days, "day")} ${part(hours, "hour")}`;
+  if (hours) return `${part(hours, "hour")} ${part(minutes, "minute")}`;
+  return minutes ? `${part(minutes, "minute")} ${part(seconds, "second")}` : part(ms / 1000, "second", ms < 10_000 ? 1 : 0);
 }
 
 export const bytes = (size: number): string => (size < 1024 ? `${size} B` : size < 1 << 20 ? `${(size / 1024).toFixed(1)} KB` : `${(size / (1 << 20)).toFixed(1)} MB`);
