@@ -220,7 +220,7 @@ describe("config", () => {
 describe("messages between instances", () => {
   it("are listed live, drawn as a picture, and sent again when dead", async () => {
     await ofMain("messages");
-    await page.getByRole("tab", { name: "Dead envelopes" }).click();
+    await page.getByRole("tab", { name: "Dead letters" }).click();
     await page.getByRole("listitem").getByRole("button", { name: /task.handoff/ }).click();
     await dialog().getByText("5 attempts failed").first().waitFor();
     await dialog().getByRole("button", { name: "Send again" }).click();
@@ -284,7 +284,7 @@ describe("much of everything", () => {
 });
 
 describe("teams", () => {
-  it("are watched on the board, with what needs what, and get tasks, envelopes and an end", async () => {
+  it("are watched on the board, with what needs what, and get tasks, mail and an end", async () => {
     await ofMain("teams");
     await page.getByRole("button", { name: "Add task" }).click();
     await dialog().getByLabel("Subject").fill("Thank everybody");

@@ -82,7 +82,8 @@ fn answer(name: &str, packed: &'static [u8], asked: &HeaderMap) -> Response {
 /// Every browser does; a program at a terminal may not.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let all = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    all.flat_map(|line| line.split(',')).any(|one| one.split(';').next().is_some_and(|name| name.trim() == "gzip"))
+    all.flat_map(|line| line.split(','))
+        .any(|one| one.split(';').next().is_some_and(|name| name.trim() == "gzip"))
 }
 
 fn unpacked(packed: &[u8]) -> Vec<u8> {

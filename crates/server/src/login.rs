@@ -61,7 +61,13 @@ pub enum Entrance {
 }
 
 /// Uses up the code in the address of the page at `to`, if there is one.
-pub fn entrance(app: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap, to: &'static str) -> Entrance {
+pub fn entrance(
+    app: &AppState,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    to: &'static str,
+) -> Entrance {
     // A look at the head of a link, as previews do, must not use it up.
     let Some(code) = code_in(uri).filter(|_| *method == Method::GET) else { return Entrance::NoCode };
     if !app.logins.take(&code, app.engine.now()) && !shows_cookie(app, headers) {
