@@ -27,4 +27,5 @@ bench: build ## measure this build on this machine
 
 clean:
 	@cargo clean
-	@rm -rf .tools web/dist web/node_modules tests/web/node_modules tests/mcp/node_modules tests/telegram/node_modules
+	@find web/dist -mindepth 1 ! -name .gitkeep -delete
+	@rm -rf .tools web/node_modules tests/web/node_modules tests/mcp/node_modules tests/telegram/node_modules

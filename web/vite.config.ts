@@ -10,6 +10,8 @@ export default defineConfig({
   plugins: [svelte()],
   build: {
     target: "es2022",
+    // The build cleans up by itself: see scripts/clean.mjs.
+    emptyOutDir: false,
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

@@ -1,4 +1,5 @@
-//! Writes the table of the command center's files. Without `web/dist` the table is empty, and the page says what to do.
+//! Writes the table of the command center's files. Where nothing is in `web/dist` the table is empty, and the page says
+//! what to do. The folder itself is always there, since Cargo can not wait for one that is not.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,9 +8,7 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let dist = here.join("../../web/dist");
-    // The folder may not be there yet: then its parent's change is what makes it come.
-    let watched = if dist.is_dir() { dist.clone() } else { here.join("../../web") };
-    println!("cargo::rerun-if-changed={}", watched.display());
+    println!("cargo::rerun-if-changed={}", dist.display());
     let mut packed = Vec::new();
     collect(&dist, &mut packed)?;
     packed.sort();

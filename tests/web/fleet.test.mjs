@@ -226,7 +226,7 @@ describe("messages between instances", () => {
     await dialog().getByRole("button", { name: "Send again" }).click();
     await page.getByText("It is on its way again.").waitFor();
     await page.keyboard.press("Escape");
-    await page.getByText("No dead envelopes").waitFor();
+    await page.getByText("No dead letters").waitFor();
     await page.getByRole("tab", { name: "All" }).click();
     await page.getByRole("button", { name: /response/ }).click();
     await dialog().getByRole("group", { name: "The conversation as a picture" }).waitFor();

@@ -4,7 +4,7 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 
 const dist = path.join(import.meta.dirname, "../dist");
-const files = (await readdir(dist, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile() && !entry.name.endsWith(".gz"));
+const files = (await readdir(dist, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile() && !entry.name.endsWith(".gz") && entry.name !== ".gitkeep");
 const sizes = new Map();
 for (const entry of files) {
   const file = path.join(entry.parentPath, entry.name);
