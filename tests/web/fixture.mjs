@@ -61,17 +61,17 @@ function mail({ control, main, lab }) {
 }
 
 function team({ teams }) {
-  const member = (name, status) => ({ session_key: `agent:main:teammate:${name}`, agent_id: "main", name, role: null, color: null, status, joined_at: at(90), last_active_at: at(1) });
+  const member = (name, status) => ({ session_key: `agent:main:teammate:${name}`, agent_id: "main", name, role: "member", color: "blue", capabilities: [], tasks: [], status, joined_at: at(90), last_active_at: at(1) });
   teams.add("release", [member("lead", "working"), member("writer", "working"), member("tester", "idle")], "Gets 0.1.0 out of the door");
-  const add = (subject, depends_on, fields) => teams.addTask("release", { subject, depends_on }, fields).id;
+  const add = (subject, depends_on, fields) => teams.addTask("release", { subject, depends_on }, fields).task_id;
   const notes = add("Collect the changes since the last release", [], { status: "completed", owner: "writer", summary: "42 changes in 9 groups" });
-  const build = add("Build for Linux and macOS", [], { status: "in_progress", owner: "lead", active_form: "Building for macOS", lease_expires_at: at(-8) });
-  const text = add("Write the release notes in English and Chinese", [notes], { status: "claimed", owner: "writer", lease_expires_at: at(-5), blocked_by: [] });
+  const build = add("Build for Linux and macOS", [], { status: "in_progress", owner: "lead", title: "Building for macOS", lease_until: at(-8) });
+  const text = add("Write the release notes in English and Chinese", [notes], { status: "claimed", owner: "writer", lease_until: at(-5), blocked_by: [] });
   const check = add("Run the checks on both builds", [build]);
   add("Publish", [text, check]);
   add("Ask the old mirror for access", [], { status: "failed", owner: "tester", summary: "Nobody answers there." });
   teams.write("release", "writer", { recipient: "lead", content: "The list of changes is done, forty-two of them." });
-  teams.write("release", "lead", { type: "broadcast", content: "macOS takes a while longer, start with the notes." });
+  teams.write("release", "lead", { content: "macOS takes a while longer, start with the notes." });
 }
 
 async function talk({ model, daemon }) {

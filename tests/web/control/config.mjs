@@ -42,7 +42,7 @@ export class ConfigFile {
     const wasPort = /port\s*=\s*(\d+)/.exec(this.text)?.[1];
     this.text = whole;
     const restart = /port\s*=\s*(\d+)/.exec(whole)?.[1] !== wasPort;
-    return { etag: this.etag, restart_required: restart, reloaded: !restart };
+    return { etag: this.etag, outcome: restart ? "restart_required" : "reloaded", restart_required: restart ? ["gateway.port"] : [] };
   }
 }
 

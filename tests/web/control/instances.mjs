@@ -25,7 +25,7 @@ export class Instances {
     this.#free(name, port);
     const one = {
       id: randomUUID(), name, status: "stopped", port: port ?? this.#nextPort++, pid: null, wanted: "stopped", restart: "on-failure",
-      error: null, archived_at: null, created_at: new Date().toISOString(), started_at: null,
+      error: null, archived_at: null, created_at: new Date().toISOString(),
     };
     this.all.set(one.id, one);
     this.told("instance_created", one);
@@ -54,12 +54,12 @@ export class Instances {
 
   start(one) {
     if (one.status === "running") throw new Refusal(409, "instance_running", `'${one.name}' runs already (pid ${one.pid})`);
-    this.#set(one, { status: "running", pid: this.#nextPid++, wanted: "running", error: null, started_at: new Date().toISOString() });
+    this.#set(one, { status: "running", pid: this.#nextPid++, wanted: "running", error: null });
   }
 
   stop(one) {
     if (one.status !== "running") throw new Refusal(409, "instance_not_running", `'${one.name}' does not run`);
-    this.#set(one, { status: "stopped", pid: null, wanted: "stopped", started_at: null });
+    this.#set(one, { status: "stopped", pid: null, wanted: "stopped" });
   }
 
   restart(one) {
@@ -67,7 +67,7 @@ export class Instances {
     this.start(one);
   }
 
-  crash(one, error) { this.#set(one, { status: "crashed", pid: null, error, started_at: null }); }
+  crash(one, error) { this.#set(one, { status: "crashed", pid: null, error }); }
 
   archive(one) {
     if (one.status === "running") this.stop(one);

@@ -210,7 +210,7 @@ export class Control {
     socket.on("message", (text) => {
       const frame = JSON.parse(String(text));
       if (frame.type === "ping") socket.send(JSON.stringify({ type: "pong" }));
-      if (frame.type === "set_include_archived") { one.archived = frame.include_archived; this.#snapshot(one); }
+      if (frame.type === "set_include_archived") { one.archived = frame.value; this.#snapshot(one); }
     });
     if (one.topic === "instances") this.#snapshot(one);
     if (one.topic === "logs") socket.send(JSON.stringify({ type: "backlog", lines: (this.logs.get(one.id) ?? []).slice(-Number(url.searchParams.get("backlog") ?? 100)) }));

@@ -17,7 +17,6 @@ export const control = {
   act: (id: string, action: "start" | "stop" | "restart" | "archive" | "unarchive") => post<T.InstanceView>(`/instances/${at(id)}/${action}`),
   clone: (id: string, body: { new_name: string; port?: number }) => post<T.InstanceView>(`/instances/${at(id)}/clone`, body),
   remove: (id: string) => call<void>("DELETE", `api/instances/${at(id)}`),
-  details: (id: string) => get<T.Details>(`/instances/${at(id)}/details`),
   usage: (id: string, window: string) => get<T.Used>(`/instances/${at(id)}/usage${query({ window })}`),
 
   logs: (id: string, lines: number, cursor?: string | null) =>

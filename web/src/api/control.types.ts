@@ -6,18 +6,11 @@ export interface InstanceView {
   wanted?: string; restart?: string;
   /** Why it does not run although it should. */
   error?: string | null;
-  archived_at: string | null; created_at: string; started_at?: string | null;
+  archived_at: string | null; created_at: string;
 }
 export interface Instances { instances: InstanceView[]; next_cursor?: string | null }
 export interface NewInstance { name: string; port?: number; provider?: string; model?: string }
 
-export interface Health {
-  status: string; version: string; uptime_ms: number;
-}
-export interface Details {
-  instance: InstanceView; health: Health | null; config: unknown; config_error?: string | null;
-  persona?: { file: string; bytes: number }[]; channels?: string[]; models?: string[]; runtime?: Record<string, unknown>;
-}
 export interface Used {
   input_tokens: number | null; output_tokens: number | null; total_tokens: number | null; cost_usd: number | null;
   request_count: number; unknown_count: number; data_available: boolean;
@@ -27,7 +20,8 @@ export interface LogPage { lines: string[]; next_cursor?: string | null; has_mor
 export interface ConfigFile { toml: string; secrets: { path: string; fingerprint: string }[]; etag: string }
 export interface ConfigErrorView { message: string; line?: number | null; column?: number | null; path?: string | null; hint?: string | null }
 export interface Validation { valid: boolean; errors: ConfigErrorView[] }
-export interface ConfigWritten { etag: string; restart_required?: boolean; reloaded?: boolean; outcome?: string }
+/** `restart_required` names what takes effect at the next start only. */
+export interface ConfigWritten { etag: string; outcome: "saved" | "reloaded" | "restart_required"; restart_required: string[] }
 
 export interface Rule { id: string; from: string; to: string; type: string; max_retries: number; ttl_secs: number; auto_start: boolean; created_at?: string }
 export interface Rules { rules: Rule[]; next_cursor?: string | null }

@@ -28,8 +28,6 @@ export class Instance {
   models = () => this.#get<T.Models>("/models");
   usage = (window: string, by: string) => this.#get<T.Spent>(`/usage${query({ window, by })}`);
   events = (filter: Page & { kind?: string; session?: string; after?: number }) => this.#get<T.Events>(`/events${query({ ...filter })}`);
-  schedules = () => this.#get<T.Cron>("/cron");
-  servers = () => this.#get<T.McpServers>("/mcp");
 
   sessions = (filter: Page & { agent?: string; owner?: string; status?: string } = {}) => this.#get<T.Sessions>(`/sessions${query({ ...filter })}`);
   session = (key: string) => this.#get<T.SessionView>(`/sessions/${at(key)}`);
@@ -59,10 +57,9 @@ export class Instance {
   explainRoute = (asked: Record<string, string>) => this.#get<T.RouteExplanation>(`/route/explain${query(asked)}`);
 
   teams = () => this.#get<Team.Teams>("/teams");
-  createTeam = (body: Team.NewTeam) => this.#post<Team.TeamView>("/teams", body);
-  team = (team: string) => this.#get<Team.TeamView>(`/teams/${at(team)}`);
-  tasks = (team: string) => this.#get<Team.Tasks>(`/teams/${at(team)}/tasks`);
-  createTask = (team: string, body: Team.NewTask) => this.#post<Team.TaskView>(`/teams/${at(team)}/tasks`, body);
+  team = (team: string) => this.#get<Team.WholeTeam>(`/teams/${at(team)}`);
+  tasks = (team: string) => this.#get<Team.Tasks>(`/teams/${at(team)}/tasks?all=true`);
+  createTask = (team: string, body: Team.NewTask) => this.#post<{ task_id: number }>(`/teams/${at(team)}/tasks`, body);
   mail = (team: string) => this.#get<Team.Mails>(`/teams/${at(team)}/messages`);
   sendMail = (team: string, body: Team.NewMail) => this.#post<unknown>(`/teams/${at(team)}/messages`, body);
   shutDown = (team: string, body: { reason?: string; force?: boolean }) => this.#post<unknown>(`/teams/${at(team)}/shutdown`, body);

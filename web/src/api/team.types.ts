@@ -1,26 +1,30 @@
-/** Teams as the instance's `/teams` has them. To be replaced by generated types once the instance describes them itself. */
+/** Teams as the instance's `/teams` has them. To be replaced by generated types once they are in its document here too. */
 export interface Member {
-  session_key: string; agent_id: string; name: string; role?: string | null; color?: string | null;
-  /** `idle`, `working`, `offline` and the like. */
-  status: string; joined_at?: string | null; last_active_at?: string | null;
+  name: string; role: string; session_key: string; agent_id: string; color: string; capabilities: string[];
+  /** `working`, `idle`, `closed` or `lost`. */
+  status: string; tasks: string[]; joined_at: string; last_active_at: string;
 }
 export interface TeamView {
-  id: string; name: string; description?: string | null; status: string; lead_session_key: string;
-  members: Member[]; created_at: string; updated_at?: string | null;
+  id: string; name: string; description: string; agent_type: string;
+  /** `active`, `shutting_down` or `shutdown`. */
+  status: string; lead_session_key: string; created_at: string; updated_at: string;
 }
 export interface Teams { teams: TeamView[] }
-export interface NewTeam { name: string; description?: string; agent_id?: string }
+export type WholeTeam = TeamView & { members: Member[] };
 
 export interface TaskView {
-  id: string; subject: string; description?: string | null; active_form?: string | null;
+  task_id: number; subject: string; description: string;
+  /** What it is called now. */
+  title: string;
   /** `pending`, `claimed`, `in_progress`, `completed` or `failed`. */
-  status: string; owner?: string | null; assignee?: string | null;
-  depends_on: string[]; blocked_by: string[]; lease_expires_at?: string | null; summary?: string | null;
-  created_at: string; updated_at?: string | null;
+  status: string; owner: string | null; lease_until: string | null; assignee: string | null;
+  depends_on: number[]; blocked_by: number[]; note: string | null; summary: string | null;
+  created_by: string; created_at: string; ended_at: string | null;
 }
 export interface Tasks { tasks: TaskView[] }
-export interface NewTask { subject: string; description?: string; depends_on?: string[]; assignee?: string }
+export interface NewTask { subject: string; description?: string; depends_on?: number[]; assignee?: string }
 
-export interface MailView { id: string; type: string; from: string; to: string | null; summary: string; state?: string | null; created_at: string }
+export interface MailView { message_id: string; from: string; to: string; type: string; summary: string; state: string; created_at: string; read_at: string | null }
 export interface Mails { messages: MailView[] }
-export interface NewMail { type: "message" | "broadcast"; recipient?: string; content: string; summary?: string }
+/** To everybody if no recipient is named. */
+export interface NewMail { recipient?: string; content: string }

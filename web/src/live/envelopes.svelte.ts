@@ -44,6 +44,12 @@ export class Envelopes {
     return control.envelopes(page);
   }
 
+  /** Shows another box; what was shown before is not of it. */
+  async open(box: Box) {
+    if (box !== this.box) [this.box, this.list, this.loaded] = [box, [], false];
+    await this.load();
+  }
+
   async load() {
     const box = this.box;
     const page = await this.#page(null);

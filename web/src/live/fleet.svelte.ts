@@ -43,7 +43,7 @@ class Fleet {
 
   name(id: string): string { return id === LONE ? "" : this.find(id)?.name ?? id; }
 
-  #sendArchived() { this.#line?.send({ type: "set_include_archived", include_archived: this.withArchived }); }
+  #sendArchived() { this.#line?.send({ type: "set_include_archived", value: this.withArchived }); }
 
   #take(frame: Record<string, unknown>) {
     if (frame.type === "snapshot") { this.list = frame.instances as InstanceView[]; this.loaded = true; return; }
