@@ -17,10 +17,11 @@ export async function appFile(pathname, response) {
 }
 
 export class Front {
-  async start(target) {
+  /** `isPage` says which addresses are the page's: an instance has it in `/app/`. */
+  async start(target, isPage = ({ pathname }) => pathname.startsWith("/app/")) {
     this.server = http.createServer((request, response) => {
-      const { pathname } = new URL(request.url, "http://x");
-      if (pathname.startsWith("/app/")) void appFile(pathname, response);
+      const url = new URL(request.url, "http://x");
+      if (isPage(url)) void appFile(url.pathname, response);
       else forward(request, response, target, request.url);
     });
     this.server.on("upgrade", (request, socket, head) => forwardSocket(request, socket, head, target, request.url));
