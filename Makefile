@@ -1,14 +1,17 @@
 # Two commands: `make run` starts Polyclaw, `make test` checks everything.
 
-.PHONY: run build test check fuzz bench clean
+.PHONY: run build web test check fuzz bench clean
 
 run: build ## build what is missing, start Polyclaw and print the link
 	@target/release/polyclaw up
 
-build:
+build: web
 	@scripts/need.sh build
 	@echo "building polyclaw (a few minutes the first time)"
 	@cargo build --release --locked -p polyclaw
+
+web: ## build the command center, which the next build of the binary carries
+	@scripts/web.sh
 
 test: ## install what the tests need, run them all
 	@scripts/test.sh
@@ -24,4 +27,5 @@ bench: build ## measure this build on this machine
 
 clean:
 	@cargo clean
-	@rm -rf .tools tests/web/node_modules tests/mcp/node_modules tests/telegram/node_modules
+	@find web/dist -mindepth 1 ! -name .gitkeep -delete
+	@rm -rf .tools web/node_modules tests/web/node_modules tests/mcp/node_modules tests/telegram/node_modules

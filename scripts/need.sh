@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a step needs and says what it installs. `need.sh build`, `need.sh rust` or `need.sh test`.
+# Installs what a step needs and says what it installs. `need.sh build`, `need.sh web`, `need.sh rust` or `need.sh test`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -72,6 +72,14 @@ need_node() {
   fi
 }
 
+need_web() { # what the command center is built with
+  command -v npm >/dev/null || need_package npm nodejs npm
+  if ! cmp -s web/package-lock.json web/node_modules/.lock; then
+    say "installing what the command center is built with"
+    (cd web && npm ci --silent --no-fund --no-audit && cp package-lock.json node_modules/.lock)
+  fi
+}
+
 need_mcp() { # an MCP server and a client that others wrote
   command -v npm >/dev/null || need_package npm nodejs npm
   if ! cmp -s tests/mcp/package-lock.json tests/mcp/node_modules/.lock; then
@@ -96,6 +104,7 @@ need_deny() {
 
 case "${1:-build}" in
   build) need_build ;;
+  web) need_web ;;
   rust) # what the Rust tests need beside a compiler: the weights, llama.cpp's server on them, an MCP server, a Bot API
     need_python
     need_weights
@@ -109,10 +118,11 @@ case "${1:-build}" in
     need_package bwrap bubblewrap
     need_python
     need_weights
+    need_web
     need_node
     need_mcp
     need_telegram
     need_deny
     ;;
-  *) fail "usage: need.sh build|rust|test" ;;
+  *) fail "usage: need.sh build|web|rust|test" ;;
 esac

@@ -26,6 +26,7 @@ if [ -z "$quick" ]; then step "licences and sources" cargo deny --locked check -
 step "Rust tests on SQLite and PostgreSQL" rust_tests
 if [ -n "$quick" ]; then exit 0; fi
 
+step "command center" scripts/web.sh check
 step "release build" cargo build --release --locked -p polyclaw
 export POLYCLAW_BIN="$PWD/target/release/polyclaw"
 step "crash simulation, 10,000 seeds" "$POLYCLAW_BIN" selftest --crash 10000 --seed 1

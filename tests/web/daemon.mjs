@@ -68,7 +68,7 @@ ${rest}`, { mode: 0o600 });
   }
 }
 
-async function freePort() {
+export async function freePort() {
   const server = net.createServer();
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address();

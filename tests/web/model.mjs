@@ -9,6 +9,8 @@ export function gate() {
 }
 
 export class Model {
+  /** What every answer says it took, if anything. */
+  usage = null;
   /** Yields `{ text }` and `{ call: { id, name, arguments } }`; awaits whatever it likes between. */
   answer = async function* () { yield { text: "Hello." }; };
   requests = [];
@@ -51,6 +53,7 @@ export class Model {
       }
     }
     send({}, finish);
+    if (this.usage) response.write(`data: ${JSON.stringify({ id: "answer", object: "chat.completion.chunk", model: asked.model, created: 0, choices: [], usage: this.usage })}\n\n`);
     response.end("data: [DONE]\n\n");
   }
 }
@@ -63,3 +66,6 @@ export function lastUserText(asked) {
 
 /** Whether this call of the model follows a tool's result. */
 export const followsTool = (asked) => asked.messages.at(-1).role === "tool";
+
+/** A model that says one thing. */
+export const says = (text) => async function* () { yield { text }; };

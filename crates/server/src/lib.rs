@@ -1,6 +1,7 @@
 //! The instance at its edges: HTTP, server-sent events, WebSocket, the OpenAI-shaped API, webhooks and the chat
 //! page. This crate translates; what a call means is decided by the engine.
 
+mod app;
 pub mod control;
 mod cors;
 mod door;

@@ -3,8 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::header::{LOCATION, REFERRER_POLICY, SET_COOKIE};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
 use polyclaw_domain::time::Millis;
 use subtle::ConstantTimeEq;
+
+use crate::door::Door;
+use crate::guard::{code_in, shows_cookie};
 
 /// Long enough to walk over to another machine.
 const LASTS_MS: i64 = 10 * 60_000;
@@ -44,6 +50,34 @@ impl Logins {
 /// Where a browser goes with a code.
 pub fn path(code: &str) -> String {
     format!("/?code={code}")
+}
+
+/// What the code in a page's address led to.
+pub enum Entrance {
+    NoCode,
+    /// In: a cookie is left and the code taken out of the address bar.
+    Opened(Response),
+    UsedUp,
+}
+
+/// Uses up the code in the address of the page, if there is one; whoever comes in goes on to `to`.
+pub fn entrance(
+    door: &Door,
+    (method, uri, headers): (&Method, &Uri, &HeaderMap),
+    to: &'static str,
+    now: Millis,
+) -> Entrance {
+    // A look at the head of a link, as previews do, must not use it up.
+    let Some(code) = code_in(uri).filter(|_| *method == Method::GET) else { return Entrance::NoCode };
+    if !door.logins.take(&code, now) && !shows_cookie(door, headers) {
+        return Entrance::UsedUp;
+    }
+    let mut response =
+        (StatusCode::SEE_OTHER, [(LOCATION, to), (REFERRER_POLICY, "no-referrer")]).into_response();
+    if let Some(cookie) = door.set_cookie().and_then(|cookie| cookie.parse().ok()) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    Entrance::Opened(response)
 }
 
 #[cfg(test)]

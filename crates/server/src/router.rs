@@ -18,7 +18,7 @@ use crate::http::{
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
-use crate::{guard, observe, openai, page, ws};
+use crate::{app, guard, observe, openai, page, ws};
 
 /// Calls that need the token.
 fn api() -> OpenApiRouter<AppState> {
@@ -107,9 +107,12 @@ fn rest() -> Router<AppState> {
         .route("/", get(page::index))
         .route("/chat.js", get(page::script))
         .route("/chat.css", get(page::style))
+        .route("/app", get(app::folder))
+        .route(app::FOLDER, get(app::index))
+        .route("/app/{*file}", get(app::file))
 }
 
-const OTHER_ROUTES: [&str; 12] = [
+const OTHER_ROUTES: [&str; 15] = [
     "/v1/chat/completions",
     "/v1/responses",
     "/v1/models",
@@ -122,6 +125,9 @@ const OTHER_ROUTES: [&str; 12] = [
     "/",
     "/chat.js",
     "/chat.css",
+    "/app",
+    "/app/",
+    "/app/{*file}",
 ];
 
 pub fn router(state: AppState) -> Router {

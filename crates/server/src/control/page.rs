@@ -7,23 +7,35 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use super::state::ControlState;
-use crate::page::{Entrance, entrance, file};
+use crate::app;
+use crate::login::{Entrance, entrance};
+use crate::page::file;
 
 const DOCS: &str = include_str!("../../assets/docs.html");
 const SCRIPT: &str = include_str!("../../assets/docs.js");
 
-/// `/?code=…` leaves a cookie; `/` leads to what there is to see.
+/// `/?code=…` leaves a cookie; both lead to the command center.
 pub async fn index(
-    State(app): State<ControlState>,
+    State(control): State<ControlState>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    match entrance(&app.door, &method, &uri, &headers, app.control.now()) {
-        Entrance::None => (StatusCode::SEE_OTHER, [(LOCATION, "/api/docs")]).into_response(),
-        Entrance::Used => (StatusCode::UNAUTHORIZED, docs().await).into_response(),
-        Entrance::Open(response) => response,
+    match entrance(&control.door, (&method, &uri, &headers), app::FOLDER, control.control.now()) {
+        Entrance::NoCode => (StatusCode::SEE_OTHER, [(LOCATION, app::FOLDER)]).into_response(),
+        Entrance::Opened(response) => response,
+        Entrance::UsedUp => center(State(control), method, uri, headers).await,
     }
+}
+
+/// The command center.
+pub async fn center(
+    State(control): State<ControlState>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    app::open(&control.door, (&method, &uri, &headers), control.control.now())
 }
 
 pub async fn docs() -> Response {

@@ -13,7 +13,7 @@ use super::state::ControlState;
 use super::{audit, configs, gateway, guard, health, instances, logs, observe, page, repeat, tokens, ws};
 use crate::http::document;
 use crate::metrics::Metrics;
-use crate::{guard as place, observe as around, page as files};
+use crate::{app, guard as place, observe as around, page as files};
 
 /// Calls that look.
 fn looking() -> OpenApiRouter<ControlState> {
@@ -91,6 +91,9 @@ pub fn router(state: ControlState) -> Router {
     known
         .route("/health", get(health::alive))
         .route("/", get(page::index))
+        .route("/app", get(app::folder))
+        .route(app::FOLDER, get(page::center))
+        .route("/app/{*file}", get(app::file))
         .route("/api/docs", get(page::docs))
         .route("/api/docs.js", get(page::script))
         .route("/chat.css", get(files::style))

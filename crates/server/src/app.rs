@@ -1,0 +1,130 @@
+//! The command center: the files that `make web` leaves in `web/dist`, compressed, inside the binary. They hold no
+//! secret; what they ask the API for needs the token, or the cookie that a one-time link leaves.
+
+use std::io::Read;
+
+use axum::extract::{Path, State};
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+    VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Redirect, Response};
+use flate2::read::GzDecoder;
+use polyclaw_domain::time::Millis;
+
+use crate::door::Door;
+use crate::error::{Error, Result};
+use crate::login::{Entrance, entrance};
+use crate::page::POLICY;
+use crate::state::AppState;
+
+/// Path and gzip of each file; written by the build script, empty where the page was not built.
+type Files = &'static [(&'static str, &'static [u8])];
+const FILES: Files = include!(concat!(env!("OUT_DIR"), "/app.rs"));
+
+const INDEX: &str = "index.html";
+/// Where the page is.
+pub const FOLDER: &str = "/app/";
+/// Their names change with their contents.
+const HASHED: &str = "assets/";
+const NOT_BUILT: &str = "<!doctype html><title>Polyclaw</title><h1>The command center is not in this binary</h1>\
+<p>It was built without it. In the source folder run <code>make web</code>, then build again. \
+An instance has a small chat page at its own address; what the control plane can do is at \
+<a href=\"/api/docs\">/api/docs</a>.</p>";
+
+/// What the page's own addresses are relative to is the folder.
+pub async fn folder() -> Redirect {
+    Redirect::permanent(FOLDER)
+}
+
+/// `/app/?code=…` leaves a cookie and takes the code out of the address bar; `/app/` is the page.
+pub async fn index(State(app): State<AppState>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    open(&app.door, (&method, &uri, &headers), app.engine.now())
+}
+
+/// The page, for whichever server shows it.
+pub fn open(door: &Door, asked: (&Method, &Uri, &HeaderMap), now: Millis) -> Response {
+    let page = || match find(INDEX) {
+        Some(packed) => answer(INDEX, packed, asked.2),
+        None => (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, "text/html")], NOT_BUILT).into_response(),
+    };
+    match entrance(door, asked, FOLDER, now) {
+        Entrance::NoCode => page(),
+        Entrance::Opened(response) => response,
+        // The page itself says that the link is used up, and asks for the token.
+        Entrance::UsedUp => {
+            let mut page = page();
+            *page.status_mut() = StatusCode::UNAUTHORIZED;
+            page
+        }
+    }
+}
+
+pub async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response> {
+    let packed = find(&name).ok_or_else(|| Error::UnknownRoute(name.chars().take(100).collect()))?;
+    Ok(answer(&name, packed, &headers))
+}
+
+fn find(name: &str) -> Option<&'static [u8]> {
+    FILES.iter().find(|(known, _)| *known == name).map(|(_, packed)| *packed)
+}
+
+fn answer(name: &str, packed: &'static [u8], asked: &HeaderMap) -> Response {
+    let mut response = match takes_gzip(asked) {
+        true => ([(CONTENT_ENCODING, "gzip")], packed).into_response(),
+        false => unpacked(packed).into_response(),
+    };
+    let cache = if name.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let headers = response.headers_mut();
+    for (header, value) in [
+        (CONTENT_TYPE, kind(name)),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, cache),
+        (VARY, "accept-encoding"),
+    ] {
+        headers.insert(header, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Every browser does; a program at a terminal may not.
+fn takes_gzip(asked: &HeaderMap) -> bool {
+    let all = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|line| line.split(','))
+        .any(|one| one.split(';').next().is_some_and(|name| name.trim() == "gzip"))
+}
+
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    // What the build packed can be unpacked; memory has nothing to fail.
+    let _ = GzDecoder::new(packed).read_to_end(&mut plain);
+    plain
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_those_who_take_it() {
+        for (asked, takes) in
+            [("gzip, deflate, br", true), ("br;q=1, gzip;q=0.5", true), ("br", false), ("x-gzip", false)]
+        {
+            let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, asked.parse().unwrap())]);
+            assert_eq!(takes_gzip(&headers), takes, "{asked}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,63 @@
+// A browser and its pages, which complain about whatever lands on the console.
+import assert from "node:assert/strict";
+import { mkdir, readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const SHOTS = process.env.POLYCLAW_SHOTS;
+export const UNREACHABLE = /ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|WebSocket connection|status of 502/;
+
+export const DESKTOP = { viewport: { width: 1440, height: 900 } };
+export const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
+
+export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+
+/** A visitor with a page of their own. */
+export class Visit {
+  static async of(browser, address, options = {}) {
+    const visit = new Visit();
+    visit.faults = [];
+    visit.expected = null;
+    visit.context = await browser.newContext({ ...DESKTOP, locale: "en-GB", reducedMotion: "reduce", ...options });
+    await visit.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    visit.page = await visit.open(address);
+    return visit;
+  }
+
+  /** Another page of the same visitor. */
+  async open(address) {
+    const page = await this.context.newPage();
+    page.setDefaultTimeout(10_000);
+    page.on("console", (message) => { if (["error", "warning"].includes(message.type())) this.faults.push(message.text()); });
+    page.on("pageerror", (error) => this.faults.push(String(error.stack ?? error)));
+    await page.goto(address);
+    return page;
+  }
+
+  async end() {
+    await this.context.close();
+    assert.deepEqual(this.faults.filter((fault) => !this.expected?.test(fault)), [], "the console stays clean");
+  }
+}
+
+export async function shot(page, name) {
+  if (!SHOTS) return;
+  await mkdir(SHOTS, { recursive: true });
+  await page.screenshot({ path: `${SHOTS}/${name}.png` });
+}
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What keeps people out of a view; minor findings are let pass. */
+export async function barriers(page) {
+  // Our policy forbids scripts of others, and so it should: the check comes in by the debugger, as an evaluation.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return violations.filter((one) => ["serious", "critical"].includes(one.impact))
+    .map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary?.split("\n")[1]?.trim() ?? ""}`).join(" | ")}`);
+}
+
+/** Nothing may stick out of a narrow page. */
+export const sticksOut = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

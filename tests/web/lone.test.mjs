@@ -1,0 +1,356 @@
+// The command center of one instance without a control plane: the real binary, a scripted model, a real browser.
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { gzipSync } from "node:zlib";
+import { PHONE, UNREACHABLE, Visit, launch, shot, sticksOut } from "./browser.mjs";
+import { Daemon, TOKEN } from "./daemon.mjs";
+import { frontOf } from "./front.mjs";
+import { Model, followsTool, gate, lastUserText, says } from "./model.mjs";
+
+let model, daemon, front, browser, visit, page;
+
+before(async () => {
+  model = await new Model().start();
+  daemon = await Daemon.start(model.url);
+  front = await frontOf(daemon);
+  browser = await launch();
+  await daemon.api("POST", "/agents", { agent_id: "research", name: "Research", defaults: { system_prompt: "You read." } });
+});
+after(async () => { await browser?.close(); front?.stop(); await daemon?.remove(); model?.stop(); });
+beforeEach(async () => { visit = await enter(); page = visit.page; });
+afterEach(() => visit.end());
+
+/** Logs in with a one-time code, as a link does. */
+async function enter(options = {}, hash = "#/i/this/chat") {
+  const { code } = await daemon.api("POST", "/logins");
+  const one = await Visit.of(browser, `${front.url}/?code=${code}`, options);
+  // The small chat page behind that link is not what is looked at here.
+  await one.page.goto(`${front.url}/app/${hash}`);
+  await one.page.locator("#main").waitFor();
+  one.faults.length = 0;
+  return one;
+}
+const composer = () => page.getByRole("textbox", { name: "Message" });
+async function say(text) { await composer().fill(text); await composer().press("Enter"); }
+const log = () => page.getByRole("log");
+const see = (text) => log().getByText(text, { exact: true }).first().waitFor();
+const count = (text) => log().getByText(text, { exact: true }).count();
+const go = (hash) => page.evaluate((to) => { location.hash = to; }, hash);
+
+describe("getting in", () => {
+  it("asks who is not logged in for a link or the token, in words", async () => {
+    visit.expected = /401/;
+    await visit.context.clearCookies();
+    await page.goto(`${front.url}/app/?code=used`);
+    await page.reload();
+    await page.getByRole("heading", { name: "You are not logged in" }).waitFor();
+    await page.getByLabel("Or paste the token").fill("wrong");
+    await page.getByRole("button", { name: "Enter" }).click();
+    await page.getByText("That is not the token.").waitFor();
+    await shot(page, "login-light");
+    await page.getByLabel("Or paste the token").fill(TOKEN);
+    await page.getByRole("button", { name: "Enter" }).click();
+    await page.getByRole("navigation").waitFor();
+    assert.equal(page.url().includes("code=") || page.url().includes(TOKEN), false);
+    assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
+  });
+
+  it("leaves out what needs the control plane, and says why", async () => {
+    const names = await page.getByRole("navigation").getByRole("link").allInnerTexts();
+    assert.ok(names.includes("Chat") && !names.includes("Fleet") && !names.includes("Logs"), String(names));
+    await page.getByRole("navigation").getByText("need the control plane").waitFor();
+    await go("#/i/this/logs");
+    await page.getByRole("heading", { name: "Only with the control plane" }).waitFor();
+  });
+});
+
+describe("chat", () => {
+  it("streams, and ends with the stored text, once", async () => {
+    const more = gate();
+    model.answer = async function* () { yield { text: "The first half" }; await more.passed; yield { text: " and the **second**." }; };
+    await say("Tell me something");
+    await see("The first half");
+    assert.equal(await page.getByRole("button", { name: "Stop" }).isVisible(), true);
+    await shot(page, "chat-streaming");
+    more.open();
+    await log().getByText("second").waitFor();
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+    assert.equal(await count("Tell me something"), 1);
+    assert.equal(await log().locator("strong").innerText(), "second");
+    await page.reload();
+    await log().getByText("second").waitFor();
+    assert.equal(await log().locator("article").count(), 2);
+  });
+
+  it("shows a tool's call with what it got, what came back and what it was kept to", async () => {
+    model.answer = async function* (asked) {
+      if (followsTool(asked)) yield { text: "It is empty." };
+      else { yield { text: "Let me look." }; yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } }; }
+    };
+    await say("What is in the folder?");
+    await see("It is empty.");
+    const card = log().locator("details");
+    assert.equal(await card.count(), 1);
+    await card.locator("summary").focus();
+    await page.keyboard.press("Enter");
+    assert.match(await card.innerText(), /list_dir[\s\S]*done[\s\S]*Given[\s\S]*"path": "\."[\s\S]*Result[\s\S]*Kept to:/);
+  });
+
+  it("asks in place before a risky tool runs, also after a reload, and goes on with the answer", async () => {
+    model.answer = async function* (asked) {
+      if (followsTool(asked)) yield { text: "Ran it." };
+      else { yield { text: "I would run this." }; yield { call: { id: "call-1", name: "shell", arguments: { command: "echo from the shell" } } }; }
+    };
+    await say("Run it");
+    await page.getByText("Permission needed: shell").waitFor();
+    await page.reload();
+    await page.getByText("Permission needed: shell").waitFor();
+    assert.equal(await count("I would run this."), 1, "not twice, stored and streamed");
+    await page.getByRole("button", { name: "Allow" }).click();
+    await see("Ran it.");
+    assert.equal(await log().locator("details").count(), 1);
+    await log().locator("details summary").click();
+    assert.match(await log().locator("details").innerText(), /from the shell/);
+    assert.equal(await page.getByText("Permission needed").count(), 0);
+  });
+
+  it("takes a message meanwhile, sets the task aside for it and goes on afterwards", async () => {
+    const more = gate();
+    const answers = [
+      async function* () { yield { text: "Working on it." }; await more.passed; yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } }; },
+      says("A quick answer."), says("The long task is done."),
+    ];
+    model.answer = (asked) => answers.shift()(asked);
+    await say("A long task");
+    await see("Working on it.");
+    await say("A quick question");
+    await page.getByText("Waiting: taken up at the next step").waitFor();
+    more.open();
+    await see("The long task is done.");
+    for (const text of ["A long task", "A quick question", "A quick answer.", "The long task is done."]) assert.equal(await count(text), 1, text);
+    await see("Going on with the earlier task.");
+  });
+
+  it("shows what a sub-agent says, live and under its name", async () => {
+    const more = gate();
+    model.answer = async function* (asked) {
+      if (lastUserText(asked).includes("Count the stars")) { yield { text: "One, two" }; await more.passed; yield { text: ", three." }; return; }
+      if (followsTool(asked) || !lastUserText(asked).includes("Get help")) { yield { text: "Somebody is on it." }; return; }
+      yield { call: { id: "call-1", name: "sessions_spawn", arguments: { task: "Count the stars" } } };
+    };
+    await say("Get help");
+    await log().getByText("works for this chat").waitFor();
+    await log().locator("section").getByText("One, two", { exact: false }).waitFor();
+    await shot(page, "chat-child");
+    more.open();
+    await log().getByText("works for this chat").waitFor({ state: "detached" });
+  });
+
+  it("stops when told to", async () => {
+    const never = gate();
+    model.answer = async function* () { yield { text: "On and on" }; await never.passed; };
+    await say("Count for ever");
+    await see("On and on");
+    await page.getByRole("button", { name: "Stop" }).click();
+    await see("Stopped.");
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+    never.open();
+  });
+
+  it("switches the agent and the model of a chat", async () => {
+    model.answer = says("Hello.");
+    await say("Hi");
+    await see("Hello.");
+    await page.getByLabel("Agent").selectOption("research");
+    await page.getByLabel("Model").selectOption("scripted/steady");
+    const key = decodeURIComponent(page.url().split("/").at(-1));
+    await assert.doesNotReject(page.waitForFunction(async (at) => (await (await fetch(`/api/v1/sessions/${encodeURIComponent(at)}`)).json()).model === "scripted/steady", key));
+    const session = await daemon.api("GET", `/sessions/${encodeURIComponent(key)}`);
+    assert.equal(session.active_agent_id, "research");
+    await say("And now?");
+    await log().getByText("Research").waitFor();
+  });
+
+  it("attaches text, refuses pictures in words, runs commands and shows what went wrong", async () => {
+    visit.expected = /40\d/;
+    model.answer = async function* (asked) { yield { text: lastUserText(asked).includes("secret of the file") ? "I read it." : "No file." }; };
+    await page.locator("input[type=file]").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("secret of the file") }, { name: "a.png", mimeType: "image/png", buffer: Buffer.from("x") }]);
+    await page.getByText("a.png was left out: only text can be attached.").waitFor();
+    await say("Read this");
+    await see("I read it.");
+    await log().getByText("notes.txt").waitFor();
+    await say("/help");
+    await log().getByText("what you can type").waitFor();
+    await say("/agent nobody");
+    await page.getByText("There is no such agent.").waitFor();
+    assert.equal(await composer().inputValue(), "/agent nobody", "what was typed is not lost");
+  });
+
+  it("says so when the instance is killed in mid-answer, comes back by itself, and shows one answer", async () => {
+    visit.expected = UNREACHABLE;
+    const never = gate();
+    model.answer = async function* () { yield { text: "An answer cut sho" }; await never.passed; };
+    await say("Survive this");
+    await see("An answer cut sho");
+    await daemon.kill();
+    await page.getByText(/The connection is lost|No live connection/).first().waitFor();
+    await say("And this, meanwhile");
+    await page.getByText("Not sent.", { exact: false }).waitFor();
+    await shot(page, "chat-lost");
+    model.answer = async function* (asked) { yield { text: `Whole: ${lastUserText(asked)}` }; };
+    await daemon.run();
+    await log().getByText("Whole: And this, meanwhile").waitFor({ timeout: 45_000 });
+    await page.getByText(/The connection is lost|No live connection/).first().waitFor({ state: "hidden" });
+    for (const text of ["Survive this", "And this, meanwhile"]) assert.equal(await log().locator(".bubble", { hasText: text }).count(), 1, text);
+    assert.equal(await count("An answer cut sho"), 0);
+    never.open();
+  });
+
+  it("shows hostile names and texts as text", async () => {
+    const hostile = `<img src=x onerror="document.title='owned'"> <script>document.title='owned'</script> [x](javascript:alert(1)) \u202Ertl\u202C ${"verylongword".repeat(900)} 👾`;
+    model.answer = says(hostile);
+    await say(hostile);
+    await log().locator("article").nth(1).getByText("<img src=x", { exact: false }).waitFor();
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+    assert.equal(await log().locator("img, script, a[href^=javascript]").count(), 0);
+    assert.doesNotMatch(await page.title(), /^owned/);
+    assert.ok(await sticksOut(page) <= 0);
+    await go("#/i/this/sessions");
+    await page.getByRole("main").getByText("<img src=x", { exact: false }).first().waitFor();
+    assert.equal(await page.locator("main img").count(), 0);
+  });
+});
+
+describe("sessions, agents, usage, events", () => {
+  it("shows a session's transcript with where it came from, and stops and deletes several at once", async () => {
+    model.answer = says("For the list.");
+    for (const title of ["First of two", "Second of two"]) {
+      const { session_key } = await daemon.api("POST", "/sessions", { title });
+      await daemon.api("POST", `/sessions/${encodeURIComponent(session_key)}/messages?wait=20`, { text: title, channel: "cli" });
+    }
+    await go("#/i/this/sessions");
+    await page.getByRole("link", { name: /First of two/ }).click();
+    await page.getByText("For the list.").waitFor();
+    await page.locator("ol").getByText("Person").first().waitFor();
+    await page.getByText("command line").first().waitFor();
+    for (const title of ["First of two", "Second of two"]) await page.getByRole("checkbox", { name: `Mark ${title}` }).check();
+    await page.getByRole("toolbar").getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("link", { name: /of two/ }).first().waitFor({ state: "detached" });
+    visit.expected = /404/;
+  });
+
+  it("makes, changes and deletes an agent by its form, and says why a tool is decided so", async () => {
+    visit.expected = /40\d/;
+    await go("#/i/this/agents/%2B");
+    await page.getByLabel("Id *").fill("helper");
+    await page.getByLabel("Name *").fill("Helper");
+    await page.getByLabel("Instructions").fill("Be brief.");
+    await page.getByRole("button", { name: "Create agent" }).click();
+    await page.getByText("Saved.").waitFor();
+    assert.equal((await daemon.api("GET", "/agents/helper")).defaults.system_prompt, "Be brief.");
+    await page.getByLabel("Description", { exact: true }).fill("Helps.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.waitForFunction(async () => (await (await fetch("/api/v1/agents/helper")).json()).description === "Helps.");
+    await page.getByRole("tab", { name: "Tools" }).click();
+    await page.getByRole("searchbox").fill("shell");
+    await page.getByRole("button", { name: "Why?" }).first().click();
+    await page.getByRole("dialog").getByRole("listitem").first().waitFor();
+    await shot(page, "agent-why");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("link", { name: "Helper" }).waitFor({ state: "detached" });
+    await go("#/i/this/agents/%3F");
+    await page.getByLabel("Sender id").fill("42");
+    await page.getByLabel("Text").fill("hello");
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText("main would answer.").waitFor();
+  });
+
+  it("says unknown where a provider told nothing, and draws what was told", async () => {
+    await go("#/i/this/usage");
+    await page.getByText("nobody knows the tokens", { exact: false }).waitFor();
+    assert.ok(await page.getByRole("cell", { name: "unknown" }).count() > 0);
+    await page.locator("canvas").first().waitFor();
+  });
+
+  it("answers a question in the inbox", async () => {
+    model.answer = async function* (asked) {
+      if (followsTool(asked)) yield { text: "Not done, then." };
+      else yield { call: { id: "call-1", name: "shell", arguments: { command: "rm -r everything" } } };
+    };
+    const { session_key } = await daemon.api("POST", "/sessions", { title: "Dangerous" });
+    await daemon.api("POST", `/sessions/${encodeURIComponent(session_key)}/messages`, { text: "Go" });
+    await page.getByLabel("1 questions wait").waitFor();
+    await go("#/approvals");
+    await page.getByText("rm -r everything").waitFor();
+    await page.locator("section", { hasText: "rm -r everything" }).getByRole("button", { name: "Deny" }).click();
+    await page.getByText("Nothing waits for you").waitFor();
+    await go("#/i/this/events");
+    await page.getByRole("listitem").getByText("permission decided").first().waitFor();
+  });
+});
+
+describe("for everybody", () => {
+  it("works on a phone: menu, chat, no sideways scrolling", async () => {
+    await visit.end();
+    visit = await enter({ ...PHONE, colorScheme: "dark" });
+    page = visit.page;
+    model.answer = says(`A ${"verylongword".repeat(20)} and\n\n\`\`\`sh\n${"echo a long line ".repeat(12)}\n\`\`\``);
+    await say("Narrow?");
+    await log().locator("pre").waitFor();
+    assert.ok(await sticksOut(page) <= 0);
+    await shot(page, "chat-phone-dark");
+    await page.getByRole("button", { name: "Menu" }).click();
+    await page.getByRole("link", { name: "Sessions" }).waitFor();
+    await shot(page, "menu-phone-dark");
+    await page.getByRole("link", { name: "Sessions" }).click();
+    await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  });
+
+  it("goes everywhere by keyboard, with the palette", async () => {
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("usage");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Usage" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("dark");
+    await shot(page, "palette");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
+    for (let step = 0; step < 60; step += 1) {
+      await page.keyboard.press("Tab");
+      const bare = await page.evaluate(() => { const style = getComputedStyle(document.activeElement); return document.activeElement !== document.body && style.outlineStyle === "none" && document.activeElement.tagName; });
+      assert.ok(!bare || ["TEXTAREA", "MAIN"].includes(bare), `${bare} shows its focus`);
+    }
+  });
+
+  it("speaks Chinese to those whose browser does, and remembers a switch", async () => {
+    await visit.end();
+    visit = await enter({ locale: "zh-CN" }, "#/i/this/overview");
+    page = visit.page;
+    await page.getByRole("link", { name: "对话" }).first().waitFor();
+    assert.equal(await page.locator("html").getAttribute("lang"), "zh");
+    await shot(page, "overview-chinese");
+    await page.getByRole("button", { name: "English" }).click();
+    await page.getByRole("link", { name: "Chat" }).first().waitFor();
+    await page.reload();
+    await page.getByRole("link", { name: "Chat" }).first().waitFor();
+  });
+
+  it("loads little, from here alone, under a policy that allows no inline script", async () => {
+    await go("#/i/this/overview");
+    const asked = [];
+    page.on("response", (response) => asked.push(response));
+    await page.reload();
+    await page.getByRole("heading", { name: "This instance" }).waitFor();
+    assert.deepEqual(asked.map((one) => one.url()).filter((url) => !url.startsWith(front.url)), []);
+    const files = asked.filter((one) => one.url().includes("/app/"));
+    const packed = await Promise.all(files.map(async (one) => gzipSync(Buffer.from(await (await fetch(one.url())).arrayBuffer())).length));
+    const sum = packed.reduce((all, size) => all + size, 0);
+    console.log(`first load of the overview: ${files.length} files, ${(sum / 1024).toFixed(1)} KB compressed`);
+    assert.ok(sum < 300 * 1024);
+    for (const one of files) assert.match(one.headers()["content-security-policy"], /default-src 'self'(?!.*unsafe)/);
+  });
+});

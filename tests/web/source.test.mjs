@@ -1,0 +1,181 @@
+// What the page is made of, piece by piece: words, types, markdown, differences, pauses.
+import assert from "node:assert/strict";
+import { readFile, readdir } from "node:fs/promises";
+import path from "node:path";
+import { after, before, describe, it } from "node:test";
+import { typesOf } from "../../web/scripts/types.mjs";
+import { Daemon } from "./daemon.mjs";
+import { source } from "./source.mjs";
+
+const src = path.join(import.meta.dirname, "../../web/src");
+const words = async (name) => JSON.parse(await readFile(path.join(src, `i18n/${name}.json`), "utf8"));
+async function sources() {
+  const files = (await readdir(src, { recursive: true })).filter((name) => /\.(svelte|ts)$/.test(name));
+  return Promise.all(files.map(async (name) => [name, await readFile(path.join(src, name), "utf8")]));
+}
+
+describe("the words", () => {
+  it("are the same in both languages, with the same gaps to fill", async () => {
+    const [en, zh] = [await words("en"), await words("zh")];
+    assert.deepEqual(Object.keys(en), Object.keys(zh));
+    const gaps = (text) => [...text.matchAll(/\{\w+\}/g)].map(([gap]) => gap).sort();
+    for (const key of Object.keys(en)) assert.deepEqual(gaps(zh[key]), gaps(en[key]), key);
+  });
+
+  it("are all there, and plain text stands in no view", async () => {
+    const en = await words("en");
+    for (const [name, text] of await sources()) {
+      for (const [, key] of text.matchAll(/\bt\("([^"]+)"/g)) assert.ok(key in en, `${name} says ${key}`);
+      assert.doesNotMatch(text, /\{@html|innerHTML|insertAdjacentHTML|document\.write|\beval\(/, name);
+      if (name.endsWith(".svelte")) assert.doesNotMatch(text.replace(/<style>[\s\S]*<\/style>/, ""), /\sstyle="/, `${name}: the policy forbids inline styles`);
+    }
+  });
+
+  it("have a sentence for what an instance may refuse", async () => {
+    const en = await words("en");
+    for (const code of ["unauthorized", "unknown_session", "backlog_full", "not_now", "etag_stale", "name_taken", "instance_busy", "not_taken_up"]) assert.ok(en[`error.${code}`], code);
+  });
+});
+
+describe("the types", () => {
+  let daemon;
+  before(async () => { daemon = await Daemon.start("http://127.0.0.1:9/v1"); });
+  after(() => daemon?.remove());
+
+  it("are what the instance says of itself", async () => {
+    const document = await daemon.api("GET", "/openapi.json");
+    const written = await readFile(path.join(src, "api/instance.types.ts"), "utf8");
+    assert.equal(written, typesOf(document), "run: POLYCLAW_TOKEN=… npm run -s types http://…/api/v1/openapi.json > src/api/instance.types.ts");
+  });
+});
+
+describe("markdown", async () => {
+  const { markdown } = await source("text/markdown.ts");
+  const text = (inside) => inside.map((one) => (one.inside ? `${one.type}(${text(one.inside)})` : one.type === "break" ? "⏎" : one.type === "code" ? `code(${one.text})` : one.text)).join("");
+  const shown = (block) => ({
+    paragraph: () => text(block.inside), heading: () => `h${block.level}(${text(block.inside)})`, code: () => `block(${block.name}:${block.text})`, rule: () => "rule",
+    quote: () => `quote(${block.inside.map(shown)})`, list: () => `list${block.start ?? ""}(${block.items.map((item) => item.map(shown).join("+")).join("|")})`,
+    table: () => `table(${block.head.map(text)};${block.rows.map((row) => row.map(text).join(",")).join(";")})`,
+  })[block.type]();
+  const rows = [
+    ["a plain line\nand another", "a plain line⏎and another"],
+    ["**bold**, *leaning* and `code <b>`", "strong(bold), em(leaning) and code(code <b>)"],
+    ["# One\n### Three", "h3(One) h4(Three)"],
+    ["- a\n- b\n  - c\n\nafter", "list(a|b+list(c)) after"],
+    ["3. c\n4. d", "list3(c|d)"],
+    ["> quoted\n> more", "quote(quoted⏎more)"],
+    ["|a|b|\n|-|-|\n|1|**2**|", "table(a,b;1,strong(2))"],
+    ["a\n\n---\n\nb", "a rule b"],
+    ["```js\nlet a;\n\n<b>\n```\nafter", "block(js:let a;\n\n<b>) after"],
+    ["```js\nnot ended", "block(js:not ended)"],
+    ["[a](https://a.example/b_(c)) x", "link(a) x"],
+    ["see https://a.example/x.", "see link(https://a.example/x)."],
+    ["[x](javascript:alert(1)) [y](//evil.example) [z](data:text/html,hi)", "[x](javascript:alert(1)) [y](//evil.example) [z](data:text/html,hi)"],
+    ["<img src=x onerror=alert(1)>", "<img src=x onerror=alert(1)>"],
+    ["snake_case_name and 2*3*4", "snake_case_name and 2*3*4"],
+  ];
+  it("knows what it knows, and the rest stays text", () => {
+    for (const [given, wanted] of rows) assert.equal(markdown(given).map(shown).join(" "), wanted, given);
+  });
+
+  it("is done quickly with what is meant to slow it down", () => {
+    for (const piece of ["*", "`", "[", "[a](", "- ", "> ", "  ", "https://", "|-", "_a", "~~a", "# ", "**a"]) {
+      const given = piece.repeat(60_000 / piece.length);
+      const start = performance.now();
+      markdown(given);
+      assert.ok(performance.now() - start < 1500, `${piece} took ${performance.now() - start} ms`);
+    }
+  });
+});
+
+describe("differences", async () => {
+  const { diff, hunks } = await source("text/diff.ts");
+  const signs = { same: " ", gone: "-", new: "+" };
+  const shown = (before, after) => diff(before, after).map((line) => signs[line.kind] + line.text).join(",");
+  it("are the lines that went and came", () => {
+    assert.equal(shown("a\nb\nc", "a\nx\nc\nd"), " a,-b,+x, c,+d");
+    assert.equal(shown("a", "a"), " a");
+    assert.equal(shown("", "a\nb"), "-,+a,+b");
+    assert.equal(shown("a\nb\nc\nd", "b\nd"), "-a, b,-c, d");
+  });
+  it("come with a few lines around them, and the rest is left out", () => {
+    const long = Array.from({ length: 100 }, (_, n) => `line ${n}`);
+    const parts = hunks(diff(long.join("\n"), long.with(10, "x").with(80, "y").join("\n")));
+    assert.deepEqual(parts.map((part) => part.length), [8, 8]);
+    assert.equal(parts[0].find((line) => line.kind === "gone").before, 11);
+  });
+});
+
+describe("a lost line", async () => {
+  const { pause, PAUSES_S } = await source("api/line.ts");
+  it("is tried again after 1, 2, 4, 8, 16, 30 and then every 30 seconds, a little sooner or later", () => {
+    assert.deepEqual([1, 2, 3, 4, 5, 6, 7, 99].map((failures) => pause(failures, 0.5)), [...PAUSES_S, 30, 30].map((s) => s * 1000));
+    assert.deepEqual([pause(1, 0), Math.round(pause(1, 1))], [800, 1200]);
+  });
+});
+
+describe("a tree of sessions", async () => {
+  const { treeOf } = await source("pages/sessions/tree.ts");
+  const session = (session_key, owner_session_key = null) => ({ session_key, owner_session_key });
+  const shown = (branches) => branches.map((one) => one.id + (one.children.length ? `(${shown(one.children)})` : "")).join(" ");
+  it("puts each under its owner, and loses none whose owner is not there or who own each other", () => {
+    assert.equal(shown(treeOf([session("a"), session("b", "a"), session("c", "b"), session("d", "gone")])), "a(b(c)) d");
+    assert.equal(shown(treeOf([session("a", "b"), session("b", "a")])).match(/[ab]/g).length, 2);
+  });
+});
+
+describe("a turn that streams", async () => {
+  const { LiveTurn } = await source("live/turn.svelte.ts");
+  const frame = (event, fields = {}) => ({ event, turn_id: "t", session_key: "s", ...fields });
+  const after = (...frames) => {
+    const turn = new LiveTurn("t");
+    for (const [event, fields] of frames) turn.take(frame(event, fields));
+    turn.flush();
+    return turn.items.map((item) => `${item.kind}:${item.text ?? item.name ?? item.tool}${item.state ? `=${item.state}` : ""}${item.live ? "…" : ""}`);
+  };
+  const started = ["turn.started", { agent_id: "main", resumes: [] }];
+  const speaker = { run_id: "r", agent_id: "research", name: "Research" };
+  const rows = [
+    ["text in pieces", [started, ["turn.delta", { text: "a" }], ["turn.delta", { text: "b" }]], ["text:ab…"]],
+    ["a tool between texts", [started, ["turn.delta", { text: "a" }], ["tool.started", { call_id: "c", name: "ls", arguments: {} }], ["tool.ended", { call_id: "c", name: "ls", is_error: false, text: "x", sandbox: null }], ["turn.delta", { text: "b" }]], ["text:a", "tool:ls=done", "text:b…"]],
+    ["a fallback that starts over", [started, ["turn.delta", { text: "a" }], ["turn.restarted"], ["turn.delta", { text: "b" }]], ["text:b…"]],
+    ["a turn that starts again", [started, ["turn.delta", { text: "a" }], started, ["turn.delta", { text: "b" }]], ["text:b…"]],
+    ["a turn joined in the middle", [["turn.delta", { text: "b" }]], ["text:… b…"]],
+    ["another agent, live under its name, whole at its end", [started, ["turn.delta", { text: "I ask." }], ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "so f" }], ["delegate.delta", { ...speaker, text: "ar" }]], ["text:I ask.", "delegate:so far…"]],
+    ["another agent that begins again", [started, ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "no" }], ["delegate.started", speaker], ["delegate.delta", { ...speaker, text: "yes" }], ["delegate.ended", { ...speaker, text: "yes.", is_whole: true }]], ["delegate:yes."]],
+  ];
+  it("shows what counts, in order", () => {
+    for (const [name, frames, wanted] of rows) assert.deepEqual(after(...frames), wanted, name);
+  });
+});
+
+describe("the end of a long list", async () => {
+  const { lastNumber } = await source("live/end.ts");
+  it("is found with few looks", async () => {
+    for (const last of [0, 1, 1023, 1024, 1025, 999_999]) {
+      let looks = 0;
+      const found = await lastNumber(async (number) => { looks += 1; return last > number; });
+      assert.ok(found >= last && found <= Math.max(last, 1) && looks < 40, `${last}: ${found} after ${looks} looks`);
+    }
+  });
+});
+
+describe("the list of sessions, read again", async () => {
+  const { merged } = await source("pages/chat/list.svelte.ts");
+  const session = (session_key, updated_at) => ({ session_key, updated_at });
+  it("brings what moved to the front, keeps what is older, and lets go what is gone", () => {
+    const known = [session("a", "9"), session("b", "8"), session("c", "7"), session("d", "2"), session("e", "1")];
+    const page = [session("e", "10"), session("a", "9"), session("c", "7")];
+    assert.deepEqual(merged(page, known).map((one) => one.session_key), ["e", "a", "c", "d"]);
+  });
+});
+
+describe("a change of a spec", async () => {
+  const { patchOf, valueOf } = await source("pages/agents/schema.ts");
+  it("is a merge patch that says only what is other", () => {
+    assert.deepEqual(patchOf({ a: 1, b: { c: 1, d: 2 }, e: 5 }, { a: 1, b: { c: 1, d: 3 }, f: [1] }), { b: { d: 3 }, e: null, f: [1] });
+  });
+  it("reads fields as what they are", () => {
+    assert.deepEqual([valueOf("number", " 2.5 "), valueOf("list", "a\n\n b "), valueOf("switch", "true"), valueOf("text", "  ")], [2.5, ["a", "b"], true, undefined]);
+  });
+});

@@ -1,0 +1,56 @@
+import type * as T from "./control.types";
+import { answer, call, query, root, socketAddress, type Options } from "./http";
+import type { Page } from "./instance";
+
+const at = encodeURIComponent;
+const get = <R>(path: string) => call<R>("GET", `api${path}`);
+/** Sent twice, a call with such a key is done once. */
+const post = <R>(path: string, body: unknown = {}) => call<R>("POST", `api${path}`, { body, headers: { "idempotency-key": crypto.randomUUID() } });
+
+/** The API of the control plane. */
+export const control = {
+  version: () => get<{ version: string }>("/version"),
+  gateway: (id: string) => `api/instances/${at(id)}/gateway`,
+
+  instances: (archived: boolean) => get<T.Instances>(`/instances${query({ include_archived: archived })}`),
+  create: (body: T.NewInstance) => post<T.InstanceView>("/instances", body),
+  act: (id: string, action: "start" | "stop" | "restart" | "archive" | "unarchive") => post<T.InstanceView>(`/instances/${at(id)}/${action}`),
+  clone: (id: string, body: { new_name: string; port?: number }) => post<T.InstanceView>(`/instances/${at(id)}/clone`, body),
+  remove: (id: string) => call<void>("DELETE", `api/instances/${at(id)}`),
+  usage: (id: string, window: string) => get<T.Used>(`/instances/${at(id)}/usage${query({ window })}`),
+
+  logs: (id: string, lines: number, cursor?: string | null) =>
+    get<T.LogPage>(`/instances/${at(id)}/logs${query({ mode: cursor === undefined ? "tail" : "page", lines, cursor })}`),
+  logsAddress: (id: string) => `${root}api/instances/${at(id)}/logs/download`,
+
+  async config(id: string): Promise<T.ConfigFile> {
+    const response = await answer("GET", `api/instances/${at(id)}/config`);
+    const file = await response.json() as Omit<T.ConfigFile, "etag"> & { etag?: string };
+    return { ...file, etag: response.headers.get("etag") ?? file.etag ?? "" };
+  },
+  saveConfig: (id: string, toml: string, etag: string, withSecrets: boolean) =>
+    call<T.ConfigWritten>("PUT", `api/instances/${at(id)}/config`, saving(toml, etag, withSecrets)),
+  validate: (id: string, toml: string, signal?: AbortSignal) => call<T.Validation>("POST", `api/instances/${at(id)}/config/validate`, { body: { toml }, signal }),
+
+  rules: () => get<T.Rules>("/routing-rules"),
+  createRule: (body: T.NewRule) => post<T.Rule>("/routing-rules", body),
+  removeRule: (id: string) => call<void>("DELETE", `api/routing-rules/${at(id)}`),
+  envelopes: (filter: Page & { from?: string; to?: string; state?: string; correlation_id?: string }) => get<T.Envelopes>(`/messages${query({ ...filter })}`),
+  envelopesOf: (id: string, direction: "in" | "out", page: Page) => get<T.Envelopes>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
+  envelope: (id: string) => get<T.Envelope>(`/messages/${at(id)}`),
+  deadLetters: (page: Page) => get<T.Envelopes>(`/messages/dead_letter${query({ ...page })}`),
+  replay: (id: string) => post<T.Envelope>(`/messages/${at(id)}/replay`),
+
+  audit: (page: Page) => get<T.Audit>(`/audit${query({ ...page })}`),
+};
+
+function saving(toml: string, etag: string, withSecrets: boolean): Options {
+  const secrets: Record<string, string> = withSecrets ? { "x-allow-secret-write": "true" } : {};
+  return { body: { toml }, headers: { "if-match": etag, ...secrets } };
+}
+
+export const sockets = {
+  instances: () => socketAddress("ws/instances"),
+  logs: (id: string, backlog: number) => socketAddress(`ws/instances/${at(id)}/logs${query({ backlog })}`),
+  messages: (instance?: string) => socketAddress(`ws/messages${query({ instance })}`),
+};

@@ -1,0 +1,66 @@
+import { call, query, socketAddress } from "./http";
+import type * as T from "./instance.types";
+import type * as Team from "./team.types";
+
+/** One place in a list that is read page by page. */
+export interface Page { limit?: number; cursor?: string | null }
+
+/** The part of JSON Schema that specs are described in. */
+export interface Schema {
+  type?: string | string[]; properties?: Record<string, Schema>; required?: string[]; enum?: string[]; items?: Schema;
+  anyOf?: Schema[]; oneOf?: Schema[]; description?: string; default?: unknown; minimum?: number; maximum?: number; pattern?: string;
+  additionalProperties?: boolean | Schema;
+}
+
+const at = encodeURIComponent;
+
+/** The API of one instance: beside this page, or behind the control plane's gateway. */
+export class Instance {
+  constructor(readonly id: string, readonly base: string) {}
+
+  get socket() { return socketAddress(`${this.base}/ws`); }
+
+  #get<R>(path: string) { return call<R>("GET", this.base + path); }
+  #post<R>(path: string, body?: unknown) { return call<R>("POST", this.base + path, { body: body ?? {} }); }
+
+  health = () => this.#get<T.Health>("/health");
+  counts = () => this.#get<T.Counts>("/status");
+  models = () => this.#get<T.Models>("/models");
+  usage = (window: string, by: string) => this.#get<T.Spent>(`/usage${query({ window, by })}`);
+  events = (filter: Page & { kind?: string; session?: string; after?: number }) => this.#get<T.Events>(`/events${query({ ...filter })}`);
+
+  sessions = (filter: Page & { agent?: string; owner?: string; status?: string } = {}) => this.#get<T.Sessions>(`/sessions${query({ ...filter })}`);
+  session = (key: string) => this.#get<T.SessionView>(`/sessions/${at(key)}`);
+  createSession = (body: T.NewSession) => this.#post<T.Created>("/sessions", body);
+  changeSession = (key: string, body: T.Change) => call<T.SessionView>("PATCH", `${this.base}/sessions/${at(key)}`, { body });
+  deleteSession = (key: string) => call<void>("DELETE", `${this.base}/sessions/${at(key)}`);
+  transcript = (key: string, after: number, limit = 500) => this.#get<T.Transcript>(`/sessions/${at(key)}/transcript${query({ after, limit })}`);
+  backlog = (key: string) => this.#get<T.Backlog>(`/sessions/${at(key)}/backlog`);
+  context = (key: string) => this.#get<T.ContextView>(`/sessions/${at(key)}/context`);
+  send = (key: string, body: T.Message) => this.#post<T.Receipt>(`/sessions/${at(key)}/messages`, body);
+  command = (key: string, text: string) => this.#post<T.Said>(`/sessions/${at(key)}/commands`, { text });
+  stop = (key: string) => this.#post<T.Stopped>(`/sessions/${at(key)}/stop`);
+  renew = (key: string) => this.#post<T.SessionView>(`/sessions/${at(key)}/new`);
+  turns = (filter: Page & { session?: string; state?: string } = {}) => this.#get<T.Turns>(`/turns${query({ ...filter })}`);
+
+  approvals = () => this.#get<T.Approvals>("/approvals");
+  decide = (id: string, body: T.Verdict) => this.#post<T.ApprovalView>(`/approvals/${at(id)}`, body);
+
+  agents = () => this.#get<T.Agents>("/agents");
+  createAgent = (body: T.AgentSpec) => this.#post<T.AgentView>("/agents", body);
+  changeAgent = (id: string, body: unknown) => call<T.AgentView>("PATCH", `${this.base}/agents/${at(id)}`, { body });
+  deleteAgent = (id: string) => call<void>("DELETE", `${this.base}/agents/${at(id)}`);
+  agentTools = (id: string) => this.#get<T.AgentTools>(`/agents/${at(id)}/tools`);
+  agentSkills = (id: string) => this.#get<T.Skills>(`/agents/${at(id)}/skills`);
+  document = () => this.#get<{ components: { schemas: Record<string, Schema> } }>("/openapi.json");
+  explainTool = (name: string, agent: string) => this.#get<T.Explanation>(`/tools/${at(name)}/explain${query({ agent })}`);
+  explainRoute = (asked: Record<string, string>) => this.#get<T.RouteExplanation>(`/route/explain${query(asked)}`);
+
+  teams = () => this.#get<Team.Teams>("/teams");
+  team = (team: string) => this.#get<Team.WholeTeam>(`/teams/${at(team)}`);
+  tasks = (team: string) => this.#get<Team.Tasks>(`/teams/${at(team)}/tasks?all=true`);
+  createTask = (team: string, body: Team.NewTask) => this.#post<{ task_id: number }>(`/teams/${at(team)}/tasks`, body);
+  mail = (team: string) => this.#get<Team.Mails>(`/teams/${at(team)}/messages`);
+  sendMail = (team: string, body: Team.NewMail) => this.#post<unknown>(`/teams/${at(team)}/messages`, body);
+  shutDown = (team: string, body: { reason?: string; force?: boolean }) => this.#post<unknown>(`/teams/${at(team)}/shutdown`, body);
+}

@@ -1,0 +1,823 @@
+// Written by scripts/types.mjs from the OpenAPI document of an instance. Do not edit.
+
+export type AgentSpec = {
+  agent_id: string;
+  /** What may be spent. Where nothing is said there is no limit. */
+  budget?: {
+    /** Tokens in and out, in one day. */
+    tokens_per_day?: number | null;
+    /** Dollars, in one day. */
+    usd_per_day?: number | null;
+    /** Dollars, for one turn. */
+    usd_per_turn?: number | null;
+  };
+  /** What it remembers, and what of it comes into a turn. */
+  context_policy?: {
+    /** Only memories of these kinds come into a turn. All where none is named. */
+    kinds?: string[];
+    /** Whether it remembers at all. */
+    memory?: boolean;
+    /** The most of a turn's context that remembered text may take, in tokens. */
+    recall_budget_tokens?: number;
+    /** Who else sees what it stores, and whose memories it sees. */
+    scope?: "shared" | "agent" | "session";
+  };
+  /** [`Defaults`] as people and programs write them. */
+  defaults?: {
+    /** Tried in order when the model fails. */
+    fallbacks?: string[] | null;
+    max_tokens?: number | null;
+    /** `provider/model`, or `{provider, model, temperature?, fallbacks?}`; the instance's default where none is named. */
+    model?: string | {
+      /** The models to try, in this order, when it fails. */
+      fallbacks?: string[];
+      /** The model, as the provider calls it. */
+      model: string;
+      /** The name of a provider. */
+      provider: string;
+      /** From 0, always the likeliest word, to 2. */
+      temperature?: number;
+    } | null;
+    system_prompt?: string | null;
+    temperature?: number | null;
+  };
+  /** Whom it may give work to. Nobody if left out. */
+  delegation?: {
+    /** The agents; any if `*`. */
+    allow_agents: string[];
+    /** How many of one session work at once. */
+    max_concurrent?: number;
+    /** How often work may be given on: with 1 a delegate cannot delegate. */
+    max_depth?: number;
+  } | null;
+  description?: string;
+  /** How an agent shows itself in chats. */
+  identity?: {
+    /** A URL, or a file in its workspace. */
+    avatar?: string | null;
+    /** Shown before its name. */
+    emoji?: string | null;
+    /** The name it signs with; the agent's name if left out. */
+    name?: string | null;
+  };
+  /** Where its tools run: beside the engine, or in a worker process of their own. */
+  isolation?: "in_process" | "process";
+  /** MCP servers of the instance whose tools it may be given, by name. */
+  mcp?: string[];
+  /** Unique among the agents of an instance. */
+  name: string;
+  policy?: {
+    /** Which skills it is told of. Deny wins; an empty allow list allows every one that is found. */
+    skills?: {
+      /** Skills it is told of, by name; `*` stands for any text. */
+      allow?: string[];
+      /** Skills it is never told of. */
+      deny?: string[];
+    };
+    /** Which tools there are and which of them ask first. Deny wins; an empty allow list allows everything that is not refused elsewhere. */
+    tools?: {
+      /** Tools, `group:…`, or patterns in which `*` stands for any text. Tools of high risk must be named by more than a bare `*`. */
+      allow?: string[];
+      /** Whether a person is asked before a tool runs: `always`, `unsafe` or `never`. */
+      approval?: string | null;
+      /** The same for single tools, groups or patterns. */
+      approvals?: Record<string, string>;
+      /** The same, for what is never there. */
+      deny?: string[];
+      /** Only the tools of this profile: `minimal`, `messaging`, `coding` or `full`. The lists narrow it further. */
+      profile?: string | null;
+    };
+  };
+  /** What its programs are kept to. */
+  sandbox?: {
+    /** Processor time of one program, in seconds. */
+    cpu_seconds?: number | null;
+    /** The largest file it may write, in MiB. */
+    file_mb?: number | null;
+    /** Memory of one program, in MiB. */
+    memory_mb?: number | null;
+    /** How far its programs reach. */
+    mode?: "off" | "workspace" | "strict";
+    /** Processes and threads at once. */
+    processes?: number | null;
+  };
+  /** What sub-agents it may begin. */
+  subagents?: {
+    /** The agents they may be: itself alone if left out, any if `*`. */
+    allow_agents?: string[];
+    /** How long after its end a sub-agent's session is archived, in minutes. */
+    archive_after_minutes?: number;
+    /** How many of one session work at once. */
+    max_children_per_agent?: number;
+    /** How deep sub-agents of sub-agents go. */
+    max_spawn_depth?: number;
+    /** The model they use, if not their agent's own. */
+    model?: string | null;
+    /** How long one may work, in seconds. */
+    run_timeout_seconds?: number;
+  };
+  /** Where its files are. */
+  workspace?: string | {
+    /** Absolute, or below the instance's workspace; that itself if left out. */
+    dir?: string;
+    /** Whether files in agents/<id>/ of the instance's workspace stand before those of the same name in it. */
+    overlay?: boolean;
+  };
+};
+
+export type AgentTools = {
+  tools: Ruled[];
+};
+
+export type AgentView = AgentSpec & {
+  created_at: string;
+  /** Answers where nobody names an agent. */
+  default: boolean;
+  shown: Shown;
+  /** `config`: the file has it, and wins at every start. `api`: the database has it. */
+  source: string;
+  updated_at: string;
+};
+
+export type Agents = {
+  agents: AgentView[];
+};
+
+export type AnswererView = {
+  agent_id: string;
+  /** The model it would ask first; null where none is known. */
+  model?: string | null;
+  session_key: string;
+  tools: Ruled[];
+};
+
+export type Approval = {
+  /** As the stranger shows it, in any case. */
+  code: string;
+};
+
+export type ApprovalView = {
+  arguments: Record<string, unknown>;
+  call_id: string;
+  created_at: string;
+  /** Who answered. */
+  decided_by?: string | null;
+  expires_at: string;
+  /** Of the tool and its arguments. An answer that carries it counts for nothing else. */
+  fingerprint: string;
+  id: string;
+  /** The channel's conversation it was asked in, whose sender can answer too; null where only the owner can. */
+  origin?: Record<string, unknown> | null;
+  /** What the person is asked, in plain words. */
+  question: string;
+  reason?: string | null;
+  session_key: string;
+  /** `pending`, `approved`, `denied` or `expired`. */
+  state: string;
+  tool: string;
+  turn_id: string;
+};
+
+export type Approvals = {
+  approvals: ApprovalView[];
+};
+
+export type Attachment = {
+  /** What it is, for example `text/markdown`. Images, audio and video are refused. */
+  media_type: string;
+  name: string;
+  /** What it says: the model reads it. At most 500,000 characters over all attachments of a message. */
+  text?: string | null;
+  /** Or where it is on the web: the model is told the address. */
+  url?: string | null;
+};
+
+export type BackgroundLoop = {
+  restarts: number;
+  /** `running`, `restarting` or `stopped`. */
+  state: string;
+  task: string;
+};
+
+export type Backlog = {
+  /** Tasks a newer message interrupted. */
+  interrupted: InterruptedTask[];
+  session_key: string;
+  /** Messages of the turn that has not started. */
+  waiting: MessageView[];
+};
+
+export type Begun = {
+  /** Null where there is nothing to do: a heartbeat of an agent without a task, or that is busy. */
+  session_key?: string | null;
+  turn_id?: string | null;
+};
+
+/** A budget of one day. Limits that are not set are null. */
+export type Budget = {
+  /** `instance`, `agent:<id>` or `session:<key>`. */
+  purse: string;
+  resets_at: string;
+  tokens_left?: number | null;
+  tokens_limit?: number | null;
+  /** Of calls under way. */
+  tokens_reserved: number;
+  tokens_spent: number;
+  /** Calls of today that count as what was reserved for them, since nobody knows what they took. */
+  unknown_calls: number;
+  usd_left?: number | null;
+  usd_limit?: number | null;
+  usd_reserved: number;
+  usd_spent: number;
+};
+
+export type CandidateView = {
+  agent_id: string;
+  /** Its place in the config, from 0. */
+  binding: number;
+  tier: string;
+  /** Why it does not answer; null for the one that fits best. */
+  why?: string | null;
+  wins: boolean;
+};
+
+export type Change = {
+  active_agent_id?: string | null;
+  /** `provider/model`; null goes back to the agent's own. */
+  model?: string | null;
+};
+
+export type Cleanup = {
+  /** Files of the archive that are beyond its budget. */
+  dropped_files: string[];
+  dry_run: boolean;
+  /** How many of them are gone; the others were used meanwhile. */
+  removed: number;
+  unused: UnusedView[];
+};
+
+export type CleanupRequest = {
+  /** Only say what would be removed. */
+  dry_run?: boolean;
+};
+
+export type Command = {
+  /** `/help` lists them. */
+  text: string;
+};
+
+/** Tokens, each estimated: no two models count alike. */
+export type ContextView = {
+  /** Messages that are not folded into the summary. */
+  history_messages: number;
+  history_tokens: number;
+  model?: string | null;
+  recalled_memories: number;
+  /** What would be remembered for the newest message. */
+  recalled_tokens: number;
+  summary_tokens: number;
+  system_tokens: number;
+  tools_tokens: number;
+  total_tokens: number;
+  window_tokens: number;
+};
+
+export type Counts = {
+  /** Turns that run, over all nodes. */
+  running: number;
+  sessions: number;
+  /** Messages and interrupted tasks not yet taken up. */
+  waiting: number;
+};
+
+export type Created = {
+  session_key: string;
+};
+
+export type Cron = {
+  cron: ErrandView[];
+};
+
+export type Detail = {
+  /** Stable: programs may depend on it. */
+  code: string;
+  /** What to do about it. */
+  hint?: string | null;
+  message: string;
+};
+
+export type ErrandView = {
+  agent_id: string;
+  id: string;
+  /** The last due time that was run or left out; null where there was none yet. */
+  last_due?: string | null;
+  /** Null where it never comes again. */
+  next_due?: string | null;
+  /** Its schedule and time zone. */
+  rule: string;
+  session_key: string;
+};
+
+export type EventView = {
+  agent_id?: string | null;
+  created_at: string;
+  data: Record<string, unknown>;
+  kind: string;
+  seq: number;
+  session_key?: string | null;
+  trace_id?: string | null;
+  turn_id?: string | null;
+};
+
+export type Events = {
+  events: EventView[];
+  /** Null on the last page. */
+  next_cursor?: string | null;
+};
+
+/** One tool with the word of every layer on it, in order. */
+export type Explanation = Ruled & {
+  layers: LayerView[];
+};
+
+export type Forgotten = {
+  forgotten: number;
+};
+
+export type Found = {
+  memories: MemoryHit[];
+  /** Why what memories mean was not compared; null if it was. */
+  words_only?: string | null;
+};
+
+export type Group = "agent" | "model" | "session" | "day";
+
+export type Health = {
+  channels: string[];
+  /** `ok`, `degraded` or `draining`. */
+  status: string;
+  store: Store;
+  tasks: BackgroundLoop[];
+  uptime_ms: number;
+  version: string;
+};
+
+export type Import = {
+  memories: Memory[];
+};
+
+export type Imported = {
+  stored: number;
+};
+
+export type InterruptedTask = {
+  created_at: string;
+  /** The message that began it. */
+  message_id: string;
+  steers: number;
+  text: string;
+  turn_id: string;
+};
+
+export type LayerView = {
+  allows: boolean;
+  change?: string | null;
+  /** `instance`, `agent`, `risk`, `subagents`, `sender` or `approval`. */
+  layer: string;
+  rule: string;
+  /** The same as a sentence. */
+  says: string;
+  set_in?: string | null;
+};
+
+export type Login = {
+  /** Lets one browser in, once. */
+  code: string;
+  expires_at: string;
+  /** Where to open it, under the address of the instance. */
+  path: string;
+};
+
+export type McpServerView = {
+  /** Agents that name it. */
+  agents: string[];
+  /** Why it is down. */
+  error?: string | null;
+  name: string;
+  /** Times it was started again. */
+  restarts: number;
+  /** `idle`, `starting`, `ready` or `down`. */
+  standing: string;
+  /** Its tools by the names that agents know. */
+  tools: string[];
+  /** `stdio` or `http`. */
+  transport: string;
+  /** The server's own name and version. */
+  version?: string | null;
+};
+
+export type McpServers = {
+  servers: McpServerView[];
+};
+
+export type Memories = {
+  memories: Memory[];
+  /** Null on the last page. */
+  next_cursor?: string | null;
+};
+
+/** One memory. `embedding` is not part of it: vectors are made where they are used. */
+export type Memory = {
+  agent_id: string;
+  content: string;
+  created_at: string;
+  id: string;
+  /** Names it among those of its owner: storing under the same key replaces. */
+  key: string;
+  kind: string;
+  metadata?: Record<string, unknown>;
+  /** Who sees it: `shared`, `agent` or `session`. */
+  scope: string;
+  /** Where it was learnt. */
+  session_key: string;
+  updated_at: string;
+};
+
+export type MemoryHit = Memory & {
+  /** Higher fits better; comparable within one answer only. */
+  score: number;
+};
+
+export type MemoryStatus = {
+  /** Bytes of vectors in memory now. */
+  cached_bytes: number;
+  /** Who makes vectors; null where memories are found by their words alone. */
+  embeddings?: string | null;
+  memories: number;
+  /** Those without a vector of the model in use. */
+  pending: number;
+};
+
+export type Message = {
+  /** Whose session it becomes, if there is none yet; else the key's agent, else the default one. */
+  agent?: string | null;
+  /** At most 20. */
+  attachments?: Attachment[];
+  /** Where the person sits: `web` (default), `cli` or `api`. */
+  channel?: string | null;
+  /** The same key in the same session is the same message. */
+  idempotency_key?: string | null;
+  text: string;
+};
+
+export type MessageView = {
+  channel: string;
+  created_at: string;
+  deliver: boolean;
+  id: string;
+  meta?: Record<string, unknown> | null;
+  /** `user`, `agent:<id>`, `cron`, `hook` or `system`. */
+  origin: string;
+  /** Tool calls, the call a result belongs to, attachments. */
+  parts: Record<string, unknown>[];
+  /** `user`, `assistant` or `tool`. */
+  role: string;
+  text: string;
+  /** The place in the session. */
+  ticket: number;
+  turn_id: string;
+};
+
+export type ModelView = {
+  /** Tokens; null where nobody said. */
+  context_window?: number | null;
+  /** A demo model: its answers have the right shape and are often wrong. Add a real one before you rely on it. */
+  demo: boolean;
+  model: string;
+  /** `ready`, `cooling` or `unreachable`. */
+  status: string;
+};
+
+export type Models = {
+  /** Used by agents that name none of their own. */
+  default_model?: string | null;
+  models: ModelView[];
+};
+
+export type NewMemory = {
+  /** The default agent if left out. */
+  agent_id?: string | null;
+  content: string;
+  key?: string | null;
+  kind?: string | null;
+  metadata?: Record<string, unknown>;
+  /** `shared`, `agent` or `session`; `agent` if left out. */
+  scope?: string | null;
+  /** The agent's main session if left out. */
+  session_key?: string | null;
+};
+
+export type NewSession = {
+  agent?: string | null;
+  title?: string | null;
+};
+
+export type Outbox = {
+  /** Null on the last page. */
+  next_cursor?: string | null;
+  outbox: ParcelView[];
+};
+
+export type PairingView = {
+  account: string;
+  channel: string;
+  /** What they were told; null once they are let in. */
+  code?: string | null;
+  created_at: string;
+  /** When the code ends; null once they are let in. */
+  expires_at?: string | null;
+  /** The platform's id of whoever wrote. */
+  sender: string;
+  /** What the platform calls them. They chose it themselves. */
+  sender_name?: string | null;
+  /** `pending` or `approved`. */
+  state: string;
+};
+
+export type Pairings = {
+  pairings: PairingView[];
+};
+
+export type ParcelView = {
+  /** Channel, account, peer and thread, taken whole from the message this answers. */
+  address: Record<string, unknown>;
+  attempts: number;
+  created_at: string;
+  error?: string | null;
+  expires_at: string;
+  id: string;
+  part: number;
+  platform_id?: string | null;
+  session_key: string;
+  state: string;
+  text: string;
+  turn_id: string;
+  updated_at: string;
+};
+
+/** The body of every error. */
+export type Problem = {
+  error: Detail;
+};
+
+export type Question = {
+  /** Search as this agent does, under its policy. Everything is searched if left out. */
+  agent_id?: string | null;
+  /** At most 100; 10 if not given. */
+  limit?: number | null;
+  query: string;
+  /** In this session of it; its main one if left out. */
+  session_key?: string | null;
+};
+
+export type Queued = {
+  turn_id: string;
+};
+
+export type Ready = {
+  ready: boolean;
+};
+
+export type Receipt = {
+  /** The same message was accepted before. */
+  duplicate: boolean;
+  message_id: string;
+  reply?: Reply | null;
+  session_key: string;
+  turn_id: string;
+  /** Another turn runs: this message is taken up at its next boundary or its end. */
+  waiting: boolean;
+};
+
+export type Reply = {
+  error_code?: string | null;
+  /** `length` if the model ran out of room before it was done; null otherwise. */
+  finish_reason?: string | null;
+  message_id?: string | null;
+  model?: string | null;
+  /** `done`, `failed` or `cancelled`. */
+  state: string;
+  text: string;
+  usage: Tokens;
+};
+
+export type Revocation = {
+  account: string;
+  channel: string;
+  sender: string;
+};
+
+export type RouteExplanation = {
+  /** `admitted`, `pair` (a stranger is told a code), or why it is ignored. */
+  admission: string;
+  answers: AnswererView[];
+  /** A model would be asked whether another agent fits better. It was not asked now. */
+  asks_classifier: boolean;
+  /** Its place in the config, from 0; null where none fits. */
+  binding?: number | null;
+  candidates: CandidateView[];
+  /** The command it is. */
+  command?: string | null;
+  /** What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier` or `default`; null for a command. */
+  layer?: string | null;
+  /** What bindings alone would say: how closely the best one fits. */
+  tier: string;
+};
+
+/** A tool, whether the agent has it, and the rule that decided. */
+export type Ruled = ToolView & {
+  agent_id: string;
+  allowed: boolean;
+  /** A person is asked before each call. */
+  asks: boolean;
+  /** The line that would change it. */
+  change?: string | null;
+  /** The rule that decided, such as `agent.deny`. */
+  rule?: string | null;
+  /** Where it is set. */
+  set_in?: string | null;
+};
+
+export type Said = {
+  text: string;
+};
+
+export type SessionView = {
+  active_agent_id: string;
+  agent_id: string;
+  channel?: string | null;
+  created_at: string;
+  delegation_depth: number;
+  lane: string;
+  /** The model a person picked; null is the agent's own. */
+  model?: string | null;
+  owner_session_key?: string | null;
+  /** Messages and interrupted tasks not yet taken up. */
+  queued: number;
+  running_turn_id?: string | null;
+  session_id: string;
+  session_key: string;
+  spawn_depth: number;
+  status: string;
+  team?: string | null;
+  team_role?: string | null;
+  title?: string | null;
+  updated_at: string;
+};
+
+export type Sessions = {
+  /** Null on the last page. */
+  next_cursor?: string | null;
+  sessions: SessionView[];
+};
+
+/** How it shows itself to people: from its spec, its `IDENTITY.md`, its name. */
+export type Shown = {
+  /** A URL, or a file in its workspace. */
+  avatar?: string | null;
+  emoji?: string | null;
+  name?: string | null;
+};
+
+export type SkillView = {
+  /** Whether the agent's policy lets it have this one. */
+  allowed: boolean;
+  description: string;
+  name: string;
+  /** `agent`, `workspace` or `shared`: where it was found, the nearest of its name. */
+  place: string;
+};
+
+export type Skills = {
+  skills: SkillView[];
+};
+
+export type Spent = {
+  /** Every budget that is set, with what is left of it today. */
+  budgets: Budget[];
+  by: Group;
+  since: string;
+  totals: Total[];
+  window: Window;
+};
+
+export type Stopped = {
+  interrupted_tasks: number;
+  turn_id?: string | null;
+};
+
+export type Store = {
+  engine: string;
+  /** `ok` or `unavailable`. */
+  status: string;
+};
+
+/** Tokens as the provider reported them; null where it did not. */
+export type Tokens = {
+  cached_tokens?: number | null;
+  input_tokens?: number | null;
+  output_tokens?: number | null;
+};
+
+export type ToolView = {
+  /** It runs confined to what the agent's sandbox allows, or not at all. */
+  confined: boolean;
+  /** `not_needed`, `ask_person`, or `by_call`: the tool says so for each call. */
+  consent: string;
+  description: string;
+  /** `pure`, `idempotent` or `effect`. */
+  effect: string;
+  name: string;
+  /** JSON Schema of the arguments. */
+  parameters: Record<string, unknown>;
+  /** `low` or `high`. */
+  risk: string;
+};
+
+export type Tools = {
+  tools: Ruled[];
+};
+
+export type Total = {
+  /** Part of the input, where the provider said so. */
+  cached_tokens?: number | null;
+  calls: number;
+  /** Dollars of the calls whose cost is known; null where none is. */
+  cost_usd?: number | null;
+  group: string;
+  input_tokens?: number | null;
+  output_tokens?: number | null;
+  /** Calls whose provider did not say what they took: the sums leave them out. */
+  unknown_calls: number;
+  /** Calls whose cost is not known: the provider did not say what they took, or the config not what it costs. */
+  unpriced_calls: number;
+};
+
+export type Transcript = {
+  messages: MessageView[];
+  /** `after` of the next page; null if this is the last. */
+  next_after?: number | null;
+  session_key: string;
+};
+
+export type TurnError = {
+  code: string;
+  message?: string | null;
+};
+
+export type TurnView = {
+  agent_id: string;
+  attempt: number;
+  /** The turn that took up the task of a steered one. */
+  continued_by?: string | null;
+  ended_at?: string | null;
+  error?: TurnError | null;
+  id: string;
+  lane: string;
+  model?: string | null;
+  queued_at: string;
+  /** The reply's message. */
+  reply_id?: string | null;
+  session_key: string;
+  started_at?: string | null;
+  /** `queued`, `running`, `done`, `failed`, `cancelled` or `steered`. */
+  state: string;
+  /** Inputs, model steps and tool results; only for one turn. */
+  steps?: MessageView[] | null;
+  trace_id: string;
+  usage: Tokens;
+};
+
+export type Turns = {
+  /** Null on the last page. */
+  next_cursor?: string | null;
+  turns: TurnView[];
+};
+
+export type UnusedView = {
+  agent_id: string;
+  /** Its place among the sessions of its agent, the one used last being 1. */
+  place: number;
+  session_key: string;
+  updated_at: string;
+};
+
+export type Verdict = {
+  /** `approve` or `deny`. */
+  decision: string;
+  /** The fingerprint of what was shown: if it is another by now, the answer does not count. */
+  fingerprint?: string | null;
+  reason?: string | null;
+};
+
+export type Window = "1h" | "24h" | "7d" | "30d";

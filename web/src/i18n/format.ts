@@ -1,0 +1,42 @@
+import { spoken, t } from "./language.svelte";
+
+const locale = () => (spoken.name === "zh" ? "zh-CN" : "en-GB");
+
+/** What is not known is said, never shown as nothing or zero. */
+export const number = (value: number | null | undefined): string =>
+  value === null || value === undefined ? t("unknown") : new Intl.NumberFormat(locale()).format(value);
+
+export const short = (value: number | null | undefined): string =>
+  value === null || value === undefined ? t("unknown") : new Intl.NumberFormat(locale(), { notation: "compact", maximumFractionDigits: 1 }).format(value);
+
+export const dollars = (value: number | null | undefined): string =>
+  value === null || value === undefined ? t("unknown")
+    : new Intl.NumberFormat(locale(), { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", maximumFractionDigits: value < 1 ? 4 : 2 }).format(value);
+
+export const when = (time: string | null | undefined): string =>
+  time ? new Date(time).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "short" }) : t("unknown");
+
+export const clock = (time: string): string => new Date(time).toLocaleTimeString(locale());
+
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1000]];
+
+/** How long ago, roughly. */
+export function ago(time: string | null | undefined, now = Date.now()): string {
+  if (!time) return t("unknown");
+  const gone = Date.parse(time) - now;
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(gone) >= size) ?? UNITS[3];
+  return new Intl.RelativeTimeFormat(locale(), { numeric: "auto", style: "short" }).format(Math.round(gone / size), unit);
+}
+
+export function lasted(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return t("unknown");
+  const part = (value: number, unit: string, digits = 0) =>
+    new Intl.NumberFormat(locale(), { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: digits }).format(value);
+  if (ms < 1000) return part(Math.round(ms), "millisecond");
+  const [days, hours, minutes, seconds] = [Math.floor(ms / 86_400_000), Math.floor(ms / 3_600_000) % 24, Math.floor(ms / 60_000) % 60, Math.floor(ms / 1000) % 60];
+  if (days) return `${part(days, "day")} ${part(hours, "hour")}`;
+  if (hours) return `${part(hours, "hour")} ${part(minutes, "minute")}`;
+  return minutes ? `${part(minutes, "minute")} ${part(seconds, "second")}` : part(ms / 1000, "second", ms < 10_000 ? 1 : 0);
+}
+
+export const bytes = (size: number): string => (size < 1024 ? `${size} B` : size < 1 << 20 ? `${(size / 1024).toFixed(1)} KB` : `${(size / (1 << 20)).toFixed(1)} MB`);

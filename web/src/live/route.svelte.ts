@@ -1,0 +1,33 @@
+/** Which view is shown, by the part of the address behind `#`: it needs nothing of the server and survives a reload.
+    `#/fleet`, `#/approvals`, `#/i/<instance>/<view>/<rest>`. */
+export const GLOBAL_VIEWS = ["fleet", "approvals", "messages", "audit"] as const;
+export const INSTANCE_VIEWS = ["overview", "chat", "sessions", "agents", "teams", "messages", "logs", "config", "usage", "events"] as const;
+export type GlobalView = (typeof GLOBAL_VIEWS)[number];
+export type InstanceView = (typeof INSTANCE_VIEWS)[number];
+
+class Route {
+  parts = $state<string[]>([]);
+
+  constructor() {
+    this.#read();
+    addEventListener("hashchange", () => this.#read());
+  }
+
+  #read() {
+    this.parts = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map((part) => {
+      try { return decodeURIComponent(part); } catch { return part; }
+    });
+  }
+
+  get instance(): string | null { return this.parts[0] === "i" ? this.parts[1] ?? null : null; }
+  get view(): string { return this.instance ? this.parts[2] ?? "overview" : this.parts[0] ?? ""; }
+  /** What is chosen within the view. */
+  get rest(): string | null { return (this.instance ? this.parts[3] : this.parts[1]) ?? null; }
+}
+
+export const route = new Route();
+
+export const link = (...parts: string[]) => `#/${parts.map(encodeURIComponent).join("/")}`;
+export const go = (...parts: string[]) => { location.hash = link(...parts); };
+/** Without a new entry in the history. */
+export const replace = (...parts: string[]) => { location.replace(link(...parts)); };

@@ -1,0 +1,25 @@
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+export interface Drawing { times: number[]; series: { label: string; color: string; values: (number | null)[] }[]; bars: boolean; format: (value: number) => string }
+
+/** Colours come from the design's own names, whichever theme they stand for. */
+const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** Nothing stands on the edge, and a single moment is not stretched over the whole picture. */
+const room = (first: number, last: number, bars: boolean) => (bars ? 43_200 : Math.max((last - first) * 0.03, last - first < 120 ? 60 : 0));
+const label = (time: number, isDay: boolean) => new Date(time * 1000).toLocaleString(document.documentElement.lang, isDay ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+export function draw(node: HTMLElement, width: number, { times, series, bars, format }: Drawing): uPlot {
+  const axis: uPlot.Axis = { stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px system-ui" };
+  const paths = bars ? uPlot.paths.bars?.({ size: [0.6, 48], radius: 0.15 }) : undefined;
+  return new uPlot({
+    width, height: 220, legend: { show: false }, cursor: { y: false },
+    axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map((time) => label(time, bars)) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
+    scales: { x: { range: (_, first, last) => [first - room(first, last, bars), last + room(first, last, bars)] }, y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
+    series: [{}, ...series.map((one): uPlot.Series => ({
+      label: one.label, stroke: colour(one.color), width: 2, spanGaps: false, paths,
+      fill: bars ? colour(one.color) : undefined, points: { show: !bars, size: 5, fill: colour(one.color) },
+    }))],
+  }, [times, ...series.map((one) => one.values)], node);
+}

@@ -1,0 +1,32 @@
+import type { Component } from "svelte";
+import type { IconName } from "../design/Icon.svelte";
+import type { Key } from "../i18n/language.svelte";
+import { place } from "../live/place.svelte";
+import { GLOBAL_VIEWS, INSTANCE_VIEWS, type GlobalView, type InstanceView } from "../live/route.svelte";
+
+/** The views there are. Each is loaded when it is first opened. */
+export interface View { name: string; icon: IconName; label: Key; load: () => Promise<{ default: Component<Record<string, never>> }>; needsControl?: boolean }
+
+export const instanceViews: Record<InstanceView, View> = {
+  overview: { name: "overview", icon: "overview", label: "nav.overview", load: () => import("../pages/Overview.svelte") },
+  chat: { name: "chat", icon: "chat", label: "nav.chat", load: () => import("../pages/Chat.svelte") },
+  sessions: { name: "sessions", icon: "sessions", label: "nav.sessions", load: () => import("../pages/Sessions.svelte") },
+  agents: { name: "agents", icon: "agents", label: "nav.agents", load: () => import("../pages/Agents.svelte") },
+  teams: { name: "teams", icon: "teams", label: "nav.teams", load: () => import("../pages/Teams.svelte") },
+  messages: { name: "messages", icon: "messages", label: "nav.messages", load: () => import("../pages/Messages.svelte"), needsControl: true },
+  logs: { name: "logs", icon: "logs", label: "nav.logs", load: () => import("../pages/Logs.svelte"), needsControl: true },
+  config: { name: "config", icon: "config", label: "nav.config", load: () => import("../pages/Config.svelte"), needsControl: true },
+  usage: { name: "usage", icon: "usage", label: "nav.usage", load: () => import("../pages/Usage.svelte") },
+  events: { name: "events", icon: "events", label: "nav.events", load: () => import("../pages/Events.svelte") },
+};
+
+export const globalViews: Record<GlobalView, View> = {
+  fleet: { name: "fleet", icon: "fleet", label: "nav.fleet", load: () => import("../pages/Fleet.svelte"), needsControl: true },
+  approvals: { name: "approvals", icon: "approvals", label: "nav.approvals", load: () => import("../pages/Approvals.svelte") },
+  messages: { name: "messages", icon: "messages", label: "nav.all_messages", load: () => import("../pages/Messages.svelte"), needsControl: true },
+  audit: { name: "audit", icon: "audit", label: "nav.audit", load: () => import("../pages/Audit.svelte"), needsControl: true },
+};
+
+const reachable = (view: View) => place.mode === "control" || !view.needsControl;
+export const shownGlobal = () => GLOBAL_VIEWS.map((name) => globalViews[name]).filter(reachable);
+export const shownOfInstance = () => INSTANCE_VIEWS.map((name) => instanceViews[name]).filter(reachable);
