@@ -214,10 +214,10 @@ pub fn stop(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<TurnId>> {
     Ok(turn)
 }
 
-/// Cancels the turn that has not started.
+/// Cancels the turn that has not started; one that waits for a person is not at work, and is not given up.
 pub fn cancel_queued(tx: &mut Tx<'_>, session: &SessionKey, now: Millis) -> Result<Option<TurnId>> {
     const SQL: &str = "UPDATE jobs SET state = 'cancelled', ended_at = $2, error_code = 'stopped'
-        WHERE session_key = $1 AND state = 'queued' RETURNING turn_id";
+        WHERE session_key = $1 AND state = 'queued' AND held <> 2 RETURNING turn_id";
     Ok(tx.query_one(SQL, params![session, now], |row| row.text(0))?.map(TurnId::new))
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use polyclaw_domain::backlog::Load;
 use polyclaw_domain::budget::usd;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
@@ -46,12 +47,22 @@ pub(crate) fn close(
     let Some(run) = runs::of_child(tx, session)? else { return Ok(None) };
     let load = jobs::load(tx, session)?;
     let waits = closing.state == JobState::Done && !runs::at_work(tx, session)?.is_empty();
-    if waits || load.queued.is_some() || load.waiting > 0 {
+    if waits || is_next(tx, &load, closing.state)? {
         return Ok(None);
     }
     let (status, now) = (status(closing.state, &run, closing.fresh.now), closing.fresh.now);
     let outcome = outcome(tx, &run, closing)?;
     end(tx, run, (status, outcome), &closing.fresh, settings, now).map(Some)
+}
+
+/// Whether another turn of the child is to come. What stopped children told one that was stopped too waits for a person,
+/// and keeps nothing open.
+fn is_next(tx: &mut Tx<'_>, load: &Load, state: JobState) -> polyclaw_store::Result<bool> {
+    let held = match load.queued.as_ref().filter(|_| state == JobState::Cancelled) {
+        Some(turn) => jobs::waits_for_person(tx, turn)?,
+        None => false,
+    };
+    Ok(!held && (load.queued.is_some() || load.waiting > 0))
 }
 
 fn status(state: JobState, run: &Run, now: Millis) -> RunStatus {

@@ -8,7 +8,7 @@ use polyclaw_domain::provider::Usage;
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Kind, NewJob};
-use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, runs, sessions, todos};
+use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, sessions, todos};
 use serde_json::{Value, json};
 
 use super::Stopped;
@@ -47,7 +47,6 @@ pub(crate) fn stop(
     if let Some(turn) = &queued {
         // It may have waited behind a turn: its messages move out from between that one's lines.
         messages::retake(tx, key, turn, now)?;
-        runs::let_go_held(tx, key)?;
     }
     tx.notify(&format!("session {key}"))?;
     let mut after: Vec<After> = running.clone().map(After::Stop).into_iter().collect();
