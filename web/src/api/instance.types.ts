@@ -1,5 +1,24 @@
 // Written by scripts/types.mjs from the OpenAPI document of an instance. Do not edit.
 
+export type Add = {
+  active_form?: string | null;
+  assignee?: string | null;
+  capability?: string | null;
+  /** Numbers of tasks that must be completed first. */
+  depends_on?: number[];
+  /** At most 10000 characters. */
+  description?: string;
+  metadata?: Record<string, unknown> | null;
+  /** At most 200 characters. */
+  subject: string;
+  /** `{"command": "…"}` or `{"agent": {"agent_id", "instructions"}}`. */
+  verify?: Record<string, unknown> | null;
+};
+
+export type Added = {
+  task_id: number;
+};
+
 export type AgentSpec = {
   agent_id: string;
   /** What may be spent. Where nothing is said there is no limit. */
@@ -213,6 +232,26 @@ export type Begun = {
   turn_id?: string | null;
 };
 
+export type BranchView = {
+  age_ms: number;
+  agent_id: string;
+  /** In the order in which they were begun; archived ones are not here. */
+  children: BranchView[];
+  depth: number;
+  /** What its owner called it. */
+  label?: string | null;
+  lane: string;
+  run_id?: string | null;
+  /** `running`, `ok`, `error`, `timeout` or `cancelled`; null where nobody asked for it. */
+  run_status?: string | null;
+  session_key: string;
+  /** `running`, `queued` or `idle`. */
+  state: string;
+  /** Null where a provider did not say, or none was asked. */
+  tokens?: number | null;
+  trace_id?: string | null;
+};
+
 /** A budget of one day. Limits that are not set are null. */
 export type Budget = {
   /** `instance`, `agent:<id>` or `session:<key>`. */
@@ -290,6 +329,16 @@ export type Counts = {
   waiting: number;
 };
 
+export type Create = {
+  agent_id?: string | null;
+  agent_type?: string | null;
+  description?: string;
+  /** The session that leads it. The main one of `agent_id`, or of the default agent, if left out. */
+  lead_session_key?: string | null;
+  /** Lower-case letters, digits, `_` and `-`; at most 50. */
+  name: string;
+};
+
 export type Created = {
   session_key: string;
 };
@@ -298,12 +347,25 @@ export type Cron = {
   cron: ErrandView[];
 };
 
+export type Delegations = {
+  delegations: PairView[];
+};
+
 export type Detail = {
   /** Stable: programs may depend on it. */
   code: string;
+  /** More for programs, where there is more. */
+  details?: Record<string, unknown> | null;
   /** What to do about it. */
   hint?: string | null;
   message: string;
+};
+
+export type EndedView = {
+  /** Each member's `name`, `request_id` and `answer`. */
+  members: Record<string, unknown>[];
+  /** Of the team: `shutdown`, `shutting_down` while members are asked, or `active` if one objected. */
+  status: string;
 };
 
 export type ErrandView = {
@@ -379,6 +441,26 @@ export type InterruptedTask = {
   turn_id: string;
 };
 
+export type Join = {
+  agent_id?: string | null;
+  capabilities?: string[];
+  /** provider/model, if not its agent's own. */
+  model?: string | null;
+  name: string;
+  /** Gives the name of a member that is there to a new session. */
+  replace?: boolean;
+  role?: string | null;
+  /** Its first message. Without one it waits for mail. */
+  task?: string | null;
+};
+
+export type Joined = {
+  /** Tasks an earlier life of it held. */
+  inherited: number[];
+  name: string;
+  session_key: string;
+};
+
 export type LayerView = {
   allows: boolean;
   change?: string | null;
@@ -390,11 +472,45 @@ export type LayerView = {
   set_in?: string | null;
 };
 
+export type Lead = {
+  session_key: string;
+};
+
+export type LetterView = {
+  created_at: string;
+  from: string;
+  message_id: string;
+  read_at?: string | null;
+  /** `queued`, `in_prompt`, `read` or `undeliverable`. */
+  state: string;
+  summary: string;
+  to: string;
+  type: string;
+};
+
+export type Letters = {
+  messages: LetterView[];
+};
+
+export type LineView = {
+  by: string;
+  /** `created`, `claimed`, `started`, `updated`, `released`, `expired`, `inherited`, `completed`, `failed`, `unverified` or `late`. */
+  change: string;
+  created_at: string;
+  data: Record<string, unknown>;
+  seq: number;
+  task_id: number;
+};
+
+export type Log = {
+  log: LineView[];
+};
+
 export type Login = {
   /** Lets one browser in, once. */
   code: string;
   expires_at: string;
-  /** Where to open it, under the address of the instance. */
+  /** Where to open it, under the address of the server. */
   path: string;
 };
 
@@ -418,6 +534,21 @@ export type McpServerView = {
 
 export type McpServers = {
   servers: McpServerView[];
+};
+
+export type MemberView = {
+  agent_id: string;
+  capabilities: string[];
+  color: string;
+  joined_at: string;
+  last_active_at: string;
+  name: string;
+  role: string;
+  session_key: string;
+  /** `working`, `idle`, `closed` or `lost`. */
+  status: string;
+  /** What it holds. */
+  tasks: string[];
 };
 
 export type Memories = {
@@ -501,6 +632,8 @@ export type ModelView = {
 export type Models = {
   /** Used by agents that name none of their own. */
   default_model?: string | null;
+  /** Which model answers and where it was found, or what to set so that one does. */
+  in_use: string;
   models: ModelView[];
 };
 
@@ -526,6 +659,23 @@ export type Outbox = {
   /** Null on the last page. */
   next_cursor?: string | null;
   outbox: ParcelView[];
+};
+
+/** One agent and one that it gives work to, since the start of this process. */
+export type PairView = {
+  /** At work now, on all nodes. */
+  active: number;
+  caller: string;
+  cancelled: number;
+  completed: number;
+  error: number;
+  /** Of those that ended in the last hour; null where none did. */
+  p50_ms?: number | null;
+  p95_ms?: number | null;
+  /** Not begun: not allowed, too deep or too many. */
+  rejected: number;
+  target: string;
+  timeout: number;
 };
 
 export type PairingView = {
@@ -599,6 +749,11 @@ export type Receipt = {
   waiting: boolean;
 };
 
+export type Reloaded = {
+  /** Sections that take effect at the next start. Everything else holds from the next turn on. */
+  restart_required: string[];
+};
+
 export type Reply = {
   error_code?: string | null;
   /** `length` if the model ran out of room before it was done; null otherwise. */
@@ -648,8 +803,41 @@ export type Ruled = ToolView & {
   set_in?: string | null;
 };
 
+export type RunView = {
+  agent_id: string;
+  caller_agent_id: string;
+  /** Null where no price is known. */
+  cost_usd?: number | null;
+  created_at: string;
+  ended_at?: string | null;
+  error_code?: string | null;
+  /** Why its announce waits for a person; null where it does not. */
+  held?: string | null;
+  kind: string;
+  label: string;
+  owner_session_key: string;
+  result?: string | null;
+  run_id: string;
+  session_key: string;
+  status: string;
+  tags: string[];
+  task: string;
+  /** Null where a provider did not say. */
+  tokens?: number | null;
+  trace_id: string;
+};
+
+export type Runs = {
+  runs: RunView[];
+};
+
 export type Said = {
   text: string;
+};
+
+export type Sent = {
+  message_ids: string[];
+  recipients: string[];
 };
 
 export type SessionView = {
@@ -689,6 +877,12 @@ export type Shown = {
   name?: string | null;
 };
 
+export type Shut = {
+  /** Stops all at once; nobody is asked. */
+  force?: boolean;
+  reason?: string;
+};
+
 export type SkillView = {
   /** Whether the agent's policy lets it have this one. */
   allowed: boolean;
@@ -712,6 +906,8 @@ export type Spent = {
 };
 
 export type Stopped = {
+  /** What it had begun, and what that had: the label of each run that was stopped with it. */
+  children: string[];
   interrupted_tasks: number;
   turn_id?: string | null;
 };
@@ -720,6 +916,49 @@ export type Store = {
   engine: string;
   /** `ok` or `unavailable`. */
   status: string;
+};
+
+export type TaskView = {
+  artifacts: Record<string, unknown>[];
+  assignee?: string | null;
+  /** Those of them that are not completed. */
+  blocked_by: number[];
+  capability?: string | null;
+  created_at: string;
+  created_by: string;
+  depends_on: number[];
+  description: string;
+  ended_at?: string | null;
+  lease_until?: string | null;
+  metadata?: Record<string, unknown> | null;
+  note?: string | null;
+  owner?: string | null;
+  status: string;
+  subject: string;
+  summary?: string | null;
+  task_id: number;
+  /** What it is called now. */
+  title: string;
+};
+
+export type Tasks = {
+  tasks: TaskView[];
+};
+
+export type TeamView = {
+  agent_type: string;
+  created_at: string;
+  description: string;
+  id: string;
+  lead_session_key: string;
+  name: string;
+  /** `active`, `shutting_down` or `shutdown`. */
+  status: string;
+  updated_at: string;
+};
+
+export type Teams = {
+  teams: TeamView[];
 };
 
 /** Tokens as the provider reported them; null where it did not. */
@@ -820,4 +1059,22 @@ export type Verdict = {
   reason?: string | null;
 };
 
+/** A team with its members and its open tasks. */
+export type Whole = TeamView & {
+  /** How many tasks are pending, blocked, in progress, completed and failed. */
+  counts: Record<string, unknown>;
+  /** The last that ended, the newest first. */
+  ended: TaskView[];
+  members: MemberView[];
+  /** Those that have not ended, the oldest first. */
+  open: TaskView[];
+};
+
 export type Window = "1h" | "24h" | "7d" | "30d";
+
+export type Write = {
+  content: string;
+  /** A member's name or session key, or `lead`. Everybody if left out. */
+  recipient?: string | null;
+  summary?: string | null;
+};
