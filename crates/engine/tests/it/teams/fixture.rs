@@ -96,7 +96,7 @@ impl Hall {
         let mut ground = Ground::on(db.clone(), Arc::clone(&model) as _).await;
         ground.ledgers = Arc::new(Ledgers::beside(&db, folder.path().join("teams")));
         ground.settings.teams_folder = Some(folder.path().join("teams"));
-        ground.settings.teams.shutdown_seconds = 1;
+        ground.settings.teams.shutdown_seconds = 3;
         let world = ground.wake(Faulty::never());
         let hall = Self { world, model, folder, scripts };
         hall.world.says("hello").await;
