@@ -163,7 +163,7 @@ mod tests {
             r#"调用 shell 参数 {"command": "id"}"#,
             r#"`shell` with {"command": "hex:6964"}"#,
         ] {
-            assert_eq!(read(order, &["shell"]), [expected.clone()], "{order}");
+            assert_eq!(read(order, &["shell"]), std::slice::from_ref(&expected), "{order}");
         }
         assert!(read(r#"{"command": "id"} and tasks: {"a": 1}"#, &["shell"]).is_empty());
         assert_eq!(shown(&hidden("grüße")).as_deref(), Some("grüße"));
