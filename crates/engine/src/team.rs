@@ -49,25 +49,26 @@ impl Engine {
         Ok(self.ports.ledgers.open(&team.id, &team.name)?)
     }
 
-    fn team_event(&self, kind: EventKind, team: &Team, data: Value) -> Event {
-        Event {
-            kind,
-            session: Some(team.lead.clone()),
-            turn: None,
-            agent: Some(team.lead_agent.clone()),
-            trace: Some(team.trace.clone()),
-            data,
-        }
-    }
-
     /// Records what happened to a team, and shows it to whoever watches its lead.
     pub(crate) async fn note_team(&self, team: &Team, data: Value) {
         self.hub.publish(&team.lead, FrameKind::Team { change: data.clone() });
-        self.record(self.team_event(EventKind::TeamChanged, team, data)).await;
+        self.record(event(EventKind::TeamChanged, team, data)).await;
     }
 
     /// The keeper of teams looks at once.
     pub(crate) fn look_after_teams(&self) {
         self.team_wake.notify_one();
+    }
+}
+
+/// What happened to a team, as it is recorded.
+fn event(kind: EventKind, team: &Team, data: Value) -> Event {
+    Event {
+        kind,
+        session: Some(team.lead.clone()),
+        turn: None,
+        agent: Some(team.lead_agent.clone()),
+        trace: Some(team.trace.clone()),
+        data,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::event::EventKind;
+use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::LetterId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::actor::{Actor, Insider};
+use super::event;
 use super::wake::wake;
 use crate::core::Engine;
 use crate::error::Result;
@@ -225,20 +226,14 @@ fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<Op
 }
 
 /// What others see of a letter is its summary.
-fn sent(team: &Team, letter: &Letter) -> polyclaw_domain::event::Event {
-    polyclaw_domain::event::Event {
-        kind: EventKind::MailSent,
-        session: Some(team.lead.clone()),
-        turn: None,
-        agent: Some(team.lead_agent.clone()),
-        trace: Some(team.trace.clone()),
-        data: json!({
-            "team": team.name,
-            "message_id": letter.id,
-            "from": letter.from,
-            "to": letter.to,
-            "type": letter.kind,
-            "summary": letter.summary,
-        }),
-    }
+fn sent(team: &Team, letter: &Letter) -> Event {
+    let data = json!({
+        "team": team.name,
+        "message_id": letter.id,
+        "from": letter.from,
+        "to": letter.to,
+        "type": letter.kind,
+        "summary": letter.summary,
+    });
+    event(EventKind::MailSent, team, data)
 }

@@ -15,6 +15,7 @@ use polyclaw_store::{Tx, agents, events, teams};
 use serde_json::{Value, json};
 
 use super::actor::as_worker;
+use super::event;
 use super::post::{Posted, store_all};
 use super::wake::{Line, inject};
 use crate::core::Engine;
@@ -145,22 +146,16 @@ fn freed(event: &Happened) -> Vec<TaskNo> {
 }
 
 fn changed(team: &Team, news: &News) -> Event {
-    let (event, task) = (&news.event, &news.task);
-    Event {
-        kind: EventKind::TaskChanged,
-        session: Some(team.lead.clone()),
-        turn: None,
-        agent: Some(team.lead_agent.clone()),
-        trace: Some(team.trace.clone()),
-        data: json!({
-            "team": team.name,
-            "task_id": task.no,
-            "change": event.kind.as_str(),
-            "by": event.actor,
-            "state": task.state,
-            "subject": task.subject,
-        }),
-    }
+    let (change, task) = (&news.event, &news.task);
+    let data = json!({
+        "team": team.name,
+        "task_id": task.no,
+        "change": change.kind.as_str(),
+        "by": change.actor,
+        "state": task.state,
+        "subject": task.subject,
+    });
+    event(EventKind::TaskChanged, team, data)
 }
 
 /// The end of a task is told to the lead as the end of any work that was given away.

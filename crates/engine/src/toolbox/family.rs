@@ -15,7 +15,7 @@ use polyclaw_domain::tool::{
 };
 use serde_json::{Value, json};
 
-use super::{Done, Refused};
+use super::Done;
 use crate::core::{Engine, Inner};
 
 /// Ends the turn that calls it: what it waits for comes as announces.
@@ -194,7 +194,7 @@ impl Toolbox for FamilyTools {
             };
             perform(&engine, kind, Asked { scope, turn, call })
                 .await
-                .map_or_else(|Refused(text)| ToolOutcome::error(text), ToolOutcome::ok)
+                .map_or_else(ToolOutcome::from, ToolOutcome::ok)
         })
     }
 }

@@ -14,7 +14,7 @@ use polyclaw_domain::tool::{
 };
 use schemars::JsonSchema;
 
-use super::{Done, Refused};
+use super::Done;
 use crate::core::{Engine, Inner};
 use crate::team::Actor;
 
@@ -170,7 +170,7 @@ impl Toolbox for TeamTools {
             let actor = Actor::Session { key: scope.session.clone(), turn: turn.clone(), call: act };
             perform(&engine, kind, &Asked { scope, turn, actor }, call)
                 .await
-                .map_or_else(|Refused(text)| ToolOutcome::error(text), ToolOutcome::ok)
+                .map_or_else(ToolOutcome::from, ToolOutcome::ok)
         })
     }
 }

@@ -16,26 +16,26 @@ const SCRIPT: &str = include_str!("../../assets/docs.js");
 
 /// `/?code=…` leaves a cookie; both lead to the command center.
 pub async fn index(
-    State(control): State<ControlState>,
+    State(state): State<ControlState>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    match entrance(&control.door, (&method, &uri, &headers), app::FOLDER, control.control.now()) {
+    match entrance(&state.door, (&method, &uri, &headers), app::FOLDER, state.control.now()) {
         Entrance::NoCode => (StatusCode::SEE_OTHER, [(LOCATION, app::FOLDER)]).into_response(),
         Entrance::Opened(response) => response,
-        Entrance::UsedUp => center(State(control), method, uri, headers).await,
+        Entrance::UsedUp => center(State(state), method, uri, headers).await,
     }
 }
 
 /// The command center.
 pub async fn center(
-    State(control): State<ControlState>,
+    State(state): State<ControlState>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    app::open(&control.door, (&method, &uri, &headers), control.control.now())
+    app::open(&state.door, (&method, &uri, &headers), state.control.now())
 }
 
 pub async fn docs() -> Response {
