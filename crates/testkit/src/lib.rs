@@ -6,11 +6,13 @@ pub mod collector;
 pub mod fuzz;
 pub mod model_server;
 pub mod platform;
+mod port;
 mod ports;
 pub mod postgres;
 pub mod simulator;
 pub mod world;
 
+pub use port::free_port;
 pub use ports::outlet::{Outlet, group_letter, letter};
 pub use ports::script::{Line, Script, Scripted, last_user};
 pub use ports::{Faulty, Fired, Papers, Seeded, SimClock, Tools};

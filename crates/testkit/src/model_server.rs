@@ -26,7 +26,7 @@ pub use script::{Gate, Script};
 use state::State;
 
 /// Longer than any healthy wait, shorter than a test run someone sits through.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs until dropped.
 pub struct ModelServer {

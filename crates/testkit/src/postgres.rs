@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Error};
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,8 @@ use std::process::{self, Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::free_port;
 
 /// The address of a running server to use instead of a private one, so that the many processes of one test run
 /// share a cluster. `with_postgres` sets it.
@@ -47,16 +48,11 @@ impl Cluster {
         if let Ok(url) = std::env::var(SHARED) {
             return Ok(Self { url, bin, keeper: None });
         }
-        let mut tried = Self::start_private(&bin);
-        // Another process may take the free port first.
-        while tried.as_ref().is_err_and(|error| error.to_string().contains("Address already in use")) {
-            tried = Self::start_private(&bin);
-        }
-        tried
+        Self::start_private(&bin)
     }
 
     fn start_private(bin: &Path) -> io::Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port();
         let dir = tempfile::Builder::new().prefix("polyclaw-postgres-").tempdir()?;
         let user = run_as(dir.path())?;
         let mut keeper = Command::new("sh")

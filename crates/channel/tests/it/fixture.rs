@@ -63,7 +63,7 @@ impl Desk {
 
     pub async fn until(&self, is_so: impl Fn() -> bool) {
         let mut handed = self.handed.subscribe();
-        let waited = tokio::time::timeout(Duration::from_secs(10), handed.wait_for(|_| is_so())).await;
+        let waited = tokio::time::timeout(Duration::from_secs(60), handed.wait_for(|_| is_so())).await;
         assert!(waited.is_ok(), "it did not come in time; there is {:?}", self.texts());
     }
 }

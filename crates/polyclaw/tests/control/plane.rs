@@ -1,17 +1,17 @@
 //! A control plane on a home of its own, and what it started, which ends with the test whatever becomes of it.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+pub use polyclaw_testkit::free_port;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longer than anything healthy takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Plane {
     pub dir: TempDir,
@@ -42,10 +42,6 @@ impl Answer {
             self.body["error"]["code"].as_str().unwrap_or_else(|| panic!("no error: {}", self.body)),
         )
     }
-}
-
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn http() -> &'static (tokio::runtime::Runtime, reqwest::Client) {

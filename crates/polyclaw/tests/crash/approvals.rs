@@ -6,7 +6,7 @@ use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use polyclaw_testkit::platform::{Hook, Platform, Post};
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Home};
+use crate::daemon::{Daemon, Home, PATIENCE};
 
 /// Runs one command that leaves a mark each time, then says what came back.
 fn answer(request: &Request) -> Script {
@@ -110,7 +110,7 @@ async fn a_yes_outlives_the_process_that_took_it() {
         let _ = Hook::new(&daemon.url, "chat", "s")
             .deliver(&Post::new("m2", "ann", &format!("/approve {id}")))
             .await;
-        assert!(daemon.dies(Duration::from_secs(10)).await, "{point}");
+        assert!(daemon.dies(PATIENCE).await, "{point}");
         let daemon = stage.home.start(None).await;
         stage.shown("done: ").await;
         assert!(stage.marks() <= 1, "{point}: a command is not run twice");

@@ -10,7 +10,7 @@ use polyclaw_domain::port::Pending;
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use polyclaw_testkit::platform::telegram::Shown;
 
-use crate::daemon::{Daemon, Home};
+use crate::daemon::{Daemon, Home, PATIENCE};
 
 /// Where the way of a letter differs from that of other messages, and where something is sent.
 const POINTS: [KillPoint; 8] = [
@@ -109,7 +109,7 @@ async fn killed_anywhere(chat: &dyn Chat) {
         chat.say_in_group(&format!("task {id}"));
         chat.say_alone("/whoami");
         chat.call(&daemon).await;
-        assert!(daemon.dies(Duration::from_secs(10)).await, "{point:?} was never reached");
+        assert!(daemon.dies(PATIENCE).await, "{point:?} was never reached");
         drop(daemon);
         let daemon = home.start(None).await;
         chat.call(&daemon).await;

@@ -1,12 +1,14 @@
 //! A daemon of this build in a home of its own, and what a client asks of it.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use polyclaw_domain::channel::Call;
 use serde_json::{Value, json};
+
+/// Longer than anything healthy takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 const TOKEN: &str = "crash-test";
 
@@ -21,7 +23,7 @@ impl Home {
 
     /// Starts the daemon; `kill_at` arms a kill point.
     pub async fn start(&self, kill_at: Option<&str>) -> Daemon {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = polyclaw_testkit::free_port();
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(self.0.join("daemon.log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
@@ -54,7 +56,7 @@ impl Daemon {
     /// Waits until it serves, or has died at a point that is reached before it does.
     async fn ready(&mut self) {
         let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(20) {
+        while began.elapsed() < PATIENCE {
             let answer = self.client.get(format!("{}/ready", self.url)).send().await;
             if answer.is_ok_and(|answer| answer.status().is_success())
                 || self.child.try_wait().unwrap().is_some()
@@ -63,7 +65,7 @@ impl Daemon {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        panic!("the daemon is not ready after 20 s");
+        panic!("the daemon is not ready");
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, reqwest::Error> {

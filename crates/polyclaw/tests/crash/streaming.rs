@@ -7,7 +7,7 @@ use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use polyclaw_testkit::platform::telegram::Telegram;
 use serde_json::json;
 
-use crate::daemon::Home;
+use crate::daemon::{Home, PATIENCE};
 
 const TOKEN: &str = "1:bot";
 const OWNER: i64 = 5;
@@ -66,7 +66,7 @@ async fn dies_at(point: KillPoint, passing: usize) {
     let home = Home::new(&folder.path().join("home"), &config(&model, &telegram));
     let mut daemon = home.start(Some(&case)).await;
     telegram.say(TOKEN, OWNER, "ask the expert");
-    assert!(daemon.dies(Duration::from_secs(20)).await, "{case} was never reached");
+    assert!(daemon.dies(PATIENCE).await, "{case} was never reached");
     drop(daemon);
     let _daemon = home.start(None).await;
     let is_shown = |telegram: &Telegram, text: &str| telegram.visible().iter().any(|one| one.text == text);

@@ -1,7 +1,6 @@
 //! A daemon of this build in a home of its own, started in the surroundings a fault needs.
 
 use std::fs::OpenOptions;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -61,7 +60,7 @@ impl Daemon {
         let home = folder.path().join("home");
         std::fs::create_dir(&home).unwrap();
         std::fs::write(home.join("config.toml"), config).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = polyclaw_testkit::free_port();
         let mut program = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
         program.args(["daemon", "--port", &port.to_string()]);
         let mut command = surround(program, &home);

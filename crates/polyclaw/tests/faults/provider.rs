@@ -44,7 +44,7 @@ async fn whatever_the_service_does_the_turn_ends_with_a_code_and_the_next_is_ans
             "{name} {failed:?}"
         );
         assert!(!failed.reply().is_empty() && !failed.reply().contains("half"), "{name} {failed:?}");
-        assert!(began.elapsed() < Duration::from_secs(7), "{name} took {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(25), "{name} took {:?}", began.elapsed());
         let again = daemon.say(name, "again", 30).await.unwrap();
         assert_eq!(again.reply(), "echo: again", "{name} {again:?}");
         let transcript = daemon.transcript(name).await;

@@ -1,7 +1,6 @@
 //! A home in a temporary folder, the binary that works on it, and a daemon that ends with its test.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Longer than anything healthy takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Home {
     dir: TempDir,
@@ -46,7 +45,7 @@ impl Home {
     }
 
     pub fn in_folder(folder: &Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = polyclaw_testkit::free_port();
         Self { dir: tempfile::tempdir_in(folder).unwrap(), port }
     }
 

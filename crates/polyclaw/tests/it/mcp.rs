@@ -1,6 +1,5 @@
 //! Tools of an MCP server that nobody here wrote, on the real binary.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -195,7 +194,7 @@ impl Drop for Http {
 
 #[test]
 fn its_tools_work_over_http_and_come_back_with_it() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = polyclaw_testkit::free_port();
     let server = Http::start(port);
     let model = ModelServer::start();
     let rest = format!("url = \"http://127.0.0.1:{port}/mcp\"\nheaders = {{ X-Key = \"canary-4711\" }}");

@@ -3,15 +3,11 @@ use std::net::TcpListener;
 
 use polyclaw_provider::Kind;
 use polyclaw_provider::detect::{Ports, Source, detect, from_servers};
+use polyclaw_testkit::free_port;
 use polyclaw_testkit::model_server::ModelServer;
 
-/// A port on which nobody listens.
-fn closed() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn nowhere() -> Ports {
-    Ports { ollama: closed(), llama_cpp: closed(), lm_studio: closed() }
+    Ports { ollama: free_port(), llama_cpp: free_port(), lm_studio: free_port() }
 }
 
 #[tokio::test]

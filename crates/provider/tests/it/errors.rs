@@ -67,7 +67,7 @@ async fn no_message_holds_the_key_or_more_than_a_line() {
 
 #[tokio::test]
 async fn nobody_listening_is_unreachable() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = format!("127.0.0.1:{}", polyclaw_testkit::free_port());
     let bench = Bench::with(|_| {
         vec![ProviderSettings::new("gone", Kind::OpenAiCompatible).base_url(format!("http://{free}"))]
     });

@@ -101,7 +101,7 @@ async fn a_dropped_call_stops_the_model() {
         // Each answers one at a time: behind the whole story this would take half a minute.
         let began = Instant::now();
         both.ask(model, &Prompt { max_tokens: Some(1), ..user("Hi") }).await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(5), "{model}: {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(20), "{model}: {:?}", began.elapsed());
     }
 }
 

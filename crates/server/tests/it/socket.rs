@@ -28,7 +28,7 @@ impl Socket {
 
     async fn next(&mut self) -> Value {
         loop {
-            let next = tokio::time::timeout(Duration::from_secs(10), self.0.next()).await;
+            let next = tokio::time::timeout(Duration::from_secs(60), self.0.next()).await;
             match next.expect("a frame in time").expect("the socket is open").unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
                 Message::Close(frame) => panic!("closed: {frame:?}"),
@@ -211,7 +211,7 @@ async fn a_frame_that_is_too_large_closes_the_socket() {
     let mut socket = Socket::open(&instance).await;
     let _ = socket.0.send(Message::text("x".repeat(2 * 1024 * 1024))).await;
     loop {
-        match tokio::time::timeout(Duration::from_secs(10), socket.0.next()).await.expect("it closes") {
+        match tokio::time::timeout(Duration::from_secs(60), socket.0.next()).await.expect("it closes") {
             None | Some(Err(_) | Ok(Message::Close(_))) => break,
             Some(Ok(_)) => {}
         }

@@ -52,7 +52,7 @@ impl Events {
                 }
                 continue;
             }
-            let piece = tokio::time::timeout(Duration::from_secs(10), self.bytes.next()).await;
+            let piece = tokio::time::timeout(Duration::from_secs(60), self.bytes.next()).await;
             self.pending.push_str(std::str::from_utf8(&piece.expect("an event in time")?.unwrap()).unwrap());
         }
     }

@@ -57,7 +57,7 @@ fn a_database_of_a_newer_build_is_refused() {
 
 #[test]
 fn a_server_that_is_away_is_told_as_unavailable() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = polyclaw_testkit::free_port();
     let url = format!("postgres://postgres@127.0.0.1:{port}/nothing");
     let away = Db::open(&Target::Postgres { url, connections: 1 }).map(drop).unwrap_err();
     assert!(away.is_transient(), "{away}");

@@ -91,7 +91,7 @@ async fn special_files_are_refused_at_once() {
     }
     assert_eq!(bench.ok("search_files", json!({ "pattern": "x" })).await, "[no match]\n");
     bench.refused("search_files", json!({ "pattern": "x", "path": "pipe" })).await;
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
 #[tokio::test]

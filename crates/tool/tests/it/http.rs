@@ -170,5 +170,5 @@ async fn rubbish_and_silence_are_errors() {
     ] {
         bench.refused("http_fetch", json!({ "url": url })).await;
     }
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(begun.elapsed() < Duration::from_secs(60));
 }

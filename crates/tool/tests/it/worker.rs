@@ -65,7 +65,7 @@ fn descriptors() -> usize {
 async fn until(what: &str, done: impl Fn() -> bool) {
     let began = Instant::now();
     while !done() {
-        assert!(began.elapsed() < Duration::from_secs(20), "waited too long until {what}");
+        assert!(began.elapsed() < Duration::from_secs(60), "waited too long until {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -144,8 +144,7 @@ async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
 #[tokio::test]
 async fn a_session_goes_on_at_the_front_door_where_its_own_is_gone() {
     let (platform, discord) = one(CALM_MS);
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    platform.resume_at(&format!("ws://{gone}"));
+    platform.resume_at(&format!("ws://127.0.0.1:{}", polyclaw_testkit::free_port()));
     let desk = Desk::new();
     let _reception = Reception::start(&discord, &desk);
     connected(&platform, TOKEN).await;

@@ -1,0 +1,38 @@
+//! Ports for programs that tests start.
+
+use std::net::Ipv4Addr;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::net::TcpSocket;
+
+static RESERVED: Mutex<Vec<TcpSocket>> = Mutex::new(Vec::new());
+
+/// A loopback port that stays ours until this process ends: it is bound and not listened on, so that neither an outgoing
+/// connection nor another test gets it, while a program of ours can listen there as often as it is started. Until then
+/// connections are refused.
+pub fn free_port() -> u16 {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseaddr(true).expect("a socket beside which another may listen");
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a free loopback port");
+    let port = socket.local_addr().expect("a bound socket").port();
+    RESERVED.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
+    port
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::free_port;
+
+    #[test]
+    fn a_reserved_port_refuses_until_somebody_listens_and_again_after() {
+        let port = free_port();
+        for _ in 0..2 {
+            assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+            let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+            assert!(TcpStream::connect(("127.0.0.1", port)).is_ok());
+            drop(listener);
+        }
+    }
+}
