@@ -26,9 +26,11 @@ use crate::memory::Brain;
 use crate::reception::{Judgements, Refused};
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
-use crate::toolbox::family::FamilyTools;
-use crate::toolbox::team::TeamTools;
-use crate::toolbox::{EngineTools, Toolboxes};
+use crate::toolbox::Toolboxes;
+use crate::toolbox::family::FamilyTool;
+use crate::toolbox::own::OwnTools;
+use crate::toolbox::settings::SettingsTool;
+use crate::toolbox::team::TeamTool;
 use crate::worker::{Running, Start};
 
 /// What the engine needs from the world.
@@ -109,9 +111,9 @@ impl Engine {
         Self(Arc::new_cyclic(|engine| Inner {
             tools: Toolboxes::new(vec![
                 others,
-                Arc::new(EngineTools::new(engine.clone())),
-                Arc::new(FamilyTools::new(engine.clone())),
-                Arc::new(TeamTools::new(engine.clone())),
+                Arc::new(OwnTools::<SettingsTool>::new(engine.clone())),
+                Arc::new(OwnTools::<FamilyTool>::new(engine.clone())),
+                Arc::new(OwnTools::<TeamTool>::new(engine.clone())),
             ]),
             ports,
             settings: RwLock::new(Arc::new(settings)),

@@ -5,18 +5,14 @@ mod send;
 mod sessions;
 mod spawn;
 
-use std::sync::{Arc, Weak};
-
-use polyclaw_domain::id::{RunId, TurnId};
-use polyclaw_domain::port::Pending;
+use polyclaw_domain::id::RunId;
 use polyclaw_domain::run::{Run, RunStatus};
-use polyclaw_domain::tool::{
-    Effect, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox, arguments,
-};
+use polyclaw_domain::tool::{Effect, ToolCall, ToolScope, ToolSpec, arguments};
 use serde_json::{Value, json};
 
 use super::Done;
-use crate::core::{Engine, Inner};
+use super::own::{Asked, OwnTool};
+use crate::core::Engine;
 
 /// Ends the turn that calls it: what it waits for comes as announces.
 pub(crate) const YIELD: &str = "sessions_yield";
@@ -34,14 +30,8 @@ pub(crate) fn waits(call: &ToolCall) -> bool {
     call.name == WAIT || call.name == DELEGATE && call.arguments["mode"] != "async"
 }
 
-pub(crate) struct FamilyTools {
-    /// The engine owns its tools, so they must not own it.
-    engine: Weak<Inner>,
-    tools: Vec<(Kind, Arc<ToolSpec>)>,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum FamilyTool {
     Spawn,
     Yield,
     Wait,
@@ -51,9 +41,9 @@ enum Kind {
     Delegate,
 }
 
-impl Kind {
-    const ALL: [Self; 7] =
-        [Self::Spawn, Self::Yield, Self::Wait, Self::List, Self::History, Self::Send, Self::Delegate];
+impl OwnTool for FamilyTool {
+    const ALL: &'static [Self] =
+        &[Self::Spawn, Self::Yield, Self::Wait, Self::List, Self::History, Self::Send, Self::Delegate];
 
     fn spec(self) -> ToolSpec {
         match self {
@@ -101,7 +91,6 @@ impl Kind {
         }
     }
 
-    /// What could never do anything is not there. Which of the rest a session has by its depth the policy says.
     fn is_offered(self, scope: &ToolScope) -> bool {
         match self {
             Self::Delegate => scope.delegates,
@@ -109,45 +98,31 @@ impl Kind {
             Self::Spawn | Self::List | Self::History | Self::Send => true,
         }
     }
-}
 
-impl FamilyTools {
-    pub fn new(engine: Weak<Inner>) -> Self {
-        Self { engine, tools: Kind::ALL.map(|kind| (kind, Arc::new(kind.spec()))).into() }
+    async fn perform(self, engine: &Engine, asked: Asked<'_>) -> Done {
+        let given = &asked.call.arguments;
+        match self {
+            Self::Spawn => spawn::spawn(engine, asked, arguments::read(given)?).await,
+            Self::Yield => {
+                let spawn::Yield {} = arguments::read(given)?;
+                spawn::rest(engine, asked).await
+            }
+            Self::Wait => spawn::wait(engine, asked, arguments::read(given)?).await,
+            Self::List => {
+                let sessions::List {} = arguments::read(given)?;
+                sessions::list(engine, asked).await
+            }
+            Self::History => sessions::history(engine, asked, arguments::read(given)?).await,
+            Self::Send => send::send(engine, asked, arguments::read(given)?).await,
+            Self::Delegate => delegate::delegate(engine, asked, arguments::read(given)?).await,
+        }
     }
-}
-
-/// Which call, of which turn.
-#[derive(Clone, Copy)]
-struct Asked<'a> {
-    scope: &'a ToolScope,
-    turn: &'a TurnId,
-    call: &'a ToolCall,
 }
 
 impl Asked<'_> {
     /// The run that this call begins.
     fn run_id(&self) -> RunId {
         RunId::of_call(self.turn, &self.call.id)
-    }
-}
-
-async fn perform(engine: &Engine, kind: Kind, asked: Asked<'_>) -> Done {
-    let given = &asked.call.arguments;
-    match kind {
-        Kind::Spawn => spawn::spawn(engine, asked, arguments::read(given)?).await,
-        Kind::Yield => {
-            let spawn::Yield {} = arguments::read(given)?;
-            spawn::rest(engine, asked).await
-        }
-        Kind::Wait => spawn::wait(engine, asked, arguments::read(given)?).await,
-        Kind::List => {
-            let sessions::List {} = arguments::read(given)?;
-            sessions::list(engine, asked).await
-        }
-        Kind::History => sessions::history(engine, asked, arguments::read(given)?).await,
-        Kind::Send => send::send(engine, asked, arguments::read(given)?).await,
-        Kind::Delegate => delegate::delegate(engine, asked, arguments::read(given)?).await,
     }
 }
 
@@ -172,29 +147,4 @@ fn fits(run: &Run, answer: Option<&str>) -> Option<bool> {
     let schema = run.task.schema.as_ref().filter(|_| run.status == RunStatus::Ok)?;
     let value: Value = serde_json::from_str(answer?.trim()).unwrap_or(Value::Null);
     Some(polyclaw_domain::shape::fits(&value, schema))
-}
-
-impl Toolbox for FamilyTools {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        let offered = self.tools.iter().filter(|(kind, _)| kind.is_offered(scope));
-        offered.map(|(_, spec)| Arc::clone(spec)).collect()
-    }
-
-    fn run<'a>(
-        &'a self,
-        scope: &'a ToolScope,
-        turn: &'a TurnId,
-        call: &'a ToolCall,
-        _: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
-        Box::pin(async move {
-            let kind = self.tools.iter().find(|(_, spec)| spec.name == call.name).map(|(kind, _)| *kind);
-            let (Some(kind), Some(engine)) = (kind, self.engine.upgrade().map(Engine::from)) else {
-                return ToolOutcome::error("The engine has ended.");
-            };
-            perform(&engine, kind, Asked { scope, turn, call })
-                .await
-                .map_or_else(ToolOutcome::from, ToolOutcome::ok)
-        })
-    }
 }

@@ -4,28 +4,17 @@ mod mail;
 mod people;
 mod tasks;
 
-use std::sync::{Arc, Weak};
-
-use polyclaw_domain::id::TurnId;
-use polyclaw_domain::port::Pending;
 use polyclaw_domain::team::{TeamRole, tools};
-use polyclaw_domain::tool::{
-    Effect, Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox, arguments,
-};
+use polyclaw_domain::tool::{Effect, ToolScope, ToolSpec, arguments};
 use schemars::JsonSchema;
 
 use super::Done;
-use crate::core::{Engine, Inner};
+use super::own::{Asked, OwnTool};
+use crate::core::Engine;
 use crate::team::Actor;
 
-pub(crate) struct TeamTools {
-    /// The engine owns its tools, so they must not own it.
-    engine: Weak<Inner>,
-    tools: Vec<(Kind, Arc<ToolSpec>)>,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum TeamTool {
     Create,
     Spawn,
     Shutdown,
@@ -38,8 +27,8 @@ enum Kind {
     Send,
 }
 
-impl Kind {
-    const ALL: [Self; 10] = [
+impl OwnTool for TeamTool {
+    const ALL: &'static [Self] = &[
         Self::Create,
         Self::Spawn,
         Self::Shutdown,
@@ -101,11 +90,28 @@ impl Kind {
         }
     }
 
-    fn is_offered(self, role: Option<TeamRole>) -> bool {
+    fn is_offered(self, scope: &ToolScope) -> bool {
+        let role = scope.team_role;
         match self {
             Self::Create => role != Some(TeamRole::Member),
             Self::Spawn | Self::Shutdown => role == Some(TeamRole::Lead),
             _ => role.is_some(),
+        }
+    }
+
+    async fn perform(self, engine: &Engine, asked: Asked<'_>) -> Done {
+        let given = &asked.call.arguments;
+        match self {
+            Self::Create => people::create(engine, asked, arguments::read(given)?).await,
+            Self::Spawn => people::spawn(engine, asked, arguments::read(given)?).await,
+            Self::Shutdown => people::shutdown(engine, asked, arguments::read(given)?).await,
+            Self::Status => people::status(engine, asked, arguments::read(given)?).await,
+            Self::TaskCreate => tasks::create(engine, asked, arguments::read(given)?).await,
+            Self::TaskList => tasks::list(engine, asked, arguments::read(given)?).await,
+            Self::TaskClaim => tasks::claim(engine, asked, arguments::read(given)?).await,
+            Self::TaskUpdate => tasks::update(engine, asked, arguments::read(given)?).await,
+            Self::TaskComplete => tasks::complete(engine, asked, arguments::read(given)?).await,
+            Self::Send => mail::send(engine, asked, arguments::read(given)?).await,
         }
     }
 }
@@ -115,62 +121,10 @@ fn changing<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     ToolSpec { effect: Effect::Idempotent, ..arguments::spec::<A>(name, description) }
 }
 
-impl TeamTools {
-    pub fn new(engine: Weak<Inner>) -> Self {
-        Self { engine, tools: Kind::ALL.map(|kind| (kind, Arc::new(kind.spec()))).into() }
-    }
-
-    fn find(&self, call: &ToolCall) -> Option<(Kind, Engine)> {
-        let (kind, _) = self.tools.iter().find(|(_, spec)| spec.name == call.name)?;
-        Some((*kind, Engine::from(self.engine.upgrade()?)))
-    }
-}
-
-/// Who asks, in which turn, by which call.
-struct Asked<'a> {
-    scope: &'a ToolScope,
-    turn: &'a TurnId,
-    actor: Actor,
-}
-
-async fn perform(engine: &Engine, kind: Kind, asked: &Asked<'_>, call: &ToolCall) -> Done {
-    let given = &call.arguments;
-    match kind {
-        Kind::Create => people::create(engine, asked, arguments::read(given)?).await,
-        Kind::Spawn => people::spawn(engine, asked, arguments::read(given)?).await,
-        Kind::Shutdown => people::shutdown(engine, asked, arguments::read(given)?).await,
-        Kind::Status => people::status(engine, asked, arguments::read(given)?).await,
-        Kind::TaskCreate => tasks::create(engine, asked, arguments::read(given)?).await,
-        Kind::TaskList => tasks::list(engine, asked, arguments::read(given)?).await,
-        Kind::TaskClaim => tasks::claim(engine, asked, arguments::read(given)?).await,
-        Kind::TaskUpdate => tasks::update(engine, asked, arguments::read(given)?).await,
-        Kind::TaskComplete => tasks::complete(engine, asked, arguments::read(given)?).await,
-        Kind::Send => mail::send(engine, asked, arguments::read(given)?).await,
-    }
-}
-
-impl Toolbox for TeamTools {
-    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        let offered = self.tools.iter().filter(|(kind, _)| kind.is_offered(scope.team_role));
-        offered.map(|(_, spec)| Arc::clone(spec)).collect()
-    }
-
-    fn run<'a>(
-        &'a self,
-        scope: &'a ToolScope,
-        turn: &'a TurnId,
-        call: &'a ToolCall,
-        _: Progress<'a>,
-    ) -> Pending<'a, ToolOutcome> {
-        Box::pin(async move {
-            let Some((kind, engine)) = self.find(call) else {
-                return ToolOutcome::error("The engine has ended.");
-            };
-            let act = format!("{turn}-{}", call.id);
-            let actor = Actor::Session { key: scope.session.clone(), turn: turn.clone(), call: act };
-            perform(&engine, kind, &Asked { scope, turn, actor }, call)
-                .await
-                .map_or_else(ToolOutcome::from, ToolOutcome::ok)
-        })
+impl Asked<'_> {
+    /// Who acts in the team, and by which call: made again it is the same act.
+    fn actor(&self) -> Actor {
+        let act = format!("{}-{}", self.turn, self.call.id);
+        Actor::Session { key: self.scope.session.clone(), turn: self.turn.clone(), call: act }
     }
 }

@@ -38,7 +38,7 @@ enum Kind {
     ShutdownResponse,
 }
 
-pub(super) async fn send(engine: &Engine, asked: &Asked<'_>, given: Send) -> Done {
+pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done {
     let outgoing = Outgoing {
         kind: match given.kind {
             Kind::Message => LetterKind::Message,
@@ -53,6 +53,6 @@ pub(super) async fn send(engine: &Engine, asked: &Asked<'_>, given: Send) -> Don
         approve: given.approve,
         reason: given.reason,
     };
-    let receipt = engine.send_letter(&asked.actor, &given.team_name, outgoing).await?;
+    let receipt = engine.send_letter(&asked.actor(), &given.team_name, outgoing).await?;
     Ok(json!(receipt).to_string())
 }

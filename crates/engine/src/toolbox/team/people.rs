@@ -63,7 +63,7 @@ pub(super) struct Status {
     team_name: String,
 }
 
-pub(super) async fn create(engine: &Engine, asked: &Asked<'_>, given: Create) -> Done {
+pub(super) async fn create(engine: &Engine, asked: Asked<'_>, given: Create) -> Done {
     let new = NewTeam {
         name: given.team_name,
         description: given.description.unwrap_or_default(),
@@ -71,11 +71,11 @@ pub(super) async fn create(engine: &Engine, asked: &Asked<'_>, given: Create) ->
         lead: asked.scope.session.clone(),
         turn: Some(asked.turn.clone()),
     };
-    let team = engine.create_team(&asked.actor, new).await?;
+    let team = engine.create_team(&asked.actor(), new).await?;
     Ok(json!({ "team_id": team.id, "team_name": team.name, "lead_session_key": team.lead }).to_string())
 }
 
-pub(super) async fn spawn(engine: &Engine, asked: &Asked<'_>, given: Spawn) -> Done {
+pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Done {
     let agent = given.agent_id.as_deref().map(AgentId::parse).transpose();
     let model = given.model.as_deref().map(ModelRef::parse).transpose();
     let new = NewMember {
@@ -87,30 +87,30 @@ pub(super) async fn spawn(engine: &Engine, asked: &Asked<'_>, given: Spawn) -> D
         capabilities: given.capabilities.unwrap_or_default(),
         replaces: given.replace,
     };
-    let spawned = engine.spawn_teammate(&asked.actor, &given.team_name, new).await?;
+    let spawned = engine.spawn_teammate(&asked.actor(), &given.team_name, new).await?;
     Ok(json!(spawned).to_string())
 }
 
 /// Stopping everybody without a word is for people: a turn that members or the clock began does not do it.
-async fn has_person(engine: &Engine, asked: &Asked<'_>) -> Result<bool, Refused> {
+async fn has_person(engine: &Engine, asked: Asked<'_>) -> Result<bool, Refused> {
     let turn = asked.turn.clone();
     let stored = engine.db().read(move |tx| messages::of_turn(tx, &turn)).await.map_err(Error::from)?;
     Ok(stored.iter().any(|line| line.role == Role::User && line.origin.is_person()))
 }
 
-pub(super) async fn shutdown(engine: &Engine, asked: &Asked<'_>, given: Shutdown) -> Done {
+pub(super) async fn shutdown(engine: &Engine, asked: Asked<'_>, given: Shutdown) -> Done {
     if given.force && !has_person(engine, asked).await? {
         return Err(Refused(
             "Only a person stops a team by force: ask them, or leave it to `polyclaw teams shutdown --force`.".to_owned(),
         ));
     }
     let reason = given.reason.unwrap_or_default();
-    let ended = engine.shut_team(&asked.actor, &given.team_name, &reason, given.force).await?;
+    let ended = engine.shut_team(&asked.actor(), &given.team_name, &reason, given.force).await?;
     Ok(json!(ended).to_string())
 }
 
-pub(super) async fn status(engine: &Engine, asked: &Asked<'_>, given: Status) -> Done {
-    let view = engine.team_view(&asked.actor, &given.team_name).await?;
+pub(super) async fn status(engine: &Engine, asked: Asked<'_>, given: Status) -> Done {
+    let view = engine.team_view(&asked.actor(), &given.team_name).await?;
     let members: Vec<Value> = view
         .members
         .iter()

@@ -130,7 +130,7 @@ pub(super) fn shown(task: &Task) -> Value {
     })
 }
 
-pub(super) async fn create(engine: &Engine, asked: &Asked<'_>, given: Create) -> Done {
+pub(super) async fn create(engine: &Engine, asked: Asked<'_>, given: Create) -> Done {
     let new = NewTask {
         subject: given.subject,
         description: given.description,
@@ -141,11 +141,11 @@ pub(super) async fn create(engine: &Engine, asked: &Asked<'_>, given: Create) ->
         capability: given.capability,
         verify: given.verify,
     };
-    let no = engine.create_task(&asked.actor, &given.team, new).await?;
+    let no = engine.create_task(&asked.actor(), &given.team, new).await?;
     Ok(json!({ "task_id": no }).to_string())
 }
 
-pub(super) async fn list(engine: &Engine, asked: &Asked<'_>, given: List) -> Done {
+pub(super) async fn list(engine: &Engine, asked: Asked<'_>, given: List) -> Done {
     let wanted = Wanted {
         state: given.status,
         owner: given.owner,
@@ -153,12 +153,12 @@ pub(super) async fn list(engine: &Engine, asked: &Asked<'_>, given: List) -> Don
         metadata: given.metadata,
         available: given.available,
     };
-    let found = engine.list_tasks(&asked.actor, &given.team, wanted).await?;
+    let found = engine.list_tasks(&asked.actor(), &given.team, wanted).await?;
     Ok(json!({ "tasks": found.iter().map(shown).collect::<Vec<_>>() }).to_string())
 }
 
-pub(super) async fn claim(engine: &Engine, asked: &Asked<'_>, given: Claim) -> Done {
-    match engine.claim_task(&asked.actor, &given.team_name, given.task_id).await {
+pub(super) async fn claim(engine: &Engine, asked: Asked<'_>, given: Claim) -> Done {
+    match engine.claim_task(&asked.actor(), &given.team_name, given.task_id).await {
         Ok(task) => Ok(json!({ "success": true, "task": shown(&task) }).to_string()),
         // That somebody else was first is an answer, not a fault.
         Err(Error::Task(why)) => Ok(json!({ "success": false, "code": why.code(), "reason": why.to_string(),
@@ -168,7 +168,7 @@ pub(super) async fn claim(engine: &Engine, asked: &Asked<'_>, given: Claim) -> D
     }
 }
 
-pub(super) async fn update(engine: &Engine, asked: &Asked<'_>, given: Update) -> Done {
+pub(super) async fn update(engine: &Engine, asked: Asked<'_>, given: Update) -> Done {
     let state = given.status.map(|step| match step {
         Step::InProgress => TaskState::InProgress,
         Step::Released => TaskState::Pending,
@@ -178,12 +178,13 @@ pub(super) async fn update(engine: &Engine, asked: &Asked<'_>, given: Update) ->
         note: given.note,
         needs: given.depends_on.unwrap_or_default(),
     };
-    let task =
-        engine.update_task(&asked.actor, &given.team_name, given.task_id, Changed { state, change }).await?;
+    let task = engine
+        .update_task(&asked.actor(), &given.team_name, given.task_id, Changed { state, change })
+        .await?;
     Ok(shown(&task).to_string())
 }
 
-pub(super) async fn complete(engine: &Engine, asked: &Asked<'_>, given: Complete) -> Done {
+pub(super) async fn complete(engine: &Engine, asked: Asked<'_>, given: Complete) -> Done {
     let artifacts = given.artifacts.unwrap_or_default().into_iter();
     let finish = Finish {
         state: match given.status {
@@ -193,6 +194,6 @@ pub(super) async fn complete(engine: &Engine, asked: &Asked<'_>, given: Complete
         summary: given.summary,
         artifacts: artifacts.map(|Left { kind, path }| Artifact { kind, path }).collect(),
     };
-    let unblocked = engine.finish_task(&asked.actor, &given.team_name, given.task_id, finish).await?;
+    let unblocked = engine.finish_task(&asked.actor(), &given.team_name, given.task_id, finish).await?;
     Ok(json!({ "task_id": given.task_id, "unblocked": unblocked }).to_string())
 }

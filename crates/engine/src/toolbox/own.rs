@@ -1,0 +1,94 @@
+//! A toolbox of the engine's own tools: what is the same for all of them.
+
+use std::sync::{Arc, Weak};
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::port::Pending;
+use polyclaw_domain::tool::{Progress, Question, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
+
+use super::{Done, Refused};
+use crate::core::{Engine, Inner};
+
+/// Which call, of which turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub scope: &'a ToolScope,
+    pub turn: &'a TurnId,
+    pub call: &'a ToolCall,
+}
+
+/// The tools of one toolbox, a variant each.
+pub(crate) trait OwnTool: Copy + Send + Sync + 'static {
+    const ALL: &'static [Self];
+
+    fn spec(self) -> ToolSpec;
+
+    /// What could never do anything is not there. Which of the rest a session has the policy says.
+    fn is_offered(self, _: &ToolScope) -> bool {
+        true
+    }
+
+    /// What a person is asked about the call, if anything.
+    fn asks(
+        self,
+        _: &Engine,
+        _: &ToolScope,
+        _: &ToolCall,
+    ) -> impl Future<Output = Result<Option<String>, Refused>> + Send {
+        std::future::ready(Ok(None))
+    }
+
+    fn perform(self, engine: &Engine, asked: Asked<'_>) -> impl Future<Output = Done> + Send;
+}
+
+pub(crate) struct OwnTools<T> {
+    /// The engine owns its tools, so they must not own it.
+    engine: Weak<Inner>,
+    tools: Vec<(T, Arc<ToolSpec>)>,
+}
+
+impl<T: OwnTool> OwnTools<T> {
+    pub fn new(engine: Weak<Inner>) -> Self {
+        Self { engine, tools: T::ALL.iter().map(|tool| (*tool, Arc::new(tool.spec()))).collect() }
+    }
+
+    fn find(&self, call: &ToolCall) -> Option<(T, Engine)> {
+        let (tool, _) = self.tools.iter().find(|(_, spec)| spec.name == call.name)?;
+        Some((*tool, Engine::from(self.engine.upgrade()?)))
+    }
+}
+
+impl<T: OwnTool> Toolbox for OwnTools<T> {
+    fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
+        let offered = self.tools.iter().filter(|(tool, _)| tool.is_offered(scope));
+        offered.map(|(_, spec)| Arc::clone(spec)).collect()
+    }
+
+    fn question<'a>(&'a self, scope: &'a ToolScope, call: &'a ToolCall) -> Pending<'a, Question> {
+        Box::pin(async move {
+            let Some((tool, engine)) = self.find(call) else { return Question::None };
+            match tool.asks(&engine, scope, call).await {
+                Ok(Some(words)) => Question::Ask(words),
+                Ok(None) => Question::None,
+                Err(refused) => Question::Refuse(refused.into()),
+            }
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        scope: &'a ToolScope,
+        turn: &'a TurnId,
+        call: &'a ToolCall,
+        _: Progress<'a>,
+    ) -> Pending<'a, ToolOutcome> {
+        Box::pin(async move {
+            let Some((tool, engine)) = self.find(call) else {
+                return ToolOutcome::error("The engine has ended.");
+            };
+            tool.perform(&engine, Asked { scope, turn, call })
+                .await
+                .map_or_else(ToolOutcome::from, ToolOutcome::ok)
+        })
+    }
+}
