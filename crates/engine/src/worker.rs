@@ -1,193 +1,33 @@
-//! The loops around turns: claim and drive, renew leases, take over what a dead node left.
+//! The loop that claims turns and drives them.
 
-use std::collections::{HashMap, HashSet};
+mod running;
+mod upkeep;
+
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::id::{AgentId, TurnId};
+use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
-use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::time::Millis;
-use polyclaw_store::jobs::{self, Claim, Claimer, Renewal};
-use polyclaw_store::{events, ingress, pairings, rounds};
-use serde_json::json;
-use tokio::sync::{Notify, mpsc};
+use polyclaw_store::jobs::{self, Claim, Claimer};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
-use crate::budget::Spent;
 use crate::core::Engine;
-use crate::draft::Drafts;
 use crate::error::Result;
-use crate::hub::FrameKind;
-use crate::lanes::{Lanes, Slot};
+use crate::lanes::Slot;
 use crate::prompt::{self, Rows};
 use crate::turn;
 
-/// A turn this node is driving.
-pub(crate) struct Running {
-    pub claim: Claim,
-    pub cancelled: AtomicBool,
-    pub cancel: Notify,
-    began: Instant,
-    /// Milliseconds from `began` to when it last did something: a token, tool output, a stored step. Not by the
-    /// clock on the wall: one that is set would end turns, or never.
-    progress: AtomicU64,
-    /// What was read with the claim, for the first look.
-    rows: Mutex<Option<Rows>>,
-    /// The model call that is under way, or not stored yet.
-    spent: Mutex<Option<Spent>>,
-    /// Its end is being stored.
-    ending: AtomicBool,
-    /// The turn that was claimed as this one ended, for its slot.
-    next: Mutex<Option<Claimed>>,
-    /// The slot it runs in. It has none while it waits for a person.
-    slot: Mutex<Option<Slot>>,
-    waits: Mutex<Waits>,
-    /// What platforms show of its answer already.
-    pub drafts: Arc<Drafts>,
-    /// It has waited for runs.
-    waited: AtomicBool,
-    /// How far its answer has come, where somebody may want to know.
-    said: Mutex<String>,
-}
-
-/// Time spent waiting for a person, which is not the turn's own.
-#[derive(Default)]
-struct Waits {
-    since: Option<Instant>,
-    over: Duration,
-}
+pub(crate) use running::{Running, Waiting};
+use upkeep::take_over;
+pub(crate) use upkeep::{family, keep, listen, sweep};
 
 /// A claimed turn, with its rows if they are few.
 pub(crate) type Claimed = (Claim, Option<Rows>);
-
-impl Running {
-    pub fn new(claim: Claim, rows: Option<Rows>) -> Arc<Self> {
-        Arc::new(Self {
-            cancelled: AtomicBool::new(claim.stopping),
-            claim,
-            cancel: Notify::new(),
-            began: Instant::now(),
-            progress: AtomicU64::new(0),
-            rows: Mutex::new(rows),
-            spent: Mutex::default(),
-            ending: AtomicBool::new(false),
-            next: Mutex::default(),
-            slot: Mutex::default(),
-            waits: Mutex::default(),
-            drafts: Arc::default(),
-            waited: AtomicBool::new(false),
-            said: Mutex::default(),
-        })
-    }
-
-    /// When it began, by the clock that is now at this.
-    pub fn began(&self, now: Millis) -> Millis {
-        now.plus(-i64::try_from(self.age_ms()).unwrap_or(0))
-    }
-
-    pub fn say_anew(&self) {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    pub fn say_more(&self, text: &str) {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
-    }
-
-    pub fn said(&self) -> String {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub fn has_waited(&self) -> bool {
-        self.waited.load(Ordering::Relaxed)
-    }
-
-    pub fn note_waiting(&self) {
-        self.waited.store(true, Ordering::Relaxed);
-    }
-
-    /// From here on it waits for a person: its slot is free for others, and its time stands still.
-    pub fn wait(self: &Arc<Self>, lanes: &Arc<Lanes>) -> Waiting {
-        drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(Instant::now());
-        Waiting { running: Arc::clone(self), lanes: Arc::clone(lanes) }
-    }
-
-    /// How long it has worked.
-    pub fn worked(&self) -> Duration {
-        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed());
-        self.began.elapsed().saturating_sub(waited)
-    }
-
-    pub fn take_rows(&self) -> Option<Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Notes a call, or that it is stored.
-    pub fn spend(&self, spent: Option<Spent>) {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = spent;
-    }
-
-    pub fn spent(&self) -> Option<Spent> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub fn set_ending(&self, ending: bool) {
-        self.ending.store(ending, Ordering::SeqCst);
-    }
-
-    pub fn is_ending(&self) -> bool {
-        self.ending.load(Ordering::SeqCst)
-    }
-
-    pub fn leave_to(&self, next: Option<Claimed>) {
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
-    }
-
-    fn take_next(&self) -> Option<Claimed> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    pub fn pulse(&self) {
-        self.progress.store(self.age_ms(), Ordering::Relaxed);
-    }
-
-    pub fn silent_ms(&self) -> u64 {
-        self.age_ms().saturating_sub(self.progress.load(Ordering::Relaxed))
-    }
-
-    fn age_ms(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    pub fn stop(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-        self.cancel.notify_one();
-    }
-}
-
-/// A turn's wait for a person; over when dropped. Its turn runs already, so it is not made to wait for a slot.
-pub(crate) struct Waiting {
-    running: Arc<Running>,
-    lanes: Arc<Lanes>,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let slot = self.lanes.add(self.running.claim.lane);
-        *self.running.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
-        let mut waits = self.running.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = waits.since.take();
-        waits.over += since.map_or(Duration::ZERO, |since| since.elapsed());
-    }
-}
 
 /// A claimed turn and the slot it runs in, on their way to the worker.
 pub(crate) struct Start {
@@ -349,7 +189,7 @@ impl Engine {
 
 fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()>) {
     engine.note_running(&running);
-    *running.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+    running.take_slot(slot);
     let engine = engine.clone();
     turns.spawn(async move {
         engine.reach(KillPoint::TurnClaimed).await;
@@ -359,131 +199,10 @@ fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()
             tracing::error!("a turn panicked twice: it is tried again when its lease ends");
         }
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
-        let slot = running.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let slot = running.leave_slot();
         if let Some((claim, rows)) = running.take_next() {
             let slot = slot.unwrap_or_else(|| engine.lanes.add(claim.lane));
             engine.begin(Start { running: Running::new(claim, rows), slot });
         }
     });
-}
-
-/// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
-async fn take_over(engine: &Engine, turns: &mut JoinSet<()>) -> Result<()> {
-    while take_over_some(engine, turns).await? == jobs::ORPHANS {}
-    Ok(())
-}
-
-/// As many as one look finds; says how many.
-async fn take_over_some(engine: &Engine, turns: &mut JoinSet<()>) -> Result<usize> {
-    let claimer = claimer(engine);
-    let family = family(engine);
-    let driven: HashSet<TurnId> =
-        engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
-    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-        let mut taken = Vec::new();
-        let orphans = jobs::orphans(tx, &claimer.node, family.as_deref(), claimer.now)?;
-        for (turn, _) in orphans.into_iter().filter(|(turn, _)| !driven.contains(turn)) {
-            if let Some(claim) = jobs::take_over(tx, &turn, &claimer, family.as_deref())? {
-                events::record(tx, &taken_over(&claim), claimer.now)?;
-                taken.push(claim);
-            }
-        }
-        Ok(taken)
-    };
-    let taken = engine.db().write(write).await?;
-    let count = taken.len();
-    for claim in taken {
-        tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
-            "going on with a turn its node left behind");
-        let slot = engine.lanes.add(claim.lane);
-        start(engine, Start { running: Running::new(claim, None), slot }, turns);
-    }
-    Ok(count)
-}
-
-/// Which other names are this node's own; `None` where no other node can be.
-pub(crate) fn family(engine: &Engine) -> Option<String> {
-    engine.db().is_shared().then(|| engine.family.clone())
-}
-
-fn taken_over(claim: &Claim) -> Event {
-    Event {
-        kind: EventKind::TurnTakenOver,
-        session: Some(claim.session.clone()),
-        turn: Some(claim.turn.clone()),
-        agent: Some(claim.agent.clone()),
-        trace: Some(claim.trace.clone()),
-        data: json!({ "attempt": claim.attempt }),
-    }
-}
-
-/// Renews the leases of turns that are alive. One that stalls is ended by its own watchdog before its lease is.
-pub(crate) async fn keep(engine: &Engine) -> Result<()> {
-    loop {
-        let settings = engine.settings();
-        tokio::time::sleep(Duration::from_millis(settings.lease_ms.unsigned_abs() / 3)).await;
-        engine.end_overdue().await?;
-        let running: Vec<_> =
-            engine.running.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        match running.is_empty() {
-            true if engine.is_draining() => return Ok(()),
-            true => continue,
-            false => {}
-        }
-        let claims: Vec<Claim> = running.iter().map(|running| running.claim.clone()).collect();
-        let (now, lease_ms) = (engine.now(), settings.lease_ms);
-        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
-            let mut stopped = Vec::new();
-            for claim in &claims {
-                if jobs::renew(tx, claim, now, lease_ms)? == Renewal::Stop {
-                    stopped.push(claim.turn.clone());
-                }
-            }
-            Ok(stopped)
-        };
-        let stopped = engine.db().write(write).await?;
-        running
-            .iter()
-            .filter(|running| stopped.contains(&running.claim.turn))
-            .for_each(|running| running.stop());
-    }
-}
-
-/// Hears other nodes: new jobs, changed sessions.
-pub(crate) async fn listen(engine: &Engine) -> Result<()> {
-    let Some(mut signals) = engine.db().signals() else { return Ok(()) };
-    while let Some(signal) = signals.recv().await {
-        match signal.0.split_once(' ') {
-            Some(("session", key)) => {
-                if let Ok(key) = SessionKey::parse(key) {
-                    engine.hub.publish(&key, FrameKind::Changed);
-                }
-            }
-            Some(("stop", turn)) => engine.stop_here(&TurnId::new(turn)),
-            _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
-            _ => engine.lanes.wake_all(),
-        }
-    }
-    Ok(())
-}
-
-/// How long a round can be looked up after it ended: as long as its message can be delivered again.
-const ROUNDS_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-
-/// Forgets old platform ids, codes and rounds, and the places of readers that have gone, and puts sessions away whose
-/// work is done.
-pub(crate) async fn sweep(engine: &Engine) -> Result<()> {
-    while !engine.is_draining() {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        engine.hub.sweep();
-        let now = engine.now();
-        let forget = move |tx: &mut polyclaw_store::Tx<'_>| {
-            pairings::forget_expired(tx, now)?;
-            rounds::forget(tx, now.minus(ROUNDS_KEPT_MS))?;
-            ingress::forget_old(tx, now)
-        };
-        engine.db().write(forget).await?;
-        engine.put_away().await?;
-    }
-    Ok(())
 }

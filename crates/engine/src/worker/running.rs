@@ -1,0 +1,180 @@
+//! A turn at work: what this node remembers of it beside the database.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::time::Millis;
+use polyclaw_store::jobs::Claim;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::Claimed;
+use crate::budget::Spent;
+use crate::draft::Drafts;
+use crate::lanes::{Lanes, Slot};
+use crate::prompt::Rows;
+
+/// A turn this node is driving.
+pub(crate) struct Running {
+    pub claim: Claim,
+    pub cancelled: AtomicBool,
+    pub cancel: Notify,
+    began: Instant,
+    /// Milliseconds from `began` to when it last did something: a token, tool output, a stored step. Not by the
+    /// clock on the wall: one that is set would end turns, or never.
+    progress: AtomicU64,
+    /// What was read with the claim, for the first look.
+    rows: Mutex<Option<Rows>>,
+    /// The model call that is under way, or not stored yet.
+    spent: Mutex<Option<Spent>>,
+    /// Its end is being stored.
+    ending: AtomicBool,
+    /// The turn that was claimed as this one ended, for its slot.
+    next: Mutex<Option<Claimed>>,
+    /// The slot it runs in. It has none while it waits for a person.
+    slot: Mutex<Option<Slot>>,
+    waits: Mutex<Waits>,
+    /// What platforms show of its answer already.
+    pub drafts: Arc<Drafts>,
+    /// It has waited for runs.
+    waited: AtomicBool,
+    /// How far its answer has come, where somebody may want to know.
+    said: Mutex<String>,
+}
+
+/// Time spent waiting for a person, which is not the turn's own.
+#[derive(Default)]
+struct Waits {
+    since: Option<Instant>,
+    over: Duration,
+}
+
+impl Running {
+    pub fn new(claim: Claim, rows: Option<Rows>) -> Arc<Self> {
+        Arc::new(Self {
+            cancelled: AtomicBool::new(claim.stopping),
+            claim,
+            cancel: Notify::new(),
+            began: Instant::now(),
+            progress: AtomicU64::new(0),
+            rows: Mutex::new(rows),
+            spent: Mutex::default(),
+            ending: AtomicBool::new(false),
+            next: Mutex::default(),
+            slot: Mutex::default(),
+            waits: Mutex::default(),
+            drafts: Arc::default(),
+            waited: AtomicBool::new(false),
+            said: Mutex::default(),
+        })
+    }
+
+    /// When it began, by the clock that is now at this.
+    pub fn began(&self, now: Millis) -> Millis {
+        now.plus(-i64::try_from(self.age_ms()).unwrap_or(0))
+    }
+
+    pub fn say_anew(&self) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub fn say_more(&self, text: &str) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+    }
+
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn has_waited(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
+    }
+
+    pub fn note_waiting(&self) {
+        self.waited.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_slot(&self, slot: Slot) {
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+    }
+
+    pub(super) fn leave_slot(&self) -> Option<Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// From here on it waits for a person: its slot is free for others, and its time stands still.
+    pub fn wait(self: &Arc<Self>, lanes: &Arc<Lanes>) -> Waiting {
+        drop(self.leave_slot());
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(Instant::now());
+        Waiting { running: Arc::clone(self), lanes: Arc::clone(lanes) }
+    }
+
+    /// How long it has worked.
+    pub fn worked(&self) -> Duration {
+        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = waits.over + waits.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.began.elapsed().saturating_sub(waited)
+    }
+
+    pub fn take_rows(&self) -> Option<Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes a call, or that it is stored.
+    pub fn spend(&self, spent: Option<Spent>) {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) = spent;
+    }
+
+    pub fn spent(&self) -> Option<Spent> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set_ending(&self, ending: bool) {
+        self.ending.store(ending, Ordering::SeqCst);
+    }
+
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
+    }
+
+    pub fn leave_to(&self, next: Option<Claimed>) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    pub(super) fn take_next(&self) -> Option<Claimed> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub fn pulse(&self) {
+        self.progress.store(self.age_ms(), Ordering::Relaxed);
+    }
+
+    pub fn silent_ms(&self) -> u64 {
+        self.age_ms().saturating_sub(self.progress.load(Ordering::Relaxed))
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub fn stop(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.cancel.notify_one();
+    }
+}
+
+/// A turn's wait for a person; over when dropped. Its turn runs already, so it is not made to wait for a slot.
+pub(crate) struct Waiting {
+    running: Arc<Running>,
+    lanes: Arc<Lanes>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.running.take_slot(self.lanes.add(self.running.claim.lane));
+        let mut waits = self.running.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = waits.since.take();
+        waits.over += since.map_or(Duration::ZERO, |since| since.elapsed());
+    }
+}

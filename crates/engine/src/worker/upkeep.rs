@@ -1,0 +1,139 @@
+//! Beside the worker: leases are renewed, what a dead node left is taken over, other nodes are heard, old rows forgotten.
+
+use std::collections::HashSet;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_store::jobs::{self, Claim, Renewal};
+use polyclaw_store::{events, ingress, pairings, rounds};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{Running, Start, claimer, start};
+use crate::core::Engine;
+use crate::error::Result;
+use crate::hub::FrameKind;
+
+/// Goes on with turns whose node has died: at once for an earlier life of this node, else when the lease ends.
+pub(super) async fn take_over(engine: &Engine, turns: &mut JoinSet<()>) -> Result<()> {
+    while take_over_some(engine, turns).await? == jobs::ORPHANS {}
+    Ok(())
+}
+
+/// As many as one look finds; says how many.
+async fn take_over_some(engine: &Engine, turns: &mut JoinSet<()>) -> Result<usize> {
+    let claimer = claimer(engine);
+    let family = family(engine);
+    let driven: HashSet<TurnId> =
+        engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let mut taken = Vec::new();
+        let orphans = jobs::orphans(tx, &claimer.node, family.as_deref(), claimer.now)?;
+        for (turn, _) in orphans.into_iter().filter(|(turn, _)| !driven.contains(turn)) {
+            if let Some(claim) = jobs::take_over(tx, &turn, &claimer, family.as_deref())? {
+                events::record(tx, &taken_over(&claim), claimer.now)?;
+                taken.push(claim);
+            }
+        }
+        Ok(taken)
+    };
+    let taken = engine.db().write(write).await?;
+    let count = taken.len();
+    for claim in taken {
+        tracing::info!(turn.id = %claim.turn, session.key = %claim.session, attempt = claim.attempt,
+            "going on with a turn its node left behind");
+        let slot = engine.lanes.add(claim.lane);
+        start(engine, Start { running: Running::new(claim, None), slot }, turns);
+    }
+    Ok(count)
+}
+
+/// Which other names are this node's own; `None` where no other node can be.
+pub(crate) fn family(engine: &Engine) -> Option<String> {
+    engine.db().is_shared().then(|| engine.family.clone())
+}
+
+fn taken_over(claim: &Claim) -> Event {
+    Event {
+        kind: EventKind::TurnTakenOver,
+        session: Some(claim.session.clone()),
+        turn: Some(claim.turn.clone()),
+        agent: Some(claim.agent.clone()),
+        trace: Some(claim.trace.clone()),
+        data: json!({ "attempt": claim.attempt }),
+    }
+}
+
+/// Renews the leases of turns that are alive. One that stalls is ended by its own watchdog before its lease is.
+pub(crate) async fn keep(engine: &Engine) -> Result<()> {
+    loop {
+        let settings = engine.settings();
+        tokio::time::sleep(Duration::from_millis(settings.lease_ms.unsigned_abs() / 3)).await;
+        engine.end_overdue().await?;
+        let running: Vec<_> =
+            engine.running.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        match running.is_empty() {
+            true if engine.is_draining() => return Ok(()),
+            true => continue,
+            false => {}
+        }
+        let claims: Vec<Claim> = running.iter().map(|running| running.claim.clone()).collect();
+        let (now, lease_ms) = (engine.now(), settings.lease_ms);
+        let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+            let mut stopped = Vec::new();
+            for claim in &claims {
+                if jobs::renew(tx, claim, now, lease_ms)? == Renewal::Stop {
+                    stopped.push(claim.turn.clone());
+                }
+            }
+            Ok(stopped)
+        };
+        let stopped = engine.db().write(write).await?;
+        running
+            .iter()
+            .filter(|running| stopped.contains(&running.claim.turn))
+            .for_each(|running| running.stop());
+    }
+}
+
+/// Hears other nodes: new jobs, changed sessions.
+pub(crate) async fn listen(engine: &Engine) -> Result<()> {
+    let Some(mut signals) = engine.db().signals() else { return Ok(()) };
+    while let Some(signal) = signals.recv().await {
+        match signal.0.split_once(' ') {
+            Some(("session", key)) => {
+                if let Ok(key) = SessionKey::parse(key) {
+                    engine.hub.publish(&key, FrameKind::Changed);
+                }
+            }
+            Some(("stop", turn)) => engine.stop_here(&TurnId::new(turn)),
+            _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
+            _ => engine.lanes.wake_all(),
+        }
+    }
+    Ok(())
+}
+
+/// How long a round can be looked up after it ended: as long as its message can be delivered again.
+const ROUNDS_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+
+/// Forgets old platform ids, codes and rounds, and the places of readers that have gone, and puts sessions away whose
+/// work is done.
+pub(crate) async fn sweep(engine: &Engine) -> Result<()> {
+    while !engine.is_draining() {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        engine.hub.sweep();
+        let now = engine.now();
+        let forget = move |tx: &mut polyclaw_store::Tx<'_>| {
+            pairings::forget_expired(tx, now)?;
+            rounds::forget(tx, now.minus(ROUNDS_KEPT_MS))?;
+            ingress::forget_old(tx, now)
+        };
+        engine.db().write(forget).await?;
+        engine.put_away().await?;
+    }
+    Ok(())
+}
