@@ -1,43 +1,45 @@
 //! The end of a turn: one transaction with the final text, the usage, the outbox and what comes next.
 
 mod audience;
+mod commit;
+mod say;
 mod store;
 
 use std::sync::Arc;
 
 use polyclaw_domain::backlog::ResumeToken;
-use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{Outgoing, Policy, gate, is_silence};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::id::{MessageId, SessionId, TurnId};
-use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_domain::id::{SessionId, TurnId};
+use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Usage;
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_domain::turn::Stop;
+use polyclaw_store::jobs;
 use polyclaw_store::jobs::{Claim, End, Kind};
 use polyclaw_store::messages::Message;
 use polyclaw_store::outbox::Parcel;
-use polyclaw_store::{Tx, jobs};
 use serde_json::json;
 
-use crate::budget::{self, Spent};
+use crate::budget::Spent;
 use crate::core::Engine;
-use crate::delivery::{self, Label};
 use crate::draft::{self, Drafts};
 use crate::error::{Error, Result};
-use crate::family::{Closed, Closing};
+use crate::family::Closing;
 use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 use crate::prompt::Context;
 use crate::settings::Settings;
-use crate::span::{self, Cause};
-use crate::turn::{Driven, Halt, event, lost, step_message, stop_code};
-use crate::worker::{Claimed, Room, Running};
+use crate::span::Cause;
+use crate::turn::{Driven, Halt, event, lost, stop_code};
+use crate::worker::Running;
 
 pub(super) use audience::release_drafts;
+pub(super) use commit::look;
+use commit::{Stored, commit};
+use say::{leave_drafts, pass_gate, say};
 
 const UNREADABLE: &str = "store_unreadable";
 
@@ -254,192 +256,5 @@ fn fail(engine: &Engine, context: &Context, last: &mut Last, code: &'static str,
     last.end.error = Some(sentence.clone());
     if last.claim.kind == Kind::Turn {
         say(engine, context, last, sentence, Some(code));
-    }
-}
-
-/// The turn's visible reply: stored, and put into the outbox for every conversation that asked.
-fn say(engine: &Engine, context: &Context, last: &mut Last, text: String, error: Option<&'static str>) {
-    let mut step = step_message(context, &last.claim, MessageId::new(engine.next_id()), last.now);
-    let silent = is_silence(&text);
-    step.meta = match error {
-        Some(code) => Some(json!({ "error": code })),
-        None if silent => Some(json!({ "silent": true })),
-        None => context.truncated.then(|| json!({ "finish_reason": "length" })),
-    };
-    last.end.reply = Some(step.id.clone());
-    for (address, wanted) in context.addresses() {
-        step.channel.clone_from(&address.channel);
-        step.deliver |= wanted && !silent;
-        let is_asked = context.is_child_asked_from(&address);
-        let policy = Policy {
-            wanted,
-            session_delivers: context.session.delivers || is_asked,
-            session_sends: context.session.sends || is_asked,
-        };
-        let draft = last.drafts.message(&address);
-        pass_gate(engine, last, (address, draft), policy, &context.signed(&text));
-    }
-    audience::tell(engine, context, last, (&text, error));
-    if silent {
-        leave_drafts(engine, last, "");
-    }
-    step.text = if silent { String::new() } else { text };
-    if let Some(closing) = &mut last.closing {
-        closing.text.clone_from(&step.text);
-        if error.is_some() {
-            closing.unfinished.clone_from(&last.said);
-        }
-        closing.error_code = error.map(str::to_owned);
-    }
-    last.steps.push(step);
-}
-
-fn pass_gate(
-    engine: &Engine,
-    last: &mut Last,
-    (address, draft): (Address, Option<String>),
-    policy: Policy,
-    text: &str,
-) {
-    let pulled = address.is_pulled();
-    match gate(Some(address.clone()), policy, text.to_owned()) {
-        Ok(_) if pulled => {}
-        Ok(outgoing) => {
-            let data = json!({ "channel": address.channel });
-            last.events.push(event(&last.claim, EventKind::DeliveryQueued, data));
-            pack(engine, last, outgoing, draft);
-        }
-        Err(kept) => {
-            let data = json!({ "kept": kept.as_str(), "channel": address.channel });
-            last.events.push(event(&last.claim, EventKind::GateKept, data));
-        }
-    }
-}
-
-/// What platforms show of an answer that does not come now says so, or at least stops promising more.
-fn leave_drafts(engine: &Engine, last: &mut Last, remark: &str) {
-    for draft in last.drafts.left() {
-        let text = format!("{}{remark}", draft.text);
-        if let Ok(outgoing) = gate(Some(draft.address), Policy::OPEN, text) {
-            pack(engine, last, outgoing, draft.platform_id);
-        }
-    }
-}
-
-/// The first part is written over a draft, if there is one.
-fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing, draft: Option<String>) {
-    let turn = &last.claim.turn;
-    let label =
-        Label { session: &last.queue, turn, key: turn.as_str(), first: last.parcels.len(), now: last.now };
-    let mut parcels = delivery::parcels(engine, outgoing, &label);
-    if let Some(first) = parcels.first_mut() {
-        first.platform_id = draft;
-    }
-    last.parcels.extend(parcels);
-}
-
-/// Ends the turn. Its slot is free with this very transaction, so that claims the next of its lane, too.
-/// Returns the ticket of its first line.
-async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
-    running.set_ending(true);
-    let mut ended = end_and_claim(engine, &last, Room::after(engine, &last.claim)).await;
-    if matches!(&ended, Err(Error::Store(error)) if !error.is_transient()) {
-        // It may be the other turn that can not be begun: that must not keep this one from its end.
-        ended = end_and_claim(engine, &last, None).await;
-    }
-    running.set_ending(ended.is_ok());
-    let (Stored { first, notices, next, closed }, claimed) = ended?;
-    budget::tell(engine, &last.claim, notices);
-    let is_under_way = claimed.as_ref().is_some_and(|(claim, _)| claim.session == last.claim.session);
-    running.leave_to(claimed);
-    if last.end.state != JobState::Steered {
-        engine.reach(KillPoint::FinishCommitted).await;
-    }
-    if let Some(cause) = &last.cause {
-        span::turn(engine, running, cause, &last.end);
-    }
-    publish_end(engine, &last);
-    if let Some(told) = &last.told {
-        engine.hub.publish(&last.queue, told.clone());
-    }
-    closed.into_iter().for_each(|closed| engine.tell_closed(closed));
-    if last.in_team.is_some() {
-        engine.look_after_teams();
-    }
-    if let Some(lane) = next.filter(|_| !is_under_way) {
-        engine.lanes.wake(lane);
-    }
-    Ok(first)
-}
-
-/// What the last transaction of a turn came to.
-struct Stored {
-    /// The ticket of the first line.
-    first: i64,
-    /// What people are to be told.
-    notices: Vec<String>,
-    /// The lane in which the session's next turn is ready.
-    next: Option<Lane>,
-    /// The run that ended with the turn.
-    closed: Option<Closed>,
-}
-
-/// And the turn that was claimed with it.
-type Ended = (Stored, Option<Claimed>);
-
-async fn end_and_claim(engine: &Engine, last: &Last, room: Option<Room>) -> Result<Ended> {
-    let stored = last.clone();
-    let write = move |tx: &mut Tx<'_>| {
-        let ended = store::store(tx, &stored)?;
-        let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
-        Ok((ended, claims.into_iter().next()))
-    };
-    engine.persist(write).await
-}
-
-/// A turn whose end could not be stored may have ended all the same: a person's stop can meet its last commit.
-/// Then whoever waits is told what is stored. Otherwise whoever takes the lease over goes on.
-pub(super) async fn look(engine: &Engine, running: &Arc<Running>, lost: &Error) {
-    let claim = &running.claim;
-    match engine.answer(&claim.turn).await {
-        Ok(Some(answer)) => {
-            engine.hub.publish(
-                &claim.session,
-                FrameKind::Ended {
-                    turn_id: answer.turn,
-                    state: answer.state,
-                    message_id: answer.message_id,
-                    text: Some(answer.text),
-                    model: answer.model,
-                    usage: answer.usage,
-                    error_code: answer.error_code,
-                    truncated: answer.truncated,
-                },
-            );
-            engine.lanes.wake_all();
-            engine.outbox_wake.notify_one();
-        }
-        _ => tracing::warn!(error = %lost, "a turn is left to whoever takes its lease over"),
-    }
-}
-
-fn publish_end(engine: &Engine, last: &Last) {
-    let reply = last.steps.iter().rev().find(|step| Some(&step.id) == last.end.reply.as_ref());
-    engine.hub.publish(
-        &last.claim.session,
-        FrameKind::Ended {
-            turn_id: last.claim.turn.clone(),
-            state: last.end.state,
-            message_id: last.end.reply.clone(),
-            text: reply.map(|step| step.text.clone()),
-            model: last.end.model.clone(),
-            usage: last.end.usage,
-            error_code: last.end.error_code.map(str::to_owned),
-            truncated: reply.is_some_and(Message::is_truncated),
-        },
-    );
-    engine.turn_ended.notify_one();
-    if !last.parcels.is_empty() {
-        engine.outbox_wake.notify_one();
     }
 }

@@ -1,0 +1,123 @@
+//! The last transaction of a turn, and what follows from it.
+
+use std::sync::Arc;
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::job::{JobState, Lane};
+use polyclaw_store::Tx;
+use polyclaw_store::messages::Message;
+
+use super::Last;
+use crate::budget;
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::family::Closed;
+use crate::hub::FrameKind;
+use crate::span;
+use crate::worker::{Claimed, Room, Running};
+
+/// Ends the turn. Its slot is free with this very transaction, so that claims the next of its lane, too.
+/// Returns the ticket of its first line.
+pub(super) async fn commit(engine: &Engine, running: &Running, last: Last) -> Result<i64> {
+    running.set_ending(true);
+    let mut ended = end_and_claim(engine, &last, Room::after(engine, &last.claim)).await;
+    if matches!(&ended, Err(Error::Store(error)) if !error.is_transient()) {
+        // It may be the other turn that can not be begun: that must not keep this one from its end.
+        ended = end_and_claim(engine, &last, None).await;
+    }
+    running.set_ending(ended.is_ok());
+    let (Stored { first, notices, next, closed }, claimed) = ended?;
+    budget::tell(engine, &last.claim, notices);
+    let is_under_way = claimed.as_ref().is_some_and(|(claim, _)| claim.session == last.claim.session);
+    running.leave_to(claimed);
+    if last.end.state != JobState::Steered {
+        engine.reach(KillPoint::FinishCommitted).await;
+    }
+    if let Some(cause) = &last.cause {
+        span::turn(engine, running, cause, &last.end);
+    }
+    publish_end(engine, &last);
+    if let Some(told) = &last.told {
+        engine.hub.publish(&last.queue, told.clone());
+    }
+    closed.into_iter().for_each(|closed| engine.tell_closed(closed));
+    if last.in_team.is_some() {
+        engine.look_after_teams();
+    }
+    if let Some(lane) = next.filter(|_| !is_under_way) {
+        engine.lanes.wake(lane);
+    }
+    Ok(first)
+}
+
+/// What the last transaction of a turn came to.
+pub(super) struct Stored {
+    /// The ticket of the first line.
+    pub first: i64,
+    /// What people are to be told.
+    pub notices: Vec<String>,
+    /// The lane in which the session's next turn is ready.
+    pub next: Option<Lane>,
+    /// The run that ended with the turn.
+    pub closed: Option<Closed>,
+}
+
+/// And the turn that was claimed with it.
+type Ended = (Stored, Option<Claimed>);
+
+async fn end_and_claim(engine: &Engine, last: &Last, room: Option<Room>) -> Result<Ended> {
+    let stored = last.clone();
+    let write = move |tx: &mut Tx<'_>| {
+        let ended = super::store::store(tx, &stored)?;
+        let claims = room.as_ref().map_or(Ok(Vec::new()), |room| room.claim(tx))?;
+        Ok((ended, claims.into_iter().next()))
+    };
+    engine.persist(write).await
+}
+
+/// A turn whose end could not be stored may have ended all the same: a person's stop can meet its last commit.
+/// Then whoever waits is told what is stored. Otherwise whoever takes the lease over goes on.
+pub(in crate::turn) async fn look(engine: &Engine, running: &Arc<Running>, lost: &Error) {
+    let claim = &running.claim;
+    match engine.answer(&claim.turn).await {
+        Ok(Some(answer)) => {
+            engine.hub.publish(
+                &claim.session,
+                FrameKind::Ended {
+                    turn_id: answer.turn,
+                    state: answer.state,
+                    message_id: answer.message_id,
+                    text: Some(answer.text),
+                    model: answer.model,
+                    usage: answer.usage,
+                    error_code: answer.error_code,
+                    truncated: answer.truncated,
+                },
+            );
+            engine.lanes.wake_all();
+            engine.outbox_wake.notify_one();
+        }
+        _ => tracing::warn!(error = %lost, "a turn is left to whoever takes its lease over"),
+    }
+}
+
+fn publish_end(engine: &Engine, last: &Last) {
+    let reply = last.steps.iter().rev().find(|step| Some(&step.id) == last.end.reply.as_ref());
+    engine.hub.publish(
+        &last.claim.session,
+        FrameKind::Ended {
+            turn_id: last.claim.turn.clone(),
+            state: last.end.state,
+            message_id: last.end.reply.clone(),
+            text: reply.map(|step| step.text.clone()),
+            model: last.end.model.clone(),
+            usage: last.end.usage,
+            error_code: last.end.error_code.map(str::to_owned),
+            truncated: reply.is_some_and(Message::is_truncated),
+        },
+    );
+    engine.turn_ended.notify_one();
+    if !last.parcels.is_empty() {
+        engine.outbox_wake.notify_one();
+    }
+}

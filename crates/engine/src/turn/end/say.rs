@@ -1,0 +1,100 @@
+//! What a turn says at its end, on its way to those who asked.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::delivery::{Outgoing, Policy, gate, is_silence};
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::MessageId;
+use serde_json::json;
+
+use super::Last;
+use crate::core::Engine;
+use crate::delivery::{self, Label};
+use crate::prompt::Context;
+use crate::turn::{event, step_message};
+
+/// The turn's visible reply: stored, and put into the outbox for every conversation that asked.
+pub(super) fn say(
+    engine: &Engine,
+    context: &Context,
+    last: &mut Last,
+    text: String,
+    error: Option<&'static str>,
+) {
+    let mut step = step_message(context, &last.claim, MessageId::new(engine.next_id()), last.now);
+    let silent = is_silence(&text);
+    step.meta = match error {
+        Some(code) => Some(json!({ "error": code })),
+        None if silent => Some(json!({ "silent": true })),
+        None => context.truncated.then(|| json!({ "finish_reason": "length" })),
+    };
+    last.end.reply = Some(step.id.clone());
+    for (address, wanted) in context.addresses() {
+        step.channel.clone_from(&address.channel);
+        step.deliver |= wanted && !silent;
+        let is_asked = context.is_child_asked_from(&address);
+        let policy = Policy {
+            wanted,
+            session_delivers: context.session.delivers || is_asked,
+            session_sends: context.session.sends || is_asked,
+        };
+        let draft = last.drafts.message(&address);
+        pass_gate(engine, last, (address, draft), policy, &context.signed(&text));
+    }
+    super::audience::tell(engine, context, last, (&text, error));
+    if silent {
+        leave_drafts(engine, last, "");
+    }
+    step.text = if silent { String::new() } else { text };
+    if let Some(closing) = &mut last.closing {
+        closing.text.clone_from(&step.text);
+        if error.is_some() {
+            closing.unfinished.clone_from(&last.said);
+        }
+        closing.error_code = error.map(str::to_owned);
+    }
+    last.steps.push(step);
+}
+
+pub(super) fn pass_gate(
+    engine: &Engine,
+    last: &mut Last,
+    (address, draft): (Address, Option<String>),
+    policy: Policy,
+    text: &str,
+) {
+    let pulled = address.is_pulled();
+    match gate(Some(address.clone()), policy, text.to_owned()) {
+        Ok(_) if pulled => {}
+        Ok(outgoing) => {
+            let data = json!({ "channel": address.channel });
+            last.events.push(event(&last.claim, EventKind::DeliveryQueued, data));
+            pack(engine, last, outgoing, draft);
+        }
+        Err(kept) => {
+            let data = json!({ "kept": kept.as_str(), "channel": address.channel });
+            last.events.push(event(&last.claim, EventKind::GateKept, data));
+        }
+    }
+}
+
+/// What platforms show of an answer that does not come now says so, or at least stops promising more.
+pub(super) fn leave_drafts(engine: &Engine, last: &mut Last, remark: &str) {
+    for draft in last.drafts.left() {
+        let text = format!("{}{remark}", draft.text);
+        if let Ok(outgoing) = gate(Some(draft.address), Policy::OPEN, text) {
+            pack(engine, last, outgoing, draft.platform_id);
+        }
+    }
+}
+
+/// The first part is written over a draft, if there is one.
+fn pack(engine: &Engine, last: &mut Last, outgoing: Outgoing, draft: Option<String>) {
+    let turn = &last.claim.turn;
+    let label =
+        Label { session: &last.queue, turn, key: turn.as_str(), first: last.parcels.len(), now: last.now };
+    let mut parcels = delivery::parcels(engine, outgoing, &label);
+    if let Some(first) = parcels.first_mut() {
+        first.platform_id = draft;
+    }
+    last.parcels.extend(parcels);
+}
