@@ -198,7 +198,7 @@ fn replay(state: &State, session: &SessionKey, seq: u64) -> Replay {
 
 #[cfg(test)]
 mod tests {
-    use polyclaw_domain::id::AgentId;
+    use polyclaw_domain::id::{AgentId, TurnId};
 
     use super::*;
 
