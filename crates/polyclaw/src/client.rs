@@ -48,11 +48,16 @@ impl Client {
         Ok(Self { http, url: url.to_owned(), root: "/api/v1", token, headers: Vec::new() })
     }
 
-    /// The control plane of this home, or the one at the address given.
+    /// The control plane of this home, or the one at the address given. Where none has said that it serves this home,
+    /// none is asked: whoever has its usual port may be somebody else, who must not be shown the token.
     pub fn of_control(context: &Context) -> Result<Self, Failure> {
         let given = context.global.url.clone().filter(|url| !url.is_empty());
         let note = control::Notes::of(&context.home);
-        let url = given.or_else(|| note.url()).unwrap_or_else(control::usual_url);
+        let none = || {
+            Failure::new(Exit::Unavailable, "unavailable", "no control plane serves this home")
+                .hint("start one with `polyclaw up`")
+        };
+        let url = given.or_else(|| note.url()).ok_or_else(none)?;
         let token = context.global.token.clone().or_else(|| note.token());
         Ok(Self { root: "/api", ..Self::at(url.trim_end_matches('/'), token)? })
     }

@@ -130,9 +130,6 @@ impl Notes {
     }
 }
 
-pub fn usual_url() -> String {
-    base_url(&Gateway { port: PORT, ..Gateway::default() })
-}
 
 /// Opens the control plane of a home. Blocks.
 pub fn open(home: &Home) -> Result<Control, Failure> {

@@ -34,11 +34,11 @@ enum Verb {
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let client = Client::of_control(context)?;
+    let client = Client::of_control(context);
     match &args.verb {
-        Some(Verb::Verify) => verify(&client, context).await,
-        Some(Verb::List { limit }) => list(&client, context, *limit).await,
-        None => list(&client, context, 50).await,
+        Some(Verb::Verify) => verify(client, context).await,
+        Some(Verb::List { limit }) => list(&client?, context, *limit).await,
+        None => list(&client?, context, 50).await,
     }
 }
 
@@ -53,8 +53,12 @@ async fn list(client: &Client, context: &Context, limit: usize) -> anyhow::Resul
     })?)
 }
 
-async fn verify(client: &Client, context: &Context) -> anyhow::Result<()> {
-    let verdict = match client.get("/audit/verify").await {
+async fn verify(client: Result<Client, Failure>, context: &Context) -> anyhow::Result<()> {
+    let answered = match client {
+        Ok(client) => client.get("/audit/verify").await,
+        Err(failure) => Err(failure),
+    };
+    let verdict = match answered {
         Err(failure) if failure.exit == Exit::Unavailable => by_ourselves(context).await?,
         answered => answered?,
     };
