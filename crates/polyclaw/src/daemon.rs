@@ -9,6 +9,7 @@ use polyclaw_domain::config::{Config, Gateway};
 use polyclaw_engine::{Engine, Task};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::client::base_url;
@@ -139,12 +140,13 @@ where
         .map_err(|error| Failure::failed(error.code(), error.to_string()))?;
     instance.start_hooks(&instance.config)?;
     let carrying = instance.start_telemetry();
-    let mut tasks = Tasks::start(&instance.engine);
+    let (looked, is_looked) = oneshot::channel();
+    let mut tasks = Tasks::start(&instance.engine, is_looked);
     let mut server = http::Server::start(instance, listener)?;
     let url = address(&instance.config);
     write_url(&instance.home, &url)?;
     tracing::info!(%url, pid = std::process::id(), ready_ms = began.elapsed().as_millis(), "ready");
-    tokio::spawn(greet(Arc::clone(instance), ready));
+    tokio::spawn(greet(Arc::clone(instance), looked, ready));
     loop {
         tokio::select! {
             _ = reloads.recv() => reload(instance).await,
@@ -171,13 +173,17 @@ fn write_url(home: &Home, url: &str) -> Result<(), Failure> {
     home::write_note(&path, &format!("{url}\n")).map_err(|error| home::refused(&path, &error))
 }
 
-/// Looks for a model where none is named, then says which one answers. Nobody waits for this.
-async fn greet<F: FnOnce(&Instance) -> io::Result<()>>(instance: Arc<Instance>, ready: F) {
-    if let Err(error) = instance.start_servers().await {
-        tracing::error!(%error, "the MCP servers were not started");
-    }
+/// Looks for a model where none is named, for which turns wait, then says which one answers.
+async fn greet<F>(instance: Arc<Instance>, looked: oneshot::Sender<()>, ready: F)
+where
+    F: FnOnce(&Instance) -> io::Result<()>,
+{
     if let Err(error) = instance.search_model().await {
         tracing::error!(%error, "the model found on this machine can not be used");
+    }
+    let _ = looked.send(());
+    if let Err(error) = instance.start_servers().await {
+        tracing::error!(%error, "the MCP servers were not started");
     }
     let choice = instance.choice();
     tracing::info!(model = %choice.sentence(), "model in use");
@@ -237,15 +243,17 @@ struct Tasks {
 }
 
 impl Tasks {
-    fn start(engine: &Engine) -> Self {
+    /// Turns begin when it is known which model there is: before, each would end for want of one.
+    fn start(engine: &Engine, is_looked: oneshot::Receiver<()>) -> Self {
         let (mut working, mut waiting) = (JoinSet::new(), JoinSet::new());
-        for task in Task::ALL {
+        let worker = engine.clone();
+        working.spawn(async move {
+            let _ = is_looked.await;
+            worker.run(Task::Work).await;
+        });
+        for task in Task::ALL.into_iter().filter(|task| *task != Task::Work) {
             let engine = engine.clone();
-            let set = if matches!(task, Task::Receive | Task::Work | Task::Deliver) {
-                &mut working
-            } else {
-                &mut waiting
-            };
+            let set = if matches!(task, Task::Receive | Task::Deliver) { &mut working } else { &mut waiting };
             set.spawn(async move { engine.run(task).await });
         }
         Self { working, _waiting: waiting }

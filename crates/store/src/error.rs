@@ -14,6 +14,9 @@ pub enum Error {
     /// PostgreSQL is away or the connection broke; nothing was committed unless `in_doubt`: then nobody knows.
     #[error("the database is unavailable: {message}")]
     Unavailable { message: String, in_doubt: bool },
+    /// Two transactions were in each other's way, and this one was undone.
+    #[error("the database is busy: {0}")]
+    Collided(String),
     #[error("the database has schema {found}, this build knows up to {known}: use a newer polyclaw")]
     NewerSchema { found: i64, known: i64 },
     #[error("SQLite {0} is linked; 3.51.3 or newer is needed, and not 3.52.0")]
@@ -35,7 +38,7 @@ impl Error {
             Self::Full(_) => "disk_full",
             Self::ReadOnly(_) => "store_read_only",
             Self::Conflict(_) => "store_conflict",
-            Self::Unavailable { .. } | Self::Closed => "store_unavailable",
+            Self::Unavailable { .. } | Self::Collided(_) | Self::Closed => "store_unavailable",
             Self::NewerSchema { .. } => "newer_schema",
             Self::BadSqlite(_) => "bad_sqlite",
             Self::Corrupt(_) => "store_corrupt",
@@ -46,7 +49,7 @@ impl Error {
 
     /// Trying again later may work without anybody changing what is asked.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::Full(_) | Self::ReadOnly(_))
+        matches!(self, Self::Unavailable { .. } | Self::Collided(_) | Self::Full(_) | Self::ReadOnly(_))
     }
 }
 
@@ -101,9 +104,10 @@ impl From<postgres::Error> for Error {
             | &SqlState::CRASH_SHUTDOWN
             | &SqlState::CANNOT_CONNECT_NOW
             | &SqlState::TOO_MANY_CONNECTIONS
-            | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
-            | &SqlState::T_R_SERIALIZATION_FAILURE
-            | &SqlState::T_R_DEADLOCK_DETECTED => Self::Unavailable { message: text, in_doubt: false },
+            | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => {
+                Self::Unavailable { message: text, in_doubt: false }
+            }
+            &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => Self::Collided(text),
             _ => Self::Other(text),
         }
     }

@@ -13,9 +13,12 @@ use crate::live::Signal;
 use crate::migrate;
 use crate::tx::{Statements, Tx};
 
-/// Deadlocks and lost connections before commit are tried again this often.
+/// Connections lost before commit are tried again this often.
 const TRIES: u32 = 4;
-/// The loser of a deadlock that came back at once would take the winner's row from under it, and meet it again.
+/// The loser of a deadlock is tried again this often: the winner went on meanwhile, so somebody always gets ahead.
+const COLLISIONS: u32 = 20;
+/// The loser of a deadlock that came back at once would take the winner's row from under it, and meet it again. No two
+/// come back at the same moment.
 const PAUSE: Duration = Duration::from_millis(20);
 /// A server that does not even refuse is not waited for again and again: whoever asks is told.
 const LONG: Duration = Duration::from_secs(2);
@@ -179,6 +182,7 @@ impl Connection {
             Ok(match client.batch_execute("COMMIT").map_err(Error::from) {
                 Ok(()) => Ended::Known(Ok(value)),
                 Err(Error::Unavailable { message, .. }) => Ended::InDoubt { value, number, message },
+                Err(Error::Collided(message)) => return Err(Error::Collided(message)),
                 Err(error) => Ended::Known(Err(error)),
             })
         });
@@ -191,9 +195,13 @@ impl Connection {
 
     fn often_enough<T>(&mut self, mut once: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let began = Instant::now();
-        let mut tries = 1;
+        let (mut tries, mut collisions) = (1, 0);
         loop {
             match once(self) {
+                Err(Error::Collided(_)) if collisions < COLLISIONS => {
+                    collisions += 1;
+                    thread::sleep(PAUSE.mul_f64(fastrand::f64() * f64::from(collisions + 1)));
+                }
                 Err(Error::Unavailable { .. }) if tries < TRIES && began.elapsed() < LONG => {
                     // A connection notices only when it is used that it was cut, so it is not used again.
                     self.live = None;

@@ -8,4 +8,5 @@ mod cluster;
 mod daemon;
 mod families;
 mod sigkill;
+mod start;
 mod streaming;

@@ -1,0 +1,27 @@
+//! The first moments of a life: what arrives or goes on then is answered by the model that is found.
+
+use polyclaw_testkit::model_server::{ModelServer, Script};
+
+use crate::daemon::{Home, PATIENCE};
+
+const ME: &str = "agent:main:web:dm:me";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_waits_until_it_is_known_which_model_answers() {
+    let model = ModelServer::start();
+    model.answer(|request| Script::reply(format!("re: {}", request.last_user_text())));
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!("[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\n", model.url());
+    let home = Home::new(&folder.path().join("home"), &config);
+    for n in 0..3 {
+        let daemon = home.start(None).await;
+        let said = daemon.say(ME, &format!("hello {n}"), 60).await.unwrap();
+        assert_eq!(said["reply"]["text"], format!("re: hello {n}"), "{said}");
+    }
+    let mut daemon = home.start(Some("turn.claimed:1")).await;
+    let _ = daemon.say(ME, "left behind", 0).await;
+    assert!(daemon.dies(PATIENCE).await);
+    let daemon = home.start(None).await;
+    let said = daemon.say(ME, "left behind", 60).await.unwrap();
+    assert_eq!(said["reply"]["text"], "re: left behind", "{said}");
+}
