@@ -24,6 +24,11 @@ pub struct Address {
 }
 
 impl Address {
+    /// Who speaks there, as the rules about senders name them.
+    pub fn sender(&self) -> String {
+        format!("{}:{}:{}", self.channel, self.account, self.peer)
+    }
+
     /// Where messages between sessions are: nothing said there leaves.
     pub fn internal() -> Self {
         Self { channel: INTERNAL.to_owned(), account: String::new(), peer: String::new(), thread: None }

@@ -17,6 +17,9 @@ pub struct SessionKey(String);
 )]
 pub struct InvalidKey(pub String);
 
+/// Channels of the instance's owner.
+const OWNERS: [&str; 2] = ["cli", "web"];
+
 impl SessionKey {
     /// `agent:<id>:<main_key>`, the conversation an agent has with its owner.
     pub fn main(agent: &AgentId) -> Self {
@@ -67,6 +70,15 @@ impl SessionKey {
 
     pub fn parts(&self) -> Vec<String> {
         self.0.split(':').filter_map(unescape).collect()
+    }
+
+    /// Only the holder of the instance's token speaks there, for nobody else. A program on the API may speak for many.
+    pub fn is_owners(&self) -> bool {
+        match self.parts().as_slice() {
+            [agent, _, main] => agent == "agent" && main == "main",
+            [agent, _, channel, ..] => agent == "agent" && OWNERS.contains(&channel.as_str()),
+            _ => false,
+        }
     }
 
     /// A conversation with a single person, or an agent's main one.

@@ -137,18 +137,7 @@ impl Viewer {
 /// The scope of what is learnt in a session where nobody names one. What people say in a chat stays in that chat: only
 /// the owner's own sessions, which need the instance's token, are taken for one person's.
 pub fn usual_scope(policy: MemoryScope, session: &SessionKey) -> MemoryScope {
-    if is_owners(session) { policy } else { MemoryScope::Session }
-}
-
-/// Channels only the holder of the token speaks on, for nobody else. A program on the API may speak for many.
-const OWNERS: [&str; 2] = ["cli", "web"];
-
-fn is_owners(session: &SessionKey) -> bool {
-    match session.parts().as_slice() {
-        [agent, _, main] => agent == "agent" && main == "main",
-        [agent, _, channel, ..] => agent == "agent" && OWNERS.contains(&channel.as_str()),
-        _ => false,
-    }
+    if session.is_owners() { policy } else { MemoryScope::Session }
 }
 
 /// A key for a memory nobody named: the same text of the same origin has the same key, so that it is stored once.

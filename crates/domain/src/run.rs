@@ -63,7 +63,7 @@ impl RunStatus {
 }
 
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub label: String,
     pub prompt: String,
@@ -72,6 +72,9 @@ pub struct Task {
     /// JSON Schema that the answer has to fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+    /// For whom it is done, as the rules about senders name them: those hold for whatever is done for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_by: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -182,6 +185,7 @@ impl Run {
                 "cost_usd": outcome.cost_usd,
             },
             "reply_to": self.reply_to,
+            "asked_by": self.task.asked_by,
         })
     }
 }
@@ -240,6 +244,11 @@ pub fn reply_to(meta: &Value) -> Vec<Address> {
     addresses.filter_map(|address| serde_json::from_value(address.clone()).ok()).collect()
 }
 
+/// For whom a message of the runtime's own is, as the rules about senders name them.
+pub fn asked_by(meta: &Value) -> impl Iterator<Item = &str> {
+    meta["asked_by"].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
 /// The run that an announce tells of, and its trace.
 pub fn source(meta: &Value) -> Option<(TraceId, RunId)> {
     let text = |field: &str| meta[field].as_str().filter(|_| meta["kind"] == ANNOUNCE);
@@ -296,7 +305,7 @@ mod tests {
             owner_turn: Some(TurnId::new("t")),
             trace: TraceId::new("x"),
             hop: 1,
-            task: Task { label: "look".into(), prompt: "look it up".into(), tags: vec![], schema: None },
+            task: Task { label: "look".into(), prompt: "look it up".into(), ..Task::default() },
             reply_to: vec![Address {
                 channel: "chat".into(),
                 account: "a".into(),

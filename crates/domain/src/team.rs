@@ -91,6 +91,13 @@ pub struct Team {
     pub updated_at: Millis,
 }
 
+impl Team {
+    /// For whom it works, as the rules about senders name them.
+    pub fn asked_by(&self) -> Vec<String> {
+        self.reply_to.iter().map(Address::sender).collect()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {

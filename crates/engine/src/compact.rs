@@ -11,28 +11,43 @@ use polyclaw_store::{Tx, events, sessions};
 use serde_json::json;
 
 use crate::budget::{self, Spent};
+use crate::context::tool_tokens;
 use crate::core::Engine;
 use crate::prompt::Context;
 use crate::redact;
 use crate::turn::{Driven, Halt, check_claim, event, lost, unless_stopping};
 use crate::worker::Running;
 
+/// The least share of a window that a conversation is taken to have: one of so many.
+const LEAST_ROOM: usize = 8;
+
 impl Context {
-    /// Four fifths of the window are used: time to fold, so that the answer still has room.
+    /// Four fifths of the room for the conversation are used: time to fold, so that the answer still has some.
     pub fn is_too_long(&self, engine: &Engine) -> bool {
         let Some(model) = self.candidates.first() else { return false };
-        let window = engine.settings().context_window(model);
         let lines: usize = self.lines.iter().map(prompt::estimate_tokens).sum();
         let summary = self.compaction.summary.as_deref().map_or(0, prompt::text_tokens);
         let recalled = self.recalled.as_ref().map_or(0, |recall| prompt::text_tokens(&recall.text));
-        (lines + summary + recalled) * 5 > window * 4
+        let used = lines + summary + recalled;
+        // Counting all tools takes a while, and a short conversation fits beside any.
+        used * LEAST_ROOM > engine.settings().context_window(model) && used * 5 > self.room(engine, model) * 4
     }
 
-    /// Folds what does not fit into a third of the window. `false`: there was nothing to fold.
+    /// What the window of a model leaves for the conversation beside what is said before every one.
+    fn room(&self, engine: &Engine, model: &ModelRef) -> usize {
+        let window = engine.settings().context_window(model);
+        let tools: usize = self.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum();
+        let client_tools: usize = self.client_tools.iter().map(|tool| tool_tokens(tool)).sum();
+        let fixed = prompt::text_tokens(&self.system) + tools + client_tools;
+        // One that is filled by tools alone would be folded for ever.
+        window.saturating_sub(fixed).max(window / LEAST_ROOM)
+    }
+
+    /// Folds what does not fit into a third of the room. `false`: there was nothing to fold.
     pub async fn compact(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
         let Some(model) = self.candidates.first() else { return Ok(false) };
         let manual = running.claim.kind == polyclaw_store::jobs::Kind::Compact;
-        let keep = if manual { 0 } else { engine.settings().context_window(model) / 3 };
+        let keep = if manual { 0 } else { self.room(engine, model) / 3 };
         let at = prompt::cut(&self.lines, keep);
         if at == 0 {
             return Ok(false);

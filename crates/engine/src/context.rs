@@ -107,6 +107,6 @@ impl Engine {
     }
 }
 
-fn tool_tokens(tool: &ToolSpec) -> usize {
+pub(crate) fn tool_tokens(tool: &ToolSpec) -> usize {
     text_tokens(&tool.name) + text_tokens(&tool.description) + text_tokens(&tool.parameters.to_string())
 }

@@ -147,6 +147,12 @@ impl Inner {
         &self.ports.db
     }
 
+    /// Leaves each database as one file that holds everything. Blocks: call it when nothing is done any more.
+    pub fn settle(&self) -> crate::error::Result<()> {
+        self.db().settle()?;
+        self.brain().settle()
+    }
+
     pub fn now(&self) -> Millis {
         self.ports.clock.now()
     }

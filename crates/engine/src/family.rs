@@ -23,7 +23,7 @@ use crate::ingress::Fresh;
 use crate::session::stop;
 use close::close_idle;
 
-pub(crate) use begin::{AskedBy, Wish, reply_to};
+pub(crate) use begin::{AskedBy, Wish, asked_by, reply_to};
 pub(crate) use child::{Child, is_below};
 pub(crate) use close::{Closing, close, told_late};
 pub(crate) use pairs::Pairs;

@@ -116,6 +116,11 @@ impl Brain {
         self.count.load(Ordering::Relaxed) == 0
     }
 
+    /// Leaves its file as one that holds everything, where it was opened at all.
+    pub fn settle(&self) -> Result<()> {
+        Ok(self.db.get().map_or(Ok(()), Db::settle)?)
+    }
+
     async fn db(&self) -> Result<&Db> {
         let open = async {
             let db = match &self.place {

@@ -38,8 +38,8 @@ use crate::turn::{Driven, Halt};
 use rows::read;
 use tools::{asked_by, client_tools, scope};
 
-pub(crate) use rows::{Rows, read_first, read_short};
-pub(crate) use tools::{Offered, can_ask, sender};
+pub(crate) use rows::{Rows, asked, read_first, read_short};
+pub(crate) use tools::{Offered, can_ask, senders};
 
 pub(crate) struct Context {
     pub agent_is_gone: bool,
@@ -129,7 +129,8 @@ impl Context {
         let settings = engine.settings();
         let asked_by: Vec<&Address> = asked_by(&rows.stored, &rows.begun).collect();
         let scope = scope(engine, &rows.session, &spec, &asked_by);
-        let senders = asked_by.into_iter().map(sender).collect();
+        let asked: Vec<&Message> = rows.stored.iter().chain(&rows.begun).collect();
+        let senders = senders(&asked, rows.run.as_ref());
         let client_tools = client_tools(&rows.stored);
         let briefing = engine.brief(&spec, &scope.workspace, rows.session.spawn_depth > 0);
         let nonce = engine.ports.ids.nonce();
@@ -255,8 +256,13 @@ impl Context {
             prompt::insert_aside(&mut messages, "team", state, &self.nonce);
         }
         let announces = self.stored.iter().filter_map(|message| run::block(message.meta.as_ref()?));
+        // What a person wrote last is what is asked.
+        let is_asked = self.inputs().next_back().is_some_and(|message| message.origin.is_person());
         for block in announces {
-            prompt::insert_context(&mut messages, &block, &self.nonce);
+            match is_asked {
+                true => prompt::insert_aside(&mut messages, "agent", &block, &self.nonce),
+                false => prompt::insert_context(&mut messages, &block, &self.nonce),
+            }
         }
         if let Some(mail) = self.desk.mail() {
             prompt::append_context(&mut messages, "teammates", &mail, &self.nonce);

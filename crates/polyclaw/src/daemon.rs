@@ -147,6 +147,7 @@ where
     write_url(&instance.home, &url)?;
     tracing::info!(%url, pid = std::process::id(), ready_ms = began.elapsed().as_millis(), "ready");
     tokio::spawn(greet(Arc::clone(instance), looked, ready));
+    tokio::spawn(give_back());
     loop {
         tokio::select! {
             _ = reloads.recv() => reload(instance).await,
@@ -214,6 +215,20 @@ async fn drain(instance: &Instance, tasks: &mut Tasks, server: http::Server) {
         tokio::time::timeout(LAST_WORDS, server.stop()),
         tokio::time::timeout(2 * LAST_WORDS, instance.mcp.stop())
     );
+    if let Err(error) = instance.engine.settle() {
+        tracing::warn!(%error, "the log of a database stays beside it: both files belong together");
+    }
+}
+
+/// The allocator gives freed memory back to the machine when something large is freed a while later, and an idle daemon
+/// frees nothing: a model that was unloaded would stay in memory for hours.
+async fn give_back() {
+    const LARGE: usize = 2 * 1024 * 1024;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    loop {
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    }
 }
 
 /// The signals that end a daemon.

@@ -97,6 +97,14 @@ impl Db {
         }
     }
 
+    /// Leaves the database as one file that holds everything. Blocks: call it when nobody writes any more.
+    pub fn settle(&self) -> Result<()> {
+        match &*self.0 {
+            Engine::Sqlite(sqlite) => sqlite.settle(),
+            Engine::Inline(_) | Engine::Postgres(_) => Ok(()),
+        }
+    }
+
     /// Several processes may work on this database.
     pub fn is_shared(&self) -> bool {
         matches!(&*self.0, Engine::Postgres(_))

@@ -144,7 +144,7 @@ pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis)
 }
 
 /// What a prompt is made of: everything of one session id taken up after `after`, without what still waits
-/// for `queued`.
+/// for `queued`. What the runtime said of a turn that failed is no word of the model's, and not shown to it as one.
 pub fn history(
     tx: &mut Tx<'_>,
     (session, id): (&SessionKey, &SessionId),
@@ -154,16 +154,21 @@ pub fn history(
     const SQL: &str = "SELECT ticket, role, origin, text, parts_json, meta_json FROM messages
         WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY ticket";
     let queued = queued.map_or("", TurnId::as_str);
-    tx.query(SQL, params![session, after, queued, id], |row| {
-        Ok(Line {
+    let lines = tx.query(SQL, params![session, after, queued, id], |row| {
+        let (role, meta) = (row.parsed(1, Role::parse)?, read_meta(row, 5)?);
+        if role == Role::Assistant && meta.as_ref().is_some_and(|meta| meta.get("error").is_some()) {
+            return Ok(None);
+        }
+        Ok(Some(Line {
             ticket: row.int(0)?,
-            role: row.parsed(1, Role::parse)?,
+            role,
             origin: row.parsed(2, Origin::parse)?,
             text: row.text(3)?,
             parts: read_parts(row, 4)?,
-            author: read_meta(row, 5)?.as_ref().and_then(Author::among_others),
-        })
-    })
+            author: meta.as_ref().and_then(Author::among_others),
+        }))
+    });
+    Ok(lines?.into_iter().flatten().collect())
 }
 
 /// A page of the transcript of one session id, without what still waits.

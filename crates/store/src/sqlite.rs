@@ -103,6 +103,15 @@ impl Sqlite {
         &self.path
     }
 
+    /// Moves all of the log into the database, and leaves none.
+    pub fn settle(&self) -> Result<()> {
+        let mut settled = Ok(());
+        self.writer.hold(|connection| {
+            settled = checkpoint::run(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop);
+        });
+        Ok(settled?)
+    }
+
     pub async fn write<T, F>(&self, mut body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -177,10 +186,10 @@ impl Writer {
     }
 
     /// Runs `body` while nobody writes.
-    fn hold(&self, body: impl FnOnce()) {
+    fn hold(&self, body: impl FnOnce(&Connection)) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let connection = self.lock();
-        body();
+        body(&connection);
         drop(connection);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
@@ -302,7 +311,7 @@ fn configure(connection: &Connection) -> Result<()> {
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
          PRAGMA busy_timeout = 5000; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;
-         PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 0;",
+         PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = FAST;",
     )?;
     Ok(())
 }

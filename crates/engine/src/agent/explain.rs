@@ -12,7 +12,7 @@ use polyclaw_store::agents::Source;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::prompt::{can_ask, sender};
+use crate::prompt::can_ask;
 
 /// One tool, for one agent in one session.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Engine {
         let (stored, settings) = (self.agent(agent).await?, self.settings());
         let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
         let can_ask = place.is_none() || address.is_some_and(|address| can_ask(self, address));
-        let senders: Vec<String> = address.map(sender).into_iter().collect();
+        let senders: Vec<String> = address.map(Address::sender).into_iter().collect();
         let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
         let scope = ToolScope::of(&stored.spec, session, &settings.workspace, can_ask);
         let scope = place.map_or(scope.clone(), |session| scope.below(&stored.spec, session));

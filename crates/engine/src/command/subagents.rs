@@ -164,7 +164,7 @@ impl Engine {
                 owner: owner.key,
                 asked: AskedBy::Person(order.place.map(|given| given.address.clone())),
                 agent,
-                task: Task { label, prompt: task.to_owned(), tags: Vec::new(), schema: None },
+                task: Task { label, prompt: task.to_owned(), ..Task::default() },
                 model: rules.model,
                 timeout_ms: i64::from(rules.run_timeout_seconds) * 1000,
                 is_deleted_after: false,

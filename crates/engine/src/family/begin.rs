@@ -13,12 +13,13 @@ use polyclaw_domain::relay::{self, Relay};
 use polyclaw_domain::run::{Audience, Limits, Run, RunKind, RunStatus, Task};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
+use polyclaw_store::{Tx, agents, jobs, runs, sessions};
 use serde_json::json;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::ingress::{self, Fresh, Here, Injection, Provenance, Relayed, Way};
+use crate::prompt;
 
 /// What one session asks of another that is to begin.
 #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ struct Asker {
     hop: u32,
     trace: TraceId,
     reply_to: Vec<Address>,
+    asked_by: Vec<String>,
 }
 
 type Begun = std::result::Result<(Run, Option<ingress::Stored>), Error>;
@@ -149,15 +151,18 @@ fn asker(
     let turn = match &wish.asked {
         AskedBy::Turn(turn) => turn,
         AskedBy::Person(address) => {
-            let (agent, reply_to) = (owner.active_agent.clone(), address.iter().cloned().collect());
-            return Ok(Ok(Asker { agent, hop: 0, trace: fresh.trace.clone(), reply_to }));
+            let agent = owner.active_agent.clone();
+            let reply_to: Vec<Address> = address.iter().cloned().collect();
+            let asked_by = reply_to.iter().map(Address::sender).collect();
+            return Ok(Ok(Asker { agent, hop: 0, trace: fresh.trace.clone(), reply_to, asked_by }));
         }
     };
     let Some(job) = jobs::get(tx, turn)? else { return Ok(Err(Error::UnknownTurn(turn.to_string()))) };
     if job.cancel {
         return Ok(Err(Error::Family("its turn is being stopped".to_owned())));
     }
-    Ok(Ok(Asker { agent: job.agent, hop: job.hop, trace: job.trace, reply_to: reply_to(tx, turn)? }))
+    let (reply_to, asked_by) = (reply_to(tx, turn)?, asked_by(tx, &wish.owner, turn)?);
+    Ok(Ok(Asker { agent: job.agent, hop: job.hop, trace: job.trace, reply_to, asked_by }))
 }
 
 fn run(wish: &Wish, asker: Asker, own: &AgentSpec, child: SessionKey, now: Millis) -> Run {
@@ -172,7 +177,7 @@ fn run(wish: &Wish, asker: Asker, own: &AgentSpec, child: SessionKey, now: Milli
         owner_turn: wish.asked.turn().cloned(),
         trace: asker.trace,
         hop: asker.hop + 1,
-        task: wish.task.clone(),
+        task: Task { asked_by: asker.asked_by, ..wish.task.clone() },
         reply_to: asker.reply_to,
         awaited_by: wish.asked.turn().filter(|_| wish.is_awaited).cloned(),
         audience: None,
@@ -271,7 +276,7 @@ fn audience(tx: &mut Tx<'_>, wish: &Wish, reply_to: &[Address]) -> polyclaw_stor
 /// Where the turn that asks answers: people who wait for the end of the run wait there.
 pub(crate) fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Address>> {
     let mut places: Vec<Address> = Vec::new();
-    for message in messages::of_turn(tx, turn)? {
+    for message in prompt::asked(tx, turn)? {
         let own = message.address.filter(|address| message.deliver && address.channel != INTERNAL);
         let carried = message.meta.as_ref().map(polyclaw_domain::run::reply_to).unwrap_or_default();
         for address in own.into_iter().chain(carried) {
@@ -281,4 +286,15 @@ pub(crate) fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result
         }
     }
     Ok(places)
+}
+
+/// For whom a turn of a session works: whoever wrote to it, and whoever those work for who did.
+pub(crate) fn asked_by(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    turn: &TurnId,
+) -> polyclaw_store::Result<Vec<String>> {
+    let run = runs::of_child(tx, session)?;
+    let asked = prompt::asked(tx, turn)?;
+    Ok(prompt::senders(&asked.iter().collect::<Vec<_>>(), run.as_ref()))
 }

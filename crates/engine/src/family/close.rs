@@ -157,7 +157,7 @@ fn name(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<String> {
 }
 
 fn announce(run: &Run, name: &str, is_stopped: bool, now: Millis) -> Injection {
-    let hop = run.hop + 1;
+    let hop = run.hop;
     let way = if is_stopped { Way::Stopped } else { Way::Announce };
     let relayed = Relayed { from: run.child.clone(), hop, trace: run.trace.clone(), way };
     let meta = Some(run.payload(name, hop, now));
@@ -179,7 +179,7 @@ pub(crate) fn told_late(
             role: Role::User,
             text: run.line(&name),
             origin: Origin::Agent(run.agent.clone()),
-            meta: Some(run.payload(&name, run.hop + 1, now)),
+            meta: Some(run.payload(&name, run.hop, now)),
             idempotency_key: Some(run.announce_key()),
             ..line.clone()
         });

@@ -1,7 +1,7 @@
 //! The rows of a turn, read in one transaction.
 
 use polyclaw_domain::agent::AgentSpec;
-use polyclaw_domain::id::SessionId;
+use polyclaw_domain::id::{SessionId, TurnId};
 use polyclaw_domain::prompt::Line;
 use polyclaw_domain::run::Run;
 use polyclaw_domain::session::Session;
@@ -92,12 +92,26 @@ pub(super) fn read(
 ) -> polyclaw_store::Result<Rows> {
     let stored = messages::of_turn(tx, &claim.turn)?;
     let taken = backlog::taken_by(tx, &claim.turn)?;
-    let mut begun = Vec::new();
-    for row in &taken {
-        begun.extend(messages::get(tx, &row.task.token.message_id)?);
-    }
+    let begun = begun(tx, &taken)?;
     let queued = jobs::queued(tx, &claim.session)?;
     read_with(tx, claim, standing, (Own { stored, taken, begun, queued }, known))
+}
+
+/// The messages that began the tasks a turn goes on with.
+fn begun(tx: &mut Tx<'_>, taken: &[Waiting]) -> polyclaw_store::Result<Vec<Message>> {
+    let mut begun = Vec::new();
+    for row in taken {
+        begun.extend(messages::get(tx, &row.task.token.message_id)?);
+    }
+    Ok(begun)
+}
+
+/// The messages a turn answers: those that began the tasks it goes on with, then its own.
+pub(crate) fn asked(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Message>> {
+    let taken = backlog::taken_by(tx, turn)?;
+    let mut asked = begun(tx, &taken)?;
+    asked.extend(messages::of_turn(tx, turn)?);
+    Ok(asked)
 }
 
 fn read_with(

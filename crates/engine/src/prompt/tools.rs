@@ -5,6 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::policy::{self, Layers, Owner, Reason};
+use polyclaw_domain::run::{self, Run};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolScope, ToolSpec};
 use polyclaw_store::messages::Message;
@@ -74,14 +75,23 @@ pub(super) fn scope(
     ToolScope::of(spec, session.key.clone(), &engine.settings().workspace, can_ask).below(spec, session)
 }
 
+/// Everyone a turn works for, as the rules about senders name them, each once.
+pub(crate) fn senders(asked: &[&Message], run: Option<&Run>) -> Vec<String> {
+    let written = asked.iter().filter_map(|message| message.address.as_ref()).map(Address::sender);
+    let carried = asked.iter().filter_map(|message| message.meta.as_ref()).flat_map(run::asked_by);
+    let begun = run.into_iter().flat_map(|run| run.task.asked_by.iter().cloned());
+    let mut senders: Vec<String> = Vec::new();
+    for sender in written.chain(carried.map(str::to_owned)).chain(begun) {
+        if !senders.contains(&sender) {
+            senders.push(sender);
+        }
+    }
+    senders
+}
+
 /// The conversations that wait for this turn.
 pub(super) fn asked_by<'a>(stored: &'a [Message], begun: &'a [Message]) -> impl Iterator<Item = &'a Address> {
     stored.iter().chain(begun).filter_map(|message| message.address.as_ref())
-}
-
-/// Who speaks there, as the rules about senders name them.
-pub(crate) fn sender(address: &Address) -> String {
-    format!("{}:{}:{}", address.channel, address.account, address.peer)
 }
 
 /// Whether a person reads along there and can answer: in the terminal and on the page, and in every channel

@@ -222,6 +222,7 @@ fn payload(
         "stats": { "duration_ms": task.claimed_at.map(|at| event.created_at.since(at)), "tokens": Value::Null,
             "cost_usd": Value::Null },
         "reply_to": team.reply_to,
+        "asked_by": team.asked_by(),
     })
 }
 

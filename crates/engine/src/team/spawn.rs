@@ -229,5 +229,9 @@ fn child(member: &Member, lead: &Session, fresh: &Fresh) -> Session {
 
 fn first_message(team: &Team, member: &Member) -> Injection {
     let relayed = Relayed { from: team.lead.clone(), hop: 1, trace: team.trace.clone(), way: Way::Begin };
-    Injection::between(team.lead_agent.clone(), relayed, format!("begin:{}", member.session))
+    let meta = Some(json!({ "asked_by": team.asked_by() }));
+    Injection {
+        meta,
+        ..Injection::between(team.lead_agent.clone(), relayed, format!("begin:{}", member.session))
+    }
 }

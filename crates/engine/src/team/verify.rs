@@ -108,7 +108,7 @@ impl Engine {
             owner: key.clone(),
             asked: AskedBy::Turn(turn.clone()),
             agent: agent.clone(),
-            task: Errand { label: format!("check task {}", task.no), prompt, tags: Vec::new(), schema: None },
+            task: Errand { label: format!("check task {}", task.no), prompt, ..Errand::default() },
             model: None,
             timeout_ms: CHECKER_MS,
             is_deleted_after: false,

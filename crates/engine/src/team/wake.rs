@@ -62,7 +62,7 @@ pub(super) fn wake(
     if load.running.is_some() || load.queued.is_some() {
         return Ok(None);
     }
-    let mut meta = json!({ "internal": true, "kind": NEWS, "team": team.name });
+    let mut meta = json!({ "internal": true, "kind": NEWS, "team": team.name, "asked_by": team.asked_by() });
     if *to == team.lead {
         meta["reply_to"] = json!(team.reply_to);
     }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use polyclaw_domain::agent::{AgentSpec, of_toml};
 use polyclaw_domain::approval::Decision;
+use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::Profile;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::{Error, decide};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_testkit::world::{Ground, World};
@@ -190,12 +193,18 @@ async fn a_model_can_look_at_models_and_agents_and_switch_to_what_may_do_no_more
         "{listed}"
     );
     assert!(world.says("models_list {}").await.text.contains("No models are known"));
-    assert!(
-        world.says(r#"session_set_model {"model_ref": "nonsense"}"#).await.text.contains("is not a model")
-    );
-    world.says(r#"session_set_model {"model_ref": "lab/x"}"#).await;
-    assert_eq!(world.says("todo {}").await.model.as_deref(), Some("lab/x"));
-    world.says(r#"session_set_model {"model_ref": "default"}"#).await;
+    let home = SessionKey::direct(&AgentId::main(), "web", "me");
+    let address = Address { channel: "web".into(), account: String::new(), peer: "me".into(), thread: None };
+    let at_home = async |text: &str| {
+        let asked = Inbound::from_person(home.clone(), AgentId::main(), address.clone(), text);
+        let accepted = world.engine.accept(asked).await.unwrap();
+        world.answer(&accepted).await
+    };
+    assert!(at_home(r#"session_set_model {"model_ref": "nonsense"}"#).await.text.contains("is not a model"));
+    at_home(r#"session_set_model {"model_ref": "lab/x"}"#).await;
+    assert_eq!(at_home("todo {}").await.model.as_deref(), Some("lab/x"));
+    at_home(r#"session_set_model {"model_ref": "default"}"#).await;
+    assert_ne!(at_home("todo {}").await.model.as_deref(), Some("lab/x"));
     assert!(
         world
             .says(r#"session_set_agent {"agent": "careful"}"#)

@@ -5,6 +5,7 @@
 mod agents;
 mod apart;
 mod approvals;
+mod asked;
 mod briefing;
 mod budgets;
 mod classifier;

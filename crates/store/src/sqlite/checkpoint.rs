@@ -55,13 +55,13 @@ fn checkpoint(connection: &Connection, writer: &Writer) -> rusqlite::Result<()> 
     }
     let mut restarted = Ok(());
     if log >= TOO_MANY {
-        writer.hold(|| restarted = run(connection, "PRAGMA wal_checkpoint(RESTART)").map(drop));
+        writer.hold(|_| restarted = run(connection, "PRAGMA wal_checkpoint(RESTART)").map(drop));
     }
     restarted
 }
 
 /// How many pages the log has, and how many of them are in the database.
-fn run(connection: &Connection, sql: &str) -> rusqlite::Result<(i64, i64)> {
+pub(super) fn run(connection: &Connection, sql: &str) -> rusqlite::Result<(i64, i64)> {
     let (busy, log, moved): (bool, i64, i64) =
         connection.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     match busy {

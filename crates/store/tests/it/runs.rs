@@ -25,7 +25,7 @@ fn run(id: &str, child: &str, deadline: Option<Millis>) -> Run {
         owner_turn: Some(turn("t")),
         trace: TraceId::new("x"),
         hop: 1,
-        task: Task { label: "l".into(), prompt: "p".into(), tags: vec!["a".into()], schema: None },
+        task: Task { label: "l".into(), prompt: "p".into(), tags: vec!["a".into()], ..Task::default() },
         reply_to: vec![address()],
         audience: None,
         awaited_by: None,

@@ -58,12 +58,7 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         owner: asked.scope.session.clone(),
         asked: AskedBy::Turn(asked.turn.clone()),
         agent: agent.clone(),
-        task: Task {
-            label: plain::line(&given.task, 60),
-            prompt: given.task,
-            tags: Vec::new(),
-            schema: None,
-        },
+        task: Task { label: plain::line(&given.task, 60), prompt: given.task, ..Task::default() },
         model: None,
         timeout_ms: if waits { i64::try_from(patience).unwrap_or(LATER_MS) } else { LATER_MS },
         is_deleted_after: false,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{Asked, Done};
 use crate::core::Engine;
 use crate::error::{Error, Result};
-use crate::family::is_below;
+use crate::family::{asked_by, is_below};
 use crate::ingress::{Accepted, Injection, Relayed, Way};
 use crate::toolbox::Refused;
 use crate::wait::Answer;
@@ -38,6 +38,7 @@ struct Ends {
     from: Job,
     to: Option<Session>,
     is_own: bool,
+    asked_by: Vec<String>,
 }
 
 pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done {
@@ -52,7 +53,8 @@ pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done
     let (from, hop, trace) = (asked.scope.session.clone(), ends.from.hop + 1, ends.from.trace.clone());
     let relayed = Relayed { from, hop, trace, way: Way::Send };
     let idempotency_key = format!("send:{}-{}", asked.turn, asked.call.id);
-    let how = Injection::between(ends.from.agent, relayed, idempotency_key);
+    let meta = Some(json!({ "asked_by": ends.asked_by }));
+    let how = Injection { meta, ..Injection::between(ends.from.agent, relayed, idempotency_key) };
     let accepted = engine.inject_message(&key, &given.message, how).await?;
     match given.wait_seconds.filter(|seconds| *seconds > 0) {
         None => Ok(told(&accepted, "accepted", json!({}))),
@@ -66,7 +68,8 @@ async fn ends(engine: &Engine, asked: Asked<'_>, key: &SessionKey) -> Result<End
         let (from, to) = (jobs::get(tx, &turn)?, sessions::get(tx, &wanted)?);
         // One that writes to itself is told so where loops are refused.
         let is_own = own == wanted || is_below(tx, &own, &wanted)?;
-        Ok(from.map(|from| Ends { from, to, is_own }))
+        let asked_by = asked_by(tx, &own, &turn)?;
+        Ok(from.map(|from| Ends { from, to, is_own, asked_by }))
     };
     engine.db().read(read).await?.ok_or_else(|| Error::UnknownTurn(asked.turn.to_string()))
 }

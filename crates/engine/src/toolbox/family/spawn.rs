@@ -86,7 +86,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
             owner: asked.scope.session.clone(),
             asked: AskedBy::Turn(asked.turn.clone()),
             agent,
-            task: Task { label, prompt, tags: given.tags.unwrap_or_default(), schema },
+            task: Task { label, prompt, tags: given.tags.unwrap_or_default(), schema, ..Task::default() },
             model,
             timeout_ms: i64::from(seconds.clamp(1, 86_400)) * 1000,
             is_deleted_after: given.cleanup == Some(Cleanup::Delete),
