@@ -6,13 +6,12 @@ use std::time::Duration;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::provider::{ErrorClass, Prompt, ProviderError};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
 use serde_json::json;
 
-use crate::failing;
 use crate::families::{results, said, task};
 
 fn spawn() -> Script {
@@ -109,7 +108,12 @@ async fn what_a_person_asks_comes_after_what_a_child_told() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_told_to_people_and_not_to_the_model_as_its_own_words() {
     let model = Scripted::new(|prompt| match last_user(prompt) {
-        "fail" => vec![Line::Fail(failing("nobody listens"))],
+        "fail" => vec![Line::Fail(ProviderError {
+            class: ErrorClass::Unreachable,
+            model: "lab/m".into(),
+            message: "nobody listens".into(),
+            retry_after_ms: None,
+        })],
         _ => vec![Line::Say("fine".into())],
     });
     let world = World::with(Arc::clone(&model) as _).await;
