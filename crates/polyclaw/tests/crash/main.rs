@@ -9,3 +9,4 @@ mod daemon;
 mod families;
 mod sigkill;
 mod streaming;
+mod teams;
