@@ -1,5 +1,6 @@
 //! Families: sessions that begin sessions. A run begins and ends in one transaction each, with all that belongs to it.
 
+mod artifacts;
 mod begin;
 mod child;
 mod close;

@@ -110,7 +110,8 @@ pub(crate) fn edges(tx: &mut Tx<'_>, team: &TeamId) -> Result<BTreeMap<TaskNo, V
 }
 
 pub fn open_count(tx: &mut Tx<'_>, team: &TeamId) -> Result<usize> {
-    const SQL: &str = "SELECT COUNT(*) FROM tasks WHERE team_id = $1 AND ended_at IS NULL";
+    const SQL: &str =
+        "SELECT COUNT(*) FROM tasks WHERE team_id = $1 AND state IN ('pending', 'claimed', 'in_progress')";
     Ok(tx.query_one(SQL, params![team], |row| row.count(0))?.unwrap_or(0))
 }
 

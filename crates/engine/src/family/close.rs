@@ -15,6 +15,7 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, agents, events, jobs, messages, runs, usage};
 use serde_json::json;
 
+use super::artifacts::artifacts;
 use super::pairs::Ended;
 use super::{Closed, held};
 use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
@@ -98,7 +99,7 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
         error_code: closing.error_code.clone(),
         tokens: tokens.map(i64::unsigned_abs),
         cost_usd: priced.and_then(|spent| spent.cost_nanos).map(usd),
-        artifacts: Vec::new(),
+        artifacts: artifacts(tx, run)?,
     })
 }
 

@@ -152,6 +152,41 @@ async fn an_owner_that_rests_after_its_child_has_ended_is_told_at_once() {
     assert_eq!(announces(&lines).len(), 1);
 }
 
+/// What a child wrote is named to its owner: each file once, and none that was not written.
+#[tokio::test(start_paused = true)]
+async fn the_files_a_child_wrote_are_named_in_its_announce() {
+    let patch = "*** Begin Patch\n*** Add File: c.txt\n+c\n*** Delete File: d.txt\n*** End Patch";
+    let model = Scripted::new(move |prompt| match (is_child(prompt), results(prompt)) {
+        (true, 0) => vec![
+            Line::Call("write_file".into(), json!({ "path": "a.txt", "content": "a" })),
+            Line::Call("edit_file".into(), json!({ "path": "refused.txt" })),
+            Line::Call("write_file".into(), json!({ "path": "a.txt", "content": "b" })),
+            Line::Call("apply_patch".into(), json!({ "patch": patch })),
+        ],
+        (true, _) => vec![Line::Say("part 1 is done".to_owned())],
+        (false, 0) => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" }))],
+        _ => vec![Line::Say("heard".to_owned())],
+    });
+    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    for name in ["write_file", "edit_file", "apply_patch"] {
+        ground.tools.add(name, Effect::Idempotent, Consent::NotNeeded, |call| {
+            let refused = call.arguments["path"] == "refused.txt";
+            let outcome = if refused { ToolOutcome::error("no") } else { ToolOutcome::ok("written") };
+            Box::pin(std::future::ready(outcome))
+        });
+    }
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "do it").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    let artifacts = &announces(&lines)[0].meta.as_ref().unwrap()["result"]["artifacts"];
+    let file = |path: &str| json!({ "kind": "file", "path": path });
+    assert_eq!(*artifacts, json!([file("a.txt"), file("c.txt")]));
+    let shown = model.prompts().iter().map(said).find(|text| text.contains("[Context:")).unwrap();
+    assert!(shown.contains("Artifacts: - file: a.txt\n- file: c.txt"), "{shown}");
+}
+
 fn keyed() -> Inbound {
     Inbound { idempotency_key: Some("once".into()), ..World::inbound("me", "do it") }
 }

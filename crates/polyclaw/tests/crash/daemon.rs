@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use polyclaw_domain::channel::Call;
 use serde_json::{Value, json};
 
-const TOKEN: &str = "crash-test";
+pub const TOKEN: &str = "crash-test";
 
 pub struct Home(pub PathBuf);
 

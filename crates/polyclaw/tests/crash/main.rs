@@ -7,6 +7,7 @@ mod chat;
 mod cluster;
 mod daemon;
 mod families;
+mod reconnect;
 mod sigkill;
 mod streaming;
 mod teams;

@@ -81,7 +81,7 @@ fn as_lead(request: &Request, text: &str) -> Script {
             call(request, "SendMessage", given)
         }
         // Only then: whoever is asked to stop before it read its mail need not read it any more.
-        () if done("#1 [completed]") && done("\"recipients\":[\"ann\"]") && done("ann is idle") => {
+        () if done("#1 [completed]") && done("\"recipients\":[\"ann\"]") && is_idle(text) => {
             match done("\"status\":\"shut") {
                 false => call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" })),
                 true => Script::reply("it is over"),
@@ -89,6 +89,11 @@ fn as_lead(request: &Request, text: &str) -> Script {
         }
         () => Script::reply("all is well"),
     }
+}
+
+/// The member rests, by the notice of it or by the block of the team.
+fn is_idle(text: &str) -> bool {
+    text.contains("ann is idle") || text.contains(") idle")
 }
 
 /// Waits until it dies, or the story is over without its death. Says which.
