@@ -26,7 +26,8 @@ pub(super) fn artifacts(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Ve
 /// Each file once, in the order in which they were first written.
 fn files(stored: &[Message]) -> Vec<Artifact> {
     // A call that failed wrote nothing.
-    let done: HashSet<&str> = stored.iter().flat_map(|message| &message.parts).filter_map(succeeded).collect();
+    let done: HashSet<&str> =
+        stored.iter().flat_map(|message| &message.parts).filter_map(succeeded).collect();
     let written = stored.iter().flat_map(|message| calls(&message.parts));
     let mut files: Vec<Artifact> = Vec::new();
     for path in written.filter(|call| done.contains(call.id.as_str())).flat_map(paths) {

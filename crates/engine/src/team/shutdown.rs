@@ -35,6 +35,9 @@ const EITHER: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
 impl Engine {
     /// Asks every member to stop; with `force` nobody is asked. Asked again, it says where it stands.
     pub async fn shut_team(&self, actor: &Actor, team: &str, reason: &str, force: bool) -> Result<Ended> {
+        if self.ended_before(actor, team).await? {
+            return Ok(Ended { status: TeamStatus::Shutdown, members: Vec::new() });
+        }
         let insider = self.insider(actor, team).await?;
         insider.only_lead()?;
         let members = self.active_members(&insider.team).await?;
@@ -65,6 +68,17 @@ impl Engine {
         self.reach(KillPoint::ShutdownAsked).await;
         self.write_team(&insider.team).await?;
         self.settle_shutdown(&insider.team).await
+    }
+
+    /// The asker led a team of this name, and it has ended: made again after a crash, the call that ended it says so.
+    async fn ended_before(&self, actor: &Actor, name: &str) -> Result<bool> {
+        let Actor::Session { key, .. } = actor else { return Ok(false) };
+        let (lead, name) = (key.clone(), name.to_owned());
+        let read = move |tx: &mut Tx<'_>| {
+            let led = teams::led_by(tx, &lead)?;
+            Ok(teams::named(tx, &name)?.is_none() && led.iter().any(|team| team.name == name))
+        };
+        Ok(self.db().read(read).await?)
     }
 
     /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is.

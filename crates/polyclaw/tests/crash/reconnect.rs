@@ -70,7 +70,8 @@ impl Reader {
     }
 
     fn take(&mut self, frame: &Value) {
-        if let (Some(epoch), Some(seq)) = (frame["result"]["epoch"].as_str(), frame["result"]["seq"].as_u64()) {
+        if let (Some(epoch), Some(seq)) = (frame["result"]["epoch"].as_str(), frame["result"]["seq"].as_u64())
+        {
             // Numbers of another life mean nothing: what was missed is in the stored conversation.
             if self.position.as_ref().is_none_or(|(known, _)| known != epoch) {
                 self.position = Some((epoch.to_owned(), seq));
@@ -106,7 +107,8 @@ impl Reader {
             }
             // The result of a delegation holds what was said.
             let answer = text.find('{').and_then(|at| serde_json::from_str::<Value>(text[at..].trim()).ok());
-            if let Some(answer) = answer.filter(|answer| line["role"] == "tool" && answer["streamed"] == true) {
+            if let Some(answer) = answer.filter(|answer| line["role"] == "tool" && answer["streamed"] == true)
+            {
                 let said = answer["response"].as_str().unwrap_or_default().to_owned();
                 self.spoken.insert(answer["run_id"].as_str().unwrap_or_default().to_owned(), said);
             }

@@ -31,7 +31,7 @@ const DEATHS: [(KillPoint, std::ops::RangeInclusive<u64>); 14] = [
 
 /// Cases that run side by side: most of one is waiting.
 const AT_ONCE: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the members write to each other, and who reads it.
 const WORDS: [(&str, &str); 2] = [("I have it", "lead"), ("well done", "ann")];
@@ -80,21 +80,31 @@ fn as_lead(request: &Request, text: &str) -> Script {
             let given = json!({ "team_name": TEAM, "recipient": "ann", "content": WORDS[1].0 });
             call(request, "SendMessage", given)
         }
-        // Only then: whoever is asked to stop before it read its mail need not read it any more.
-        () if done("#1 [completed]") && done("\"recipients\":[\"ann\"]") && is_idle(text) => {
-            match done("\"status\":\"shut") {
-                false => call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" })),
-                true => Script::reply("it is over"),
-            }
-        }
+        () if done(END) => match done("\"status\":\"shut") {
+            false => call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" })),
+            true => Script::reply("it is over"),
+        },
         () => Script::reply("all is well"),
     }
 }
 
-/// The member rests, by the notice of it or by the block of the team.
-fn is_idle(text: &str) -> bool {
-    text.contains("ann is idle") || text.contains(") idle")
+/// What a person says when all is done and read: whoever is asked to stop before need not read its mail any more.
+const END: &str = "end it now";
+
+/// Says so, if it is time; asked again it is the same message.
+async fn end_if_done(daemon: &Daemon, home: &Home) {
+    let database = sessions(home);
+    let words = WORDS.map(|(word, _)| format!("'{word}'")).join(", ");
+    let read = format!("SELECT COUNT(*) FROM letters WHERE state = 'read' AND content IN ({words})");
+    let busy = "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')";
+    let is_done = (count(&database, &read), count(&database, ANNOUNCES), count(&database, busy)) == (2, 1, 0);
+    if is_done {
+        // Whether it is heard depends on where the process dies.
+        let _ = daemon.say(LEAD, END, 0).await;
+    }
 }
+
+const ANNOUNCES: &str = "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%'";
 
 /// Waits until it dies, or the story is over without its death. Says which.
 async fn dies(daemon: &mut Daemon, home: &Home) -> bool {
@@ -106,6 +116,7 @@ async fn dies(daemon: &mut Daemon, home: &Home) -> bool {
         if is_over(home) {
             return false;
         }
+        end_if_done(daemon, home).await;
     }
     panic!("it neither dies nor comes to an end");
 }
@@ -125,7 +136,12 @@ async fn dies_at(point: KillPoint, passing: u64) -> (KillPoint, bool) {
     daemon.say(LEAD, "build it", 0).await.unwrap();
     let began = Instant::now();
     while !is_over(&home) {
-        assert!(began.elapsed() < PATIENCE, "{case}: the team does not end");
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{case}: the team does not end: {:#?}",
+            standing(&sessions(&home))
+        );
+        end_if_done(&daemon, &home).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drop(daemon);
@@ -156,11 +172,9 @@ fn is_sound(home: &Home, case: &str) {
     let answers = "SELECT COUNT(*) FROM letters WHERE kind = 'shutdown_response'";
     let unread =
         "SELECT COUNT(*) FROM letters WHERE recipient = 'lead' AND kind <> 'idle' AND state <> 'read'";
-    let standing = || (rows(&database, LETTERS), rows(&database, JOBS));
     let mail = (count(&database, answers), count(&database, unread));
-    assert_eq!(mail, (1, 0), "{case}: the lead's mail: {:#?}", standing());
-    let announces = "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%'";
-    assert_eq!(count(&database, announces), 1, "{case}: told once");
+    assert_eq!(mail, (1, 0), "{case}: the lead's mail: {:#?}", standing(&database));
+    assert_eq!(count(&database, ANNOUNCES), 1, "{case}: told once");
     assert!(!home.0.join("teams").join(TEAM).exists(), "{case}: its folder is set aside");
 }
 
@@ -168,6 +182,10 @@ const LETTERS: &str = "SELECT sender || ' to ' || recipient || ' ' || kind || ' 
     COALESCE(turn_id, '') || ' ' || content FROM letters ORDER BY seq";
 const JOBS: &str = "SELECT turn_id || ' ' || session_key || ' ' || state || ' ' || held || ' ' ||
     COALESCE(error_code, '') || ' ' || queued_at || ' ' || COALESCE(ended_at, '') FROM jobs ORDER BY seq";
+
+fn standing(database: &Connection) -> [Vec<String>; 2] {
+    [LETTERS, JOBS].map(|sql| rows(database, sql))
+}
 
 /// How many turns of a session had ended well before a prompt was made: turns of this story end with words, steps with
 /// calls.
