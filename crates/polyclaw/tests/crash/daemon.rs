@@ -19,8 +19,19 @@ impl Home {
         Self(folder.to_owned())
     }
 
-    /// Starts the daemon; `kill_at` arms a kill point.
+    /// Starts the daemon; `kill_at` arms a kill point. A port that was free a moment ago may be somebody's by now, who
+    /// connects from it: a daemon that was to live and ended at once is started again on another.
     pub async fn start(&self, kill_at: Option<&str>) -> Daemon {
+        for _ in 0..5 {
+            let (daemon, serves) = self.try_start(kill_at).await;
+            if serves || kill_at.is_some() {
+                return daemon;
+            }
+        }
+        panic!("the daemon ends whenever it is started; daemon.log says why");
+    }
+
+    async fn try_start(&self, kill_at: Option<&str>) -> (Daemon, bool) {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(self.0.join("daemon.log")).unwrap();
@@ -39,8 +50,8 @@ impl Home {
         let child = command.spawn().unwrap();
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
         let mut daemon = Daemon { child, url: format!("http://127.0.0.1:{port}"), client };
-        daemon.ready().await;
-        daemon
+        let serves = daemon.ready().await;
+        (daemon, serves)
     }
 }
 
@@ -51,15 +62,14 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Waits until it serves, or has died at a point that is reached before it does.
-    async fn ready(&mut self) {
+    /// Waits until it serves, or has died at a point that is reached before it does. Says which.
+    async fn ready(&mut self) -> bool {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(20) {
             let answer = self.client.get(format!("{}/ready", self.url)).send().await;
-            if answer.is_ok_and(|answer| answer.status().is_success())
-                || self.child.try_wait().unwrap().is_some()
-            {
-                return;
+            let has_ended = self.child.try_wait().unwrap().is_some();
+            if has_ended || answer.is_ok_and(|answer| answer.status().is_success()) {
+                return !has_ended;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
