@@ -72,13 +72,13 @@ mod tests {
     fn a_circle_of_any_length_is_refused_and_a_wait_that_is_over_closes_none() {
         let waits = Arc::new(Waits::default());
         let [a, b, c] = ["a", "b", "c"].map(key);
-        let first = waits.begin(&a, &[b.clone()]).ok().unwrap();
-        assert_eq!(waits.begin(&b, &[a.clone()]).err(), Some(a.clone()));
-        let second = waits.begin(&b, &[c.clone()]).ok().unwrap();
+        let first = waits.begin(&a, std::slice::from_ref(&b)).ok().unwrap();
+        assert_eq!(waits.begin(&b, std::slice::from_ref(&a)).err(), Some(a.clone()));
+        let second = waits.begin(&b, std::slice::from_ref(&c)).ok().unwrap();
         assert_eq!(waits.begin(&c, &[key("d"), a.clone()]).err(), Some(a.clone()), "by way of another");
-        assert!(waits.begin(&a, &[c.clone()]).is_ok(), "two that wait for one are no circle");
+        assert!(waits.begin(&a, std::slice::from_ref(&c)).is_ok(), "two that wait for one are no circle");
         drop(second);
-        assert!(waits.begin(&c, &[a.clone()]).is_ok());
+        assert!(waits.begin(&c, std::slice::from_ref(&a)).is_ok());
         drop(first);
         assert!(waits.begin(&b, &[a]).is_ok());
         assert!(waits.0.lock().unwrap().is_empty(), "nothing is left behind");
