@@ -61,8 +61,14 @@ kill_points! {
     LedgerWritten = "ledger.written",
     /// Sessions were told what a ledger says, and the ledger does not know it.
     LedgerTold = "ledger.told",
+    /// Letters are stored, and nobody was woken to read them.
+    LetterStored = "letter.stored",
     /// A team is asked to end, and nothing more was done.
     ShutdownAsked = "shutdown.asked",
+    /// A member's answer is stored, and nobody has looked what it means to its team.
+    ShutdownAnswered = "shutdown.answered",
+    /// A team has ended, and its folder is still where it was.
+    ShutdownEnded = "shutdown.ended",
     /// An outbox row is marked as being sent, nothing went out.
     OutboxSending = "outbox.sending",
     /// The platform accepted and nothing records it.
@@ -74,7 +80,15 @@ kill_points! {
 impl KillPoint {
     /// Only what teams do passes there.
     pub fn is_of_teams(self) -> bool {
-        matches!(self, Self::LedgerWritten | Self::LedgerTold | Self::ShutdownAsked)
+        matches!(
+            self,
+            Self::LedgerWritten
+                | Self::LedgerTold
+                | Self::LetterStored
+                | Self::ShutdownAsked
+                | Self::ShutdownAnswered
+                | Self::ShutdownEnded
+        )
     }
 }
 

@@ -16,12 +16,34 @@ pub struct Facts {
     /// Worker processes that ended in the middle of this call.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub crashes: u32,
+    /// Why no worker process did its part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<WorkerFault>,
     /// How paths were opened, where the tool is one of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Files>,
     /// What the program was kept to, where the tool started one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<Program>>,
+}
+
+/// Why a call that was to run in a worker process has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerFault {
+    /// None was free for as long as a call waits.
+    PoolExhausted,
+    /// It ended in the middle of the call.
+    WorkerCrash,
+}
+
+impl WorkerFault {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PoolExhausted => "pool_exhausted",
+            Self::WorkerCrash => "worker_crash",
+        }
+    }
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -181,6 +203,7 @@ mod tests {
             isolation: Isolation::InProcess,
             worker: None,
             crashes: 0,
+            fault: None,
             files: None,
             program: Some(Box::new(program)),
         };

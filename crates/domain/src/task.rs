@@ -139,6 +139,33 @@ pub struct Task {
 }
 
 impl Task {
+    /// One that nobody has taken and that waits for nothing. The ledger gives it its number.
+    pub fn of(team: TeamId, subject: String, created_by: &str, now: Millis) -> Self {
+        Self {
+            team,
+            no: TaskNo(0),
+            subject,
+            description: String::new(),
+            active_form: None,
+            metadata: None,
+            assignee: None,
+            capability: None,
+            verify: None,
+            state: TaskState::Pending,
+            lease: None,
+            ended_by: None,
+            summary: None,
+            note: None,
+            artifacts: Vec::new(),
+            needs: Vec::new(),
+            blocked_by: Vec::new(),
+            created_by: created_by.to_owned(),
+            created_at: now,
+            claimed_at: None,
+            ended_at: None,
+        }
+    }
+
     /// What it is called while somebody works on it.
     pub fn title(&self) -> &str {
         match &self.active_form {

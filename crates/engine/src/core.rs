@@ -18,7 +18,7 @@ use polyclaw_store::{Db, Ledgers, Tx};
 use tokio::sync::{Notify, mpsc};
 
 use crate::error::{Error, Result};
-use crate::family::Pairs;
+use crate::family::{Pairs, Waits};
 use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
@@ -85,6 +85,8 @@ pub struct Inner {
     pub(crate) tasks: TaskBoard,
     /// Who gave work to whom.
     pub(crate) pairs: Pairs,
+    /// Who waits for whom.
+    pub(crate) waits: Arc<Waits>,
 }
 
 impl From<Arc<Inner>> for Engine {
@@ -138,6 +140,7 @@ impl Engine {
             refused: Refused::default(),
             tasks: TaskBoard::default(),
             pairs: Pairs::default(),
+            waits: Arc::default(),
         }))
     }
 }

@@ -62,6 +62,8 @@ pub enum Error {
     DelegationDenied(String, String),
     #[error("'{from}' may not write to sessions of '{to}': {missing}")]
     SendDenied { from: AgentId, to: AgentId, missing: Missing },
+    #[error("{0} waits for this session already: neither would ever be answered")]
+    MutualWait(String),
     #[error("{0}")]
     Team(#[from] polyclaw_domain::team::Refusal),
     #[error("{0}")]
@@ -110,6 +112,7 @@ impl Error {
             Self::TooMany(RunKind::Delegate, TooMany::Children(..)) => "max_concurrent_exceeded",
             Self::DelegationDenied(..) => "delegation_denied",
             Self::SendDenied { .. } => "send_denied",
+            Self::MutualWait(_) => "mutual_wait",
             Self::Team(refusal) => refusal.code(),
             Self::Task(refusal) => refusal.code(),
             Self::UnfitMemory(_) => "unfit_memory",
@@ -156,7 +159,7 @@ impl Error {
             Self::NotYours(_) => Action::Conflict,
             Self::SecretInKey => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
-            Self::NotNow(_) | Self::Deleted => Action::Conflict,
+            Self::NotNow(_) | Self::Deleted | Self::MutualWait(_) => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
             Self::Archive(_) | Self::TeamFiles(_) => Action::Alarm,
             Self::Store(error) if error.is_transient() => Action::Retry,
@@ -180,6 +183,7 @@ impl Error {
             Self::SendDenied { .. } => Some(
                 "[tools] agent_to_agent = { enabled = true, allow = […] } in config.toml names the agents that may",
             ),
+            Self::MutualWait(_) => Some("send without wait_seconds, or end the turn: then it is answered"),
             Self::Team(refusal) => team_hint(refusal.code()),
             Self::Task(refusal) => team_hint(refusal.code()),
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),

@@ -1,9 +1,11 @@
 //! Families: sessions that begin sessions. A run begins and ends in one transaction each, with all that belongs to it.
 
+mod artifacts;
 mod begin;
 mod child;
 mod close;
 mod held;
+mod mutual;
 mod pairs;
 mod put_away;
 mod tree;
@@ -26,6 +28,7 @@ use close::close_idle;
 pub(crate) use begin::{AskedBy, Wish, asked_by, reply_to};
 pub(crate) use child::{Child, is_below};
 pub(crate) use close::{Closing, close, told_late};
+pub(crate) use mutual::Waits;
 pub(crate) use pairs::Pairs;
 pub use pairs::{Counts, Latency, Pair};
 pub use tree::{Branch, Doing};

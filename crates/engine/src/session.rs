@@ -23,7 +23,7 @@ pub(crate) use change::{busy, compact, renew, renewed_event, set_agent, stop, st
 pub struct Stopped {
     pub turn: Option<TurnId>,
     pub interrupted_tasks: usize,
-    /// What it had begun, and what that had: the label of each run.
+    /// What it had begun, and what that had: the label of each run, and the name of each member of its teams.
     pub children: Vec<String>,
 }
 

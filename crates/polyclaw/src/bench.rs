@@ -14,6 +14,7 @@ pub mod start;
 pub mod store;
 pub mod stream;
 mod subject;
+pub mod teams;
 pub mod turns;
 
 /// One measured number and what it should be.

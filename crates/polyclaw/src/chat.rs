@@ -11,6 +11,7 @@ mod markdown;
 mod model;
 mod net;
 pub mod plain;
+mod teams;
 mod terminal;
 mod view;
 mod wrap;

@@ -141,6 +141,7 @@ impl Builtin {
             isolation: scope.isolation,
             worker: None,
             crashes: 0,
+            fault: None,
             files,
             program: None,
         }

@@ -95,6 +95,7 @@ pub async fn run(
         isolation: scope.isolation,
         worker: None,
         crashes: 0,
+        fault: None,
         files: None,
         program: Some(Box::new(running.started.facts.clone())),
     };

@@ -8,12 +8,14 @@ use polyclaw_domain::event::EventKind;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::message::{Origin, Role};
-use polyclaw_domain::run::{Outcome, Run, RunStatus};
+use polyclaw_domain::run::{Outcome, Run, RunKind, RunStatus};
+use polyclaw_domain::sandbox::WorkerFault;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::messages::Message;
 use polyclaw_store::{Tx, agents, events, jobs, messages, runs, usage};
 use serde_json::json;
 
+use super::artifacts::artifacts;
 use super::pairs::Ended;
 use super::{Closed, held};
 use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
@@ -50,8 +52,14 @@ pub(crate) fn close(
     if waits || is_next(tx, &load, closing.state)? {
         return Ok(None);
     }
-    let (status, now) = (status(closing.state, &run, closing.fresh.now), closing.fresh.now);
-    let outcome = outcome(tx, &run, closing)?;
+    let now = closing.fresh.now;
+    let (mut status, mut outcome) = (status(closing.state, &run, now), outcome(tx, &run, closing)?);
+    if status == RunStatus::Ok
+        && run.kind == RunKind::Delegate
+        && let Some(fault) = worker_fault(tx, &closing.turn)?
+    {
+        (status, outcome.error_code) = (RunStatus::Error, Some(fault.as_str().to_owned()));
+    }
     end(tx, run, (status, outcome), &closing.fresh, settings, now).map(Some)
 }
 
@@ -91,8 +99,17 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
         error_code: closing.error_code.clone(),
         tokens: tokens.map(i64::unsigned_abs),
         cost_usd: priced.and_then(|spent| spent.cost_nanos).map(usd),
-        artifacts: Vec::new(),
+        artifacts: artifacts(tx, run)?,
     })
+}
+
+/// Why the last thing a turn wanted done was not done, where its worker process was the reason. Whatever it says then is
+/// no result of the work it was given.
+fn worker_fault(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Option<WorkerFault>> {
+    let stored = messages::of_turn(tx, turn)?;
+    let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
+    let fault = last.and_then(|message| message.meta?.pointer("/sandbox/facts/fault").cloned());
+    Ok(fault.and_then(|fault| serde_json::from_value(fault).ok()))
 }
 
 /// What a child had said when it was cut off: the owner is told that, and not only that it was.

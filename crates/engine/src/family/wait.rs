@@ -54,6 +54,7 @@ impl Engine {
         limit: Duration,
     ) -> Result<Vec<Run>> {
         let deadline = Instant::now() + limit;
+        let _wait = self.begin_wait(owner, &self.children_of(ids).await?)?;
         if let Some(running) = self.running_turn(turn) {
             running.note_waiting();
         }
@@ -61,6 +62,20 @@ impl Engine {
         let found = self.look_until((owner, turn), ids, mode, deadline).await;
         drop(waiting);
         found
+    }
+
+    /// The sessions in which runs are at work.
+    async fn children_of(&self, ids: &[RunId]) -> Result<Vec<SessionKey>> {
+        let ids = ids.to_vec();
+        let read = move |tx: &mut Tx<'_>| {
+            let mut children = Vec::new();
+            for id in &ids {
+                let run = runs::get(tx, id)?.filter(|run| run.status == RunStatus::Running);
+                children.extend(run.map(|run| run.child));
+            }
+            Ok(children)
+        };
+        Ok(self.db().read(read).await?)
     }
 
     async fn look_until(

@@ -5,10 +5,12 @@ use polyclaw_domain::id::{AgentId, SessionId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::Usage;
+use polyclaw_domain::run::Run;
 use polyclaw_domain::session::Session;
+use polyclaw_domain::team::{Member, MemberState, TeamStatus};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Kind, NewJob};
-use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, sessions, todos};
+use polyclaw_store::{Tx, agents, backlog, events, jobs, messages, sessions, teams, todos};
 use serde_json::{Value, json};
 
 use super::Stopped;
@@ -19,16 +21,34 @@ use crate::family::stop_children;
 use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 
-/// Stops a session, with what it began and what that began.
+/// Stops a session, with what it began and what that began, and the members of teams that it leads.
 pub(crate) fn stop_all(
     tx: &mut Tx<'_>,
     engine: &Engine,
     key: &SessionKey,
 ) -> polyclaw_store::Result<(Stopped, Vec<After>)> {
     let (stopped, mut after) = stop(tx, key, engine.now())?;
-    let children =
-        stop_children(tx, engine, key, &mut after)?.into_iter().map(|run| run.task.label).collect();
+    let mut children = labels(stop_children(tx, engine, key, &mut after)?);
+    for member in members_led_by(tx, key)? {
+        let (own, told) = stop(tx, &member.session, engine.now())?;
+        after.extend(told);
+        children.extend(own.turn.map(|_| member.name));
+        children.extend(labels(stop_children(tx, engine, &member.session, &mut after)?));
+    }
     Ok((Stopped { children, ..stopped }, after))
+}
+
+fn labels(runs: Vec<Run>) -> Vec<String> {
+    runs.into_iter().map(|run| run.task.label).collect()
+}
+
+fn members_led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> polyclaw_store::Result<Vec<Member>> {
+    let mut members = Vec::new();
+    for team in teams::led_by(tx, lead)?.iter().filter(|team| team.status != TeamStatus::Shutdown) {
+        members.extend(teams::members(tx, &team.id)?);
+    }
+    members.retain(|member| member.state == MemberState::Active);
+    Ok(members)
 }
 
 /// Stops what one session does.

@@ -56,6 +56,8 @@ impl Engine {
     /// Moves what was the team's out of the way of the next of its name.
     pub(super) async fn set_aside(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
+        // Whoever writes the team's config meanwhile would make its folder anew, or find it gone in mid-write.
+        let alone = self.team_files.lock().await;
         let (from, now) = (folder.join(&team.name), self.now());
         let mut ended = team.clone();
         ended.status = polyclaw_domain::team::TeamStatus::Shutdown;
@@ -71,6 +73,7 @@ impl Engine {
             fs::rename(&from, &to)
         })
         .await?;
+        drop(alone);
         self.write_team(team).await
     }
 }

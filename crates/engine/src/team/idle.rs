@@ -1,12 +1,13 @@
 //! Telling the lead who does nothing: with a turn of its own only where nobody is at work any more.
 
 use polyclaw_domain::id::LetterId;
+use polyclaw_domain::job::JobState;
 use polyclaw_domain::mail::{Letter, LetterKind};
 use polyclaw_domain::task::TaskState;
 use polyclaw_domain::team::idle::{Facts, Idle, reason, wakes_lead};
 use polyclaw_domain::team::{LEAD, Team, TeamStatus};
 use polyclaw_store::teams::Rested;
-use polyclaw_store::{Tx, letters, runs, tasks, teams};
+use polyclaw_store::{Tx, jobs, letters, runs, tasks, teams};
 
 use super::post::{Posted, store_all};
 use crate::core::Engine;
@@ -19,6 +20,8 @@ const PEERS: usize = 10;
 struct Look {
     at_work: Vec<String>,
     has_children: bool,
+    /// Somebody stopped its turn: that is no reason to begin one of the lead's.
+    was_stopped: bool,
     peers: Vec<(String, String)>,
 }
 
@@ -33,14 +36,14 @@ impl Engine {
     }
 
     async fn tell_one_idle(&self, team: &Team, rested: Rested) -> Result<()> {
-        let (id, name) = (team.id.clone(), rested.name.clone());
-        let look = self.db().read(move |tx| look(tx, &id, &name)).await?;
+        let (id, wanted) = (team.id.clone(), rested.clone());
+        let look = self.db().read(move |tx| look(tx, &id, &wanted)).await?;
         let at_work = look.at_work.contains(&rested.name);
         let idle = reason(self.facts(team, &rested, &look).await?);
         let is_shutting_down = team.status == TeamStatus::ShuttingDown;
         let others_at_work = look.at_work.iter().any(|name| *name != rested.name);
         let letter = self.idle_letter(team, &rested, idle, &look.peers);
-        let is_quiet = !wakes_lead(idle, others_at_work, is_shutting_down);
+        let is_quiet = look.was_stopped || !wakes_lead(idle, others_at_work, is_shutting_down);
         let post = Posted { is_quiet, ..self.posted(letter) };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
@@ -88,15 +91,17 @@ impl Engine {
     }
 }
 
-fn look(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId, name: &str) -> polyclaw_store::Result<Look> {
+fn look(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId, rested: &Rested) -> polyclaw_store::Result<Look> {
     let at_work = teams::at_work(tx, id)?;
-    let member = teams::member(tx, id, name)?;
+    let member = teams::member(tx, id, &rested.name)?;
+    let was_stopped = jobs::get(tx, &rested.turn)?.is_some_and(|job| job.state == JobState::Cancelled);
     let has_children = match &member {
         Some(member) => !runs::at_work(tx, &member.session)?.is_empty(),
         None => false,
     };
     let since = member.map(|member| member.last_active_at.minus(RECENT_MS)).unwrap_or_default();
-    Ok(Look { at_work, has_children, peers: letters::between(tx, id, name, since, PEERS)? })
+    let peers = letters::between(tx, id, &rested.name, since, PEERS)?;
+    Ok(Look { at_work, has_children, was_stopped, peers })
 }
 
 /// What a member wrote to others is told while it is news.

@@ -49,9 +49,9 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
     }
 }
 
-/// A team that ended while it was looked after has no ledger any more.
-fn unless_ended(error: Error) -> Result<()> {
-    if matches!(error, Error::Store(polyclaw_store::Error::Closed)) { Ok(()) } else { Err(error) }
+/// A team that ended while it was looked at has no ledger any more, and nothing to show.
+pub(super) fn unless_ended<T: Default>(error: Error) -> Result<T> {
+    if matches!(error, Error::Store(polyclaw_store::Error::Closed)) { Ok(T::default()) } else { Err(error) }
 }
 
 impl Engine {

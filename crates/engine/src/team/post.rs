@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::LetterId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
@@ -184,12 +185,18 @@ impl Engine {
         let posts = Arc::new(posts);
         let write = move |tx: &mut Tx<'_>| store_all(tx, &wanted, &posts, &settings, now);
         let ready = self.persist(write).await?;
+        self.reach(KillPoint::LetterStored).await;
+        self.hand_out(team, ready, copies).await;
+        Ok(())
+    }
+
+    /// Wakes the readers of letters that are stored, and shows the letters to whoever watches the team.
+    pub(super) async fn hand_out(&self, team: &Team, ready: Vec<Lane>, letters: Vec<Letter>) {
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-        for letter in &copies {
+        for letter in &letters {
             self.hub.publish(&team.lead, FrameKind::Team { change: sent(team, letter).data });
         }
-        self.copy_letters(team, copies).await;
-        Ok(())
+        self.copy_letters(team, letters).await;
     }
 }
 

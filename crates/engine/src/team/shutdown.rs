@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::actor::{Actor, Insider};
+use super::keep::unless_ended;
 use super::post::{Outgoing, Posted, Receipt, store_all};
 use crate::core::Engine;
 use crate::error::Result;
@@ -34,6 +35,9 @@ const EITHER: &[TeamStatus] = &[TeamStatus::Active, TeamStatus::ShuttingDown];
 impl Engine {
     /// Asks every member to stop; with `force` nobody is asked. Asked again, it says where it stands.
     pub async fn shut_team(&self, actor: &Actor, team: &str, reason: &str, force: bool) -> Result<Ended> {
+        if self.ended_before(actor, team).await? {
+            return Ok(Ended { status: TeamStatus::Shutdown, members: Vec::new() });
+        }
         let insider = self.insider(actor, team).await?;
         insider.only_lead()?;
         let members = self.active_members(&insider.team).await?;
@@ -64,6 +68,17 @@ impl Engine {
         self.reach(KillPoint::ShutdownAsked).await;
         self.write_team(&insider.team).await?;
         self.settle_shutdown(&insider.team).await
+    }
+
+    /// The asker led a team of this name, and it has ended: made again after a crash, the call that ended it says so.
+    async fn ended_before(&self, actor: &Actor, name: &str) -> Result<bool> {
+        let Actor::Session { key, .. } = actor else { return Ok(false) };
+        let (lead, name) = (key.clone(), name.to_owned());
+        let read = move |tx: &mut Tx<'_>| {
+            let led = teams::led_by(tx, &lead)?;
+            Ok(teams::named(tx, &name)?.is_none() && led.iter().any(|team| team.name == name))
+        };
+        Ok(self.db().read(read).await?)
     }
 
     /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is.
@@ -133,8 +148,8 @@ impl Engine {
             recipients: vec![LEAD.to_owned()],
             request_id: Some(id.clone()),
         };
-        self.note_answer(&insider.team, member, &id, answer).await?;
-        self.post(&insider.team, vec![self.posted(letter)]).await?;
+        self.note_answer(&insider.team, member, (&id, answer), Some(self.posted(letter))).await?;
+        self.reach(KillPoint::ShutdownAnswered).await;
         self.settle_shutdown(&insider.team).await?;
         Ok(receipt)
     }
@@ -144,18 +159,28 @@ impl Engine {
         Ok(self.db().read(move |tx| teams::requests(tx, &id)).await?)
     }
 
-    /// Stores an answer; a member that lets the team end is closed with it.
-    async fn note_answer(&self, team: &Team, member: &Member, request: &str, answer: Answer) -> Result<()> {
-        let (id, name, session) = (team.id.clone(), member.name.clone(), member.session.clone());
-        let (request, now) = (request.to_owned(), self.now());
+    /// Stores an answer with what the lead is told of it; a member that lets the team end is closed with it. All of it or
+    /// nothing: one that is closed could not say it again.
+    async fn note_answer(
+        &self,
+        team: &Team,
+        member: &Member,
+        (request, answer): (&str, Answer),
+        told: Option<Posted>,
+    ) -> Result<()> {
+        let copies = told.iter().map(|post| post.letter.clone()).collect();
+        let (wanted, name, session) = (team.clone(), member.name.clone(), member.session.clone());
+        let (request, settings, now) = (request.to_owned(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             if teams::answer(tx, &request, &answer)? && answer.lets_end() {
-                teams::set_member_state(tx, &id, &name, MemberState::Closed, now)?;
+                teams::set_member_state(tx, &wanted.id, &name, MemberState::Closed, now)?;
                 sessions::set_status(tx, &session, Status::Archived)?;
             }
-            Ok(())
+            store_all(tx, &wanted, told.as_slice(), &settings, now)
         };
-        self.persist(write).await
+        let ready = self.persist(write).await?;
+        self.hand_out(team, ready, copies).await;
+        Ok(())
     }
 
     /// Looks where a shutdown stands, and brings it to its end if it has one.
@@ -167,7 +192,7 @@ impl Engine {
             let Some(answer) = at_deadline(&request, is_working, self.now()) else { continue };
             let (id, name) = (team.id.clone(), request.member.clone());
             if let Some(member) = self.db().read(move |tx| teams::member(tx, &id, &name)).await? {
-                self.note_answer(team, &member, &request.id, answer).await?;
+                self.note_answer(team, &member, (&request.id, answer), None).await?;
             }
         }
         let requests = self.requests(team).await?;
@@ -233,7 +258,7 @@ impl Engine {
 
     /// The end: nobody is left, the name is free, and what was is kept aside.
     async fn end_team(&self, team: &Team, requests: &[Request]) -> Result<()> {
-        self.free_left_of(team).await?;
+        self.free_left_of(team).await.or_else(unless_ended)?;
         let said: Vec<String> = requests.iter().map(outcome_line).collect();
         let text = format!("The team {} has ended. {}", team.name, said.join("; "));
         let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
@@ -247,6 +272,7 @@ impl Engine {
             store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
         };
         let Some(ready) = self.persist(write).await? else { return Ok(()) };
+        self.reach(KillPoint::ShutdownEnded).await;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         let data = json!({ "team": team.name, "change": "ended" });
         self.note_team(team, data).await;

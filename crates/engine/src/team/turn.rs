@@ -8,6 +8,7 @@ use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
 use polyclaw_store::jobs::Claim;
 use polyclaw_store::{Tx, jobs, letters, teams};
 
+use super::keep::unless_ended;
 use super::wake::wake;
 use crate::core::Engine;
 use crate::error::Result;
@@ -99,7 +100,8 @@ impl Context {
         for (team, name) in engine.db().read(move |tx| names(tx, &wanted)).await? {
             if team.status != TeamStatus::Shutdown {
                 let reader = Some(name.as_str()).filter(|name| *name != LEAD);
-                self.desk.state.push(engine.view(team).await?.block(reader));
+                let view = engine.view(team).await.map(Some).or_else(unless_ended)?;
+                self.desk.state.extend(view.map(|view| view.block(reader)));
             }
         }
         Ok(())

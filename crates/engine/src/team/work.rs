@@ -220,27 +220,14 @@ fn check_new(new: &NewTask) -> Result<()> {
 
 fn fresh_task(insider: &Insider, new: NewTask, now: polyclaw_domain::time::Millis) -> Task {
     Task {
-        team: insider.team.id.clone(),
-        no: TaskNo(0),
-        subject: new.subject,
         description: new.description,
         active_form: new.active_form,
         metadata: new.metadata,
         assignee: new.assignee,
         capability: new.capability,
         verify: new.verify,
-        state: TaskState::Pending,
-        lease: None,
-        ended_by: None,
-        summary: None,
-        note: None,
-        artifacts: Vec::new(),
         needs: new.needs,
-        blocked_by: Vec::new(),
-        created_by: insider.worker.name.clone(),
-        created_at: now,
-        claimed_at: None,
-        ended_at: None,
+        ..Task::of(insider.team.id.clone(), new.subject, &insider.worker.name, now)
     }
 }
 

@@ -138,6 +138,7 @@ fn shown(run: &Run) -> Value {
         "status": run.status,
         "result": answer,
         "error_code": result.and_then(|result| result.error_code.as_deref()),
+        "artifacts": result.map(|result| &result.artifacts),
         "fits_schema": fits(run, answer),
     })
 }

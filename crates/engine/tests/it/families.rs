@@ -9,6 +9,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::run::RunStatus;
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::messages::Message;
@@ -114,6 +115,76 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
     no_block_is_stored(world.engine.db()).await;
     let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Ok) && runs.len() == 3);
+}
+
+/// A child may be done before its owner says that it waits: the announce is due then, and resting is no mistake.
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_rests_after_its_child_has_ended_is_told_at_once() {
+    let model = Scripted::new(|prompt| match () {
+        () if is_child(prompt) => vec![Line::Say("part 1 is done".to_owned())],
+        () if said(prompt).contains("[Context: subagent_announce]") => {
+            vec![Line::Say("heard of it".to_owned())]
+        }
+        () if results(prompt) == 0 => vec![
+            Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" })),
+            Line::Call("nap".into(), json!({})),
+            Line::Call("sessions_yield".into(), json!({})),
+        ],
+        () => vec![Line::Say("asked a second time".to_owned())],
+    });
+    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    // Long enough for the child to end, and to be announced.
+    ground.tools.add("nap", Effect::Pure, Consent::NotNeeded, |_| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            ToolOutcome::ok("slept")
+        })
+    });
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "do it").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    world.settled().await;
+    let own = model.prompts().into_iter().filter(|prompt| !is_child(prompt)).count();
+    assert_eq!(own, 2, "asked once, told once");
+    let visible: Vec<String> = world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(visible, ["heard of it"]);
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    assert_eq!(announces(&lines).len(), 1);
+}
+
+/// What a child wrote is named to its owner: each file once, and none that was not written.
+#[tokio::test(start_paused = true)]
+async fn the_files_a_child_wrote_are_named_in_its_announce() {
+    let patch = "*** Begin Patch\n*** Add File: c.txt\n+c\n*** Delete File: d.txt\n*** End Patch";
+    let model = Scripted::new(move |prompt| match (is_child(prompt), results(prompt)) {
+        (true, 0) => vec![
+            Line::Call("write_file".into(), json!({ "path": "a.txt", "content": "a" })),
+            Line::Call("edit_file".into(), json!({ "path": "refused.txt" })),
+            Line::Call("write_file".into(), json!({ "path": "a.txt", "content": "b" })),
+            Line::Call("apply_patch".into(), json!({ "patch": patch })),
+        ],
+        (true, _) => vec![Line::Say("part 1 is done".to_owned())],
+        (false, 0) => vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part 1" }))],
+        _ => vec![Line::Say("heard".to_owned())],
+    });
+    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    for name in ["write_file", "edit_file", "apply_patch"] {
+        ground.tools.add(name, Effect::Idempotent, Consent::NotNeeded, |call| {
+            let refused = call.arguments["path"] == "refused.txt";
+            let outcome = if refused { ToolOutcome::error("no") } else { ToolOutcome::ok("written") };
+            Box::pin(std::future::ready(outcome))
+        });
+    }
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "do it").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    let artifacts = &announces(&lines)[0].meta.as_ref().unwrap()["result"]["artifacts"];
+    let file = |path: &str| json!({ "kind": "file", "path": path });
+    assert_eq!(*artifacts, json!([file("a.txt"), file("c.txt")]));
+    let shown = model.prompts().iter().map(said).find(|text| text.contains("[Context:")).unwrap();
+    assert!(shown.contains("Artifacts: - file: a.txt\n- file: c.txt"), "{shown}");
 }
 
 fn keyed() -> Inbound {

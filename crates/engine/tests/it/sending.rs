@@ -108,6 +108,24 @@ async fn without_waiting_it_is_accepted_and_a_wait_that_is_too_short_says_so() {
     assert_eq!(lines.iter().filter(|line| line.text == "your turn").count(), 2, "neither is lost");
 }
 
+/// Each would wait for the other for five minutes: the second is refused, sends nothing, and both come to an end.
+#[tokio::test(start_paused = true)]
+async fn of_two_that_would_wait_for_each_other_the_second_is_told_at_once() {
+    let author = |prompt: &Prompt| match (is_other(prompt), has_called(prompt)) {
+        (_, true) => vec![Line::Say(said(prompt))],
+        (true, false) => vec![send(&World::key("me"), Some(300))],
+        (false, false) => vec![send(&there(), Some(300))],
+    };
+    let world = two(author, &["main", "other"]).await;
+    let began = tokio::time::Instant::now();
+    let answer = world.says("ask the other").await.text;
+    assert!(answer.contains("\"status\":\"replied\"") && answer.contains("mutual_wait"), "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(60), "of virtual time");
+    world.settled().await;
+    let lines = transcript(world.engine.db(), &World::key("me")).await;
+    assert!(lines.iter().all(|line| line.text != "your turn"), "what is refused is not sent: {lines:#?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_send_that_no_rule_allows_names_the_rule_that_is_missing() {
     let author = |prompt: &Prompt| match results(prompt) {

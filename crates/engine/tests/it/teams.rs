@@ -67,4 +67,5 @@ mod lead;
 mod lifecycle;
 mod mail;
 mod members;
+mod stop;
 mod story;

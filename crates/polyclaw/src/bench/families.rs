@@ -29,9 +29,10 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     many(report, &subject).await
 }
 
-/// When the model was asked, by whom: the owner, its child, and the owner that was told.
+/// When the model was asked: by the owner, and by the owner that was told of this child and no other.
 #[derive(Default)]
 struct Clock {
+    part: String,
     asked: Option<Instant>,
     told: Option<Instant>,
 }
@@ -47,10 +48,12 @@ async fn one_at_a_time(report: &mut Report, subject: &Subject, seconds: Duration
             Speaker::Child => Script::reply("ok"),
             Speaker::Owner => {
                 clock.asked = Some(request.arrived);
-                begin(1)
+                begin(1, &clock.part)
             }
             Speaker::Told => {
-                clock.told.get_or_insert(request.arrived);
+                if newest(request).contains(&clock.part) {
+                    clock.told.get_or_insert(request.arrived);
+                }
                 Script::reply("heard")
             }
         }
@@ -63,8 +66,9 @@ async fn one_at_a_time(report: &mut Report, subject: &Subject, seconds: Duration
         let start = Instant::now();
         subject.direct(&call).await?;
         direct.push(start.elapsed());
-        *clock.lock().unwrap_or_else(PoisonError::into_inner) = Clock::default();
-        say(subject, &format!("one-{}", n / 10), &format!("go {n}")).await?;
+        *clock.lock().unwrap_or_else(PoisonError::into_inner) =
+            Clock { part: format!("{CHILD} {n}."), ..Clock::default() };
+        say(subject, &format!("one-{}", n / 10), &format!("{PERSON} {n}")).await?;
         let took = told(&clock).await?;
         // The first ones find a daemon that has done none yet.
         if n >= 5 {
@@ -113,7 +117,7 @@ async fn many(report: &mut Report, subject: &Subject) -> anyhow::Result<()> {
                 seen.asked.push(request.arrived);
                 Script::new().wait(THOUGHT).text("ok")
             }
-            Speaker::Owner => begin(CHILDREN),
+            Speaker::Owner => begin(CHILDREN, CHILD),
             Speaker::Told => {
                 seen.told.extend(runs(request));
                 Script::reply("heard")
@@ -122,7 +126,7 @@ async fn many(report: &mut Report, subject: &Subject) -> anyhow::Result<()> {
     });
     let began = Instant::now();
     for n in 0..OWNERS {
-        say(subject, &format!("many-{n}"), "go all").await?;
+        say(subject, &format!("many-{n}"), PERSON).await?;
     }
     let count = || seen.lock().unwrap_or_else(PoisonError::into_inner).told.len();
     while count() < OWNERS * CHILDREN {
@@ -155,19 +159,33 @@ enum Speaker {
 }
 
 impl Speaker {
+    /// A person's word and what a child is told of may come to one turn: then the person is answered. A turn that is
+    /// asked a second time has begun what it was to begin.
     fn of(request: &Request) -> Self {
-        let newest = request.last_user_text();
+        let newest = newest(request);
         match () {
-            () if newest.contains("[Context: subagent_announce]") => Self::Told,
-            () if newest.contains("a trivial part") => Self::Child,
-            () => Self::Owner,
+            () if newest.contains(PERSON) => Self::Owner,
+            () if newest.contains(CHILD) && !newest.contains(ANNOUNCE) => Self::Child,
+            () => Self::Told,
         }
     }
 }
 
+/// What a child is told, what a person says, and what an owner is told with.
+const CHILD: &str = "a trivial part";
+const PERSON: &str = "please go";
+const ANNOUNCE: &str = "[Context: subagent_announce]";
+
+/// What the model was told since it last said something.
+fn newest(request: &Request) -> String {
+    let fresh = request.messages().iter().rev().take_while(|message| message["role"] != "assistant");
+    let texts: Vec<&str> = fresh.filter_map(|message| message["content"].as_str()).collect();
+    texts.join("\n")
+}
+
 /// Begins children, and rests until they are done.
-fn begin(children: usize) -> Script {
-    let spawn = json!({ "task": "a trivial part" });
+fn begin(children: usize, part: &str) -> Script {
+    let spawn = json!({ "task": part });
     let calls = (0..children)
         .fold(Script::new(), |script, n| script.call(&format!("s{n}"), "sessions_spawn", spawn.clone()));
     calls.call("y", "sessions_yield", json!({}))
@@ -176,7 +194,7 @@ fn begin(children: usize) -> Script {
 /// The runs that a prompt tells of.
 fn runs(request: &Request) -> Vec<String> {
     let told = request.messages().iter().filter_map(|message| message["content"].as_str());
-    let blocks = told.filter(|text| text.contains("[Context: subagent_announce]"));
+    let blocks = told.filter(|text| text.contains(ANNOUNCE));
     let named =
         blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("From: ")?.rsplit_once("run "));
     named.map(|(_, run)| run.to_owned()).collect()

@@ -34,6 +34,7 @@ impl Model {
             "approval.asked" => self.ask(data["approval_id"].as_str().unwrap_or_default(), data),
             "approval.decided" => self.decided(data),
             "turn.ended" => self.turn_ended(data, turn),
+            "team.changed" => return self.team_changed(),
             // Another node did something, or too much was missed: the stored conversation says what.
             "session.changed" | "replay.gap" => return vec![Effect::Reload],
             _ => {}

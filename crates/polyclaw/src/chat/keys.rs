@@ -87,6 +87,7 @@ impl Model {
             KeyCode::Char('u') => self.deleted(|model| model.input.delete_to_start()),
             KeyCode::Char('k') => self.deleted(|model| model.input.delete_to_end()),
             KeyCode::Left => self.input.word_left(),
+            KeyCode::Char('t') => return self.toggle_teams(),
             KeyCode::Char('d') if self.input.is_empty() => return vec![Effect::Quit],
             KeyCode::Char('d') => self.deleted(|model| model.input.delete()),
             _ => {}

@@ -32,6 +32,8 @@ pub enum Event {
     },
     /// A command answered.
     Told(String),
+    /// The teams there are, each with its members and tasks.
+    Teams(Vec<Value>),
     Failed(String),
 }
 
@@ -50,6 +52,7 @@ pub enum Effect {
     Stop,
     /// Read the conversation again.
     Reload,
+    LookAtTeams,
     Remember(String),
     Quit,
 }
@@ -76,6 +79,8 @@ pub struct Model {
     /// The turn that is running.
     pub running: Option<String>,
     pub quit_armed: bool,
+    /// The section of teams, where it is open.
+    pub teams: Option<Vec<Value>>,
     /// The key that answered a question, until the next Enter.
     pub answered: Option<char>,
     /// Turns whose end has been seen: what a replay says about them is old.
@@ -97,6 +102,7 @@ impl Model {
             scroll: 0,
             running: None,
             quit_armed: false,
+            teams: None,
             answered: None,
             ended: Vec::new(),
             sent: 0,
@@ -110,6 +116,7 @@ impl Model {
             Event::Link(link) => self.link = link,
             Event::Posted { key, answer } => self.posted(&key, &answer),
             Event::Refused { key, reason } => self.refused(&key, reason),
+            Event::Teams(teams) => self.show_teams(teams),
             Event::Told(text) => self.note(text, Tone::Plain),
             Event::Failed(text) => self.note(text, Tone::Bad),
         }

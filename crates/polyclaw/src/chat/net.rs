@@ -87,6 +87,21 @@ impl Net {
         Ok(Event::Loaded { session, messages, approvals })
     }
 
+    /// Every team with its members and tasks. One that ends meanwhile is not shown.
+    async fn teams(&self) -> Result<Vec<Value>, Failure> {
+        let listed = self.client.get("/teams").await?;
+        let mut teams = Vec::new();
+        for team in listed["teams"].as_array().into_iter().flatten() {
+            let path = format!("/teams/{}", segment(team["name"].as_str().unwrap_or_default()));
+            match self.client.get(&path).await {
+                Ok(team) => teams.push(team),
+                Err(failure) if failure.exit == Exit::NotFound => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(teams)
+    }
+
     /// Does what the chat wants, and tells it what came of it.
     pub async fn perform(self, effect: Effect) {
         match effect {
@@ -100,6 +115,10 @@ impl Net {
                 }
             }
             Effect::Reload => self.load().await,
+            Effect::LookAtTeams => match self.teams().await {
+                Ok(teams) => self.tell(Event::Teams(teams)),
+                Err(failure) => self.tell(Event::Failed(told(&failure))),
+            },
             Effect::Remember(_) | Effect::Quit => {}
         }
     }

@@ -407,3 +407,29 @@ fn an_answer_cut_at_the_length_limit_says_so_live_and_stored() {
         assert!(screen(model, 70, 12).contains("Cut off here"));
     }
 }
+
+#[test]
+fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
+    let mut model = chat();
+    assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [], "nobody looks");
+    assert_eq!(ctrl(&mut model, 't'), [Effect::LookAtTeams]);
+    assert!(screen(&mut model, 100, 14).contains("There is no team."));
+    let team = json!({
+        "name": "web", "status": "active", "counts": { "pending": 1, "in_progress": 1, "completed": 1 },
+        "members": [{ "name": "ann", "status": "working", "tasks": ["#2 Writing"] }, { "name": "bob", "status": "idle" }],
+        "open": [
+            { "task_id": 2, "status": "in_progress", "title": "Writing", "owner": "ann", "blocked_by": [] },
+            { "task_id": 3, "status": "pending", "title": "Check\u{1b}[2J it", "owner": null, "blocked_by": [2] },
+        ],
+        "ended": [{ "task_id": 1, "status": "completed", "title": "Plan", "owner": "bob", "blocked_by": [] }],
+    });
+    model.update(Event::Teams(vec![team]));
+    frame(&mut model, "turn.notice", json!({ "text": "the conversation" }));
+    insta::assert_snapshot!(screen(&mut model, 100, 14));
+    let narrow = screen(&mut model, 60, 14);
+    assert!(narrow.contains("@ann working") && !narrow.contains("the conversation"), "{narrow}");
+    assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [Effect::LookAtTeams]);
+    assert_eq!(ctrl(&mut model, 't'), []);
+    model.update(Event::Teams(vec![json!({ "name": "late" })]));
+    assert!(!screen(&mut model, 100, 14).contains("late"), "what is closed stays closed");
+}

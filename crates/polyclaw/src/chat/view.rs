@@ -11,6 +11,7 @@ use super::card;
 use super::entry::Entry;
 use super::markdown::dim;
 use super::model::{Link, Model};
+use super::teams;
 
 const MOST_INPUT_ROWS: usize = 8;
 
@@ -27,6 +28,7 @@ impl View {
         let height = rows.len().clamp(1, MOST_INPUT_ROWS) as u16 + 2;
         let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(height), Constraint::Length(1)]);
         let [transcript, input, status] = areas.areas(frame.area());
+        let transcript = teams::draw(frame, transcript, model);
         self.transcript(frame, transcript, model);
         draw_input(frame, input, &rows, cursor);
         draw_offers(frame, input, model);
@@ -43,7 +45,7 @@ impl View {
         let shown = self.drawn.iter().flat_map(|(_, _, lines)| lines).skip(skip).take(room);
         let lines: Vec<Line<'_>> = shown.cloned().collect();
         if lines.is_empty() {
-            let hint = "Say something. / shows commands, Alt+Enter begins a new line, Ctrl+C twice leaves.";
+            let hint = "Say something. / shows commands, Alt+Enter begins a new line, Ctrl+T shows teams, Ctrl+C twice leaves.";
             frame.render_widget(Paragraph::new(hint).style(dim()), area);
             return;
         }

@@ -16,6 +16,7 @@ use crate::cli::Context;
   polyclaw bench stream     a token's way from the model to its reader
   polyclaw bench size       100,000 sessions against an empty database
   polyclaw bench families   what a child costs, and 200 at once
+  polyclaw bench teams      64 claimers in 4 processes share 10,000 tasks
   polyclaw bench store      small transactions per second
   polyclaw bench route      one decision among 10,000 bindings
   polyclaw bench memory     recall from 100,000 memories
@@ -30,7 +31,7 @@ pub struct Args {
     seconds: u64,
 }
 
-#[derive(Clone, Copy, Subcommand)]
+#[derive(Subcommand)]
 enum What {
     /// Latency a turn adds, and turns per second.
     Turns,
@@ -42,6 +43,12 @@ enum What {
     Size,
     /// What a child costs over its model call, and 200 at once.
     Families,
+    /// 64 claimers in 4 processes share the tasks of a team, in a file or, where POLYCLAW_BENCH_DATABASE is the URL of
+    /// an empty database, in PostgreSQL.
+    Teams(bench::teams::Args),
+    /// One of those processes; `bench teams` starts it.
+    #[command(hide = true)]
+    Claims,
     /// Transactions per second.
     Store,
     /// One decision among 10,000 bindings.
@@ -58,6 +65,9 @@ enum What {
 
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    if matches!(args.what, What::Claims) {
+        return runtime.block_on(bench::teams::claim_all());
+    }
     let report = runtime.block_on(measure(args))?;
     context.output.say(&report.to_json(), |_| report.to_text())?;
     Ok(())
@@ -86,6 +96,12 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     }
     if matches!(args.what, What::Families | What::All) {
         bench::families::run(&mut report, seconds).await?;
+    }
+    if let What::Teams(teams) = &args.what {
+        bench::teams::run(&mut report, teams).await?;
+    }
+    if matches!(args.what, What::All) {
+        bench::teams::run(&mut report, &bench::teams::Args::default()).await?;
     }
     if matches!(args.what, What::Size) {
         bench::size::run(&mut report, seconds).await?;

@@ -51,9 +51,12 @@ enum Verb {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     match &args.verb {
-        None | Some(Verb::Held) => list(&client, context, "/runs?held=true&limit=1000".to_owned()).await,
+        None | Some(Verb::Held) => {
+            list(&client, context, "/runs?held=true&limit=1000".to_owned(), NONE_HELD).await
+        }
         Some(Verb::List { key, limit }) => {
-            list(&client, context, format!("/runs?owner={}&limit={limit}", segment(key))).await
+            let path = format!("/runs?owner={}&limit={limit}", segment(key));
+            list(&client, context, path, "This conversation has asked for nothing.").await
         }
         Some(Verb::Show { id }) => show(&client, context, id).await,
         Some(Verb::Dismiss { id }) => {
@@ -64,12 +67,16 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     }
 }
 
-async fn list(client: &Client, context: &Context, path: String) -> anyhow::Result<()> {
+/// Said by `polyclaw runs` alone, too: whoever looks for something else learns where it is.
+const NONE_HELD: &str = "No run waits for you to be told of its end. `polyclaw runs list <session>` shows all that a \
+conversation asked for, ended or not; `polyclaw sessions` lists the conversations.";
+
+async fn list(client: &Client, context: &Context, path: String, none: &str) -> anyhow::Result<()> {
     let answer = client.get(&path).await?;
     let fields = ["run_id", "agent_id", "status", "held", "label", "created_at"];
     let rows = rows(&answer["runs"], &fields);
     Ok(context.output.say(&answer, |output| match rows.is_empty() {
-        true => "Nothing is there.".to_owned(),
+        true => none.to_owned(),
         false => output.table(&["ID", "AGENT", "STATUS", "HELD", "LABEL", "BEGUN"], &rows),
     })?)
 }

@@ -7,6 +7,8 @@ mod chat;
 mod cluster;
 mod daemon;
 mod families;
+mod reconnect;
 mod sigkill;
 mod start;
 mod streaming;
+mod teams;

@@ -11,8 +11,8 @@ use crate::daemon::{Home, PATIENCE};
 
 const TOKEN: &str = "1:bot";
 const OWNER: i64 = 5;
-const EXPERT: &str = "Expert: it has been known since long ago that it is 42";
-const CALLER: &str = "So it is 42.";
+pub const EXPERT: &str = "Expert: it has been known since long ago that it is 42";
+pub const CALLER: &str = "So it is 42.";
 
 /// Where the process dies, and at which passing.
 const DEATHS: [(KillPoint, usize); 9] = [
@@ -28,7 +28,7 @@ const DEATHS: [(KillPoint, usize); 9] = [
 ];
 
 /// The caller asks the expert, who takes two seconds to say it: long enough to be drafted.
-fn answer(request: &Request) -> Script {
+pub fn answer(request: &Request) -> Script {
     let asks = request.messages().iter().any(|message| message["role"] == "tool");
     if request.last_user_text().contains("the task") {
         let text = EXPERT.strip_prefix("Expert: ").unwrap_or_default();
@@ -44,15 +44,22 @@ fn answer(request: &Request) -> Script {
     }
 }
 
-fn config(model: &ModelServer, telegram: &Telegram) -> String {
+/// Two agents, of which the first may ask the second.
+pub fn agents(model: &ModelServer) -> String {
     format!(
         "[providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
          [agents]\ndefault = \"main\"\n[agents.defaults]\nmodel = \"scripted/m\"\n\
          [[agents.list]]\nid = \"main\"\nname = \"Main\"\ndelegation = {{ allow_agents = [\"expert\"] }}\n\
-         [[agents.list]]\nid = \"expert\"\nname = \"Expert\"\nisolation = \"process\"\n\
-         [channels.telegram.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"\n\
+         [[agents.list]]\nid = \"expert\"\nname = \"Expert\"\nisolation = \"process\"\n",
+        model.url()
+    )
+}
+
+fn config(model: &ModelServer, telegram: &Telegram) -> String {
+    format!(
+        "{}[channels.telegram.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"\n\
          dm_policy = \"allowlist\"\nallow_from = [\"{OWNER}\"]\nowners = [\"{OWNER}\"]\n",
-        model.url(),
+        agents(model),
         telegram.api_url()
     )
 }

@@ -35,21 +35,28 @@ fn give(n: usize, command: &str, timeout_ms: u64) -> Script {
     Script::new().call(&format!("d{n}"), "delegate_to_agent", arguments)
 }
 
-fn answer(request: &Request) -> Script {
-    let results: Vec<&Value> =
-        request.messages().iter().filter(|message| message["role"] == "tool").collect();
-    if request.system().contains("You are Expert") {
-        let asked = request.last_user_text();
-        let command =
-            asked.split("run: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or("true").to_owned();
-        return match results.last() {
-            None => Script::new().call("s0", "shell", json!({ "command": command })),
-            Some(said) => Script::reply(
-                said["content"].as_str().and_then(|text| text.lines().next()).unwrap_or_default(),
-            ),
-        };
+fn results(request: &Request) -> Vec<&Value> {
+    request.messages().iter().filter(|message| message["role"] == "tool").collect()
+}
+
+/// Runs what it is given, and says what came of it.
+fn expert(request: &Request) -> Script {
+    let asked = request.last_user_text();
+    let command =
+        asked.split("run: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or("true").to_owned();
+    match results(request).last() {
+        None => Script::new().call("s0", "shell", json!({ "command": command })),
+        Some(said) => {
+            Script::reply(said["content"].as_str().and_then(|text| text.lines().next()).unwrap_or_default())
+        }
     }
-    match results.len() {
+}
+
+fn answer(request: &Request) -> Script {
+    if request.system().contains("You are Expert") {
+        return expert(request);
+    }
+    match results(request).len() {
         0 => give(0, "echo one", 60_000),
         1 => give(1, "echo two", 60_000),
         2 => give(2, &format!("sleep {LONG}"), 2_000),
@@ -65,10 +72,10 @@ fn worker(home: &Home, run: &Value) -> Option<u64> {
     lines.into_iter().find_map(|line| line["meta"]["sandbox"]["facts"]["worker"].as_u64())
 }
 
-fn sleeps() -> bool {
+fn sleeps(long: &str) -> bool {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(&format!("sleep\0{LONG}")))
+    lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(&format!("sleep\0{long}")))
 }
 
 /// D-4: the same process serves again. D-7: after a timeout nothing of the target runs and its place is free.
@@ -89,7 +96,7 @@ fn d_04_07_workers_are_used_again_and_a_stopped_delegate_leaves_its_place_free()
     let first = worker(&home, &runs[0]);
     assert!(first.is_some() && first == worker(&home, &runs[1]), "the process is used again");
     assert!(worker(&home, &runs[3]).is_some(), "the only place was free after the timeout");
-    until("nothing of the stopped one runs", || !sleeps());
+    until("nothing of the stopped one runs", || !sleeps(LONG));
     let pairs = home.run(&["runs", "pairs", "--json"]).ok();
     let pair = &pairs["delegations"][0];
     assert_eq!((&pair["completed"], &pair["timeout"], &pair["active"]), (&json!(3), &json!(1), &json!(0)));
@@ -121,5 +128,53 @@ fn what_was_begun_is_drawn_listed_and_shown() {
     assert!(shown.contains("caller_agent_id main") && shown.contains("result one"), "{shown}");
     assert_eq!(home.run(&["runs", "show", "none", "--json"]).error(), (3, "unknown_run".into()));
     assert_eq!(home.run(&["runs", "dismiss", id, "--json"]).error(), (4, "not_now".into()));
-    assert_eq!(home.run(&["runs"]).stdout, "Nothing is there.\n");
+    let none = home.run(&["runs"]).stdout;
+    assert!(none.contains("No run waits for you") && none.contains("polyclaw runs list <session>"), "{none}");
+}
+
+/// What the only worker is held with.
+const HELD: &str = "61.7320";
+
+/// `hold` gives the expert something long and does not wait; `ask` gives it something short, and says what came back.
+fn holder(request: &Request) -> Script {
+    let asked = request.last_user_text();
+    let result = request.messages().last().filter(|message| message["role"] == "tool");
+    match () {
+        () if request.system().contains("You are Expert") => expert(request),
+        () if asked.contains("[Context:") => Script::reply("heard"),
+        () if result.is_some() => {
+            Script::reply(result.and_then(|result| result["content"].as_str()).unwrap_or_default())
+        }
+        () if asked.contains("hold") => {
+            let task = json!({ "agent_id": "expert", "task": format!("run: sleep {HELD}"), "mode": "async" });
+            Script::new().call("h", "delegate_to_agent", task)
+        }
+        () => give(0, "echo one", 60_000),
+    }
+}
+
+#[test]
+fn a_delegate_without_a_worker_and_one_whose_worker_dies_say_so_by_their_codes() {
+    let model = ModelServer::start();
+    model.answer(holder);
+    let home = Home::with_model_and(&model, &CONFIG.replace("wait_seconds = 5", "wait_seconds = 1"));
+    let daemon = home.daemon();
+    home.run(&["agent", "-m", "hold"]);
+    until("the only worker is busy", || sleeps(HELD));
+    let asked = home.run(&["agent", "-m", "ask"]).stdout;
+    assert!(asked.contains(r#""status":"error""#) && asked.contains(r#""code":"pool_exhausted""#), "{asked}");
+    let threads = fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap().flatten();
+    let children: String = threads
+        .map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default())
+        .collect();
+    let killed = std::process::Command::new("kill").arg("-9").args(children.split_whitespace()).status();
+    assert!(killed.unwrap().success(), "its processes are the worker's: {children}");
+    let held = || {
+        let listed = home.run(&["runs", "list", MAIN, "--json"]).ok();
+        let runs = listed["runs"].as_array().unwrap().clone();
+        runs.into_iter().find(|run| run["label"].as_str().is_some_and(|label| label.contains(HELD))).unwrap()
+    };
+    until("its run has ended", || held()["status"] != "running");
+    let run = held();
+    assert_eq!((&run["status"], &run["error_code"]), (&json!("error"), &json!("worker_crash")), "{run}");
 }

@@ -6,6 +6,7 @@ mod answering;
 mod briefing;
 mod budgets;
 mod canary;
+mod claims;
 mod crash;
 mod delegation;
 mod escape;

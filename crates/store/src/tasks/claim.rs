@@ -39,6 +39,8 @@ macro_rules! take {
     };
 }
 
+/// Whose it is is looked at afterwards: asked for in one, it would be looked for among all tasks.
+const BY_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND claim_key = $2";
 const ONE: &str = take!("$15");
 // The oldest that may be taken. On PostgreSQL claimers step over rows that others are taking.
 const OLDEST: &str = take!(concat!(
@@ -78,11 +80,12 @@ pub fn claim(
 
 /// A call that was cut off after it took its task.
 fn claimed_before(tx: &mut Tx<'_>, team: &TeamId, key: &str, worker: &Worker) -> Result<Option<Task>> {
-    const SQL: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND claim_key = $2 AND owner_key = $3";
-    match tx.query_one(SQL, params![team, key, &worker.session], |row| row.int(0))? {
-        Some(no) => get(tx, team, TaskNo(no)),
-        None => Ok(None),
-    }
+    let found = match tx.query_one(BY_KEY, params![team, key], |row| row.int(0))? {
+        Some(no) => get(tx, team, TaskNo(no))?,
+        None => None,
+    };
+    let is_own = |task: &Task| task.lease.as_ref().is_some_and(|lease| lease.session == worker.session);
+    Ok(found.filter(is_own))
 }
 
 /// Why nothing was taken. One's own task is no reason: it is had already.

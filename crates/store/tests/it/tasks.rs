@@ -76,27 +76,9 @@ fn lead() -> Worker {
 
 pub fn task(subject: &str, needs: &[i64]) -> Task {
     Task {
-        team: team(),
-        no: TaskNo(0),
-        subject: subject.into(),
         description: format!("{subject}, in full"),
-        active_form: None,
-        metadata: None,
-        assignee: None,
-        capability: None,
-        verify: None,
-        state: TaskState::Pending,
-        lease: None,
-        ended_by: None,
-        summary: None,
-        note: None,
-        artifacts: vec![],
         needs: needs.iter().copied().map(TaskNo).collect(),
-        blocked_by: vec![],
-        created_by: "lead".into(),
-        created_at: NOW,
-        claimed_at: None,
-        ended_at: None,
+        ..Task::of(team(), subject.to_owned(), "lead", NOW)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::agent::Isolation;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::port::Pending;
-use polyclaw_domain::sandbox::Facts;
+use polyclaw_domain::sandbox::{Facts, WorkerFault};
 use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
 use super::pool::{Pool, Settings};
@@ -47,19 +47,22 @@ impl Isolated {
         };
         let mut crashes = 0;
         loop {
-            let (outcome, worker) = match self.attempt(&run, progress).await {
-                Ok((Some(outcome), worker)) => (outcome, worker),
+            let (outcome, worker, fault) = match self.attempt(&run, progress).await {
+                Ok((Some(outcome), worker)) => (outcome, worker, None),
                 Ok((None, worker)) => {
                     crashes += 1;
                     tracing::warn!(turn.id = %turn, tool = call.name, crashes, "a worker ended in the middle of a call");
                     if spec.effect.may_run_again() && crashes < ATTEMPTS {
                         continue;
                     }
-                    (Error::WorkerCrash.into(), worker)
+                    (Error::WorkerCrash.into(), worker, Some(WorkerFault::WorkerCrash))
                 }
-                Err(error) => (error.into(), None),
+                Err(error @ Error::PoolExhausted(_)) => {
+                    (error.into(), None, Some(WorkerFault::PoolExhausted))
+                }
+                Err(error) => (error.into(), None, None),
             };
-            return told(outcome, scope, worker, crashes);
+            return told(outcome, scope, worker, (crashes, fault));
         }
     }
 
@@ -76,10 +79,15 @@ impl Isolated {
     }
 }
 
-fn told(outcome: ToolOutcome, scope: &ToolScope, worker: Option<u32>, crashes: u32) -> ToolOutcome {
+fn told(
+    outcome: ToolOutcome,
+    scope: &ToolScope,
+    worker: Option<u32>,
+    (crashes, fault): (u32, Option<WorkerFault>),
+) -> ToolOutcome {
     let (mode, isolation) = (scope.sandbox.mode, Isolation::Process);
-    let none = Facts { mode, isolation, worker, crashes, files: None, program: None };
-    let facts = Facts { worker, crashes, isolation, ..outcome.facts.unwrap_or(none) };
+    let none = Facts { mode, isolation, worker, crashes, fault, files: None, program: None };
+    let facts = Facts { worker, crashes, fault, isolation, ..outcome.facts.unwrap_or(none) };
     ToolOutcome { facts: Some(facts), ..outcome }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::plain;
 use polyclaw_domain::run::{Run, RunKind, RunStatus, Task};
+use polyclaw_domain::sandbox::WorkerFault;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -106,10 +107,14 @@ fn rejected(error: &Error, agent: &AgentId) -> String {
 
 fn answer(run: &Run, duration_ms: i64) -> Value {
     let result = run.result.clone().unwrap_or_default();
+    let worker = [WorkerFault::PoolExhausted, WorkerFault::WorkerCrash]
+        .map(WorkerFault::as_str)
+        .into_iter()
+        .find(|code| result.error_code.as_deref() == Some(code));
     let (status, code) = match run.status {
         RunStatus::Ok => ("completed", None),
         RunStatus::Timeout | RunStatus::Running => ("timeout", Some("timeout")),
-        RunStatus::Error | RunStatus::Cancelled => ("error", Some("internal")),
+        RunStatus::Error | RunStatus::Cancelled => ("error", Some(worker.unwrap_or("internal"))),
     };
     let text = Some(&result.text).filter(|text| !text.is_empty());
     let is_whole = run.status == RunStatus::Ok;

@@ -51,15 +51,19 @@ pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done
         return Err(error.into());
     }
     let (from, hop, trace) = (asked.scope.session.clone(), ends.from.hop + 1, ends.from.trace.clone());
+    let patience = given.wait_seconds.filter(|seconds| *seconds > 0).map(|most| most.min(LONGEST_WAIT_S));
+    let waits = patience.map(|_| engine.begin_wait(&from, std::slice::from_ref(&key))).transpose()?;
     let relayed = Relayed { from, hop, trace, way: Way::Send };
     let idempotency_key = format!("send:{}-{}", asked.turn, asked.call.id);
     let meta = Some(json!({ "asked_by": ends.asked_by }));
     let how = Injection { meta, ..Injection::between(ends.from.agent, relayed, idempotency_key) };
     let accepted = engine.inject_message(&key, &given.message, how).await?;
-    match given.wait_seconds.filter(|seconds| *seconds > 0) {
+    let done = match patience {
         None => Ok(told(&accepted, "accepted", json!({}))),
-        Some(seconds) => wait(engine, asked, &accepted, seconds.min(LONGEST_WAIT_S)).await,
-    }
+        Some(seconds) => wait(engine, asked, &accepted, seconds).await,
+    };
+    drop(waits);
+    done
 }
 
 async fn ends(engine: &Engine, asked: Asked<'_>, key: &SessionKey) -> Result<Ends> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use polyclaw_domain::id::{AgentId, RunId};
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::run::{Run, RunKind, Task};
-use polyclaw_store::runs;
+use polyclaw_store::{Tx, jobs, runs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -97,12 +97,21 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
     Ok(json!({ "status": "accepted", "child_session_key": run.child, "run_id": run.id }).to_string())
 }
 
-/// The turn ends after this; the engine sees to that.
+/// The turn ends after this; the engine sees to that. What ended before it was asked for waits to be told already: with
+/// the turn's end it is.
 pub(super) async fn rest(engine: &Engine, asked: Asked<'_>) -> Done {
     let owner = asked.scope.session.clone();
-    match engine.db().read(move |tx| runs::at_work(tx, &owner)).await.map_err(Error::from)?.len() {
-        0 => Err(Refused("Nothing you began is at work: there is nothing to wait for.".to_owned())),
-        count => Ok(format!("Your turn ends here. {count} at work: you are told when they are done.")),
+    let read = move |tx: &mut Tx<'_>| {
+        let is_due = match jobs::queued(tx, &owner)? {
+            Some(queued) => !jobs::waits_for_person(tx, &queued.turn)?,
+            None => false,
+        };
+        Ok((runs::at_work(tx, &owner)?.len(), is_due))
+    };
+    match engine.db().read(read).await.map_err(Error::from)? {
+        (0, false) => Err(Refused("Nothing you began is at work: there is nothing to wait for.".to_owned())),
+        (0, true) => Ok("Your turn ends here: what there is to tell is told at once.".to_owned()),
+        (count, _) => Ok(format!("Your turn ends here. {count} at work: you are told when they are done.")),
     }
 }
 

@@ -200,3 +200,21 @@ fn sixty_four_claimers_in_four_processes_share_a_server() {
     let db = shared.open().unwrap();
     claimers_in_processes(&shared.url, &db);
 }
+
+/// However many tasks a team has had, a claim reads those that are free, and its own.
+#[test]
+fn a_claim_finds_its_task_by_an_index() {
+    let db = Db::ledger_in_memory().unwrap();
+    drive(async {
+        some(&db, &[("a", &[])]).await?;
+        let body = |tx: &mut polyclaw_store::Tx<'_>| {
+            tasks::claim(tx, &team(), (None, "k"), &worker("ann"), (NOW, LEASE)).map(drop)
+        };
+        let plans = db.write(move |tx| tx.explained(body)).await?.join("\n");
+        for index in ["tasks_by_state (team_id=? AND state=?)", "tasks_claimed_once"] {
+            assert!(plans.contains(index), "{index} is not used:\n{plans}");
+        }
+        assert!(!plans.contains("PRIMARY KEY (team_id=?)\n"), "all tasks are read:\n{plans}");
+        Ok(())
+    });
+}

@@ -1,0 +1,60 @@
+//! What a child leaves behind: the files it wrote, as its calls name them.
+
+use std::collections::HashSet;
+
+use polyclaw_domain::message::{Part, calls};
+use polyclaw_domain::plain;
+use polyclaw_domain::run::{Artifact, Run};
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_store::messages::Message;
+use polyclaw_store::{Tx, messages, sessions};
+
+/// The end of a long child is looked at, and no more files are named than an owner can look at.
+const READ: usize = 200;
+const MOST: usize = 20;
+const PATH_CHARS: usize = 300;
+/// How a patch names the files that are there after it.
+const HEADINGS: [&str; 2] = ["*** Add File:", "*** Update File:"];
+
+pub(super) fn artifacts(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<Vec<Artifact>> {
+    let Some(session) = sessions::get(tx, &run.child)? else { return Ok(Vec::new()) };
+    let mut stored = messages::newest(tx, &run.child, &session.id, READ)?;
+    stored.retain(|message| message.created_at >= run.created_at);
+    Ok(files(&stored))
+}
+
+/// Each file once, in the order in which they were first written.
+fn files(stored: &[Message]) -> Vec<Artifact> {
+    // A call that failed wrote nothing.
+    let done: HashSet<&str> =
+        stored.iter().flat_map(|message| &message.parts).filter_map(succeeded).collect();
+    let written = stored.iter().flat_map(|message| calls(&message.parts));
+    let mut files: Vec<Artifact> = Vec::new();
+    for path in written.filter(|call| done.contains(call.id.as_str())).flat_map(paths) {
+        let file = Artifact { kind: "file".to_owned(), path: plain::line(path, PATH_CHARS) };
+        if files.len() < MOST && !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    files
+}
+
+fn succeeded(part: &Part) -> Option<&str> {
+    match part {
+        Part::ToolResult { call_id, is_error: false, .. } => Some(call_id),
+        _ => None,
+    }
+}
+
+fn paths(call: &ToolCall) -> Vec<&str> {
+    let given = |name: &str| call.arguments.get(name).and_then(|value| value.as_str());
+    match call.name.as_str() {
+        "write_file" | "edit_file" => given("path").into_iter().collect(),
+        "apply_patch" => {
+            let lines = given("patch").unwrap_or_default().lines();
+            let named = |line| HEADINGS.iter().find_map(|heading| str::strip_prefix(line, heading));
+            lines.filter_map(named).map(str::trim).collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,86 @@
+//! Who waits for whom on this node, so that two that wait for each other are told at once and not by their patience.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyclaw_domain::key::SessionKey;
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+
+/// A session whose turn waits, and the one it waits for.
+type Edge = (SessionKey, SessionKey);
+
+#[derive(Default)]
+pub(crate) struct Waits(Mutex<Vec<Edge>>);
+
+/// A turn waits until this is dropped.
+pub(crate) struct Wait {
+    waits: Arc<Waits>,
+    edges: Vec<Edge>,
+}
+
+impl Waits {
+    /// Notes that one session waits for others; the one of them that waits for it is the refusal.
+    fn begin(
+        self: &Arc<Self>,
+        from: &SessionKey,
+        to: &[SessionKey],
+    ) -> std::result::Result<Wait, SessionKey> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mutual) = to.iter().find(|to| leads(&known, to, from)) {
+            return Err(mutual.clone());
+        }
+        let edges: Vec<Edge> = to.iter().map(|to| (from.clone(), to.clone())).collect();
+        known.extend(edges.iter().cloned());
+        Ok(Wait { waits: Arc::clone(self), edges })
+    }
+}
+
+/// Whether one session waits for another, or for one that does. Nothing is ever in a circle, so this ends.
+fn leads(known: &[Edge], from: &SessionKey, to: &SessionKey) -> bool {
+    known.iter().any(|(waits, awaited)| waits == from && (awaited == to || leads(known, awaited, to)))
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let mut known = self.waits.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for edge in &self.edges {
+            if let Some(at) = known.iter().position(|known| known == edge) {
+                known.swap_remove(at);
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// From here on a session waits for others, until what is returned is dropped. Refused where one of them waits for it.
+    pub(crate) fn begin_wait(&self, from: &SessionKey, to: &[SessionKey]) -> Result<Wait> {
+        self.waits.begin(from, to).map_err(|mutual| Error::MutualWait(mutual.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polyclaw_domain::id::AgentId;
+
+    fn key(name: &str) -> SessionKey {
+        SessionKey::of(&AgentId::main(), &[name])
+    }
+
+    #[test]
+    fn a_circle_of_any_length_is_refused_and_a_wait_that_is_over_closes_none() {
+        let waits = Arc::new(Waits::default());
+        let [a, b, c] = ["a", "b", "c"].map(key);
+        let first = waits.begin(&a, std::slice::from_ref(&b)).ok().unwrap();
+        assert_eq!(waits.begin(&b, std::slice::from_ref(&a)).err(), Some(a.clone()));
+        let second = waits.begin(&b, std::slice::from_ref(&c)).ok().unwrap();
+        assert_eq!(waits.begin(&c, &[key("d"), a.clone()]).err(), Some(a.clone()), "by way of another");
+        assert!(waits.begin(&a, std::slice::from_ref(&c)).is_ok(), "two that wait for one are no circle");
+        drop(second);
+        assert!(waits.begin(&c, std::slice::from_ref(&a)).is_ok());
+        drop(first);
+        assert!(waits.begin(&b, &[a]).is_ok());
+        assert!(waits.0.lock().unwrap().is_empty(), "nothing is left behind");
+    }
+}

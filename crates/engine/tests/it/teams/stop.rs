@@ -1,0 +1,61 @@
+//! A person stops the lead: nobody of its team goes on, and nobody is woken for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::job::JobState;
+use polyclaw_store::{Db, jobs};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted};
+use serde_json::json;
+
+use super::chaos::{join, team};
+use super::fixture::{TEAM, lead, letter, said, who};
+use polyclaw_domain::mail::LetterKind;
+
+#[tokio::test(start_paused = true)]
+async fn stopping_the_lead_stops_its_members_with_what_they_began_and_wakes_nobody() {
+    // Everybody works for an hour, and `ann` has a child that does, too.
+    let model = Scripted::new(|prompt| {
+        let hour = vec![Line::Pause(Duration::from_secs(3_600)), Line::Say("done".to_owned())];
+        match who(prompt).as_str() {
+            "ann" if !said(prompt).contains("accepted") => {
+                vec![Line::Call("sessions_spawn".into(), json!({ "task": "a part of it" }))]
+            }
+            "lead" if said(prompt).contains("hello") && !said(prompt).contains("work on") => {
+                vec![Line::Say("hello".to_owned())]
+            }
+            _ => hour,
+        }
+    });
+    let mut ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    ground.settings.turn_ms = 7_200_000;
+    ground.settings.stall_ms = 7_200_000;
+    let world = ground.wake(Faulty::never());
+    world.says("hello").await;
+    team(&world).await;
+    for name in ["ann", "bob"] {
+        join(&world, name, false).await;
+    }
+    world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "work on")).await.unwrap();
+    world.sends("me", "work on").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let running = || world.engine.db().read(|tx| jobs::list(tx, None, Some(JobState::Running), 99));
+    assert_eq!(running().await.unwrap().len(), 4, "the lead, two members and a child are at work");
+    let before = model.prompts().len();
+    let mut stopped = world.engine.stop(&World::key("me")).await.unwrap().children;
+    stopped.sort();
+    assert_eq!(stopped, ["a part of it", "ann", "bob"]);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    world.settled().await;
+    assert_eq!(model.prompts().len(), before, "no turn is begun because others were stopped");
+    assert_eq!(running().await.unwrap().len(), 0, "everybody rests");
+    world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "go on")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(model.prompts().len() > before, "and can be woken again");
+    let shown =
+        model.prompts().iter().skip(before).filter(|prompt| said(prompt).contains("work on<")).count();
+    assert!(shown >= 2, "what the stopped turns were shown was not read, and is shown again");
+    world.engine.stop(&World::key("me")).await.unwrap();
+    world.settled().await;
+}

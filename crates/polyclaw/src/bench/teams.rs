@@ -1,0 +1,208 @@
+//! How fast tasks are claimed: many claimers in several processes on one ledger, as those of several nodes are.
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use polyclaw_domain::id::{AgentId, TeamId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::port::Clock as _;
+use polyclaw_domain::task::{Refusal, Task, Worker};
+use polyclaw_domain::team::LEAD;
+use polyclaw_store::tasks::{self, NewTask};
+use polyclaw_store::{Db, Target, Tx};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::{Bar, Report, Times, rate};
+use crate::clock::SystemClock;
+
+const PROCESSES: usize = 4;
+/// Of each process: 64 in all.
+const CLAIMERS: usize = 16;
+const LEASE_MS: i64 = 600_000;
+/// Tasks made in one transaction.
+const BATCH: usize = 500;
+/// Where there is one, it has the ledger in place of a file.
+pub const DATABASE: &str = "POLYCLAW_BENCH_DATABASE";
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Tasks to be claimed.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    tasks: u32,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { tasks: 10_000 }
+    }
+}
+
+/// What a process is told before it begins.
+#[derive(Serialize, Deserialize)]
+struct Order {
+    process: usize,
+    file: Option<PathBuf>,
+    database: Option<String>,
+}
+
+/// What a process has to tell when nothing is left.
+#[derive(Default, Serialize, Deserialize)]
+struct Claims {
+    tasks: Vec<i64>,
+    micros: Vec<u64>,
+}
+
+fn team() -> TeamId {
+    TeamId::new("bench")
+}
+
+pub async fn run(report: &mut Report, args: &Args) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let database = std::env::var(DATABASE).ok();
+    let file = database.is_none().then(|| folder.path().join("ledger.db"));
+    let db = open(file.clone(), database.clone()).await?;
+    let tasks = usize::try_from(args.tasks)?;
+    fill(&db, tasks).await?;
+    let mut processes = Vec::new();
+    for process in 0..PROCESSES {
+        processes.push(Claimer::start(&Order { process, file: file.clone(), database: database.clone() })?);
+    }
+    let began = Instant::now();
+    processes.iter_mut().try_for_each(Claimer::begin)?;
+    let claims = processes.into_iter().map(Claimer::end).collect::<anyhow::Result<Vec<_>>>()?;
+    let took = began.elapsed();
+    let owners: HashSet<i64> = claims.iter().flat_map(|one| &one.tasks).copied().collect();
+    let taken: usize = claims.iter().map(|one| one.tasks.len()).sum();
+    ensure!(taken == tasks && owners.len() == tasks, "{taken} claims of {} tasks, of {tasks}", owners.len());
+    let mut times = Times::default();
+    claims.iter().flat_map(|one| &one.micros).for_each(|micros| times.push(Duration::from_micros(*micros)));
+    #[expect(clippy::cast_precision_loss, reason = "counts of tasks are small")]
+    report.add("tasks that have one owner", owners.len() as f64, "", None);
+    report.add("claims of 64 claimers in 4 processes", rate(taken, took), "/s", None);
+    report.add("a claim, p50", times.percentile(0.5), "ms", None);
+    report.add("a claim, p99", times.percentile(0.99), "ms", Some(Bar::AtMost(10.0)));
+    Ok(())
+}
+
+/// Opening blocks, so it is done on a thread that may.
+async fn open(file: Option<PathBuf>, database: Option<String>) -> anyhow::Result<Db> {
+    let open = move || match (file, database) {
+        (_, Some(url)) => Ok(Db::open(&Target::Postgres { url, connections: 4 })?),
+        (Some(file), None) => Ok(Db::open_ledger(&file)?),
+        (None, None) => anyhow::bail!("neither a file nor a database is named"),
+    };
+    tokio::task::spawn_blocking(open).await?
+}
+
+async fn fill(db: &Db, tasks: usize) -> anyhow::Result<()> {
+    let now = SystemClock.now();
+    for first in (0..tasks).step_by(BATCH) {
+        let count = BATCH.min(tasks - first);
+        let write = move |tx: &mut Tx<'_>| {
+            for n in first..first + count {
+                let task = Task::of(team(), format!("task {n}"), LEAD, now);
+                let new = NewTask { task, key: None, max_open: usize::MAX };
+                if let Err(refusal) = tasks::create(tx, &new)? {
+                    return Ok(Err(refusal));
+                }
+            }
+            Ok(Ok(()))
+        };
+        db.write(write).await??;
+    }
+    Ok(())
+}
+
+/// Another process of this program that claims.
+struct Claimer {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Claimer {
+    /// Returns when it has the ledger open.
+    fn start(order: &Order) -> anyhow::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["bench", "claims"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let said = BufReader::new(child.stdout.take().context("no output")?);
+        let mut claimer = Self { child, said };
+        claimer.tell(&serde_json::to_string(order)?)?;
+        let mut line = String::new();
+        claimer.said.read_line(&mut line)?;
+        ensure!(line.trim() == READY, "a process did not start");
+        Ok(claimer)
+    }
+
+    fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        let mut input = self.child.stdin.as_ref().context("no input")?;
+        Ok(writeln!(input, "{line}")?)
+    }
+
+    fn begin(&mut self) -> anyhow::Result<()> {
+        self.tell("go")
+    }
+
+    fn end(mut self) -> anyhow::Result<Claims> {
+        let mut said = String::new();
+        self.said.read_to_string(&mut said)?;
+        ensure!(self.child.wait()?.success(), "a process failed");
+        Ok(serde_json::from_str(&said)?)
+    }
+}
+
+impl Drop for Claimer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const READY: &str = "ready";
+
+/// What such a process does: waits for its word, and claims until nothing is free.
+pub async fn claim_all() -> anyhow::Result<()> {
+    let mut lines = std::io::stdin().lines();
+    let order: Order = serde_json::from_str(&lines.next().context("no order")??)?;
+    let db = open(order.file, order.database).await?;
+    let mut output = std::io::stdout();
+    writeln!(output, "{READY}")?;
+    lines.next().context("no word to begin")??;
+    let mut claimers = tokio::task::JoinSet::new();
+    for n in 0..CLAIMERS {
+        claimers.spawn(claim_until_none(db.clone(), format!("p{}c{n}", order.process)));
+    }
+    let mut all = Claims::default();
+    while let Some(claims) = claimers.join_next().await {
+        let claims = claims??;
+        all.tasks.extend(claims.tasks);
+        all.micros.extend(claims.micros);
+    }
+    Ok(writeln!(output, "{}", serde_json::to_string(&all)?)?)
+}
+
+async fn claim_until_none(db: Db, name: String) -> anyhow::Result<Claims> {
+    let session = SessionKey::of(&AgentId::main(), &["teammate", &name]);
+    let worker = Worker { name: name.clone(), session, capabilities: Vec::new(), is_lead: false };
+    let mut claims = Claims::default();
+    loop {
+        let (worker, key) = (worker.clone(), format!("{name}-{}", claims.tasks.len()));
+        let began = Instant::now();
+        let now = SystemClock.now();
+        let write = move |tx: &mut Tx<'_>| tasks::claim(tx, &team(), (None, &key), &worker, (now, LEASE_MS));
+        match db.write(write).await? {
+            Ok(task) => {
+                claims.micros.push(u64::try_from(began.elapsed().as_micros())?);
+                claims.tasks.push(task.no.0);
+            }
+            Err(Refusal::NothingFree) => return Ok(claims),
+            Err(refusal) => anyhow::bail!(refusal),
+        }
+    }
+}

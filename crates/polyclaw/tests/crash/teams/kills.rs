@@ -1,0 +1,240 @@
+//! SIGKILL at every point of claim, complete, send, read and shutdown.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::{LEAD, TEAM, call, config, count, is_over, open, rows, said, sessions, stop_request, trash, who};
+use crate::daemon::{Daemon, Home};
+
+/// Where the process dies, and at which passings. The first passings are the lead's: it makes the team and the task.
+const DEATHS: [(KillPoint, std::ops::RangeInclusive<u64>); 14] = [
+    (KillPoint::LedgerWritten, 1..=3),
+    (KillPoint::LedgerTold, 1..=3),
+    (KillPoint::LetterStored, 1..=3),
+    (KillPoint::ShutdownAsked, 1..=1),
+    (KillPoint::ShutdownAnswered, 1..=1),
+    (KillPoint::ShutdownEnded, 1..=1),
+    (KillPoint::PromptBuilt, 5..=9),
+    (KillPoint::ReplyReceived, 5..=9),
+    (KillPoint::StepStored, 4..=7),
+    (KillPoint::IntentStored, 4..=7),
+    (KillPoint::ToolRan, 4..=7),
+    (KillPoint::ResultStored, 4..=7),
+    (KillPoint::FinishBefore, 2..=4),
+    (KillPoint::FinishCommitted, 2..=4),
+];
+
+/// Cases that run side by side: most of one is waiting.
+const AT_ONCE: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the members write to each other, and who reads it.
+const WORDS: [(&str, &str); 2] = [("I have it", "lead"), ("well done", "ann")];
+
+/// A lead that makes a team of one with one task, answers its member, and ends the team; a member that takes the task,
+/// tells of it, completes it, and agrees to the end.
+fn answer(request: &Request) -> Script {
+    let text = said(request);
+    if who(&text) == "ann" { as_member(request, &text) } else { as_lead(request, &text) }
+}
+
+fn as_member(request: &Request, text: &str) -> Script {
+    let done = |word: &str| text.contains(word);
+    if let Some(id) = stop_request(text).filter(|_| !done("\"recipients\":[\"lead\"],\"request_id\":\"")) {
+        let given = json!({ "team_name": TEAM, "type": "shutdown_response", "request_id": id, "approve": true,
+            "content": "I agree" });
+        return call(request, "SendMessage", given);
+    }
+    match (done("\"success\":true"), done("\"request_id\":null"), done("\"unblocked\"")) {
+        (false, ..) => call(request, "TaskClaim", json!({ "team_name": TEAM })),
+        (true, false, _) => {
+            let given = json!({ "team_name": TEAM, "recipient": "lead", "content": WORDS[0].0 });
+            call(request, "SendMessage", given)
+        }
+        (true, true, false) => {
+            let given = json!({ "team_name": TEAM, "task_id": 1, "summary": "it is done" });
+            call(request, "TaskComplete", given)
+        }
+        _ => Script::reply("resting"),
+    }
+}
+
+fn as_lead(request: &Request, text: &str) -> Script {
+    let done = |word: &str| text.contains(word);
+    match () {
+        () if !done("lead_session_key") => call(request, "TeamCreate", json!({ "team_name": TEAM })),
+        () if !done("result {\"task_id\":1}") => {
+            let given = json!({ "team_name": TEAM, "subject": "the work", "description": "do it" });
+            call(request, "TaskCreate", given)
+        }
+        () if !done("\"inherited\"") => {
+            let given = json!({ "team_name": TEAM, "name": "ann", "task": "Take your task." });
+            call(request, "TeammateSpawn", given)
+        }
+        () if done("I have it</teammate-message>") && !done("\"recipients\":[\"ann\"]") => {
+            let given = json!({ "team_name": TEAM, "recipient": "ann", "content": WORDS[1].0 });
+            call(request, "SendMessage", given)
+        }
+        () if done(END) => match done("\"status\":\"shut") {
+            false => call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "all done" })),
+            true => Script::reply("it is over"),
+        },
+        () => Script::reply("all is well"),
+    }
+}
+
+/// What a person says when all is done and read: whoever is asked to stop before need not read its mail any more.
+const END: &str = "end it now";
+
+/// Says so, if it is time; asked again it is the same message.
+async fn end_if_done(daemon: &Daemon, home: &Home) {
+    let database = sessions(home);
+    let words = WORDS.map(|(word, _)| format!("'{word}'")).join(", ");
+    let read = format!("SELECT COUNT(*) FROM letters WHERE state = 'read' AND content IN ({words})");
+    let busy = "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')";
+    let is_done = (count(&database, &read), count(&database, ANNOUNCES), count(&database, busy)) == (2, 1, 0);
+    if is_done {
+        // Whether it is heard depends on where the process dies.
+        let _ = daemon.say(LEAD, END, 0).await;
+    }
+}
+
+const ANNOUNCES: &str = "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%'";
+
+/// Waits until it dies, or the story is over without its death. Says which.
+async fn dies(daemon: &mut Daemon, home: &Home) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if daemon.dies(Duration::from_millis(30)).await {
+            return true;
+        }
+        if is_over(home) {
+            return false;
+        }
+        end_if_done(daemon, home).await;
+    }
+    panic!("it neither dies nor comes to an end");
+}
+
+async fn dies_at(point: KillPoint, passing: u64) -> (KillPoint, bool) {
+    let case = format!("{}:{passing}", point.as_str());
+    let model = ModelServer::start();
+    model.answer(answer);
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::new(&folder.path().join("home"), &config(&model, ""));
+    let mut daemon = home.start(Some(&case)).await;
+    // Whether this comes back depends on where the process dies; it is asked again below.
+    let _ = daemon.say(LEAD, "build it", 0).await;
+    let died = dies(&mut daemon, &home).await;
+    drop(daemon);
+    let daemon = home.start(None).await;
+    daemon.say(LEAD, "build it", 0).await.unwrap();
+    let began = Instant::now();
+    while !is_over(&home) {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{case}: the team does not end: {:#?}",
+            standing(&sessions(&home))
+        );
+        end_if_done(&daemon, &home).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop(daemon);
+    let requests = model.requests();
+    let shown = requests.iter().rev().map(|request| said(request)).find(|text| who(text) == "lead");
+    is_sound(&home, &format!("{case}, the lead was last shown {}", shown.unwrap_or_default()));
+    let prompts: Vec<(usize, String)> = requests.iter().map(|one| (turns_before(one), said(one))).collect();
+    every_letter_is_shown_in_one_turn(&sessions(&home), &prompts, &case);
+    (point, died)
+}
+
+/// One task with one owner that ended once, each word written once and read, the lead told of the end once.
+fn is_sound(home: &Home, case: &str) {
+    let (database, ledger) = (sessions(home), open(&trash(home).join("ledger.db")));
+    let tasks = "SELECT COUNT(*) FROM tasks";
+    let done = "SELECT COUNT(*) FROM tasks WHERE state = 'completed' AND ended_by = 'ann' AND owner IS NULL";
+    assert_eq!((count(&ledger, tasks), count(&ledger, done)), (1, 1), "{case}: one task, and it is done");
+    let events =
+        |kind: &str| count(&ledger, &format!("SELECT COUNT(*) FROM task_events WHERE kind = '{kind}'"));
+    assert_eq!((events("created"), events("completed")), (1, 1), "{case}");
+    assert_eq!(events("claimed"), 1 + events("expired") + events("released"), "{case}: one owner at a time");
+    assert_eq!(count(&ledger, "SELECT COUNT(*) FROM task_events WHERE is_relayed = 0"), 0, "{case}");
+    for (word, reader) in WORDS {
+        let all = format!("SELECT COUNT(*) FROM letters WHERE content = '{word}' AND recipient = '{reader}'");
+        let read = format!("{all} AND state = 'read'");
+        assert_eq!((count(&database, &all), count(&database, &read)), (1, 1), "{case}: '{word}'");
+    }
+    let answers = "SELECT COUNT(*) FROM letters WHERE kind = 'shutdown_response'";
+    let unread =
+        "SELECT COUNT(*) FROM letters WHERE recipient = 'lead' AND kind <> 'idle' AND state <> 'read'";
+    let mail = (count(&database, answers), count(&database, unread));
+    assert_eq!(mail, (1, 0), "{case}: the lead's mail: {:#?}", standing(&database));
+    assert_eq!(count(&database, ANNOUNCES), 1, "{case}: told once");
+    assert!(!home.0.join("teams").join(TEAM).exists(), "{case}: its folder is set aside");
+}
+
+const LETTERS: &str = "SELECT sender || ' to ' || recipient || ' ' || kind || ' ' || state || ' ' ||
+    COALESCE(turn_id, '') || ' ' || content FROM letters ORDER BY seq";
+const JOBS: &str = "SELECT turn_id || ' ' || session_key || ' ' || state || ' ' || held || ' ' ||
+    COALESCE(error_code, '') || ' ' || queued_at || ' ' || COALESCE(ended_at, '') FROM jobs ORDER BY seq";
+
+fn standing(database: &Connection) -> [Vec<String>; 2] {
+    [LETTERS, JOBS].map(|sql| rows(database, sql))
+}
+
+/// How many turns of a session had ended well before a prompt was made: turns of this story end with words, steps with
+/// calls.
+fn turns_before(request: &Request) -> usize {
+    let ended =
+        |message: &&serde_json::Value| message["role"] == "assistant" && message["tool_calls"].is_null();
+    request.messages().iter().filter(ended).count()
+}
+
+/// A letter that is read was in prompts of one turn of its reader, and in none of another: it is new once.
+fn every_letter_is_shown_in_one_turn(database: &Connection, prompts: &[(usize, String)], case: &str) {
+    let mut rows =
+        database.prepare("SELECT recipient, content, request_id FROM letters WHERE state = 'read'").unwrap();
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let letters: Vec<(String, String, Option<String>)> =
+        rows.query_map([], read).unwrap().map(Result::unwrap).collect();
+    let mut alike: HashMap<(&str, &str), usize> = HashMap::new();
+    for (reader, content, _) in &letters {
+        *alike.entry((reader, content)).or_default() += 1;
+    }
+    for ((reader, content), copies) in alike {
+        let first = content.lines().next().unwrap_or_default();
+        let shown = format!(">{}", polyclaw_domain::mail::escape(first));
+        let turns: HashSet<usize> = prompts
+            .iter()
+            .filter(|(_, text)| who(text) == reader && text.contains(&shown))
+            .map(|(turns, _)| *turns)
+            .collect();
+        assert!((1..=copies).contains(&turns.len()), "{case}: '{first}' is in prompts of {turns:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_a_team_loses_doubles_and_forgets_nothing() {
+    let mut due = DEATHS.iter().flat_map(|(point, passings)| passings.clone().map(move |n| (*point, n)));
+    let mut cases = tokio::task::JoinSet::new();
+    let mut deaths: HashMap<KillPoint, usize> = HashMap::new();
+    loop {
+        while cases.len() < AT_ONCE
+            && let Some((point, passing)) = due.next()
+        {
+            cases.spawn(dies_at(point, passing));
+        }
+        let Some(case) = cases.join_next().await else { break };
+        let (point, died) = case.unwrap();
+        *deaths.entry(point).or_default() += usize::from(died);
+    }
+    for (point, _) in DEATHS {
+        assert!(deaths[&point] > 0, "{point:?} was never reached: {deaths:?}");
+    }
+    assert!(deaths.values().sum::<usize>() >= 35, "{deaths:?}");
+}

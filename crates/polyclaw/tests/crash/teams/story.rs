@@ -1,0 +1,304 @@
+//! A team that builds something: a lead and four members, tasks that depend on each other, a check by another agent that
+//! fails once, a member whose processes are killed, real files, a synthesis, and a clean end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use serde_json::{Value, json};
+
+use super::{LEAD, TEAM, config, count, is_over, open, rows, said, sessions, stop_request, trash, who};
+use crate::daemon::Home;
+
+const PATIENCE: Duration = Duration::from_secs(180);
+const SYNTHESIS: &str = "The page is built: head, body and foot, in this order.";
+const PAGE: &str = "<head>\n<body>\n<foot>\n";
+
+/// How long the programs sleep under which the daemon and then the worker process die. No other program on this machine
+/// sleeps for as long, not even one of the other story.
+fn sleeps(writes: bool) -> [String; 2] {
+    let first = if writes { 96 } else { 98 };
+    [first, first + 1].map(|seconds| format!("{seconds}.{}1", std::process::id()))
+}
+
+/// What each task is, how it is done, and what must be done before.
+const PARTS: [(&str, &str, &[i64]); 4] = [
+    ("head", "printf '<head>\\n' > head.txt", &[]),
+    ("body", "printf '<body>\\n' > body.txt", &[]),
+    ("foot", "printf '<foot>\\n' > foot.txt", &[]),
+    ("page", "cat head.txt body.txt foot.txt > page.txt", &[1, 2, 3]),
+];
+
+/// One agent leads and builds, its tools in worker processes; one checks; one has the model inside Polyclaw.
+const AGENTS: &str = "[agents.defaults.sandbox]\nmode = \"off\"\n[tools]\napprovals = { shell = \"never\" }\n\
+    [[agents.list]]\nid = \"main\"\ndefault = true\nisolation = \"process\"\ntools = { allow = [\"*\", \"shell\"] }\n\
+    delegation = { allow_agents = [\"checker\", \"scribe\"] }\n\
+    [[agents.list]]\nid = \"checker\"\nname = \"Checker\"\nworkspace = \"WORKSPACE\"\n\
+    [[agents.list]]\nid = \"scribe\"\nname = \"Scribe\"\nmodel = \"embedded/smollm2-135m\"\n\
+    system_prompt = \"You write one short friendly sentence.\"\ntools = { deny = [\"*\"] }\n";
+
+/// The newest result of this turn, with the name of the tool: the id of a call begins with it.
+fn newest(request: &Request) -> (String, String) {
+    let is_end = |message: &Value| message["role"] == "assistant" && message["tool_calls"].is_null();
+    let own = request.messages().iter().rev().take_while(|message| !is_end(message));
+    let result = own.into_iter().find(|message| message["role"] == "tool");
+    let text = |key: &str| result.and_then(|result| result[key].as_str()).unwrap_or_default();
+    (text("tool_call_id").split('-').next().unwrap_or_default().to_owned(), text("content").to_owned())
+}
+
+fn call(request: &Request, name: &str, given: Value) -> Script {
+    Script::new().call(&format!("{name}-{}", request.messages().len()), name, given)
+}
+
+/// Makes the team; reads the page when all is done, ends the team and says what was built.
+fn as_lead(request: &Request, text: &str) -> Script {
+    let made = (1..=4).filter(|n| text.contains(&format!("result {{\"task_id\":{n}}}"))).count();
+    let members = text.matches("\"inherited\"").count();
+    match () {
+        () if !text.contains("lead_session_key") => {
+            call(request, "TeamCreate", json!({ "team_name": TEAM, "description": "a page of three parts" }))
+        }
+        () if made < PARTS.len() => call(request, "TaskCreate", task(PARTS[made])),
+        () if members < PARTS.len() => {
+            let name = format!("m{members}");
+            let given = json!({ "team_name": TEAM, "name": name, "task": "Take tasks until none is left." });
+            call(request, "TeammateSpawn", given)
+        }
+        () if !text.contains("4 done, 0 failed of 4") || text.contains(SYNTHESIS) => {
+            Script::reply("NO_REPLY")
+        }
+        () => match newest(request).0.as_str() {
+            "TeamShutdown" => Script::reply(SYNTHESIS),
+            "read_file" => {
+                call(request, "TeamShutdown", json!({ "team_name": TEAM, "reason": "the page is there" }))
+            }
+            _ => call(request, "read_file", json!({ "path": "page.txt" })),
+        },
+    }
+}
+
+/// The body is looked at by another agent, the others by a command.
+fn task((part, line, needs): (&str, &str, &[i64])) -> Value {
+    let verify = match part {
+        "body" => json!({ "agent": { "agent_id": "checker", "instructions": "body.txt holds a body" } }),
+        _ => json!({ "command": format!("grep -q '<' {part}.txt") }),
+    };
+    json!({ "team_name": TEAM, "subject": part, "description": line, "dependsOn": needs, "verify": verify })
+}
+
+/// What a member took last.
+fn held(text: &str) -> Value {
+    let claims = text.split("\"success\":true,\"task\":").skip(1).last().unwrap_or_default();
+    serde_json::Deserializer::from_str(claims).into_iter().next().and_then(Result::ok).unwrap_or_default()
+}
+
+/// Claims, does what the task says, tells the lead of some of it, completes. Whoever has the body says first that it is
+/// done without doing anything; whoever has the foot takes so long that it is killed, twice.
+fn as_member(request: &Request, text: &str, writes: bool) -> Script {
+    if let Some(id) = stop_request(text) {
+        if text.contains("\"recipients\":[\"lead\"],\"request_id\":\"") {
+            return Script::reply("goodbye");
+        }
+        let given =
+            json!({ "team_name": TEAM, "type": "shutdown_response", "request_id": id, "approve": true });
+        return call(request, "SendMessage", given);
+    }
+    let (tool, result) = newest(request);
+    let task = held(text);
+    let complete = || {
+        let given = json!({ "team_name": TEAM, "task_id": task["task_id"], "summary": "it is done" });
+        call(request, "TaskComplete", given)
+    };
+    let tells = writes && matches!(task["subject"].as_str(), Some("head" | "page"));
+    match tool.as_str() {
+        "TaskClaim" if result.contains("\"success\":false") => Script::reply("nothing is free"),
+        "TaskClaim" if task["subject"] == "body" => complete(),
+        "TaskClaim" => work(request, &task, text, writes),
+        "TaskComplete" if result.contains("check did not pass") => work(request, &task, text, writes),
+        "shell" if result.contains("unknown") => work(request, &task, text, writes),
+        "shell" if tells => {
+            let given =
+                json!({ "agent_id": "scribe", "task": "Say that the work is done.", "timeout_ms": 120_000 });
+            call(request, "delegate_to_agent", given)
+        }
+        "delegate_to_agent" => {
+            let given = json!({ "team_name": TEAM, "recipient": "lead", "content": free_text(&result) });
+            call(request, "SendMessage", given)
+        }
+        "shell" | "SendMessage" => complete(),
+        _ => call(request, "TaskClaim", json!({ "team_name": TEAM })),
+    }
+}
+
+fn work(request: &Request, task: &Value, text: &str, writes: bool) -> Script {
+    let line = task["description"].as_str().unwrap_or_default();
+    let killed = text.matches("took effect is unknown").count();
+    let command = match sleeps(writes).get(killed).filter(|_| task["subject"] == "foot") {
+        Some(long) => format!("sleep {long}"),
+        None => line.to_owned(),
+    };
+    call(request, "shell", json!({ "command": command, "timeout_seconds": 120 }))
+}
+
+/// What the scribe said, as it stands in the answer of the delegation.
+fn free_text(result: &str) -> String {
+    let start = result.find('{').unwrap_or_default();
+    let answer = serde_json::Deserializer::from_str(&result[start..]).into_iter::<Value>().next();
+    let answer = answer.and_then(Result::ok).unwrap_or_default();
+    answer["response"].as_str().unwrap_or_default().to_owned()
+}
+
+fn as_checker(request: &Request) -> Script {
+    match newest(request) {
+        (tool, _) if tool.is_empty() => call(request, "read_file", json!({ "path": "body.txt" })),
+        (_, content) if content.contains("<body>") => Script::reply("PASS: the body is there."),
+        _ => Script::reply("FAIL: there is no body."),
+    }
+}
+
+/// The program of this test that sleeps for so long, if it runs.
+fn sleeper(long: &str) -> Option<u32> {
+    let line = format!("sleep\0{long}\0");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|found| found == line.as_bytes()))
+}
+
+async fn asleep(long: &str) -> u32 {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if let Some(pid) = sleeper(long) {
+            return pid;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("nobody works on the foot");
+}
+
+/// The worker process above a program.
+fn worker_of(program: u32) -> i32 {
+    let mut pid = program;
+    while !fs::read(format!("/proc/{pid}/cmdline")).unwrap().ends_with(b"\0worker\0") {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        pid = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(pid > 1, "no worker process is above it");
+    }
+    i32::try_from(pid).unwrap()
+}
+
+fn kill(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+struct Told {
+    home: Home,
+    model: ModelServer,
+    _folder: tempfile::TempDir,
+}
+
+/// The whole story. Where `weights` are, the members' words to the lead are the embedded model's.
+async fn tell(weights: Option<&Path>) -> Told {
+    let (model, folder) = (ModelServer::start(), tempfile::tempdir().unwrap());
+    let writes = weights.is_some();
+    model.answer(move |request| {
+        let text = said(request);
+        match who(&text).as_str() {
+            _ if request.system().contains("You are Checker") => as_checker(request),
+            "lead" => as_lead(request, &text),
+            _ => as_member(request, &text, writes),
+        }
+    });
+    let place = folder.path().join("home");
+    let agents = AGENTS.replace("WORKSPACE", &place.join("workspace").display().to_string());
+    let home = Home::new(&place, &config(&model, &agents));
+    if let Some(weights) = weights {
+        pull(&home, weights);
+    }
+    let mut daemon = home.start(None).await;
+    daemon.say(LEAD, "build me a page", 0).await.unwrap();
+    let [first, second] = sleeps(writes);
+    asleep(&first).await;
+    daemon.kill();
+    let _daemon = home.start(None).await;
+    kill(worker_of(asleep(&second).await));
+    let began = Instant::now();
+    while !is_over(&home) {
+        assert!(began.elapsed() < PATIENCE, "the team does not come to its end: {}", standing(&model));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Told { home, model, _folder: folder }
+}
+
+/// What the model was last shown, for whoever looks why a story does not end.
+fn standing(model: &ModelServer) -> String {
+    let last: Vec<String> = model.requests().iter().rev().take(3).map(|request| said(request)).collect();
+    last.join("\n----\n")
+}
+
+fn pull(home: &Home, weights: &Path) {
+    let mut pull = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
+    pull.args(["model", "pull", "smollm2-135m", "--from"]).arg(weights).env("POLYCLAW_HOME", &home.0);
+    let ran = pull.output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// The page is right, its parts were done and checked once each, the lead told of it, and everything is put away.
+fn is_built(told: &Told) {
+    let home = &told.home;
+    assert_eq!(fs::read_to_string(home.0.join("workspace/page.txt")).unwrap(), PAGE);
+    let (database, ledger) = (sessions(home), open(&trash(home).join("ledger.db")));
+    let done = "SELECT COUNT(*) FROM tasks WHERE state = 'completed'";
+    let ended = "SELECT COUNT(*) FROM task_events WHERE kind = 'completed'";
+    assert_eq!((count(&ledger, done), count(&ledger, ended)), (4, 4), "each task once");
+    let unverified = "SELECT COUNT(*) FROM task_events WHERE kind = 'unverified' AND task_no = 2";
+    assert_eq!(count(&ledger, unverified), 1, "one check failed, and it was the checker's");
+    let checks = "SELECT COUNT(*) FROM runs WHERE agent_id = 'checker' AND status = 'ok'";
+    assert_eq!(count(&database, checks), 2, "it was asked again");
+    let announces =
+        "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%' AND session_key = ?1";
+    let announced: i64 = database.query_row(announces, [LEAD], |row| row.get(0)).unwrap();
+    assert_eq!(announced, 4, "the lead is told of each once");
+    let said = "SELECT COUNT(*) FROM messages WHERE role = 'assistant' AND text LIKE 'The page is built%'";
+    assert_eq!(count(&database, said), 1, "the lead says what was built, once");
+    let open = "SELECT COUNT(*) FROM members WHERE state <> 'closed'";
+    assert_eq!(count(&database, open), 0, "all have left");
+    let left = [true, false].iter().flat_map(|writes| sleeps(*writes)).find(|long| sleeper(long).is_some());
+    assert_eq!(left, None, "no program is left");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_team_builds_a_page_though_a_check_fails_and_a_member_is_killed() {
+    is_built(&tell(None).await);
+}
+
+/// The same, with words between the members that nobody scripted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
+    let weights = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model");
+    assert!(weights.join("smollm2.gguf").exists(), "`scripts/need.sh rust` fetches the weights");
+    let told = tell(Some(&weights)).await;
+    is_built(&told);
+    let database = sessions(&told.home);
+    let mut letters = database
+        .prepare("SELECT content, state FROM letters WHERE kind = 'message' AND recipient = 'lead'")
+        .unwrap();
+    let found = letters.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let letters: Vec<(String, String)> = found.map(Result::unwrap).collect();
+    assert_eq!(letters.len(), 2, "{letters:?}");
+    let prompts: Vec<String> = told.model.requests().iter().map(|request| said(request)).collect();
+    for (content, state) in letters {
+        assert!(!content.trim().is_empty() && state == "read", "'{content}' is {state}");
+        let shown = polyclaw_domain::mail::escape(content.lines().next().unwrap_or_default());
+        assert!(prompts.iter().any(|text| who(text) == "lead" && text.contains(&shown)), "{shown}");
+    }
+    let wrote = "SELECT run_id || ' of ' || owner_key || ' ' || status FROM runs WHERE agent_id = 'scribe'";
+    let wrote = rows(&database, wrote);
+    assert!(
+        wrote.len() == 2 && wrote.iter().all(|run| run.ends_with("ok")),
+        "by the model inside: {wrote:#?} {}",
+        standing(&told.model)
+    );
+}
