@@ -61,7 +61,7 @@ mod tests {
         let mut payload = json!({
             "api_key": "k", "Password": 12345, "db": { "userPassword": ["a", { "b": 1 }], "user": "me" },
             "list": [{ "access-token": "x" }], "max_tokens": 500, "tokens": 3, "secret": true, "token": null,
-            "note": "the key is sk-ant-REDACTED"
+            "note": "the key is sk-proj-abcdefghij0123456789"
         });
         Redactor::default().payload(&mut payload);
         let hidden = json!({
