@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn an_envelope_is_tried_again_later_and_later_and_then_given_up() {
         let (now, far) = (Millis(1_000_000), Millis(9_000_000));
-        for (attempts, whole) in [(1, 1_000), (2, 2_000), (3, 4_000), (6, 32_000), (7, 60_000), (40, 60_000)] {
+        for (attempts, whole) in [(1, 1_000), (2, 2_000), (3, 4_000), (6, 32_000), (7, 60_000), (40, 60_000)]
+        {
             for spread in 0..300 {
                 let Next::RetryAt(at) = after_failure((attempts, 99), far, now, spread) else {
                     panic!("{attempts}")

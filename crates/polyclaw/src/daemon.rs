@@ -140,6 +140,7 @@ where
     instance.start_hooks(&instance.config)?;
     let carrying = instance.start_telemetry();
     let mut tasks = Tasks::start(&instance.engine);
+    let _exchange = instance.exchange.as_ref().map(|exchange| exchange.start(&instance.engine));
     let mut server = http::Server::start(instance, listener)?;
     let url = address(&instance.config);
     write_url(&instance.home, &url)?;

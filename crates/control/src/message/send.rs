@@ -56,7 +56,9 @@ impl Control {
             (None, None) => return Err(Error::BadMessage("from: say which instance it is from".to_owned())),
         };
         if !is_kind(&letter.kind) {
-            return Err(Error::BadMessage("type: words of letters, digits, - and _, joined by dots".to_owned()));
+            return Err(Error::BadMessage(
+                "type: words of letters, digits, - and _, joined by dots".to_owned(),
+            ));
         }
         self.check_word("correlation_id", letter.correlation.as_deref())?;
         self.check_word("idempotency_key", letter.key.as_deref())?;

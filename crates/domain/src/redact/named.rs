@@ -45,8 +45,7 @@ fn hide(value: &mut Value) {
 }
 
 fn is_secret(name: &str) -> bool {
-    let plain: String =
-        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     ENDINGS.iter().any(|ending| plain.ends_with(ending))
 }
 

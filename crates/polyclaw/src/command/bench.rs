@@ -16,6 +16,7 @@ use crate::cli::Context;
   polyclaw bench stream     a token's way from the model to its reader
   polyclaw bench size       100,000 sessions against an empty database
   polyclaw bench families   what a child costs, and 200 at once
+  polyclaw bench broker     messages between instances per second
   polyclaw bench store      small transactions per second
   polyclaw bench route      one decision among 10,000 bindings
   polyclaw bench memory     recall from 100,000 memories
@@ -42,6 +43,8 @@ enum What {
     Size,
     /// What a child costs over its model call, and 200 at once.
     Families,
+    /// Messages between instances per second.
+    Broker,
     /// Transactions per second.
     Store,
     /// One decision among 10,000 bindings.
@@ -86,6 +89,9 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     }
     if matches!(args.what, What::Families | What::All) {
         bench::families::run(&mut report, seconds).await?;
+    }
+    if matches!(args.what, What::Broker | What::All) {
+        bench::broker::run(&mut report, seconds).await?;
     }
     if matches!(args.what, What::Size) {
         bench::size::run(&mut report, seconds).await?;

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use polyclaw_control::message::{Letter, Sent};
 use polyclaw_control::Caller;
+use polyclaw_control::message::{Letter, Sent};
 use polyclaw_domain::envelope;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;

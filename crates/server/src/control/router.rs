@@ -137,8 +137,7 @@ pub fn router(state: ControlState) -> Router {
 pub fn openapi() -> OpenApi {
     let described = OpenApiRouter::with_openapi(document::control_info());
     // Merged before they are nested: routes of two groups may share a path.
-    let all =
-        looking().merge(operating()).merge(corresponding()).merge(administering()).merge(admitting());
+    let all = looking().merge(operating()).merge(corresponding()).merge(administering()).merge(admitting());
     let (_, mut document) = described.nest("/api", all).split_for_parts();
     document::finish(&mut document);
     document

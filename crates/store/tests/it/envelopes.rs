@@ -55,8 +55,13 @@ fn send(tx: &mut Tx<'_>, draft: &Draft) -> Result<()> {
 }
 
 fn poll(tx: &mut Tx<'_>, to: &str, lease: &str, now: Millis) -> Result<Vec<Envelope>> {
-    let poll =
-        Poll { to: InstanceId::new(to), lease: lease.to_owned(), life: Some(lease.to_owned()), limit: 10, now };
+    let poll = Poll {
+        to: InstanceId::new(to),
+        lease: lease.to_owned(),
+        life: Some(lease.to_owned()),
+        limit: 10,
+        now,
+    };
     envelopes::lease(tx, &poll).map(|(taken, _)| taken)
 }
 
@@ -164,7 +169,17 @@ fn an_answer_is_one_hop_further_than_what_it_answers_whatever_it_says() {
                 send(tx, &sent)?;
                 let hop = envelopes::get(tx, &sent.id)?.unwrap().hop;
                 // A message is also answered by its own id.
-                assert_eq!(hop, if n == 0 { 0 } else if n == 1 { 1 } else { n - 2 }, "{n}");
+                assert_eq!(
+                    hop,
+                    if n == 0 {
+                        0
+                    } else if n == 1 {
+                        1
+                    } else {
+                        n - 2
+                    },
+                    "{n}"
+                );
             }
             for n in 0..2 {
                 let again = Draft { correlation: Some("c".into()), ..draft(&format!("s{n}"), "2", "1") };
@@ -192,7 +207,10 @@ fn a_message_is_handed_to_one_and_acknowledged_once() {
             assert_eq!(envelopes::renew(tx, &id, "l1", NOW.plus(5))?, Some(NOW.plus(5 + LEASE_MS)));
             assert!(matches!(envelopes::acknowledge(tx, &id, "l1", NOW)?, Settled::Done(..)));
             assert!(matches!(envelopes::acknowledge(tx, &id, "l1", NOW)?, Settled::Before(_)));
-            assert!(matches!(envelopes::acknowledge(tx, &EnvelopeId::new("x"), "l1", NOW)?, Settled::Unknown));
+            assert!(matches!(
+                envelopes::acknowledge(tx, &EnvelopeId::new("x"), "l1", NOW)?,
+                Settled::Unknown
+            ));
             let happened = history(tx, "m")?;
             let expected = [
                 Happening::Created,
@@ -296,7 +314,11 @@ fn messages_are_found_by_what_is_known_of_them() {
             assert!(ids(tx, Filter { kind: Some("note".into()), ..of() })?.is_empty());
             let reader = Reader { instance: one(), correlation: Some("c".into()) };
             let told = envelopes::recent(tx, &reader, 3)?;
-            assert_eq!(told.last().map(|event| event.about.id.as_str()), Some("m2"), "the last is the newest");
+            assert_eq!(
+                told.last().map(|event| event.about.id.as_str()),
+                Some("m2"),
+                "the last is the newest"
+            );
             assert!(told.len() == 3 && told.iter().all(|event| reader.wants(event)));
             Ok(())
         })
@@ -332,7 +354,10 @@ fn what_is_asked_for_often_is_found_by_an_index() {
                 envelopes::sweep(tx, NOW, 10)?;
                 envelopes::take_over(tx, &to, "life", NOW)?;
                 envelopes::waking(tx)?;
-                send(tx, &Draft { correlation: Some("c".into()), key: Some("k".into()), ..draft("m", "1", "2") })
+                send(
+                    tx,
+                    &Draft { correlation: Some("c".into()), key: Some("k".into()), ..draft("m", "1", "2") },
+                )
             })?;
             let scans: Vec<_> = plans.iter().filter(|plan| plan.contains("SCAN messages\n")).collect();
             assert!(scans.is_empty(), "{scans:#?}");

@@ -46,9 +46,9 @@ pub async fn open(
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
     let closing = closing.map(|Extension(closing)| closing);
     let kind = match &which.kind {
-        Some(text) => {
-            Some(Pattern::parse(text).ok_or_else(|| Error::invalid("kind", "such as turn.failed or turn.*"))?)
-        }
+        Some(text) => Some(
+            Pattern::parse(text).ok_or_else(|| Error::invalid("kind", "such as turn.failed or turn.*"))?,
+        ),
         None => None,
     };
     let interest = Interest { instance: which.instance, session: which.session, kind };

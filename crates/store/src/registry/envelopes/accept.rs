@@ -109,8 +109,7 @@ fn active(tx: &mut Tx<'_>, word: &str) -> Result<std::result::Result<Instance, R
 /// One more than the longest way of anything the sender was sent under the same correlation: what it passes on or
 /// answers has come at least that far, whatever it says.
 fn hop(tx: &mut Tx<'_>, draft: &Draft, from: &Instance) -> Result<u32> {
-    const TOGETHER: &str =
-        "SELECT MAX(hop_count) FROM messages WHERE correlation_id = $1 AND recipient = $2";
+    const TOGETHER: &str = "SELECT MAX(hop_count) FROM messages WHERE correlation_id = $1 AND recipient = $2";
     const NAMED: &str = "SELECT hop_count FROM messages WHERE id = $1 AND recipient = $2";
     let Some(correlation) = &draft.correlation else { return Ok(draft.hop) };
     let mut known = draft.hop;
@@ -122,11 +121,7 @@ fn hop(tx: &mut Tx<'_>, draft: &Draft, from: &Instance) -> Result<u32> {
     Ok(known)
 }
 
-fn repeated(
-    tx: &mut Tx<'_>,
-    draft: &Draft,
-    from: &InstanceId,
-) -> Result<Option<(EnvelopeId, State)>> {
+fn repeated(tx: &mut Tx<'_>, draft: &Draft, from: &InstanceId) -> Result<Option<(EnvelopeId, State)>> {
     const SQL: &str = "SELECT message_id, state FROM message_keys JOIN messages ON messages.id = message_id
         WHERE message_keys.sender = $1 AND key = $2 AND message_keys.created_at > $3";
     let Some(key) = &draft.key else { return Ok(None) };

@@ -89,7 +89,8 @@ pub fn history(tx: &mut Tx<'_>, one: &Envelope) -> Result<Vec<Event>> {
 
 /// What happened last, in order.
 pub fn recent(tx: &mut Tx<'_>, reader: &Reader, limit: usize) -> Result<Vec<Event>> {
-    const SQL: &str = "SELECT e.kind, e.state, e.detail, e.created_at, m.seq, m.id, m.sender, m.recipient, m.type,
+    const SQL: &str =
+        "SELECT e.kind, e.state, e.detail, e.created_at, m.seq, m.id, m.sender, m.recipient, m.type,
           m.correlation_id
         FROM message_events e JOIN messages m ON m.seq = e.message
         WHERE ($1 IS NULL OR m.sender = $1 OR m.recipient = $1) AND ($2 IS NULL OR m.correlation_id = $2)

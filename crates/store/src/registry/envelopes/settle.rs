@@ -55,7 +55,8 @@ pub(super) fn give_back(
     soon: Option<Millis>,
     now: Millis,
 ) -> Result<Vec<Event>> {
-    const SQL: &str = "UPDATE messages SET state = 'failed', lease = NULL, life = NULL, error = $3, due_at = $4,
+    const SQL: &str =
+        "UPDATE messages SET state = 'failed', lease = NULL, life = NULL, error = $3, due_at = $4,
           updated_at = $5 WHERE seq = $1 AND state = 'delivered' AND lease = $2";
     let next = after_failure((one.attempts, one.max_retries), one.expires_at, now, one.seq);
     let (due, end) = match next {
@@ -118,7 +119,8 @@ pub enum Replayed {
 
 /// A dead letter begins anew, with all its attempts and all its time.
 pub fn replay(tx: &mut Tx<'_>, id: &EnvelopeId, now: Millis) -> Result<Replayed> {
-    const SQL: &str = "UPDATE messages SET state = 'queued', attempts = 0, lease = NULL, life = NULL, error = NULL,
+    const SQL: &str =
+        "UPDATE messages SET state = 'queued', attempts = 0, lease = NULL, life = NULL, error = NULL,
           due_at = $2, expires_at = $2 + ttl_ms, updated_at = $2 WHERE id = $1 AND state = 'dead_letter'";
     let Some(one) = find::get(tx, id)? else { return Ok(Replayed::Unknown) };
     if one.state != State::DeadLetter {
