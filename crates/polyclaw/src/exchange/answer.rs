@@ -6,7 +6,7 @@ use std::time::Duration;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::envelope::STATUS;
 use polyclaw_engine::Engine;
-use polyclaw_engine::ingress::{Injection, Provenance, Relayed, Way};
+use polyclaw_engine::ingress::{Provenance, Relayed, Way};
 use polyclaw_store::Tx;
 
 use super::letter::Letter;
@@ -21,15 +21,16 @@ const LOOKS_PER_RENEWAL: u32 = 100;
 pub(super) async fn take(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outcome {
     let mut looks = 0_u32;
     loop {
-        let asked = match look(exchange, letter).await {
-            Ok(Some(asked)) => asked,
-            Ok(None) => return Outcome::Refused("nobody here asked for that".to_owned()),
-            Err(error) => return Outcome::Refused(error.to_string()),
-        };
+        // Where a task stands is for whoever waits for it; nobody goes on from it.
         if letter.kind == STATUS {
             exchange.waiters.progress(letter);
             return Outcome::Done;
         }
+        let asked = match look(exchange, letter).await {
+            Ok(Some(asked)) => asked,
+            Ok(None) => return keep(exchange, engine, letter).await,
+            Err(error) => return Outcome::Refused(error.to_string()),
+        };
         let waits = asked.is_open && tools::waits(&asked.call);
         if !waits {
             // What a call was given is in its result: it needs no message besides.
@@ -56,6 +57,18 @@ async fn look(exchange: &Exchange, letter: &Letter) -> polyclaw_store::Result<Op
     exchange.db.read(move |tx: &mut Tx<'_>| task::asked(tx, &letter)).await
 }
 
+/// An answer that no turn here asked for: an operator wrote in this instance's name. It is read, and nothing leaves.
+async fn keep(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outcome {
+    let agent = engine.settings().default_agent.clone();
+    let relayed = letter.relayed(&agent, Way::Begin);
+    let how =
+        letter.injection(Address::internal(), Provenance::Remote(agent.clone(), letter.origin(), relayed));
+    match inject(exchange, engine, letter, &letter.session(&agent), how).await {
+        Ok(accepted) => ended(exchange, engine, letter, &accepted).await,
+        Err(outcome) => outcome,
+    }
+}
+
 /// The session that asked goes on with it, and answers where it was asked.
 async fn bring_in(exchange: &Exchange, engine: &Engine, letter: &Letter, asked: Asked) -> Outcome {
     let job = asked.job;
@@ -64,19 +77,10 @@ async fn bring_in(exchange: &Exchange, engine: &Engine, letter: &Letter, asked: 
         Ok(place) => place.filter(|place| !place.is_remote()),
         Err(error) => return Outcome::Refused(error.to_string()),
     };
-    let relayed = Relayed {
-        from: letter.sender(&job.agent),
-        hop: letter.hop_count.max(job.hop + 1),
-        trace: job.trace.clone(),
-        way: Way::Send,
-    };
-    let how = Injection {
-        deliver: place.is_some(),
-        channel: place.unwrap_or_else(Address::internal),
-        idempotency_key: letter.key(),
-        meta: Some(letter.meta()),
-        provenance: Provenance::Remote(job.agent.clone(), letter.origin(), relayed),
-    };
+    let own = letter.relayed(&job.agent, Way::Send);
+    let relayed = Relayed { hop: own.hop.max(job.hop + 1), trace: job.trace.clone(), ..own };
+    let from = Provenance::Remote(job.agent.clone(), letter.origin(), relayed);
+    let how = letter.injection(place.unwrap_or_else(Address::internal), from);
     match inject(exchange, engine, letter, &job.session, how).await {
         Ok(accepted) => ended(exchange, engine, letter, &accepted).await,
         Err(outcome) => outcome,

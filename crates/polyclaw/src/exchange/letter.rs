@@ -1,11 +1,12 @@
 //! A message as the control plane hands it out, and what a session is shown of it.
 
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::envelope::{HANDOFF, RESPONSE, RESULT, is_answer};
 use polyclaw_domain::id::{AgentId, TraceId};
 use polyclaw_domain::instance::Name;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
+use polyclaw_engine::ingress::{Injection, Provenance, Relayed, Way};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -37,13 +38,8 @@ impl Letter {
         self.correlation_id.as_deref().unwrap_or(&self.id)
     }
 
-    pub fn trace(&self) -> TraceId {
+    fn trace(&self) -> TraceId {
         TraceId::new(format!("{CHANNEL}-{}", self.thread()))
-    }
-
-    /// Brought into a session twice, it is there once.
-    pub fn key(&self) -> String {
-        format!("{CHANNEL}:{}", self.id)
     }
 
     fn word(&self, name: &str) -> Option<&str> {
@@ -69,9 +65,21 @@ impl Letter {
         SessionKey::direct(agent, CHANNEL, &format!("{}/{}", self.from, self.thread()))
     }
 
-    /// The session it comes from, as far as it has a name here.
-    pub fn sender(&self, agent: &AgentId) -> SessionKey {
-        SessionKey::of(agent, &[CHANNEL, &self.from])
+    /// The way it came, to an agent here. The session it comes from has a name here as far as it has any.
+    pub fn relayed(&self, agent: &AgentId, way: Way) -> Relayed {
+        let from = SessionKey::of(agent, &[CHANNEL, &self.from]);
+        Relayed { from, hop: self.hop_count, trace: self.trace(), way }
+    }
+
+    /// Brought in twice, it is there once. What is said to it goes to an address, unless that is inside.
+    pub fn injection(&self, channel: Address, provenance: Provenance) -> Injection {
+        Injection {
+            deliver: channel.channel != INTERNAL,
+            channel,
+            idempotency_key: format!("{CHANNEL}:{}", self.id),
+            meta: Some(self.meta()),
+            provenance,
+        }
     }
 
     /// Where the answer goes. The account says as what: a task has a result, all else a response.
@@ -93,7 +101,7 @@ impl Letter {
         }
     }
 
-    pub fn meta(&self) -> Value {
+    fn meta(&self) -> Value {
         json!({
             "kind": "instance_message",
             "message_id": self.id,

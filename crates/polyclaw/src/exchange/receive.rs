@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polyclaw_domain::envelope::{HANDOFF, STATUS};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_engine::ingress::{Accepted, Injection, Provenance, Relayed, Way};
+use polyclaw_engine::ingress::{Accepted, Injection, Provenance, Way};
 use polyclaw_engine::{Action, Engine, Error};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -32,10 +32,12 @@ pub async fn run(exchange: Arc<Exchange>, engine: Engine) {
             Ok(letters) => {
                 pause = Duration::from_millis(500);
                 for letter in letters {
-                    let (exchange, engine, room) = (Arc::clone(&exchange), engine.clone(), Arc::clone(&room));
+                    // No more were asked for than there is room for.
+                    let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+                    let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
                     tokio::spawn(async move {
-                        let _permit = room.acquire_owned().await;
                         take(&exchange, &engine, &letter).await;
+                        drop(permit);
                     });
                 }
             }
@@ -79,19 +81,8 @@ async fn take(exchange: &Exchange, engine: &Engine, letter: &Letter) {
 
 async fn bring_in(exchange: &Exchange, engine: &Engine, letter: &Letter) -> Outcome {
     let agent = letter.to_agent().unwrap_or_else(|| engine.settings().default_agent.clone());
-    let relayed = Relayed {
-        from: letter.sender(&agent),
-        hop: letter.hop_count,
-        trace: letter.trace(),
-        way: Way::Begin,
-    };
-    let how = Injection {
-        channel: letter.address(),
-        deliver: true,
-        idempotency_key: letter.key(),
-        meta: Some(letter.meta()),
-        provenance: Provenance::Remote(agent.clone(), letter.origin(), relayed),
-    };
+    let from = Provenance::Remote(agent.clone(), letter.origin(), letter.relayed(&agent, Way::Begin));
+    let how = letter.injection(letter.address(), from);
     match inject(exchange, engine, letter, &letter.session(&agent), how).await {
         Ok(accepted) => {
             tell_begun(exchange, letter, agent.as_str(), &accepted).await;

@@ -1,5 +1,7 @@
 //! Messages between instances: sent, looked at, sent again. Handing them out is in `pending`.
 
+mod view;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -8,145 +10,22 @@ use polyclaw_control::message::{Letter, Sent};
 use polyclaw_domain::envelope;
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::registry::envelopes::{Envelope, Event, Filter};
+use polyclaw_store::registry::envelopes::Filter;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
+
+pub use view::{MessageDetail, MessageEvent, MessageView, payload};
 
 use super::state::ControlState;
 use crate::error::Result;
 use crate::extract::{Body, Id, Query};
 use crate::paging::{Paging, Place};
 
-/// A message as lists show it: without what it says.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Message)]
-pub struct MessageView {
-    id: String,
-    /// The ids of both instances.
-    from: String,
-    to: String,
-    /// Their names now; null of one that was deleted.
-    from_name: Option<String>,
-    to_name: Option<String>,
-    r#type: String,
-    /// `queued`, `delivered`, `acknowledged`, `failed` (tried again) or `dead_letter`.
-    state: &'static str,
-    correlation_id: Option<String>,
-    idempotency_key: Option<String>,
-    hop_count: u32,
-    attempts: u32,
-    max_retries: u32,
-    /// Something in it was a secret and was taken out.
-    redacted: bool,
-    /// Why it was not taken up the last time.
-    error: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Millis,
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Millis,
-}
-
-impl From<&Envelope> for MessageView {
-    fn from(one: &Envelope) -> Self {
-        Self {
-            id: one.id.to_string(),
-            from: one.from.to_string(),
-            to: one.to.to_string(),
-            from_name: one.from_name.clone(),
-            to_name: one.to_name.clone(),
-            r#type: one.kind.clone(),
-            state: one.state.as_str(),
-            correlation_id: one.correlation.clone(),
-            idempotency_key: one.key.clone(),
-            hop_count: one.hop,
-            attempts: one.attempts,
-            max_retries: one.max_retries,
-            redacted: one.redacted,
-            error: one.error.clone(),
-            created_at: one.created_at,
-            updated_at: one.updated_at,
-            expires_at: one.expires_at,
-        }
-    }
-}
-
-/// What a message says, as it is stored.
-pub fn payload(one: &Envelope) -> Value {
-    serde_json::from_str(&one.payload).unwrap_or(Value::Null)
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct MessageDetail {
-    #[serde(flatten)]
-    message: MessageView,
-    #[schema(value_type = Object)]
-    payload: Value,
-    /// All that happened to it, in order.
-    events: Vec<MessageEvent>,
-}
-
-/// Something that happened to a message. It never holds what the message says.
-#[derive(Serialize, ToSchema)]
-pub struct MessageEvent {
-    message_id: String,
-    /// `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`.
-    kind: &'static str,
-    /// The state it left the message in.
-    state: &'static str,
-    detail: Option<String>,
-    from: String,
-    to: String,
-    message_type: String,
-    correlation_id: Option<String>,
-    #[schema(value_type = String, format = DateTime)]
-    at: Millis,
-}
-
-impl From<&Event> for MessageEvent {
-    fn from(event: &Event) -> Self {
-        Self {
-            message_id: event.about.id.to_string(),
-            kind: event.kind.as_str(),
-            state: event.state.as_str(),
-            detail: event.detail.clone(),
-            from: event.about.from.to_string(),
-            to: event.about.to.to_string(),
-            message_type: event.about.kind.clone(),
-            correlation_id: event.about.correlation.clone(),
-            at: event.at,
-        }
-    }
-}
-
 #[derive(Serialize, ToSchema)]
 pub struct MessageList {
     messages: Vec<MessageView>,
     next_cursor: Option<String>,
-}
-
-#[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StateWord {
-    Queued,
-    Delivered,
-    Acknowledged,
-    Failed,
-    DeadLetter,
-}
-
-impl From<StateWord> for envelope::State {
-    fn from(word: StateWord) -> Self {
-        match word {
-            StateWord::Queued => Self::Queued,
-            StateWord::Delivered => Self::Delivered,
-            StateWord::Acknowledged => Self::Acknowledged,
-            StateWord::Failed => Self::Failed,
-            StateWord::DeadLetter => Self::DeadLetter,
-        }
-    }
 }
 
 #[derive(Default, Deserialize, IntoParams)]
@@ -158,7 +37,7 @@ pub struct Which {
     to: Option<String>,
     r#type: Option<String>,
     #[param(inline)]
-    state: Option<StateWord>,
+    state: Option<view::StateWord>,
     /// Those of one correlation come in the order in which they were written; all others the newest first.
     correlation_id: Option<String>,
     /// Written after, and before, this time.
@@ -337,15 +216,7 @@ pub async fn of_instance(
 #[utoipa::path(get, path = "/messages/{id}", tag = "messages", params(("id" = String, Path)), responses((status = 200, body = MessageDetail)))]
 pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Json<MessageDetail>> {
     let (one, events) = app.control.message(&EnvelopeId::new(id)).await?;
-    Ok(Json(detail(&one, &events)))
-}
-
-fn detail(one: &Envelope, events: &[Event]) -> MessageDetail {
-    MessageDetail {
-        message: MessageView::from(one),
-        payload: payload(one),
-        events: events.iter().map(MessageEvent::from).collect(),
-    }
+    Ok(Json(MessageDetail::of(&one, &events)))
 }
 
 /// Sends a dead letter again, with all its attempts and all its time.
