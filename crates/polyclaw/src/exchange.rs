@@ -50,6 +50,11 @@ pub struct Exchange {
     waiters: Waiters,
 }
 
+/// A word nobody else uses.
+fn fresh_word() -> String {
+    polyclaw_domain::hex::hex(&ids::random::<16>())
+}
+
 impl Exchange {
     /// Nothing where no control plane started this process.
     pub fn from_environment(db: &Db, redactor: &Arc<Current<Redactor>>) -> Result<Option<Self>, Failure> {
@@ -59,7 +64,7 @@ impl Exchange {
         Ok(Some(Self {
             client: Client::at_control(&url, token)?,
             own,
-            life: polyclaw_domain::hex::hex(&ids::random::<16>()),
+            life: fresh_word(),
             db: db.clone(),
             redactor: Arc::clone(redactor),
             granted: RwLock::default(),
@@ -85,9 +90,10 @@ impl Exchange {
         running
     }
 
-    async fn poll(&self, limit: usize) -> Result<Vec<letter::Letter>, Failure> {
+    /// Asked again with the same word, because no answer came, it gets the same messages.
+    async fn poll(&self, word: &str, limit: usize) -> Result<Vec<letter::Letter>, Failure> {
         let path = format!(
-            "/instances/{}/messages/pending?wait={WAIT_SECONDS}&limit={limit}&life={}",
+            "/instances/{}/messages/pending?wait={WAIT_SECONDS}&limit={limit}&lease={word}&life={}",
             segment(&self.own),
             self.life
         );

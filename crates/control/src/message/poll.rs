@@ -21,6 +21,8 @@ pub struct Wish {
     pub limit: usize,
     /// Names this life of the process that asks: what earlier lives hold is given back at once.
     pub life: Option<String>,
+    /// A word for the lease: asked again with it, because no answer came, the same messages are handed out.
+    pub lease: Option<String>,
 }
 
 impl Control {
@@ -58,7 +60,8 @@ impl Control {
     async fn take(&self, to: &InstanceId, wish: &Wish) -> Result<(Vec<Envelope>, Option<Millis>)> {
         let poll = Poll {
             to: to.clone(),
-            lease: self.ids.nonce(),
+            lease: wish.lease.clone().unwrap_or_else(|| self.ids.nonce()),
+            asks_again: wish.lease.is_some(),
             life: wish.life.clone(),
             limit: wish.limit,
             now: self.now(),

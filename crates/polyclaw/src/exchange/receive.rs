@@ -11,26 +11,28 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::letter::Letter;
-use super::{Exchange, answer};
+use super::{Exchange, answer, fresh_word};
+use crate::failure::{Exit, Failure};
 
 /// Messages worked on at once.
 const AT_ONCE: usize = 32;
 const BATCH: usize = 16;
 /// Well before a lease of 90 seconds ends.
 const RENEW_EVERY: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Runs until it is dropped, or the engine takes nothing any more.
 pub async fn run(exchange: Arc<Exchange>, engine: Engine) {
     let room = Arc::new(Semaphore::new(AT_ONCE));
-    let mut pause = Duration::from_millis(500);
+    let (mut pause, mut word) = (FIRST_PAUSE, fresh_word());
     while !engine.is_draining() {
         let Ok(first) = Arc::clone(&room).acquire_owned().await else { return };
         let limit = room.available_permits().min(BATCH - 1) + 1;
         drop(first);
-        match exchange.poll(limit).await {
+        match exchange.poll(&word, limit).await {
             Ok(letters) => {
-                pause = Duration::from_millis(500);
+                (pause, word) = (FIRST_PAUSE, fresh_word());
                 for letter in letters {
                     // No more were asked for than there is room for.
                     let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
@@ -65,17 +67,37 @@ async fn take(exchange: &Exchange, engine: &Engine, letter: &Letter) {
         true => answer::take(exchange, engine, letter).await,
         false => bring_in(exchange, engine, letter).await,
     };
-    let said = match outcome {
-        Outcome::Done => exchange.say(letter, "ack", json!({})).await,
+    let (verb, more) = match outcome {
+        Outcome::Done => ("ack", json!({})),
         Outcome::Refused(error) => {
             tracing::warn!(message.id = letter.id, error, "a message of another instance is not taken up");
-            exchange.say(letter, "fail", json!({ "error": error })).await
+            ("fail", json!({ "error": error }))
         }
         Outcome::Left => return,
     };
-    // It is handed out again, and found to be there already.
-    if let Err(failure) = said {
-        tracing::info!(message.id = letter.id, error = %failure, "what became of a message is told later");
+    if let Err(failure) = told(exchange, engine, letter, verb, more).await {
+        // It is handed out again, and found to be there already.
+        tracing::info!(message.id = letter.id, error = %failure, "what became of a message is not heard");
+    }
+}
+
+/// Says what became of a message, for as long as nobody is there to hear it.
+async fn told(
+    exchange: &Exchange,
+    engine: &Engine,
+    letter: &Letter,
+    verb: &str,
+    more: Value,
+) -> Result<(), Failure> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match exchange.say(letter, verb, more.clone()).await {
+            Err(failure) if failure.exit == Exit::Unavailable && !engine.is_draining() => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            said => return said.map(drop),
+        }
     }
 }
 

@@ -54,6 +54,9 @@ fn gate_1_a_message_is_sent_received_and_acknowledged() {
     assert_eq!(received[0]["payload"], json!({ "task": "look" }));
     assert_eq!((&received[0]["from_name"], &received[0]["hop_count"]), (&json!("a"), &json!(0)));
     assert!(pending(&plane, "b").is_empty(), "nobody else is handed it");
+    let lease = received[0]["lease"].as_str().unwrap();
+    let again = plane.get(&format!("/instances/b/messages/pending?lease={lease}")).ok();
+    assert_eq!(again["messages"][0]["attempts"], 1, "who heard no answer asks again and gets the same");
     let path = format!("/messages/{}/ack", received[0]["id"].as_str().unwrap());
     assert_eq!(plane.post(&path, json!({ "lease": "another" })).refusal(), (409, "lease_lost"));
     assert_eq!(word(&plane, &received[0], "renew").status, 200);
@@ -187,7 +190,7 @@ fn whoever_waits_is_told_at_once_and_whoever_waits_in_vain_is_told_so() {
         let sent = task(&plane, json!({})).ok();
         assert_eq!(waiting.join().unwrap()["messages"][0]["id"], sent["id"]);
     });
-    for wrong in ["wait=61", "limit=0", "limit=101", "life="] {
+    for wrong in ["wait=61", "limit=0", "limit=101", "life=", "lease="] {
         let refused = plane.get(&format!("/instances/b/messages/pending?{wrong}"));
         assert_eq!(refused.refusal(), (400, "invalid_parameter"), "{wrong}");
     }

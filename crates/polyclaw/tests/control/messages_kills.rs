@@ -64,9 +64,11 @@ async fn send(talker: Talker, (first, step): (usize, usize), (total, instances):
 /// Fetches for one instance and acknowledges, and dies now and then with all it holds.
 async fn fetch(talker: Talker, name: String, acknowledged: Arc<AtomicUsize>, total: usize) {
     let mut random = fastrand::Rng::with_seed(name.bytes().map(u64::from).sum());
-    let mut life = 0;
+    let (mut life, mut asked) = (0, 0);
     while acknowledged.load(Ordering::SeqCst) < total {
-        let path = format!("/instances/{name}/messages/pending?wait=1&limit=20&life={life}");
+        asked += 1;
+        let path =
+            format!("/instances/{name}/messages/pending?wait=1&limit=20&life={life}&lease={name}-{asked}");
         let (status, said) = talker.call("GET", &path, &json!({})).await;
         assert_eq!(status, 200, "{said}");
         for message in said["messages"].as_array().unwrap() {

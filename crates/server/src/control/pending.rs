@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::extract::{Body, Id, Query};
 
 const MOST: usize = 100;
-const LONGEST_LIFE: usize = 100;
+const LONGEST_WORD: usize = 100;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +33,8 @@ pub struct Which {
     limit: Option<usize>,
     /// Names one life of the process that asks. What earlier lives of it hold is handed out again at once.
     life: Option<String>,
+    /// A word of your own for the lease. Asked again with it, because no answer came, the same messages are handed out.
+    lease: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -104,10 +106,13 @@ pub async fn poll(
     if !(1..=MOST).contains(&limit) {
         return Err(Error::invalid("limit", format!("1 to {MOST}")));
     }
-    if which.life.as_ref().is_some_and(|life| life.is_empty() || life.len() > LONGEST_LIFE) {
-        return Err(Error::invalid("life", format!("1 to {LONGEST_LIFE} bytes")));
+    for (name, word) in [("life", &which.life), ("lease", &which.lease)] {
+        if word.as_ref().is_some_and(|word| word.is_empty() || word.len() > LONGEST_WORD) {
+            return Err(Error::invalid(name, format!("1 to {LONGEST_WORD} bytes")));
+        }
     }
-    let taken = app.control.poll(&by, &id, Wish { wait, limit, life: which.life }).await?;
+    let wish = Wish { wait, limit, life: which.life, lease: which.lease };
+    let taken = app.control.poll(&by, &id, wish).await?;
     Ok(Json(PendingList { messages: taken.iter().map(PendingMessage::from).collect() }))
 }
 

@@ -55,13 +55,8 @@ fn send(tx: &mut Tx<'_>, draft: &Draft) -> Result<()> {
 }
 
 fn poll(tx: &mut Tx<'_>, to: &str, lease: &str, now: Millis) -> Result<Vec<Envelope>> {
-    let poll = Poll {
-        to: InstanceId::new(to),
-        lease: lease.to_owned(),
-        life: Some(lease.to_owned()),
-        limit: 10,
-        now,
-    };
+    let (to, lease) = (InstanceId::new(to), lease.to_owned());
+    let poll = Poll { to, life: Some(lease.clone()), lease, asks_again: false, limit: 10, now };
     envelopes::lease(tx, &poll).map(|(taken, _)| taken)
 }
 
@@ -201,6 +196,20 @@ fn a_message_is_handed_to_one_and_acknowledged_once() {
             assert_eq!(poll(tx, "2", "l1", NOW)?.len(), 1);
             assert!(poll(tx, "2", "l2", NOW)?.is_empty() && poll(tx, "1", "l3", NOW)?.is_empty());
             let id = EnvelopeId::new("m");
+            let again = Poll {
+                to: InstanceId::new("2"),
+                lease: "l1".to_owned(),
+                asks_again: true,
+                life: None,
+                limit: 10,
+                now: NOW,
+            };
+            let (held, told) = envelopes::lease(tx, &again)?;
+            assert_eq!(
+                (held[0].attempts, told.len()),
+                (1, 0),
+                "who asks again under their lease gets the same"
+            );
             assert!(matches!(envelopes::acknowledge(tx, &id, "l2", NOW)?, Settled::Lost));
             assert!(matches!(envelopes::fail(tx, &id, "l2", "x", NOW)?, Settled::Lost));
             assert_eq!(envelopes::renew(tx, &id, "l2", NOW)?, None);

@@ -17,14 +17,17 @@ pub struct Poll {
     pub to: InstanceId,
     /// By which they are known again.
     pub lease: String,
+    /// They chose that word themselves, and may have asked with it before.
+    pub asks_again: bool,
     /// Names one life of the process that asks, where it says so.
     pub life: Option<String>,
     pub limit: usize,
     pub now: Millis,
 }
 
-/// Takes what is due, the oldest first.
+/// Takes what is due, the oldest first. Who asks again under the same lease gets the same.
 pub fn lease(tx: &mut Tx<'_>, poll: &Poll) -> Result<(Vec<Envelope>, Vec<Event>)> {
+    const AGAIN: &str = select!("WHERE state = 'delivered' AND recipient = $1 AND lease = $2 ORDER BY seq");
     const SQL: &str = concat!(
         "UPDATE messages SET state = 'delivered', attempts = attempts + 1, lease = $2, life = $3, due_at = $4,
            updated_at = $5
@@ -34,6 +37,12 @@ pub fn lease(tx: &mut Tx<'_>, poll: &Poll) -> Result<(Vec<Envelope>, Vec<Event>)
          RETURNING ",
         columns!()
     );
+    if poll.asks_again {
+        let held = tx.query(AGAIN, params![&poll.to, &poll.lease], read)?;
+        if !held.is_empty() {
+            return Ok((held, Vec::new()));
+        }
+    }
     let until = poll.now.plus(LEASE_MS);
     let params = params![&poll.to, &poll.lease, poll.life.as_ref(), until, poll.now, poll.limit];
     let mut taken = tx.query(SQL, params, read)?;
