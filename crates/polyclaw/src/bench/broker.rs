@@ -18,7 +18,7 @@ struct Plane {
     url: String,
     token: String,
     server: Child,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
 }
 
 impl Drop for Plane {
@@ -33,15 +33,16 @@ impl Plane {
         let home = tempfile::tempdir()?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let server = Command::new(std::env::current_exe()?)
-            .args(["control", "--port", &port.to_string()])
+            .arg("control")
             .env("POLYCLAW_HOME", home.path())
+            .env("POLYCLAW_CP_PORT", port.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
         let client = Client::builder().no_proxy().pool_max_idle_per_host(2_000).tcp_nodelay(true).build()?;
         let url = format!("http://127.0.0.1:{port}/api");
-        let mut plane = Self { client, url, token: String::new(), server, _home: home };
+        let mut plane = Self { client, url, token: String::new(), server, home };
         plane.token = plane.first_token().await?;
         let scoped = plane.post("/tokens", &json!({ "name": "bench", "scope": "operate" })).await?;
         for name in ["a", "b"] {
@@ -54,7 +55,7 @@ impl Plane {
 
     /// The operator's, once it answers.
     async fn first_token(&self) -> anyhow::Result<String> {
-        let file = self._home.path().join("cp/token");
+        let file = self.home.path().join("cp/token");
         let began = Instant::now();
         loop {
             let token = std::fs::read_to_string(&file).unwrap_or_default().trim().to_owned();

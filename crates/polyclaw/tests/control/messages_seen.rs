@@ -29,7 +29,7 @@ fn gate_1_the_boxes_of_an_instance_are_read_page_by_page() {
         }
     }
     assert_eq!(seen, sent.iter().rev().cloned().collect::<Vec<_>>(), "the newest first, each once");
-    assert_eq!(ids(&plane.get("/instances/b/messages?direction=out").ok()), [back.clone()]);
+    assert_eq!(ids(&plane.get("/instances/b/messages?direction=out").ok()), vec![back.clone()]);
     assert_eq!(ids(&plane.get("/instances/a/messages?direction=in").ok()), [back]);
     assert_eq!(plane.get("/instances/a/messages").refusal(), (400, "invalid_parameter"));
     assert_eq!(plane.get("/instances/nobody/messages?direction=in").refusal(), (404, "unknown_instance"));
@@ -74,7 +74,7 @@ fn dead(plane: &Plane) -> Value {
 fn gate_3_dead_letters_are_found_and_sent_again() {
     let plane = pair();
     let id = dead(&plane);
-    assert_eq!(ids(&plane.get("/messages/dead_letter").ok()), [id.clone()]);
+    assert_eq!(ids(&plane.get("/messages/dead_letter").ok()), vec![id.clone()]);
     let path = format!("/messages/{}/replay", id.as_str().unwrap());
     assert_eq!(plane.post(&path, json!({})).ok()["state"], "queued");
     assert_eq!(plane.post(&path, json!({})).refusal(), (409, "not_dead_letter"));
