@@ -87,13 +87,19 @@ impl Exchange {
     pub fn start(self: &Arc<Self>, engine: &Engine) -> JoinSet<()> {
         let mut running = JoinSet::new();
         running.spawn(receive::run(Arc::clone(self), engine.clone()));
+        running.spawn(receive::run_answers(Arc::clone(self), engine.clone()));
         running
     }
 
     /// Asked again with the same word, because no answer came, it gets the same messages.
-    async fn poll(&self, word: &str, limit: usize) -> Result<Vec<letter::Letter>, Failure> {
+    async fn poll(
+        &self,
+        word: &str,
+        limit: usize,
+        only_answers: bool,
+    ) -> Result<Vec<letter::Letter>, Failure> {
         let path = format!(
-            "/instances/{}/messages/pending?wait={WAIT_SECONDS}&limit={limit}&lease={word}&life={}",
+            "/instances/{}/messages/pending?wait={WAIT_SECONDS}&limit={limit}&lease={word}&life={}&only_answers={only_answers}",
             segment(&self.own),
             self.life
         );

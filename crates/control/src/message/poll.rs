@@ -23,6 +23,8 @@ pub struct Wish {
     pub life: Option<String>,
     /// A word for the lease: asked again with it, because no answer came, the same messages are handed out.
     pub lease: Option<String>,
+    /// Only what answers something.
+    pub only_answers: bool,
 }
 
 impl Control {
@@ -48,7 +50,7 @@ impl Control {
             if !taken.is_empty() || Instant::now() >= deadline {
                 return Ok(taken);
             }
-            let pause = due.map(|due| Duration::from_millis(due.since(self.now()).max(1).unsigned_abs()));
+            let pause = due.map(|due| Duration::from_millis(due.since(self.now()).max(50).unsigned_abs()));
             let look_at = pause.map_or(deadline, |pause| deadline.min(Instant::now() + pause));
             tokio::select! {
                 () = rung => {}
@@ -63,12 +65,14 @@ impl Control {
             lease: wish.lease.clone().unwrap_or_else(|| self.ids.nonce()),
             asks_again: wish.lease.is_some(),
             life: wish.life.clone(),
+            only_answers: wish.only_answers,
             limit: wish.limit,
             now: self.now(),
         };
         let leased = self.db.write(move |tx| {
             let (taken, events) = envelopes::lease(tx, &poll)?;
-            let due = if taken.is_empty() { envelopes::next_due(tx, &poll.to)? } else { None };
+            let looks_on = taken.is_empty() && !poll.only_answers;
+            let due = if looks_on { envelopes::next_due(tx, &poll.to)? } else { None };
             Ok((taken, events, due))
         });
         let (taken, events, due) = leased.await?;

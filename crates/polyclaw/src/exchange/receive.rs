@@ -25,28 +25,57 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Runs until it is dropped, or the engine takes nothing any more.
 pub async fn run(exchange: Arc<Exchange>, engine: Engine) {
     let room = Arc::new(Semaphore::new(AT_ONCE));
-    let (mut pause, mut word) = (FIRST_PAUSE, fresh_word());
+    let mut asking = Asking::new(false);
     while !engine.is_draining() {
         let Ok(first) = Arc::clone(&room).acquire_owned().await else { return };
         let limit = room.available_permits().min(BATCH - 1) + 1;
         drop(first);
-        match exchange.poll(&word, limit).await {
+        for letter in asking.ask(&exchange, limit).await {
+            // No more were asked for than there is room for.
+            let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+            let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
+            tokio::spawn(async move {
+                take(&exchange, &engine, &letter).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Answers have a way of their own: turns that fill all the room may be waiting for them.
+pub async fn run_answers(exchange: Arc<Exchange>, engine: Engine) {
+    let mut asking = Asking::new(true);
+    while !engine.is_draining() {
+        for letter in asking.ask(&exchange, BATCH).await {
+            let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
+            tokio::spawn(async move { take(&exchange, &engine, &letter).await });
+        }
+    }
+}
+
+/// Somebody who asks again and again, more slowly where nobody answers.
+struct Asking {
+    only_answers: bool,
+    word: String,
+    pause: Duration,
+}
+
+impl Asking {
+    fn new(only_answers: bool) -> Self {
+        Self { only_answers, word: fresh_word(), pause: FIRST_PAUSE }
+    }
+
+    async fn ask(&mut self, exchange: &Exchange, limit: usize) -> Vec<Letter> {
+        match exchange.poll(&self.word, limit, self.only_answers).await {
             Ok(letters) => {
-                (pause, word) = (FIRST_PAUSE, fresh_word());
-                for letter in letters {
-                    // No more were asked for than there is room for.
-                    let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
-                    let (exchange, engine) = (Arc::clone(&exchange), engine.clone());
-                    tokio::spawn(async move {
-                        take(&exchange, &engine, &letter).await;
-                        drop(permit);
-                    });
-                }
+                (self.pause, self.word) = (FIRST_PAUSE, fresh_word());
+                letters
             }
             Err(failure) => {
                 tracing::debug!(error = %failure, "the control plane gives no messages");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                tokio::time::sleep(self.pause).await;
+                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                Vec::new()
             }
         }
     }

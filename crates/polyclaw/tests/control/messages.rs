@@ -49,6 +49,8 @@ fn gate_1_a_message_is_sent_received_and_acknowledged() {
         (sent.status, &sent.body["state"], &sent.body["deduplicated"]),
         (201, &json!("queued"), &json!(false))
     );
+    let answers = plane.get("/instances/b/messages/pending?only_answers=true").ok();
+    assert_eq!(answers["messages"], json!([]), "a task answers nothing");
     let received = pending(&plane, "b");
     assert_eq!((received.len(), &received[0]["id"]), (1, &sent.body["id"]));
     assert_eq!(received[0]["payload"], json!({ "task": "look" }));

@@ -35,6 +35,10 @@ pub struct Which {
     life: Option<String>,
     /// A word of your own for the lease. Asked again with it, because no answer came, the same messages are handed out.
     lease: Option<String>,
+    /// Only what answers something: `response`, `task.result` and `task.status`.
+    #[serde(default)]
+    #[param(required = false)]
+    only_answers: bool,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -111,7 +115,7 @@ pub async fn poll(
             return Err(Error::invalid(name, format!("1 to {LONGEST_WORD} bytes")));
         }
     }
-    let wish = Wish { wait, limit, life: which.life, lease: which.lease };
+    let wish = Wish { wait, limit, life: which.life, lease: which.lease, only_answers: which.only_answers };
     let taken = app.control.poll(&by, &id, wish).await?;
     Ok(Json(PendingList { messages: taken.iter().map(PendingMessage::from).collect() }))
 }

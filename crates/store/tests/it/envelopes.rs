@@ -56,7 +56,8 @@ fn send(tx: &mut Tx<'_>, draft: &Draft) -> Result<()> {
 
 fn poll(tx: &mut Tx<'_>, to: &str, lease: &str, now: Millis) -> Result<Vec<Envelope>> {
     let (to, lease) = (InstanceId::new(to), lease.to_owned());
-    let poll = Poll { to, life: Some(lease.clone()), lease, asks_again: false, limit: 10, now };
+    let poll =
+        Poll { to, life: Some(lease.clone()), lease, asks_again: false, only_answers: false, limit: 10, now };
     envelopes::lease(tx, &poll).map(|(taken, _)| taken)
 }
 
@@ -200,6 +201,7 @@ fn a_message_is_handed_to_one_and_acknowledged_once() {
                 to: InstanceId::new("2"),
                 lease: "l1".to_owned(),
                 asks_again: true,
+                only_answers: true,
                 life: None,
                 limit: 10,
                 now: NOW,

@@ -21,6 +21,8 @@ pub struct Poll {
     pub asks_again: bool,
     /// Names one life of the process that asks, where it says so.
     pub life: Option<String>,
+    /// Only what answers something: it must not wait behind what asks for more work.
+    pub only_answers: bool,
     pub limit: usize,
     pub now: Millis,
 }
@@ -32,7 +34,8 @@ pub fn lease(tx: &mut Tx<'_>, poll: &Poll) -> Result<(Vec<Envelope>, Vec<Event>)
         "UPDATE messages SET state = 'delivered', attempts = attempts + 1, lease = $2, life = $3, due_at = $4,
            updated_at = $5
          WHERE seq IN (SELECT seq FROM messages WHERE recipient = $1 AND state IN ('queued', 'failed')
-             AND due_at <= $5 AND expires_at > $5 ORDER BY due_at, seq LIMIT $6)
+             AND due_at <= $5 AND expires_at > $5
+             AND ($7 = 0 OR type IN ('response', 'task.result', 'task.status')) ORDER BY due_at, seq LIMIT $6)
            AND state IN ('queued', 'failed')
          RETURNING ",
         columns!()
@@ -44,7 +47,8 @@ pub fn lease(tx: &mut Tx<'_>, poll: &Poll) -> Result<(Vec<Envelope>, Vec<Event>)
         }
     }
     let until = poll.now.plus(LEASE_MS);
-    let params = params![&poll.to, &poll.lease, poll.life.as_ref(), until, poll.now, poll.limit];
+    let params =
+        params![&poll.to, &poll.lease, poll.life.as_ref(), until, poll.now, poll.limit, poll.only_answers];
     let mut taken = tx.query(SQL, params, read)?;
     taken.sort_by_key(|one| one.seq);
     let mut told = Vec::with_capacity(2 * taken.len());
