@@ -18,6 +18,7 @@ use crate::child::Children;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::lock::{self, Held};
+use crate::message::Broker;
 use crate::view::Feed;
 
 /// Reads the text of a config as the daemon of that folder would, references and all.
@@ -54,6 +55,7 @@ pub struct Inner {
     url: OnceLock<String>,
     own_port: OnceLock<u16>,
     pub(crate) feed: Feed,
+    pub(crate) broker: Broker,
     pub(crate) children: Children,
     /// A reason for the supervisor to look at once.
     pub(crate) look: Notify,
@@ -95,6 +97,7 @@ impl Control {
             url: OnceLock::new(),
             own_port: OnceLock::new(),
             feed: Feed::new(),
+            broker: Broker::new(),
             children: Children::default(),
             look: Notify::new(),
             making: tokio::sync::Mutex::default(),

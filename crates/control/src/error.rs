@@ -66,6 +66,28 @@ pub enum Error {
     NotTakenUp(String),
     #[error("'{name}' can not be reached: {why}")]
     Unreachable { name: String, why: String },
+    #[error("there is no message '{0}'")]
+    UnknownMessage(String),
+    #[error("there is no rule '{0}'")]
+    UnknownRule(String),
+    #[error("there is such a rule already")]
+    RuleExists,
+    #[error("{0}")]
+    BadRule(String),
+    #[error("{0}")]
+    BadMessage(String),
+    #[error("the payload has {0} bytes, and at most {most} are taken", most = polyclaw_domain::envelope::LARGEST)]
+    PayloadTooLarge(usize),
+    #[error("hop {0} of at most 7: the message went through too many instances")]
+    MessageLoops(u32),
+    #[error("no routing rule lets '{from}' send '{kind}' to '{to}'")]
+    RouteDenied { from: String, to: String, kind: String },
+    #[error("an instance sends and fetches its own messages only")]
+    ForeignSender,
+    #[error("the message is not yours any more: its lease ended")]
+    LeaseLost,
+    #[error("it is no dead letter: it is {0}")]
+    NotDeadLetter(&'static str),
 }
 
 /// What whoever called should do about it.
@@ -78,6 +100,11 @@ pub enum Action {
     Precondition,
     /// Read again, then decide.
     Stale,
+    /// Nobody allowed it.
+    Forbid,
+    TooLarge,
+    /// Understood, and refused for what it would lead to.
+    Unfit,
     Retry,
     /// The instance is to blame.
     Gateway,
@@ -87,6 +114,10 @@ pub enum Action {
 impl Error {
     pub fn files(what: impl AsRef<std::path::Path>, error: &std::io::Error) -> Self {
         Self::Files { what: what.as_ref().display().to_string(), why: error.to_string() }
+    }
+
+    pub(crate) fn unknown_message(id: &polyclaw_domain::id::EnvelopeId) -> Self {
+        Self::UnknownMessage(id.as_str().chars().take(100).collect())
     }
 
     pub fn code(&self) -> &'static str {
@@ -121,6 +152,17 @@ impl Error {
             Self::MaskedNothing(_) => "masked_nothing",
             Self::NotTakenUp(_) => "not_taken_up",
             Self::Unreachable { .. } => "instance_unreachable",
+            Self::UnknownMessage(_) => "unknown_message",
+            Self::UnknownRule(_) => "unknown_rule",
+            Self::RuleExists => "rule_exists",
+            Self::BadRule(_) => "bad_rule",
+            Self::BadMessage(_) => "bad_message",
+            Self::PayloadTooLarge(_) => "payload_too_large",
+            Self::MessageLoops(_) => "too_many_hops",
+            Self::RouteDenied { .. } => "route_denied",
+            Self::ForeignSender => "foreign_sender",
+            Self::LeaseLost => "lease_lost",
+            Self::NotDeadLetter(_) => "not_dead_letter",
         }
     }
 
@@ -135,6 +177,12 @@ impl Error {
             Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => Action::Conflict,
             Self::Archived(_) | Self::NotArchived(_) | Self::NotInArchive(_) => Action::Conflict,
             Self::HomeInstance(_) | Self::ServerRunning(_) | Self::NotTakenUp(_) => Action::Conflict,
+            Self::UnknownMessage(_) | Self::UnknownRule(_) => Action::NotFound,
+            Self::BadRule(_) | Self::BadMessage(_) => Action::Reject,
+            Self::RuleExists | Self::LeaseLost | Self::NotDeadLetter(_) => Action::Conflict,
+            Self::RouteDenied { .. } | Self::ForeignSender => Action::Forbid,
+            Self::PayloadTooLarge(_) => Action::TooLarge,
+            Self::MessageLoops(_) => Action::Unfit,
             Self::EtagMissing => Action::Precondition,
             Self::EtagStale { .. } => Action::Stale,
             Self::Busy(_) | Self::NoPortLeft => Action::Retry,
@@ -163,6 +211,11 @@ impl Error {
             Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",
             Self::MaskedNothing(_) => "write the secret itself, or a reference such as env:NAME",
             Self::NotTakenUp(_) => "the instance goes on with the old config",
+            Self::RouteDenied { .. } => "`polyclaw rules allow <from> <to> <type>` makes one",
+            Self::PayloadTooLarge(_) => "send less, or say where the rest is",
+            Self::MessageLoops(_) => "instances answer each other in circles: a person begins anew",
+            Self::LeaseLost => "leave it: it is handed out again, or was taken up by another",
+            Self::NotDeadLetter(_) => "only what was given up can be sent again",
             _ => return None,
         })
     }

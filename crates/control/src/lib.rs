@@ -14,6 +14,7 @@ pub mod file;
 mod lifecycle;
 mod lock;
 pub mod log;
+pub mod message;
 pub mod observe;
 mod place;
 mod process;

@@ -22,6 +22,10 @@ use crate::error::{Error, Result};
 use crate::place::Place;
 use crate::view::View;
 
+mod events;
+
+pub use events::{Happened, Interest, Places};
+
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A file that tells agents who they are.

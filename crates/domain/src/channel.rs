@@ -10,6 +10,9 @@ use crate::port::Pending;
 /// Messages between sessions. It has no adapter, so nothing on it can leave.
 pub const INTERNAL: &str = "internal";
 
+/// Agents of other instances, reached through the control plane. There are no people here.
+pub const REMOTE: &str = "cp";
+
 /// Conversations people read where they are kept: nothing is sent, the stored reply is the delivery.
 pub const PULLED: [&str; 3] = ["api", "cli", "web"];
 
@@ -32,6 +35,11 @@ impl Address {
     /// Where messages between sessions are: nothing said there leaves.
     pub fn internal() -> Self {
         Self { channel: INTERNAL.to_owned(), account: String::new(), peer: String::new(), thread: None }
+    }
+
+    /// Agents of another instance are there, and no people.
+    pub fn is_remote(&self) -> bool {
+        self.channel == REMOTE
     }
 
     pub fn is_pulled(&self) -> bool {

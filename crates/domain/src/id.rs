@@ -76,6 +76,10 @@ id!(
     TeamId
 );
 id!(
+    /// One message between instances.
+    EnvelopeId
+);
+id!(
     /// One letter in a mailbox of a team.
     LetterId
 );

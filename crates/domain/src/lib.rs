@@ -15,6 +15,7 @@ pub mod command;
 pub mod config;
 pub mod delivery;
 pub mod embedding;
+pub mod envelope;
 pub mod errand;
 pub mod event;
 pub mod fault;

@@ -35,6 +35,11 @@ impl Role {
 pub enum Origin {
     User,
     Agent(AgentId),
+    /// An agent of another instance, as that instance names it.
+    Remote {
+        instance: String,
+        agent: String,
+    },
     Cron,
     Hook,
     System,
@@ -52,8 +57,19 @@ impl Origin {
             "cron" => Some(Self::Cron),
             "hook" => Some(Self::Hook),
             "system" => Some(Self::System),
-            _ => AgentId::parse(text.strip_prefix("agent:")?).ok().map(Self::Agent),
+            _ => Self::of_agent(text.strip_prefix("agent:")?),
         }
+    }
+
+    /// `<agent>`, or `<instance>/<agent>`.
+    fn of_agent(text: &str) -> Option<Self> {
+        let Some((instance, agent)) = text.split_once('/') else {
+            return AgentId::parse(text).ok().map(Self::Agent);
+        };
+        let is_name = |name: &str| crate::instance::Name::parse(name).is_ok();
+        let (instance, known) =
+            (is_name(instance).then(|| instance.to_owned())?, AgentId::parse(agent).is_ok());
+        known.then(|| Self::Remote { instance, agent: agent.to_owned() })
     }
 }
 
@@ -62,6 +78,7 @@ impl fmt::Display for Origin {
         match self {
             Self::User => f.write_str("user"),
             Self::Agent(id) => write!(f, "agent:{id}"),
+            Self::Remote { instance, agent } => write!(f, "agent:{instance}/{agent}"),
             Self::Cron => f.write_str("cron"),
             Self::Hook => f.write_str("hook"),
             Self::System => f.write_str("system"),

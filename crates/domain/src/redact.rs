@@ -5,6 +5,7 @@
 //! letter by letter) is not stopped by it: what must not leak is not given to begin with.
 
 mod forms;
+mod named;
 mod pattern;
 mod stream;
 

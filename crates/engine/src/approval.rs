@@ -74,7 +74,10 @@ fn question(
 
 /// The channel's conversation that asked for this turn. Where the owner reads along there is none to send to.
 fn origin(context: &Context) -> Option<Address> {
-    let asked = context.addresses().into_iter().filter(|(address, wanted)| *wanted && !address.is_pulled());
+    let asked = context
+        .addresses()
+        .into_iter()
+        .filter(|(address, wanted)| *wanted && !address.is_pulled() && !address.is_remote());
     asked.map(|(address, _)| address).next()
 }
 

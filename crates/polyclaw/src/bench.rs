@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+pub mod broker;
 pub mod families;
 pub mod ingress;
 pub mod memory;

@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, audit, bench, chat, completions, config, control, cron, daemon, doctor, events,
-    guard, instances, mcp, memory, model, models, outbox, pairing, route, runs, sandbox_exec, secrets,
-    selftest, sessions, skills, status, teams, tools, up, usage, worker,
+    guard, instances, mcp, memory, messages, model, models, outbox, pairing, route, rules, runs,
+    sandbox_exec, secrets, selftest, sessions, skills, status, teams, tools, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -56,6 +56,8 @@ pub struct Global {
 pub enum Command {
     Up(up::Args),
     Instances(instances::Args),
+    Messages(messages::Args),
+    Rules(rules::Args),
     Control(control::Args),
     Daemon(daemon::Args),
     Chat(chat::Args),
@@ -155,6 +157,8 @@ impl Command {
             Self::Usage(args) => usage::run(&args, context).await,
             Self::Events(args) => events::run(&args, context).await,
             Self::Instances(args) => instances::run(&args, context).await,
+            Self::Messages(args) => messages::run(&args, context).await,
+            Self::Rules(args) => rules::run(&args, context).await,
             Self::Audit(args) => audit::run(&args, context).await,
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,

@@ -62,6 +62,11 @@ impl Client {
         Ok(Self { root: "/api", ..Self::at(url.trim_end_matches('/'), token)? })
     }
 
+    /// A control plane at an address that is known.
+    pub fn at_control(url: &str, token: String) -> Result<Self, Failure> {
+        Ok(Self { root: "/api", ..Self::at(url.trim_end_matches('/'), Some(token))? })
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }

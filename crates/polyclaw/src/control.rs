@@ -168,7 +168,9 @@ pub fn run(home: &Home, plan: &Plan, ready: Ready) -> anyhow::Result<()> {
     home::make_private(&home.control())?;
     let control = open(home)?;
     let token = Notes::of(home).ensure_token()?;
-    let redactor = Arc::new(Current::new(Redactor::new([token.clone()].into_iter().chain(home.token()))));
+    let redactor = || Redactor::new([token.clone()].into_iter().chain(home.token()));
+    control.hides(redactor());
+    let redactor = Arc::new(Current::new(redactor()));
     log::start(&Observability::default(), plan.quiet, CleanLog::new(redactor));
     log::catch_panics();
     daemon::raise_open_files();
@@ -199,8 +201,9 @@ async fn serve(
     let mut server = start(plan, &control, token, port, &logins, listener)?;
     Notes::of(home).write(&url)?;
     tracing::info!(%url, pid = std::process::id(), "the control plane is ready");
-    let looking = control.clone();
+    let (looking, keeping) = (control.clone(), control.clone());
     let supervisor = tokio::spawn(async move { looking.supervise().await });
+    let keeper = tokio::spawn(async move { keeping.keep_messages().await });
     let code = control.nonce();
     logins.open(code.clone(), control.now());
     let link = format!("{url}{}", polyclaw_server::login_path(&code));
@@ -215,6 +218,7 @@ async fn serve(
     };
     tracing::info!("the control plane ends");
     supervisor.abort();
+    keeper.abort();
     let _ = tokio::time::timeout(LAST_WORDS, server.stop()).await;
     if plan.stops_instances {
         tokio::select! {

@@ -142,6 +142,7 @@ where
     let carrying = instance.start_telemetry();
     let (looked, is_looked) = oneshot::channel();
     let mut tasks = Tasks::start(&instance.engine, is_looked);
+    let _exchange = instance.exchange.as_ref().map(|exchange| exchange.start(&instance.engine));
     let mut server = http::Server::start(instance, listener)?;
     let url = address(&instance.config);
     write_url(&instance.home, &url)?;

@@ -69,11 +69,11 @@ impl From<polyclaw_control::Error> for Failure {
     fn from(error: polyclaw_control::Error) -> Self {
         use polyclaw_control::{Action, Error};
         let exit = match error.action() {
-            Action::Reject | Action::Precondition => Exit::Usage,
+            Action::Reject | Action::Precondition | Action::TooLarge | Action::Unfit => Exit::Usage,
             Action::NotFound => Exit::NotFound,
             Action::Conflict | Action::Stale => Exit::Conflict,
             Action::Retry | Action::Gateway => Exit::Unavailable,
-            Action::Alarm => Exit::Failed,
+            Action::Alarm | Action::Forbid => Exit::Failed,
         };
         let mut failure = Self::new(exit, error.code(), error.to_string());
         failure.hint = error.hint().map(str::to_owned);

@@ -32,6 +32,7 @@ use crate::clock::SystemClock;
 use crate::confinement;
 use crate::current::Current;
 use crate::embedder;
+use crate::exchange::{self, Exchange};
 use crate::failure::Failure;
 use crate::faults::{self, Armed, Calm};
 use crate::home::{Home, Lock};
@@ -71,6 +72,8 @@ pub struct Instance {
     tools: Arc<Current<Toolboxes>>,
     briefings: Arc<FileBriefings>,
     pub mcp: Arc<Mcp>,
+    /// The way to other instances, under a control plane.
+    pub exchange: Option<Arc<Exchange>>,
     clock: Arc<dyn Clock>,
     hooks: Mutex<Option<Listening>>,
     telemetry: Telemetry,
@@ -99,7 +102,7 @@ impl Instance {
             let embedder = embedder::choose(&config, &choice, &Shelf::of(&home))?;
             Ok((models(&choice, &chat, &clock)?, channels(&config, &clock)?, embedder))
         });
-        let (models, channels, embedder) = clients?;
+        let (models, mut channels, embedder) = clients?;
         let models = Arc::new(Current::new(models));
         let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
         let brain = Arc::new(brain(&config, &home, &clock, &ids));
@@ -109,11 +112,18 @@ impl Instance {
         let mcp = Arc::new(Mcp::default());
         let tools = Arc::new(Current::new(tools::join(&config, &home, &briefings, &mcp)));
         let db = db?;
+        let exchange = Exchange::from_environment(&db, &redactor)?.map(Arc::new);
+        let mut boxes = vec![Arc::clone(&tools) as _, memories as _];
+        if let Some(exchange) = &exchange {
+            exchange.grant(&config.tools.instances);
+            channels.insert(exchange::CHANNEL.to_owned(), Arc::clone(exchange) as _);
+            boxes.push(Arc::clone(exchange) as _);
+        }
         let ports = Ports {
             ledgers: Arc::new(Ledgers::beside(&db, home.teams())),
             db,
             provider: Arc::clone(&models) as _,
-            tools: Arc::new(Toolboxes::new(vec![Arc::clone(&tools) as _, memories])),
+            tools: Arc::new(Toolboxes::new(boxes)),
             briefings: Arc::clone(&briefings) as _,
             channels,
             clock: Arc::clone(&clock),
@@ -140,6 +150,7 @@ impl Instance {
             tools,
             briefings,
             mcp,
+            exchange,
             clock,
             hooks: Mutex::default(),
             telemetry,
@@ -235,6 +246,7 @@ impl Instance {
         }
         self.engine.brain().set_embedder(embedder);
         self.tools.replace(tools::join(&config, &self.home, &self.briefings, &self.mcp));
+        self.exchange.iter().for_each(|exchange| exchange.grant(&config.tools.instances));
         if let Err(error) = self.start_servers().await {
             tracing::error!(%error, "the MCP servers were not started");
         }

@@ -13,6 +13,7 @@ mod control;
 mod current;
 mod daemon;
 mod embedder;
+mod exchange;
 mod failure;
 mod faults;
 mod health;

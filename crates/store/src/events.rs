@@ -64,6 +64,16 @@ pub fn list(
     }
 }
 
+/// The last ones, in order.
+pub fn last(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Recorded>> {
+    const SQL: &str =
+        "SELECT seq, kind, session_key, turn_id, agent_id, trace_id, data_json, created_at FROM events
+        ORDER BY seq DESC LIMIT $1";
+    let mut found = tx.query(SQL, params![limit], read)?;
+    found.reverse();
+    Ok(found)
+}
+
 fn read(row: &Row<'_>) -> Result<Recorded> {
     Ok(Recorded {
         seq: row.int(0)?,

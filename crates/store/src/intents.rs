@@ -39,6 +39,12 @@ pub fn is_begun(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str) -> Result<bool> {
     Ok(tx.query_one(SQL, params![turn, call_id], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
+/// Whether a call was begun and its result is not stored yet.
+pub fn is_open(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str) -> Result<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM intents WHERE turn_id = $1 AND call_id = $2 AND state = 'intent'";
+    Ok(tx.query_one(SQL, params![turn, call_id], |row| row.int(0))?.unwrap_or(0) > 0)
+}
+
 pub fn close(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str, begun: Begun, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE intents SET state = $3, ended_at = $4 WHERE turn_id = $1 AND call_id = $2";
     let state = if begun == Begun::Run { "done" } else { "unknown" };

@@ -11,6 +11,8 @@ use crate::tx::{Row, Tx};
 
 pub mod answers;
 pub mod audit;
+pub mod envelopes;
+pub mod rules;
 pub mod tokens;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

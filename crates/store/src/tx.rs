@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use polyclaw_domain::id::{
-    AgentId, ApprovalId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId,
-    TeamId, TraceId, TurnId,
+    AgentId, ApprovalId, EnvelopeId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId,
+    SessionId, TeamId, TraceId, TurnId,
 };
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -421,8 +421,8 @@ macro_rules! param_of_ids {
 }
 
 param_of_ids!(
-    AgentId, ApprovalId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId, SessionId,
-    SessionKey, TeamId, TraceId, TurnId
+    AgentId, ApprovalId, EnvelopeId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId,
+    SessionId, SessionKey, TeamId, TraceId, TurnId
 );
 
 /// `params![a, b]`: each by reference or by value, as its type allows.

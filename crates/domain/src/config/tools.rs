@@ -45,6 +45,10 @@ pub struct Tools {
     pub senders: BTreeMap<String, ToolPolicy>,
     /// Whether agents may write into each other's sessions with `sessions_send`.
     pub agent_to_agent: AgentToAgent,
+    /// Agents that may write to other instances of the same control plane, by id; `*` stands for any text. Which
+    /// instance may write what to which is a rule of the control plane besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<String>,
     /// The service that `web_search` asks. Without it that tool is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web_search: Option<WebSearch>,

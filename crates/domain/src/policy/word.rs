@@ -6,7 +6,7 @@ use crate::glob::matches;
 use crate::team::tools::alias;
 
 /// Groups, and the tools in them. Every built-in tool is in one; the rest is there before its tools are.
-const GROUPS: [(&str, &[&str]); 8] = [
+const GROUPS: [(&str, &[&str]); 9] = [
     (
         "group:fs",
         &["read_file", "write_file", "edit_file", "list_dir", "search_files", "apply_patch", "image_view"],
@@ -24,6 +24,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "delegate_to_agent",
         ],
     ),
+    ("group:instances", &["instance_send", "delegate_to_instance"]),
     ("group:web", &["http_fetch", "web_search"]),
     ("group:memory", &["memory_store", "memory_search", "memory_forget"]),
     ("group:team", &["team_*", "task_*", "teammate_*", "send_message", "Team*", "Task*", "SendMessage"]),

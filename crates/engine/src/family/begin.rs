@@ -273,6 +273,15 @@ fn audience(tx: &mut Tx<'_>, wish: &Wish, reply_to: &[Address]) -> polyclaw_stor
     })))
 }
 
+impl Engine {
+    /// Where a turn answers, if anywhere.
+    pub async fn answers_at(&self, turn: &TurnId) -> Result<Option<Address>> {
+        let turn = turn.clone();
+        let places = self.db().read(move |tx: &mut Tx<'_>| reply_to(tx, &turn)).await?;
+        Ok(places.into_iter().next())
+    }
+}
+
 /// Where the turn that asks answers: people who wait for the end of the run wait there.
 pub(crate) fn reply_to(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Vec<Address>> {
     let mut places: Vec<Address> = Vec::new();

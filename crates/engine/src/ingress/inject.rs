@@ -31,6 +31,8 @@ pub struct Injection {
 pub enum Provenance {
     /// A session of this agent: how it came, and through how many.
     Agent(AgentId, Relayed),
+    /// An agent of another instance, in a session of this agent: as whom it is shown, and how it came.
+    Remote(AgentId, Origin, Relayed),
     /// The clock, for this agent.
     Clock(AgentId),
     /// A person, who named the session; it is of this agent.
@@ -53,6 +55,9 @@ impl Injection {
         let (agent, origin, priority, relayed) = match self.provenance {
             Provenance::Agent(agent, relayed) => {
                 (agent.clone(), Origin::Agent(agent), Priority::Background, Some(relayed))
+            }
+            Provenance::Remote(agent, origin, relayed) => {
+                (agent, origin, Priority::Background, Some(relayed))
             }
             Provenance::Clock(agent) => (agent, Origin::Cron, Priority::Background, None),
             Provenance::Person(agent) => (agent, Origin::User, Priority::Direct, None),

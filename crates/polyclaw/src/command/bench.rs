@@ -17,6 +17,7 @@ use crate::cli::Context;
   polyclaw bench size       100,000 sessions against an empty database
   polyclaw bench families   what a child costs, and 200 at once
   polyclaw bench teams      64 claimers in 4 processes share 10,000 tasks
+  polyclaw bench broker     messages between instances per second
   polyclaw bench store      small transactions per second
   polyclaw bench route      one decision among 10,000 bindings
   polyclaw bench memory     recall from 100,000 memories
@@ -49,6 +50,8 @@ enum What {
     /// One of those processes; `bench teams` starts it.
     #[command(hide = true)]
     Claims,
+    /// Messages between instances per second.
+    Broker,
     /// Transactions per second.
     Store,
     /// One decision among 10,000 bindings.
@@ -102,6 +105,9 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     }
     if matches!(args.what, What::All) {
         bench::teams::run(&mut report, &bench::teams::Args::default()).await?;
+    }
+    if matches!(args.what, What::Broker | What::All) {
+        bench::broker::run(&mut report, seconds).await?;
     }
     if matches!(args.what, What::Size) {
         bench::size::run(&mut report, seconds).await?;

@@ -21,10 +21,12 @@
 //! | 8.1, 8.3 | read, write, compare, refuse | `config::a_config_is_read_compared_changed_and_refused` |
 //! | 8.2 | who is late is told | `config::of_a_hundred_writers_one_wins_each_version` |
 //! | 8.4 | a restart picks changes up | `config::a_running_instance_takes_a_change_up_or_keeps_the_old` |
+//! | 10.1.1 | one sends, the other receives and acknowledges | `messages::gate_1_…`, between real children `messages_live::*` |
+//! | 10.1.2 to 10.1.7 | repeats, hops, rules, dead letters, size, secrets | `messages::gate_2_…` to `gate_7_…` |
+//! | 10.2.1 to 10.2.6 | boxes, chains, dead letters, histories, no secrets, append-only | `messages_seen::gate_1_…` to `gate_6_…` |
 //! | 13.1 | create, archive, unarchive, clone, delete | `crud::*` |
-//! | 14 | snapshot, deltas, lines, close codes | `sockets::*` |
-//!
-//! The gates of 10.1 and 10.2 belong to the messages between instances.
+//! | 13.1 | messages outlive their instances, rules do not | `messages_seen::messages_outlive_their_instances_and_rules_do_not` |
+//! | 14 | snapshot, deltas, lines, close codes | `sockets::*`, `messages_sockets::*` |
 
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
@@ -36,6 +38,11 @@ mod crud;
 mod gateway;
 mod lifecycle;
 mod logs;
+mod messages;
+mod messages_kills;
+mod messages_live;
+mod messages_seen;
+mod messages_sockets;
 mod observe;
 mod plane;
 mod sockets;

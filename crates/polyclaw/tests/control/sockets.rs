@@ -13,10 +13,10 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::plane::{PATIENCE, Plane, signal, wait};
 
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
-    fn open(plane: &Plane, path: &str) -> Self {
+    pub fn open(plane: &Plane, path: &str) -> Self {
         wait(async {
             let url = format!("ws://127.0.0.1:{}{path}", plane.port);
             let mut request = url.into_client_request().unwrap();
@@ -28,14 +28,14 @@ impl Socket {
     }
 
     #[track_caller]
-    fn next(&mut self) -> Value {
+    pub fn next(&mut self) -> Value {
         let message = wait(async { tokio::time::timeout(PATIENCE, self.0.next()).await });
         let message = message.expect("a frame in time").expect("the socket is open").unwrap();
         serde_json::from_str(message.to_text().unwrap()).unwrap_or_else(|_| panic!("{message:?}"))
     }
 
     #[track_caller]
-    fn until(&mut self, kind: &str) -> Value {
+    pub fn until(&mut self, kind: &str) -> Value {
         loop {
             let frame = self.next();
             if frame["type"] == kind {
@@ -44,13 +44,13 @@ impl Socket {
         }
     }
 
-    fn say(&mut self, text: &str) {
+    pub fn say(&mut self, text: &str) {
         wait(self.0.send(Message::text(text))).unwrap();
     }
 
     /// With which code it is closed.
     #[track_caller]
-    fn close_code(&mut self) -> u16 {
+    pub fn close_code(&mut self) -> u16 {
         loop {
             let next =
                 wait(async { tokio::time::timeout(PATIENCE, self.0.next()).await }).expect("an end in time");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Longer than anything healthy takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-const TOKEN: &str = "crash-test";
+pub const TOKEN: &str = "crash-test";
 
 pub struct Home(pub PathBuf);
 

@@ -44,9 +44,9 @@ enum Shown {
 fn shown(app: &ControlState, request: &Request) -> Shown {
     let headers = request.headers();
     match bearer(headers) {
-        _ if app.door.is_open() => Shown::Operator,
-        Some(given) if app.door.accepts_token(given) => Shown::Operator,
+        Some(given) if !app.door.is_open() && app.door.accepts_token(given) => Shown::Operator,
         Some(given) => Shown::Token(given.to_owned()),
+        None if app.door.is_open() => Shown::Operator,
         None if shows_cookie(&app.door, headers) || shows_code(app, request) => Shown::Operator,
         None => Shown::Nothing,
     }
@@ -56,6 +56,10 @@ fn shown(app: &ControlState, request: &Request) -> Shown {
 async fn look_up(app: &ControlState, given: &str) -> Result<Caller> {
     if let Some(caller) = app.control.caller(given).await? {
         return Ok(caller);
+    }
+    // Where nobody is asked for a token, an instance is still known by its own.
+    if app.door.is_open() {
+        return Ok(Caller::operator());
     }
     app.attempts.failed();
     if !app.attempts.are_too_many() {
@@ -89,6 +93,14 @@ pub async fn talks(request: Request, next: Next) -> Response {
     let looks =
         matches!(*request.method(), Method::GET | Method::HEAD) && !request.headers().contains_key(UPGRADE);
     allow(if looks { Access::Read } else { Access::Operate }, request, next).await
+}
+
+/// What instances do for themselves; whose message it is, is looked at where it is known.
+pub async fn corresponds(request: Request, next: Next) -> Response {
+    if request.extensions().get::<Caller>().is_some_and(|caller| caller.instance.is_some()) {
+        return next.run(request).await;
+    }
+    allow(Access::Operate, request, next).await
 }
 
 async fn allow(needed: Access, request: Request, next: Next) -> Response {

@@ -10,7 +10,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::state::ControlState;
-use super::{audit, configs, gateway, guard, health, instances, logs, observe, page, repeat, tokens, ws};
+use super::{
+    audit, configs, gateway, guard, health, instances, logs, messages, observe, page, pending, repeat, rules,
+    tokens, ws,
+};
 use crate::http::document;
 use crate::metrics::Metrics;
 use crate::{app, guard as place, observe as around, page as files};
@@ -31,6 +34,11 @@ fn looking() -> OpenApiRouter<ControlState> {
         .routes(routes!(configs::show))
         .routes(routes!(configs::validate))
         .routes(routes!(configs::diff))
+        .routes(routes!(rules::list))
+        .routes(routes!(messages::list))
+        .routes(routes!(messages::dead))
+        .routes(routes!(messages::show))
+        .routes(routes!(messages::of_instance))
         .routes(routes!(document::openapi))
 }
 
@@ -40,6 +48,17 @@ fn operating() -> OpenApiRouter<ControlState> {
         .routes(routes!(instances::start))
         .routes(routes!(instances::stop))
         .routes(routes!(instances::restart))
+        .routes(routes!(messages::replay))
+}
+
+/// Calls of instances, which operators may make for them.
+fn corresponding() -> OpenApiRouter<ControlState> {
+    OpenApiRouter::new()
+        .routes(routes!(messages::send))
+        .routes(routes!(pending::poll))
+        .routes(routes!(pending::acknowledge))
+        .routes(routes!(pending::fail))
+        .routes(routes!(pending::renew))
 }
 
 /// Calls that make, change and remove.
@@ -51,6 +70,8 @@ fn administering() -> OpenApiRouter<ControlState> {
         .routes(routes!(instances::unarchive))
         .routes(routes!(instances::copy))
         .routes(routes!(configs::replace, configs::patch))
+        .routes(routes!(rules::create))
+        .routes(routes!(rules::remove))
 }
 
 /// Calls whose answers are secrets, or about who may call.
@@ -64,11 +85,16 @@ fn admitting() -> OpenApiRouter<ControlState> {
 }
 
 fn sockets() -> Router<ControlState> {
-    Router::new().route("/ws/instances", get(ws::instances)).route("/ws/instances/{id}/logs", get(ws::logs))
+    Router::new()
+        .route("/ws/instances", get(ws::instances))
+        .route("/ws/instances/{id}/logs", get(ws::logs))
+        .route("/ws/messages", get(ws::messages))
+        .route("/ws/events", get(ws::events))
 }
 
 const GATEWAY: &str = "/api/instances/{id}/gateway/{*path}";
-const OTHER_ROUTES: [&str; 4] = [GATEWAY, "/ws/instances", "/ws/instances/{id}/logs", "/api/docs"];
+const OTHER_ROUTES: [&str; 6] =
+    [GATEWAY, "/ws/instances", "/ws/instances/{id}/logs", "/ws/messages", "/ws/events", "/api/docs"];
 
 pub fn router(state: ControlState) -> Router {
     let document = openapi();
@@ -82,6 +108,7 @@ pub fn router(state: ControlState) -> Router {
         .merge(plain(looking()).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::reads)))
         .merge(sockets().route_layer(from_fn(guard::reads)))
         .merge(changing(operating()).route_layer(from_fn(guard::operates)))
+        .merge(changing(corresponding()).route_layer(from_fn(guard::corresponds)))
         .merge(changing(administering()).route_layer(from_fn(guard::administers)))
         .merge(
             plain(admitting()).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::administers)),
@@ -110,7 +137,7 @@ pub fn router(state: ControlState) -> Router {
 pub fn openapi() -> OpenApi {
     let described = OpenApiRouter::with_openapi(document::control_info());
     // Merged before they are nested: routes of two groups may share a path.
-    let all = looking().merge(operating()).merge(administering()).merge(admitting());
+    let all = looking().merge(operating()).merge(corresponding()).merge(administering()).merge(admitting());
     let (_, mut document) = described.nest("/api", all).split_for_parts();
     document::finish(&mut document);
     document

@@ -1,6 +1,8 @@
 //! Sockets of the control plane: a snapshot first, then what is new. A reader that falls behind gets another snapshot,
 //! never a gap.
 
+mod envelopes;
+mod events;
 mod fleet;
 mod lines;
 
@@ -14,6 +16,8 @@ use tokio::time::{Instant, timeout};
 use crate::error::Error;
 use crate::serve::Closing;
 
+pub use envelopes::open as messages;
+pub use events::open as events;
 pub use fleet::open as instances;
 pub use lines::open as logs;
 

@@ -1,6 +1,6 @@
 use polyclaw_domain::tool::{Effect, ToolCall};
 use polyclaw_store::intents::{self, Begun};
-use polyclaw_store::{Db, Result};
+use polyclaw_store::{Db, Result, Tx};
 use serde_json::json;
 
 use crate::rows::{NOW, turn};
@@ -23,7 +23,10 @@ async fn an_effect_never_begins_twice(db: Db) -> Result<()> {
     assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Run);
     assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Unknown);
     assert_eq!(begin(&db, "t", "c", Effect::Pure).await?, Begun::Unknown, "what was stored counts");
+    let is_open = || db.read(|tx: &mut Tx<'_>| intents::is_open(tx, &turn("t"), "c"));
+    assert!(is_open().await?);
     db.write(|tx| intents::close(tx, &turn("t"), "c", Begun::Run, NOW)).await?;
+    assert!(!is_open().await?, "its result is stored");
     assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Unknown, "also when it is over");
     assert_eq!(begin(&db, "t", "c2", Effect::Effect).await?, Begun::Run);
     assert_eq!(begin(&db, "t2", "c", Effect::Effect).await?, Begun::Run);

@@ -43,6 +43,7 @@ mod budgets;
 mod claims;
 mod drafts;
 mod engines;
+mod envelopes;
 mod events;
 mod ingress;
 mod intents;

@@ -12,12 +12,12 @@ use polyclaw_store::{Db, Result, Tx};
 use crate::engines::drive;
 use crate::rows::NOW;
 
-fn on_registry<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {
+pub fn on_registry<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {
     let folder = tempfile::tempdir().unwrap();
     drive(check(Db::open_registry(&folder.path().join("registry.db")).unwrap()));
 }
 
-fn instance(id: &str, name: &str, port: u16) -> Instance {
+pub fn instance(id: &str, name: &str, port: u16) -> Instance {
     Instance {
         id: InstanceId::new(id),
         name: Name::parse(name).unwrap(),

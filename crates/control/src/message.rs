@@ -1,0 +1,124 @@
+//! The broker: messages between instances. All of them go through here: checked, kept, handed out under leases, tried
+//! again, given up, and told of to whoever watches. Nothing is remembered but what a restart can do without.
+
+mod keep;
+mod poll;
+mod rule;
+mod send;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use polyclaw_domain::envelope::State;
+use polyclaw_domain::id::{EnvelopeId, InstanceId};
+use polyclaw_domain::redact::Redactor;
+use polyclaw_store::Tx;
+use polyclaw_store::registry::envelopes::{self, Envelope, Event, Filter, Reader, Replayed};
+use tokio::sync::{Notify, broadcast};
+
+use crate::access::Caller;
+use crate::audit;
+use crate::control::Control;
+use crate::error::{Error, Result};
+
+pub use poll::{LONGEST_WAIT, Wish};
+pub use rule::NewRule;
+pub use send::{Letter, Sent};
+
+/// News on their way to readers; one that is further behind looks at everything again.
+const BUFFER: usize = 256;
+/// How much of what happened a reader is shown first.
+const RECENT: usize = 100;
+
+/// What the broker has in memory: who waits, and who watches.
+pub(crate) struct Broker {
+    news: broadcast::Sender<Arc<Event>>,
+    waiting: Mutex<HashMap<InstanceId, Arc<Notify>>>,
+    /// A message came in whose rule lets it start its recipient.
+    pub(crate) wake: Notify,
+    redactor: OnceLock<Redactor>,
+}
+
+impl Broker {
+    pub fn new() -> Self {
+        Self {
+            news: broadcast::channel(BUFFER).0,
+            waiting: Mutex::default(),
+            wake: Notify::new(),
+            redactor: OnceLock::new(),
+        }
+    }
+
+    fn bell(&self, of: &InstanceId) -> Arc<Notify> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(waiting.entry(of.clone()).or_default())
+    }
+
+    fn redactor(&self) -> &Redactor {
+        self.redactor.get_or_init(Redactor::default)
+    }
+
+    /// Tells readers what was committed, and those who wait for a message that there may be one.
+    fn tell(&self, events: Vec<Event>) {
+        for event in events {
+            if matches!(event.state, State::Queued | State::Failed) {
+                self.bell(&event.about.to).notify_waiters();
+            }
+            // Nobody may be listening.
+            let _ = self.news.send(Arc::new(event));
+        }
+    }
+}
+
+impl Control {
+    /// Knows what must not be in any message, beside what looks like a secret by itself.
+    pub fn hides(&self, redactor: Redactor) {
+        let _ = self.broker.redactor.set(redactor);
+    }
+
+    /// What happens to messages from now on.
+    pub fn watch_messages(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.broker.news.subscribe()
+    }
+
+    /// What happened to them last, in order.
+    pub async fn recent_messages(&self, reader: &Reader) -> Result<Vec<Event>> {
+        let reader = reader.clone();
+        Ok(self.db.read(move |tx: &mut Tx<'_>| envelopes::recent(tx, &reader, RECENT)).await?)
+    }
+
+    pub async fn messages(&self, filter: Filter, limit: usize) -> Result<Vec<Envelope>> {
+        Ok(self.db.read(move |tx: &mut Tx<'_>| envelopes::search(tx, &filter, limit)).await?)
+    }
+
+    /// One message with all that happened to it.
+    pub async fn message(&self, id: &EnvelopeId) -> Result<(Envelope, Vec<Event>)> {
+        let wanted = id.clone();
+        let found = self.db.read(move |tx: &mut Tx<'_>| {
+            let Some(one) = envelopes::get(tx, &wanted)? else { return Ok(None) };
+            let history = envelopes::history(tx, &one)?;
+            Ok(Some((one, history)))
+        });
+        found.await?.ok_or_else(|| Error::unknown_message(id))
+    }
+
+    /// Sends a dead letter again, as if it were new.
+    pub async fn replay(&self, by: &Caller, id: &EnvelopeId) -> Result<Envelope> {
+        let (wanted, now, entry) = (id.clone(), self.now(), self.entry(by, "message.replay", id));
+        let replayed = self.db.write(move |tx| {
+            let replayed = envelopes::replay(tx, &wanted, now)?;
+            audit::note(tx, Some(&entry).filter(|_| matches!(replayed, Replayed::Done(..))))?;
+            Ok(replayed)
+        });
+        match replayed.await? {
+            Replayed::Done(one, events) => {
+                self.broker.tell(events);
+                self.broker.wake.notify_one();
+                Ok(*one)
+            }
+            Replayed::NotDead(state) => Err(Error::NotDeadLetter(state.as_str())),
+            Replayed::RecipientGone => Err(Error::UnknownInstance("its recipient".to_owned())),
+            Replayed::Unknown => Err(Error::unknown_message(id)),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Looks after messages nobody speaks of: leases that end, times to live that are over, recipients that have to be
+//! started, keys that are remembered long enough.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::instance::{Process, Wanted};
+use polyclaw_store::registry::Instance;
+use polyclaw_store::registry::envelopes;
+use tokio::time::Instant;
+
+use crate::access::Caller;
+use crate::control::Control;
+use crate::error::Result;
+use crate::view::Live;
+
+const EVERY: Duration = Duration::from_secs(1);
+/// Of each kind at a time: others want to write too.
+const BATCH: usize = 500;
+const FORGET_EVERY: Duration = Duration::from_secs(600);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Starts that did not help, and when the next is tried.
+type Tried = HashMap<InstanceId, (u32, Instant)>;
+
+impl Control {
+    /// Runs until it is dropped. What it has not come to is done by the next server.
+    pub async fn keep_messages(&self) {
+        let (mut tried, mut forget_at) = (Tried::new(), Instant::now());
+        loop {
+            if let Err(error) = self.keep_round(&mut tried, &mut forget_at).await {
+                tracing::error!(%error, "messages between instances could not be looked after");
+            }
+            tokio::select! {
+                () = self.broker.wake.notified() => {}
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    }
+
+    async fn keep_round(&self, tried: &mut Tried, forget_at: &mut Instant) -> Result<()> {
+        let now = self.now();
+        let events = self.db.write(move |tx| envelopes::sweep(tx, now, BATCH)).await?;
+        self.broker.tell(events);
+        if *forget_at <= Instant::now() {
+            self.db.write(move |tx| envelopes::forget_keys(tx, now)).await?;
+            *forget_at = Instant::now() + FORGET_EVERY;
+        }
+        let waited_for = self.db.read(envelopes::waking).await?;
+        tried.retain(|id, _| waited_for.contains(id));
+        for id in waited_for {
+            self.rouse(&id, tried).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts an instance that was stopped. One that crashed is the supervisor's, with its pauses and its breaker.
+    async fn rouse(&self, id: &InstanceId, tried: &mut Tried) -> Result<()> {
+        let Ok(one) = self.active(id.as_str()).await else { return Ok(()) };
+        if !self.sleeps(&one) {
+            tried.remove(id);
+            return Ok(());
+        }
+        let (times, at) = tried.get(id).copied().unwrap_or((0, Instant::now()));
+        if Instant::now() < at {
+            return Ok(());
+        }
+        let pause = Duration::from_secs(1 << times.min(6)).min(LONGEST_PAUSE);
+        tried.insert(id.clone(), (times + 1, Instant::now() + pause));
+        let control = self.clone();
+        tokio::spawn(async move {
+            tracing::info!(instance = %one.name, "it is started for a message");
+            if let Err(error) = control.start(&Caller::supervisor(), one.id.as_str()).await {
+                tracing::warn!(instance = %one.name, %error, "it did not start for a message");
+            }
+        });
+        Ok(())
+    }
+
+    fn sleeps(&self, one: &Instance) -> bool {
+        let live = Live::of(one, &self.place(one));
+        one.wanted == Wanted::Stopped && matches!(live.process, Process::Gone)
+    }
+}

@@ -1,0 +1,128 @@
+//! Handing messages out to those who ask, and hearing what became of them.
+
+use std::time::Duration;
+
+use polyclaw_domain::id::{EnvelopeId, InstanceId};
+use polyclaw_domain::time::Millis;
+use polyclaw_store::registry::envelopes::{self, Envelope, Poll, Settled};
+use tokio::time::Instant;
+
+use crate::access::Caller;
+use crate::control::Control;
+use crate::error::{Error, Result};
+
+/// Nobody waits longer for a message.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// What somebody who asks for messages wants.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    pub wait: Duration,
+    pub limit: usize,
+    /// Names this life of the process that asks: what earlier lives hold is given back at once.
+    pub life: Option<String>,
+    /// A word for the lease: asked again with it, because no answer came, the same messages are handed out.
+    pub lease: Option<String>,
+    /// Only what answers something.
+    pub only_answers: bool,
+}
+
+impl Control {
+    /// The messages of an instance that are due, each under a lease; waits for one where there is none.
+    pub async fn poll(&self, by: &Caller, word: &str, wish: Wish) -> Result<Vec<Envelope>> {
+        let to = self.active(word).await?.id;
+        if by.instance.as_ref().is_some_and(|own| *own != to) {
+            return Err(Error::ForeignSender);
+        }
+        if let Some(life) = wish.life.clone() {
+            let (to, now) = (to.clone(), self.now());
+            let given_back = self.db.write(move |tx| envelopes::take_over(tx, &to, &life, now));
+            self.broker.tell(given_back.await?);
+        }
+        let deadline = Instant::now() + wish.wait.min(LONGEST_WAIT);
+        let bell = self.broker.bell(&to);
+        loop {
+            // Listened for before looking: what comes in between rings.
+            let rung = bell.notified();
+            tokio::pin!(rung);
+            rung.as_mut().enable();
+            let (taken, due) = self.take(&to, &wish).await?;
+            if !taken.is_empty() || Instant::now() >= deadline {
+                return Ok(taken);
+            }
+            let pause = due.map(|due| Duration::from_millis(due.since(self.now()).max(50).unsigned_abs()));
+            let look_at = pause.map_or(deadline, |pause| deadline.min(Instant::now() + pause));
+            tokio::select! {
+                () = rung => {}
+                () = tokio::time::sleep_until(look_at) => {}
+            }
+        }
+    }
+
+    async fn take(&self, to: &InstanceId, wish: &Wish) -> Result<(Vec<Envelope>, Option<Millis>)> {
+        let poll = Poll {
+            to: to.clone(),
+            lease: wish.lease.clone().unwrap_or_else(|| self.ids.nonce()),
+            asks_again: wish.lease.is_some(),
+            life: wish.life.clone(),
+            only_answers: wish.only_answers,
+            limit: wish.limit,
+            now: self.now(),
+        };
+        let leased = self.db.write(move |tx| {
+            let (taken, events) = envelopes::lease(tx, &poll)?;
+            let looks_on = taken.is_empty() && !poll.only_answers;
+            let due = if looks_on { envelopes::next_due(tx, &poll.to)? } else { None };
+            Ok((taken, events, due))
+        });
+        let (taken, events, due) = leased.await?;
+        self.broker.tell(events);
+        Ok((taken, due))
+    }
+
+    /// It was taken up. Who says so twice is heard twice and changes nothing the second time.
+    pub async fn acknowledge(&self, by: &Caller, id: &EnvelopeId, lease: &str) -> Result<Envelope> {
+        self.check_recipient(by, id).await?;
+        let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
+        let settled = self.db.write(move |tx| envelopes::acknowledge(tx, &wanted, &lease, now));
+        self.settled(id, settled.await?)
+    }
+
+    /// It could not be taken up: it is handed out again later, or given up.
+    pub async fn fail(&self, by: &Caller, id: &EnvelopeId, lease: &str, why: &str) -> Result<Envelope> {
+        self.check_recipient(by, id).await?;
+        let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
+        let why = self.cleaned_words(why);
+        let settled = self.db.write(move |tx| envelopes::fail(tx, &wanted, &lease, &why, now));
+        self.settled(id, settled.await?)
+    }
+
+    /// It is still being worked on. Until when it is theirs.
+    pub async fn renew(&self, by: &Caller, id: &EnvelopeId, lease: &str) -> Result<Millis> {
+        self.check_recipient(by, id).await?;
+        let (wanted, lease, now) = (id.clone(), lease.to_owned(), self.now());
+        let renewed = self.db.write(move |tx| envelopes::renew(tx, &wanted, &lease, now));
+        renewed.await?.ok_or(Error::LeaseLost)
+    }
+
+    fn settled(&self, id: &EnvelopeId, settled: Settled) -> Result<Envelope> {
+        match settled {
+            Settled::Done(one, events) => {
+                self.broker.tell(events);
+                Ok(*one)
+            }
+            Settled::Before(one) => Ok(*one),
+            Settled::Lost => Err(Error::LeaseLost),
+            Settled::Unknown => Err(Error::unknown_message(id)),
+        }
+    }
+
+    /// To an instance, messages of others are not there.
+    async fn check_recipient(&self, by: &Caller, id: &EnvelopeId) -> Result<()> {
+        let Some(own) = &by.instance else { return Ok(()) };
+        match self.message(id).await? {
+            (one, _) if one.to == *own => Ok(()),
+            _ => Err(Error::unknown_message(id)),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Messages between instances: what an envelope may be, which rule lets it pass, and when it is tried again. What is
+//! stored and handed out is the broker's, in `control`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Millis;
+
+/// Largest payload, written as JSON.
+pub const LARGEST: usize = 64 * 1024;
+/// How long whoever was handed a message has it to themselves.
+pub const LEASE_MS: i64 = 90_000;
+/// How long a sender's key stands for the first message that came with it.
+pub const KEY_MS: i64 = 24 * 3_600_000;
+/// Longest type, key and correlation id.
+pub const LONGEST_WORD: usize = 200;
+pub const RETRIES: u32 = 5;
+pub const TTL_SECS: u32 = 3_600;
+
+const FIRST_PAUSE_MS: i64 = 1_000;
+const LONGEST_PAUSE_MS: i64 = 60_000;
+
+/// A task for an agent of another instance; `task.status` and `task.result` tell of it.
+pub const HANDOFF: &str = "task.handoff";
+pub const STATUS: &str = "task.status";
+pub const RESULT: &str = "task.result";
+/// What an agent said to a message. It is never answered by itself.
+pub const RESPONSE: &str = "response";
+
+/// It tells of something that was asked for: whoever gets it sends nothing back by itself.
+pub fn is_answer(kind: &str) -> bool {
+    [RESPONSE, RESULT, STATUS].contains(&kind)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Queued,
+    /// Handed out under a lease.
+    Delivered,
+    Acknowledged,
+    /// It will be handed out again.
+    Failed,
+    /// Only a replay takes it out of here.
+    DeadLetter,
+}
+
+impl State {
+    pub const ALL: [Self; 5] =
+        [Self::Queued, Self::Delivered, Self::Acknowledged, Self::Failed, Self::DeadLetter];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Delivered => "delivered",
+            Self::Acknowledged => "acknowledged",
+            Self::Failed => "failed",
+            Self::DeadLetter => "dead_letter",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// What happens to an envelope; each is recorded for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happening {
+    Created,
+    Queued,
+    DeliveryAttempted,
+    Delivered,
+    Acknowledged,
+    Failed,
+    DeadLettered,
+    Replayed,
+}
+
+impl Happening {
+    const ALL: [Self; 8] = [
+        Self::Created,
+        Self::Queued,
+        Self::DeliveryAttempted,
+        Self::Delivered,
+        Self::Acknowledged,
+        Self::Failed,
+        Self::DeadLettered,
+        Self::Replayed,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Queued => "queued",
+            Self::DeliveryAttempted => "delivery_attempted",
+            Self::Delivered => "delivered",
+            Self::Acknowledged => "acknowledged",
+            Self::Failed => "failed",
+            Self::DeadLettered => "dead_lettered",
+            Self::Replayed => "replayed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Words joined by dots: `task.handoff`.
+pub fn is_kind(text: &str) -> bool {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    };
+    text.len() <= LONGEST_WORD && text.split('.').all(is_word)
+}
+
+/// Which types a rule is about: one, or all below a prefix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// `task.handoff` or `task.*`; there is none that fits everything.
+    pub fn parse(text: &str) -> Option<Self> {
+        is_kind(text.strip_suffix(".*").unwrap_or(text)).then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// How closely it fits a type: the exact one most, then the longest prefix. `None`: not at all.
+    pub fn fit(&self, kind: &str) -> Option<usize> {
+        match self.0.strip_suffix('*') {
+            Some(prefix) => kind.starts_with(prefix).then_some(prefix.len()),
+            None => (kind == self.0).then_some(usize::MAX),
+        }
+    }
+}
+
+/// What becomes of an envelope that was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    RetryAt(Millis),
+    Dead(&'static str),
+}
+
+/// `attempts` have been made of at most `most`. `spread` tells envelopes apart, so that not all come back at once.
+pub fn after_failure((attempts, most): (u32, u32), expires_at: Millis, now: Millis, spread: i64) -> Next {
+    if attempts >= most {
+        return Next::Dead("every attempt that its rule allows failed");
+    }
+    if expires_at <= now {
+        return Next::Dead(EXPIRED);
+    }
+    Next::RetryAt(now.plus(pause_ms(attempts, spread)))
+}
+
+/// Why an envelope is given up that nobody asked for in time.
+pub const EXPIRED: &str = "its time to live is over";
+
+/// 1 s, doubled with each attempt up to a minute, less up to a quarter.
+fn pause_ms(attempts: u32, spread: i64) -> i64 {
+    let doubled = FIRST_PAUSE_MS << attempts.saturating_sub(1).min(10);
+    let whole = doubled.min(LONGEST_PAUSE_MS);
+    let share = spread.wrapping_mul(2_654_435_761).wrapping_add(i64::from(attempts) * 97).rem_euclid(256);
+    whole - whole / 4 * share / 255
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_words_joined_by_dots_and_patterns_may_end_in_a_star() {
+        for (text, kind, pattern) in [
+            ("task.handoff", true, true),
+            ("response", true, true),
+            ("task.*", false, true),
+            ("*", false, false),
+            ("*.task", false, false),
+            ("task.*.x", false, false),
+            ("", false, false),
+            ("task.", false, false),
+            ("a b", false, false),
+        ] {
+            assert_eq!((is_kind(text), Pattern::parse(text).is_some()), (kind, pattern), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_exact_type_fits_best_and_then_the_longest_prefix() {
+        let fit = |pattern: &str, kind: &str| Pattern::parse(pattern).unwrap().fit(kind);
+        assert!(fit("task.a", "task.a") > fit("task.*", "task.a"));
+        assert!(fit("task.a.*", "task.a.b") > fit("task.*", "task.a.b"));
+        assert_eq!(fit("task.*", "task"), None);
+        assert_eq!(fit("task.*", "tasks.a"), None);
+        assert_eq!(fit("task.a", "task.b"), None);
+    }
+
+    #[test]
+    fn an_envelope_is_tried_again_later_and_later_and_then_given_up() {
+        let (now, far) = (Millis(1_000_000), Millis(9_000_000));
+        for (attempts, whole) in [(1, 1_000), (2, 2_000), (3, 4_000), (6, 32_000), (7, 60_000), (40, 60_000)]
+        {
+            for spread in 0..300 {
+                let Next::RetryAt(at) = after_failure((attempts, 99), far, now, spread) else {
+                    panic!("{attempts}")
+                };
+                let pause = at.since(now);
+                assert!((whole * 3 / 4..=whole).contains(&pause), "{attempts} {pause}");
+            }
+        }
+        assert!(matches!(after_failure((5, 5), far, now, 0), Next::Dead(_)));
+        assert_eq!(after_failure((1, 5), now, now, 0), Next::Dead(EXPIRED));
+    }
+
+    #[test]
+    fn answers_are_not_answered() {
+        let kinds = ["response", "task.result", "task.status", "task.handoff", "note"];
+        assert_eq!(kinds.map(is_answer), [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn every_word_is_read_back() {
+        assert!(State::ALL.iter().all(|state| State::parse(state.as_str()) == Some(*state)));
+        assert!(Happening::ALL.iter().all(|kind| Happening::parse(kind.as_str()) == Some(*kind)));
+    }
+}

@@ -1,0 +1,113 @@
+//! Messages between instances, made durable per second by the control plane.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use reqwest::Client;
+use serde_json::{Value, json};
+
+use crate::bench::{Bar, Report, Times, rate};
+
+const SENDERS: usize = 64;
+
+/// A control plane of this build in a temporary home, with a token that is looked up like an instance's.
+struct Plane {
+    client: Client,
+    url: String,
+    token: String,
+    server: Child,
+    home: tempfile::TempDir,
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+impl Plane {
+    async fn start() -> anyhow::Result<Self> {
+        let home = tempfile::tempdir()?;
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let server = Command::new(std::env::current_exe()?)
+            .arg("control")
+            .env("POLYCLAW_HOME", home.path())
+            .env("POLYCLAW_CP_PORT", port.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let client = Client::builder().no_proxy().pool_max_idle_per_host(2_000).tcp_nodelay(true).build()?;
+        let url = format!("http://127.0.0.1:{port}/api");
+        let mut plane = Self { client, url, token: String::new(), server, home };
+        plane.token = plane.first_token().await?;
+        let scoped = plane.post("/tokens", &json!({ "name": "bench", "scope": "operate" })).await?;
+        for name in ["a", "b"] {
+            plane.post("/instances", &json!({ "name": name })).await?;
+        }
+        plane.post("/routing-rules", &json!({ "from": "a", "to": "b", "type": "task.*" })).await?;
+        plane.token = scoped["secret"].as_str().context("no token")?.to_owned();
+        Ok(plane)
+    }
+
+    /// The operator's, once it answers.
+    async fn first_token(&self) -> anyhow::Result<String> {
+        let file = self.home.path().join("cp/token");
+        let began = Instant::now();
+        loop {
+            let token = std::fs::read_to_string(&file).unwrap_or_default().trim().to_owned();
+            let asked = self.client.get(format!("{}/version", self.url)).bearer_auth(&token).send().await;
+            if asked.is_ok_and(|answer| answer.status().is_success()) {
+                return Ok(token);
+            }
+            ensure!(began.elapsed() < Duration::from_secs(60), "the control plane does not answer");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let request = self.client.post(format!("{}{path}", self.url)).bearer_auth(&self.token).json(body);
+        let answer = request.send().await?;
+        let status = answer.status();
+        let body = answer.bytes().await?;
+        ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
+        Ok(serde_json::from_slice(&body)?)
+    }
+}
+
+pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
+    let plane = Arc::new(Plane::start().await?);
+    let began = Instant::now();
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|n| {
+            let plane = Arc::clone(&plane);
+            tokio::spawn(async move { send(&plane, n, began, seconds).await })
+        })
+        .collect();
+    let mut times = Times::default();
+    for sender in senders {
+        times.extend(sender.await??);
+    }
+    let accepted = rate(times.len(), began.elapsed());
+    report.add("messages between instances per second", accepted, "/s", Some(Bar::AtLeast(2_000.0)));
+    report.add("message between instances p99", times.percentile(0.99), "ms", None);
+    Ok(())
+}
+
+async fn send(plane: &Plane, sender: usize, began: Instant, seconds: Duration) -> anyhow::Result<Times> {
+    let mut times = Times::default();
+    while began.elapsed() < seconds {
+        let body = json!({
+            "from": "a", "to": "b", "type": "task.handoff", "correlation_id": format!("c{sender}"),
+            "idempotency_key": format!("{sender}-{}", times.len()),
+            "payload": { "task": "a task of ordinary length, as agents write them" },
+        });
+        let start = Instant::now();
+        plane.post("/messages", &body).await?;
+        times.push(start.elapsed());
+    }
+    Ok(times)
+}

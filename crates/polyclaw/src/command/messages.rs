@@ -1,0 +1,133 @@
+//! `polyclaw messages`: messages between instances.
+
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::failure::Failure;
+use crate::output::{cell, safe};
+
+/// Messages between the instances of this home: list, show, send, dead, replay.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw messages list --to main
+  polyclaw messages list --correlation 01k5….a1b2c3d4e5f60718
+  polyclaw messages send main research task.handoff '{\"task\": \"Compare the three papers\"}'
+  polyclaw messages dead
+  polyclaw messages replay 01k5…
+
+`polyclaw rules allow` lets one instance write to another. A control plane must run: `polyclaw up` or `polyclaw control`.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// The newest first; those of one correlation in order.
+    List {
+        /// Only what this one was sent, by name or id.
+        #[arg(long)]
+        to: Option<String>,
+        /// Only what this one sent, by name or id.
+        #[arg(long)]
+        from: Option<String>,
+        /// Only those that are so.
+        #[arg(long, value_parser = ["queued", "delivered", "acknowledged", "failed", "dead_letter"])]
+        state: Option<String>,
+        /// Only those that belong together.
+        #[arg(long, value_name = "ID")]
+        correlation: Option<String>,
+        /// How many.
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+    },
+    /// One with all that happened to it.
+    Show {
+        /// Its id.
+        message: String,
+    },
+    /// Write for an instance to another.
+    Send {
+        /// The instance it is from, by name or id.
+        from: String,
+        /// The instance it is for, by name or id.
+        to: String,
+        /// Such as task.handoff.
+        r#type: String,
+        /// What it says, as JSON.
+        payload: String,
+        /// What it belongs to.
+        #[arg(long, value_name = "ID")]
+        correlation: Option<String>,
+        /// Sent twice with the same key, it is there once.
+        #[arg(long)]
+        key: Option<String>,
+    },
+    /// Those that were given up.
+    Dead,
+    /// Send one again that was given up.
+    Replay {
+        /// Its id.
+        message: String,
+    },
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let client = Client::of_control(context)?;
+    match &args.verb {
+        None => list(&client, context, "/messages", 50).await,
+        Some(Verb::List { to, from, state, correlation, limit }) => {
+            let wishes =
+                [("to", to), ("from", from), ("state", state), ("correlation_id", correlation)].into_iter();
+            let query: Vec<String> = wishes
+                .filter_map(|(name, wish)| Some(format!("{name}={}", segment(wish.as_ref()?))))
+                .collect();
+            list(&client, context, &format!("/messages?{}", query.join("&")), *limit).await
+        }
+        Some(Verb::Dead) => list(&client, context, "/messages/dead_letter", 1_000).await,
+        Some(Verb::Show { message }) => {
+            let found = client.get(&format!("/messages/{}", segment(message))).await?;
+            Ok(context.output.say(&found, |output| {
+                let rows: Vec<_> = found["events"].as_array().into_iter().flatten().map(happened).collect();
+                let events = output.table(&["AT", "WHAT", "WHY"], &rows);
+                format!("{}\n{}\n\n{events}", line(&found), safe(&found["payload"].to_string()))
+            })?)
+        }
+        Some(Verb::Send { from, to, r#type, payload, correlation, key }) => {
+            let payload: Value = serde_json::from_str(payload)
+                .map_err(|error| Failure::usage(format!("the payload is not JSON: {error}")))?;
+            let body = json!({
+                "from": from, "to": to, "type": r#type, "payload": payload, "correlation_id": correlation,
+                "idempotency_key": key,
+            });
+            let sent = client.post("/messages", &body).await?;
+            Ok(context.output.say(&sent, |_| format!("{} is {}", cell(&sent["id"]), cell(&sent["state"])))?)
+        }
+        Some(Verb::Replay { message }) => {
+            let again = client.post(&format!("/messages/{}/replay", segment(message)), &json!({})).await?;
+            Ok(context.output.say(&again, |_| line(&again))?)
+        }
+    }
+}
+
+fn line(one: &Value) -> String {
+    let columns = ["id", "type", "state", "from_name", "to_name"].map(|name| cell(&one[name]));
+    let [id, kind, state, from, to] = columns;
+    format!("{id} {kind} from {from} to {to} is {state}")
+}
+
+fn happened(event: &Value) -> Vec<String> {
+    ["at", "kind", "detail"].map(|name| cell(&event[name])).to_vec()
+}
+
+async fn list(client: &Client, context: &Context, path: &str, limit: usize) -> anyhow::Result<()> {
+    let messages = client.list(path, "messages", limit).await?;
+    let columns = ["created_at", "from_name", "to_name", "type", "state", "attempts", "id"];
+    let rows: Vec<_> =
+        messages.iter().map(|one: &Value| columns.map(|name| cell(&one[name])).to_vec()).collect();
+    Ok(context.output.say(&json!({ "messages": messages }), |output| match rows.is_empty() {
+        true => "There is none.".to_owned(),
+        false => output.table(&["WRITTEN", "FROM", "TO", "TYPE", "STATE", "TRIES", "ID"], &rows),
+    })?)
+}

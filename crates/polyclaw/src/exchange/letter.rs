@@ -1,0 +1,158 @@
+//! A message as the control plane hands it out, and what a session is shown of it.
+
+use polyclaw_domain::channel::{Address, INTERNAL};
+use polyclaw_domain::envelope::{HANDOFF, RESPONSE, RESULT, is_answer};
+use polyclaw_domain::id::{AgentId, TraceId};
+use polyclaw_domain::instance::Name;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Origin;
+use polyclaw_engine::ingress::{Injection, Provenance, Relayed, Way};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::CHANNEL;
+
+/// What a sender is called that did not say which of its agents wrote.
+const UNKNOWN: &str = "unknown";
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Letter {
+    pub id: String,
+    pub lease: String,
+    pub from: String,
+    pub from_name: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub correlation_id: Option<String>,
+    pub hop_count: u32,
+    pub payload: Value,
+}
+
+impl Letter {
+    pub fn is_answer(&self) -> bool {
+        is_answer(&self.kind)
+    }
+
+    /// What ties it to everything that follows from it.
+    pub fn thread(&self) -> &str {
+        self.correlation_id.as_deref().unwrap_or(&self.id)
+    }
+
+    fn trace(&self) -> TraceId {
+        TraceId::new(format!("{CHANNEL}-{}", self.thread()))
+    }
+
+    fn word(&self, name: &str) -> Option<&str> {
+        self.payload[name].as_str().filter(|word| !word.trim().is_empty())
+    }
+
+    /// The agent it is for, if it says so.
+    pub fn to_agent(&self) -> Option<AgentId> {
+        AgentId::parse(self.word("to_agent")?).ok()
+    }
+
+    pub fn origin(&self) -> Origin {
+        let named = self.from_name.as_deref().filter(|name| Name::parse(name).is_ok());
+        let agent = self.word("agent").filter(|agent| AgentId::parse(agent).is_ok());
+        Origin::Remote {
+            instance: named.unwrap_or(UNKNOWN).to_owned(),
+            agent: agent.unwrap_or(UNKNOWN).to_owned(),
+        }
+    }
+
+    /// Each exchange is a conversation of its own.
+    pub fn session(&self, agent: &AgentId) -> SessionKey {
+        SessionKey::direct(agent, CHANNEL, &format!("{}/{}", self.from, self.thread()))
+    }
+
+    /// The way it came, to an agent here. The session it comes from has a name here as far as it has any.
+    pub fn relayed(&self, agent: &AgentId, way: Way) -> Relayed {
+        let from = SessionKey::of(agent, &[CHANNEL, &self.from]);
+        Relayed { from, hop: self.hop_count, trace: self.trace(), way }
+    }
+
+    /// Brought in twice, it is there once. What is said to it goes to an address, unless that is inside.
+    pub fn injection(&self, channel: Address, provenance: Provenance) -> Injection {
+        Injection {
+            deliver: channel.channel != INTERNAL,
+            channel,
+            idempotency_key: format!("{CHANNEL}:{}", self.id),
+            meta: Some(self.meta()),
+            provenance,
+        }
+    }
+
+    /// Where the answer goes. The account says as what: a task has a result, all else a response.
+    pub fn address(&self) -> Address {
+        Address {
+            channel: CHANNEL.to_owned(),
+            account: if self.kind == HANDOFF { RESULT } else { RESPONSE }.to_owned(),
+            peer: self.from.clone(),
+            thread: Some(self.thread().to_owned()),
+        }
+    }
+
+    /// What it says: its text, or all of it.
+    pub fn text(&self) -> String {
+        let said = ["text", "task", "message"].iter().find_map(|name| self.word(name));
+        match said {
+            Some(said) => said.to_owned(),
+            None => format!("{}: {}", self.kind, self.payload),
+        }
+    }
+
+    fn meta(&self) -> Value {
+        json!({
+            "kind": "instance_message",
+            "message_id": self.id,
+            "type": self.kind,
+            "from": self.from,
+            "correlation_id": self.correlation_id,
+            "hop": self.hop_count,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(kind: &str, payload: Value) -> Letter {
+        Letter {
+            id: "m".to_owned(),
+            lease: "l".to_owned(),
+            from: "f".to_owned(),
+            from_name: Some("lab".to_owned()),
+            kind: kind.to_owned(),
+            correlation_id: None,
+            hop_count: 0,
+            payload,
+        }
+    }
+
+    #[test]
+    fn a_session_is_shown_what_a_message_says_and_who_says_it() {
+        for (payload, text, origin) in [
+            (json!({ "text": "hi", "agent": "main" }), "hi", "agent:lab/main"),
+            (json!({ "task": "look", "agent": "a/b" }), "look", "agent:lab/unknown"),
+            (json!({ "n": 1 }), "note: {\"n\":1}", "agent:lab/unknown"),
+            (json!("bare"), "note: \"bare\"", "agent:lab/unknown"),
+        ] {
+            let letter = letter("note", payload);
+            assert_eq!((letter.text().as_str(), letter.origin().to_string().as_str()), (text, origin));
+            assert_eq!(
+                Origin::parse(origin),
+                Some(letter.origin()),
+                "it is read back from where it is stored"
+            );
+        }
+    }
+
+    #[test]
+    fn a_task_has_a_result_and_all_else_a_response() {
+        assert_eq!(letter(HANDOFF, json!({})).address().account, RESULT);
+        assert_eq!(letter("note", json!({})).address().account, RESPONSE);
+        let again = Letter { correlation_id: Some("c".to_owned()), ..letter("note", json!({})) };
+        assert_eq!((again.thread(), letter("note", json!({})).thread()), ("c", "m"));
+    }
+}

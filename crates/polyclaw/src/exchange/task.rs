@@ -1,0 +1,63 @@
+//! What ties an answer to the call that asked for it. Both are rows of this instance: an answer is believed where a
+//! turn of ours asked that very instance, and nowhere else.
+
+use polyclaw_domain::audit::fingerprint;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::message::{Part, calls};
+use polyclaw_domain::tool::ToolCall;
+use polyclaw_store::jobs::Job;
+use polyclaw_store::messages::Message;
+use polyclaw_store::{Tx, intents, jobs, messages};
+use serde_json::Value;
+
+use super::letter::Letter;
+use super::tools::{ANSWER, NAMES};
+
+/// A call that wrote to another instance, and the turn it is of.
+pub struct Asked {
+    pub job: Job,
+    pub call: ToolCall,
+    /// Its result is not stored yet.
+    pub is_open: bool,
+    /// The message that its result was made of.
+    pub given: Option<String>,
+}
+
+/// The correlation of everything that follows from a call.
+pub fn correlation(turn: &TurnId, call: &ToolCall) -> String {
+    format!("{turn}.{}", short(&call.id))
+}
+
+fn short(call_id: &str) -> String {
+    fingerprint(call_id.as_bytes()).chars().take(16).collect()
+}
+
+/// The call a message is an answer to.
+pub fn asked(tx: &mut Tx<'_>, letter: &Letter) -> polyclaw_store::Result<Option<Asked>> {
+    let Some((turn, hash)) = letter.thread().split_once('.') else { return Ok(None) };
+    let turn = TurnId::new(turn);
+    let Some(job) = jobs::get(tx, &turn)? else { return Ok(None) };
+    let steps = messages::of_turn(tx, &turn)?;
+    let made = steps.iter().flat_map(|step| calls(&step.parts));
+    let call = made.into_iter().find(|call| NAMES.contains(&call.name.as_str()) && short(&call.id) == hash);
+    let Some(call) = call.filter(|call| is_to(call, letter)).cloned() else { return Ok(None) };
+    let is_open = intents::is_open(tx, &turn, &call.id)?;
+    let given = steps.iter().find(|step| is_result(step, &call.id)).and_then(|step| given(&step.text));
+    Ok(Some(Asked { job, call, is_open, given }))
+}
+
+fn is_result(step: &Message, call: &str) -> bool {
+    step.parts.iter().any(|part| matches!(part, Part::ToolResult { call_id, .. } if call_id == call))
+}
+
+/// Which answer a call that waited was given, as its result says.
+fn given(result: &str) -> Option<String> {
+    let result: Value = serde_json::from_str(result).ok()?;
+    result[ANSWER].as_str().map(str::to_owned)
+}
+
+/// Whether whoever answers is whom the call wrote to.
+fn is_to(call: &ToolCall, letter: &Letter) -> bool {
+    let named = call.arguments["instance"].as_str();
+    named.is_some_and(|named| named == letter.from || Some(named) == letter.from_name.as_deref())
+}

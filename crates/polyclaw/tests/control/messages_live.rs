@@ -1,0 +1,182 @@
+//! Messages between real instances, with agents that write, answer and wait, while both sides are killed.
+
+use std::fs;
+use std::time::Duration;
+
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use serde_json::{Value, json};
+
+use crate::messages::allow;
+use crate::plane::{Plane, signal, until};
+
+const HANDOFFS: usize = 24;
+
+/// Two running instances whose agents may write to each other, and the model both ask.
+fn two() -> (Plane, ModelServer) {
+    let (plane, model) = (Plane::new(), ModelServer::start());
+    for name in ["a", "b"] {
+        let made = plane.create(name);
+        let path = plane.folder(&made).join("config.toml");
+        let config = format!(
+            "{}\n[providers.test]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
+             [agents.defaults]\nmodel = \"test/m\"\n[tools]\ninstances = [\"main\"]\n",
+            fs::read_to_string(&path).unwrap(),
+            model.url()
+        );
+        fs::write(&path, config).unwrap();
+        plane.start(name);
+    }
+    for (from, to, kind) in
+        [("a", "b", "task.*"), ("b", "a", "task.*"), ("a", "b", "message"), ("b", "a", "response")]
+    {
+        allow(&plane, from, to, kind);
+    }
+    (plane, model)
+}
+
+fn messages(plane: &Plane, query: &str) -> Vec<Value> {
+    let found = plane.get(&format!("/messages?limit=1000&{query}")).body;
+    found["messages"].as_array().cloned().unwrap_or_default()
+}
+
+/// Asks the main agent of `a` and returns its answer.
+fn chat(plane: &Plane, text: &str) -> Value {
+    let path = "/instances/a/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/messages?wait=60";
+    plane.post(path, json!({ "text": text })).ok()
+}
+
+/// All that was said in that conversation.
+fn transcript(plane: &Plane) -> String {
+    plane.get("/instances/a/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/transcript").body.to_string()
+}
+
+#[test]
+fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
+    let (plane, model) = two();
+    model.answer(|request| {
+        let text = request.last_user_text();
+        match request.tool_results().last() {
+            Some((_, result)) => Script::reply(format!("I was told: {result}")),
+            None if text.contains("delegate") => {
+                let task = json!({ "instance": "b", "task": "count the stars" });
+                Script::new().call("c1", "delegate_to_instance", task)
+            }
+            None => Script::reply(format!("seven, says b ({})", text.contains("origin=\"agent:a/main\""))),
+        }
+    });
+    let answer = chat(&plane, "please delegate this");
+    let said = answer.to_string();
+    assert!(said.contains("seven, says b (true)") && said.contains("completed"), "{said}");
+    until(&|| format!("all are acknowledged: {:?}", messages(&plane, "")), || {
+        let all = messages(&plane, "");
+        all.len() == 3 && all.iter().all(|one| one["state"] == "acknowledged")
+    });
+    let correlation = messages(&plane, "")[0]["correlation_id"].as_str().unwrap().to_owned();
+    let chain = messages(&plane, &format!("correlation_id={correlation}"));
+    let kinds: Vec<&str> = chain.iter().map(|one| one["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["task.handoff", "task.status", "task.result"]);
+    let hops: Vec<i64> = chain.iter().map(|one| one["hop_count"].as_i64().unwrap()).collect();
+    assert_eq!(hops, [1, 2, 2], "each is one hop further than what it follows from");
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_reaches_the_session_that_asked_and_is_not_answered() {
+    let (plane, model) = two();
+    model.answer(|request| {
+        let text = request.last_user_text();
+        match request.tool_results().last() {
+            _ if text.contains("origin=\"agent:b/") => Script::reply("b has answered me"),
+            Some(_) => Script::reply("I wrote to b"),
+            None if text.contains("write to b") => Script::new().call(
+                "c1",
+                "instance_send",
+                json!({ "instance": "b", "message": "how are you?" }),
+            ),
+            None => Script::reply("I am well"),
+        }
+    });
+    assert!(chat(&plane, "write to b").to_string().contains("I wrote to b"));
+    until(&|| format!("the answer arrives: {}", transcript(&plane)), || {
+        transcript(&plane).contains("b has answered me")
+    });
+    until(&|| format!("both are acknowledged: {:?}", messages(&plane, "")), || {
+        let all = messages(&plane, "");
+        all.len() == 2 && all.iter().all(|one| one["state"] == "acknowledged")
+    });
+    // What would have been sent back would have been sent with that acknowledgement's turn.
+    assert_eq!(messages(&plane, "").len(), 2, "an answer is not answered");
+}
+
+#[test]
+fn an_agent_that_is_not_named_has_no_such_tool_and_a_route_that_is_not_allowed_is_said() {
+    let (plane, model) = two();
+    let etag = plane.get("/instances/a/config").etag.unwrap();
+    let patch = json!({ "tools": { "instances": [] } });
+    plane.call("PATCH", "/instances/a/config", Some(patch), &[("if-match", &etag)]).ok();
+    model.answer(|request| Script::reply(request.tool_names().join(" ")));
+    assert!(!chat(&plane, "what have you got?").to_string().contains("instance_send"));
+    let etag = plane.get("/instances/a/config").etag.unwrap();
+    let patch = json!({ "tools": { "instances": ["*"] } });
+    plane.call("PATCH", "/instances/a/config", Some(patch), &[("if-match", &etag)]).ok();
+    assert!(chat(&plane, "and now?").to_string().contains("instance_send"));
+    model.answer(|request| match request.tool_results().last() {
+        Some((_, result)) => Script::reply(result.clone()),
+        None => {
+            let note = json!({ "instance": "b", "message": "x", "type": "secret.plan" });
+            Script::new().call("c1", "instance_send", note)
+        }
+    });
+    assert!(chat(&plane, "write").to_string().contains("route_denied"));
+}
+
+#[test]
+fn handoffs_survive_the_death_of_the_instance_and_of_the_control_plane() {
+    let (mut plane, model) = two();
+    model.answer(|request| {
+        let text = request.last_user_text();
+        let number = text.split("number ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        Script::reply(format!("done {}", number.unwrap_or("?"))).wait(Duration::from_millis(30))
+    });
+    for n in 0..HANDOFFS {
+        let body = json!({
+            "from": "a", "to": "b", "type": "task.handoff", "correlation_id": format!("t{n}"),
+            "idempotency_key": format!("t{n}"), "payload": { "task": format!("number {n} please") },
+        });
+        plane.post("/messages", body).ok();
+    }
+    let settled = |plane: &Plane| {
+        let all = messages(plane, "from=a");
+        all.iter().filter(|one| one["state"] == "acknowledged").count()
+    };
+    for share in [HANDOFFS / 4, HANDOFFS / 2] {
+        until(&|| format!("{share} are done: {:?}", messages(&plane, "from=a")), || settled(&plane) >= share);
+        let pid = plane.get("/instances/b").body["pid"].as_i64();
+        pid.iter().for_each(|pid| signal("KILL", *pid));
+        plane.kill();
+        plane.serve();
+    }
+    let results = |plane: &Plane| {
+        let back = messages(plane, "from=b&type=task.result");
+        back.iter().filter(|one| one["state"] == "acknowledged").count()
+    };
+    until(&|| format!("every task has its result: {:?}", messages(&plane, "")), || {
+        (settled(&plane), results(&plane)) == (HANDOFFS, HANDOFFS)
+    });
+    let b = plane.get("/instances/b").ok();
+    let database = plane.folder(&b).join("memory/sessions.db");
+    let sessions = rusqlite::Connection::open(database).unwrap();
+    let count = |sql: &str| {
+        let counted: i64 = sessions.query_row(sql, [], |row| row.get(0)).unwrap();
+        usize::try_from(counted).unwrap()
+    };
+    assert_eq!(count("SELECT COUNT(*) FROM messages WHERE channel = 'cp' AND role = 'user'"), HANDOFFS);
+    let turns = "SELECT COUNT(*) FROM jobs WHERE state = 'done' AND session_key LIKE 'agent:main:cp:dm:%'";
+    assert_eq!(count(turns), HANDOFFS, "no turn twice");
+    let twice = plane.get("/messages?limit=1000").ok();
+    for one in twice["messages"].as_array().unwrap() {
+        let whole = plane.get(&format!("/messages/{}", one["id"].as_str().unwrap())).ok();
+        let words =
+            whole["events"].as_array().unwrap().iter().filter(|event| event["kind"] == "acknowledged");
+        assert!(words.count() <= 1, "{whole}");
+    }
+}

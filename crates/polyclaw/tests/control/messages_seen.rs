@@ -1,0 +1,224 @@
+//! What can be seen of messages between instances, and by whom.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::messages::{allow, pair, pending, state, task, word};
+use crate::plane::{Plane, until};
+
+fn ids(answer: &Value) -> Vec<Value> {
+    answer["messages"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect()
+}
+
+#[test]
+fn gate_1_the_boxes_of_an_instance_are_read_page_by_page() {
+    let plane = pair();
+    allow(&plane, "b", "a", "task.*");
+    let sent: Vec<Value> = (0..5).map(|_| task(&plane, json!({})).ok()["id"].clone()).collect();
+    let back = task(&plane, json!({ "from": "b", "to": "a" })).ok()["id"].clone();
+    let mut seen = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = plane.get(&format!("/instances/b/messages?direction=in&limit=2{cursor}")).ok();
+        assert!(page["messages"].as_array().unwrap().iter().all(|one| one.get("payload").is_none()));
+        seen.extend(ids(&page));
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, sent.iter().rev().cloned().collect::<Vec<_>>(), "the newest first, each once");
+    assert_eq!(ids(&plane.get("/instances/b/messages?direction=out").ok()), vec![back.clone()]);
+    assert_eq!(ids(&plane.get("/instances/a/messages?direction=in").ok()), [back]);
+    assert_eq!(plane.get("/instances/a/messages").refusal(), (400, "invalid_parameter"));
+    assert_eq!(plane.get("/instances/nobody/messages?direction=in").refusal(), (404, "unknown_instance"));
+}
+
+#[test]
+fn gate_2_a_chain_is_shown_in_order_and_messages_are_found_by_what_is_known() {
+    let plane = pair();
+    allow(&plane, "b", "a", "task.*");
+    let mut chain = Vec::new();
+    for (from, to, kind) in [("a", "b", "task.handoff"), ("b", "a", "task.status"), ("b", "a", "task.result")]
+    {
+        let more = json!({ "from": from, "to": to, "type": kind, "correlation_id": "c" });
+        chain.push(task(&plane, more).ok()["id"].clone());
+    }
+    task(&plane, json!({})).ok();
+    assert_eq!(ids(&plane.get("/messages?correlation_id=c").ok()), chain);
+    for (filter, count) in [
+        ("from=b", 2),
+        ("to=b&type=task.handoff", 2),
+        ("hop_count=1", 2),
+        ("state=queued", 4),
+        ("state=dead_letter", 0),
+        ("after=2001-01-01T00:00:00Z", 4),
+        ("before=2001-01-01T00:00:00Z", 0),
+    ] {
+        assert_eq!(ids(&plane.get(&format!("/messages?{filter}")).ok()).len(), count, "{filter}");
+    }
+    assert_eq!(plane.get("/messages?state=lost").refusal(), (400, "invalid_parameter"));
+}
+
+/// A message that was given up.
+fn dead(plane: &Plane) -> Value {
+    let rule = json!({ "from": "a", "to": "b", "type": "task.handoff", "max_retries": 1 });
+    plane.post("/routing-rules", rule).ok();
+    let id = task(plane, json!({})).ok()["id"].clone();
+    word(plane, &pending(plane, "b")[0], "fail").ok();
+    id
+}
+
+#[test]
+fn gate_3_dead_letters_are_found_and_sent_again() {
+    let plane = pair();
+    let id = dead(&plane);
+    assert_eq!(ids(&plane.get("/messages/dead_letter").ok()), vec![id.clone()]);
+    let path = format!("/messages/{}/replay", id.as_str().unwrap());
+    assert_eq!(plane.post(&path, json!({})).ok()["state"], "queued");
+    assert_eq!(plane.post(&path, json!({})).refusal(), (409, "not_dead_letter"));
+    assert_eq!(plane.post("/messages/nothing/replay", json!({})).refusal(), (404, "unknown_message"));
+    assert!(ids(&plane.get("/messages/dead_letter").ok()).is_empty());
+    let again = pending(&plane, "b");
+    assert_eq!((&again[0]["id"], &again[0]["attempts"]), (&id, &json!(1)));
+    assert_eq!(word(&plane, &again[0], "ack").status, 200);
+    let audit = plane.get("/audit").ok();
+    assert_eq!(
+        (&audit["entries"][0]["action"], &audit["entries"][0]["target"]),
+        (&json!("message.replay"), &id)
+    );
+}
+
+#[test]
+fn gate_4_everything_that_happened_to_a_message_is_there() {
+    let plane = pair();
+    let id = dead(&plane);
+    plane.post(&format!("/messages/{}/replay", id.as_str().unwrap()), json!({})).ok();
+    word(&plane, &pending(&plane, "b")[0], "ack").ok();
+    let found = plane.get(&format!("/messages/{}", id.as_str().unwrap())).ok();
+    let kinds: Vec<&str> =
+        found["events"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap()).collect();
+    let expected = [
+        "created",
+        "queued",
+        "delivery_attempted",
+        "delivered",
+        "failed",
+        "dead_lettered",
+        "replayed",
+        "queued",
+        "delivery_attempted",
+        "delivered",
+        "acknowledged",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(found["state"], "acknowledged");
+}
+
+#[test]
+fn gate_5_no_secret_is_in_any_answer_frame_file_or_log() {
+    let mut plane = pair();
+    let canary = "canary-secret-value-4711-abc";
+    let payload = json!({ "password": canary, "deep": { "access_token": [canary] } });
+    let id = task(&plane, json!({ "payload": payload })).ok()["id"].clone();
+    let received = pending(&plane, "b");
+    let path = format!("/messages/{}/fail", id.as_str().unwrap());
+    let refused = json!({ "lease": received[0]["lease"], "error": format!("Bearer {}", plane.token()) });
+    plane.post(&path, refused).ok();
+    let token = plane.token();
+    for path in [format!("/messages/{}", id.as_str().unwrap()), "/messages".into(), "/audit".into()] {
+        let said = plane.get(&path).body.to_string();
+        assert!(!said.contains(canary) && !said.contains(&token), "{path}: {said}");
+    }
+    plane.kill();
+    let kept = ["registry.db", "registry.db-wal"].map(|file| plane.home().join("cp").join(file));
+    for file in kept.into_iter().chain([plane.dir.path().join("server.log")]) {
+        let bytes = fs::read(&file).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains(canary) && !text.contains(&token), "{}", file.display());
+    }
+}
+
+#[test]
+fn gate_6_events_can_not_be_changed_or_removed() {
+    let mut plane = pair();
+    task(&plane, json!({})).ok();
+    plane.kill();
+    let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
+    for sql in ["UPDATE message_events SET kind = 'queued'", "DELETE FROM message_events"] {
+        let refused = registry.execute(sql, []).unwrap_err().to_string();
+        assert!(refused.contains("only added to"), "{refused}");
+    }
+    let kept: i64 = registry.query_row("SELECT COUNT(*) FROM message_events", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 2);
+}
+
+#[test]
+fn messages_outlive_their_instances_and_rules_do_not() {
+    let plane = pair();
+    let id = task(&plane, json!({})).ok()["id"].clone();
+    plane.post("/instances/b/archive", json!({})).ok();
+    assert_eq!(task(&plane, json!({})).refusal(), (409, "instance_archived"));
+    assert_eq!(plane.delete("/instances/b").status, 204);
+    assert!(plane.get("/routing-rules").ok()["rules"].as_array().unwrap().is_empty());
+    assert_eq!(state(&plane, &id), "queued");
+    let found = plane.get(&format!("/messages/{}", id.as_str().unwrap())).ok();
+    assert_eq!((&found["from_name"], &found["to_name"]), (&json!("a"), &Value::Null));
+    plane.create("b");
+    assert!(pending(&plane, "b").is_empty(), "one that took the name is not handed the other's messages");
+    assert_eq!(task(&plane, json!({})).refusal(), (403, "route_denied"));
+}
+
+#[test]
+fn scopes_and_instances_own_tokens_open_what_is_theirs_and_nothing_else() {
+    let plane = pair();
+    let pid = plane.start("a")["pid"].as_i64().unwrap();
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    let own = environment.split('\0').find_map(|entry| entry.strip_prefix("POLYCLAW_CP_TOKEN=")).unwrap();
+    let with = |token: &str, method: &str, path: &str, body: Option<Value>| {
+        plane.call(method, path, body, &[("authorization", &format!("Bearer {token}"))])
+    };
+    let message = |from: Option<&str>| json!({ "from": from, "to": "b", "type": "task.x", "payload": {} });
+    let sent = with(own, "POST", "/messages", Some(message(None))).ok();
+    let stored = plane.get(&format!("/messages/{}", sent["id"].as_str().unwrap())).ok();
+    assert_eq!(stored["from_name"], "a", "the sender is whoever has the token");
+    assert_eq!(with(own, "POST", "/messages", Some(message(Some("b")))).refusal(), (403, "foreign_sender"));
+    assert_eq!(with(own, "GET", "/instances/b/messages/pending", None).refusal(), (403, "foreign_sender"));
+    let held = pending(&plane, "b");
+    let path = format!("/messages/{}/ack", sent["id"].as_str().unwrap());
+    let stolen = with(own, "POST", &path, Some(json!({ "lease": held[0]["lease"] })));
+    assert_eq!(stolen.refusal(), (404, "unknown_message"), "messages of others are not there");
+    let replay = format!("/messages/{}/replay", sent["id"].as_str().unwrap());
+    for (method, path, body) in [
+        ("GET", "/messages", None),
+        ("GET", "/routing-rules", None),
+        ("POST", "/routing-rules", Some(json!({ "from": "a", "to": "b", "type": "x" }))),
+        ("POST", replay.as_str(), Some(json!({}))),
+    ] {
+        assert_eq!(with(own, method, path, body).refusal(), (403, "wrong_scope"), "{method} {path}");
+    }
+    let scoped = |scope: &str| {
+        let made = plane.post("/tokens", json!({ "name": scope, "scope": scope })).ok();
+        made["secret"].as_str().unwrap().to_owned()
+    };
+    let (read, operate) = (scoped("read"), scoped("operate"));
+    assert_eq!(with(&read, "GET", "/messages", None).status, 200);
+    assert_eq!(with(&read, "POST", "/messages", Some(message(Some("a")))).refusal(), (403, "wrong_scope"));
+    assert_eq!(with(&operate, "POST", "/messages", Some(message(Some("a")))).status, 201);
+    assert_eq!(with(&operate, "POST", "/messages", Some(message(None))).refusal(), (400, "bad_message"));
+    let rule = json!({ "from": "b", "to": "a", "type": "x" });
+    assert_eq!(with(&operate, "POST", "/routing-rules", Some(rule)).refusal(), (403, "wrong_scope"));
+}
+
+#[test]
+fn a_message_starts_its_recipient_where_its_rule_says_so() {
+    let plane = pair();
+    task(&plane, json!({})).ok();
+    let rule = json!({ "from": "a", "to": "b", "type": "wake.up", "auto_start": true });
+    plane.post("/routing-rules", rule).ok();
+    assert_eq!(plane.status("b"), "stopped");
+    task(&plane, json!({ "type": "wake.up" })).ok();
+    until(&|| format!("b runs: {}", plane.get("/instances/b").body), || plane.status("b") == "running");
+}

@@ -1,0 +1,84 @@
+//! What happens to messages, and in instances, as it happens.
+
+use serde_json::{Value, json};
+
+use crate::messages::{allow, pair, pending, task, word};
+use crate::plane::Plane;
+use crate::sockets::Socket;
+
+#[test]
+fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
+    let plane = pair();
+    let first = task(&plane, json!({ "payload": { "text": "whispered" } })).ok()["id"].clone();
+    let mut socket = Socket::open(&plane, "/ws/messages");
+    let snapshot = socket.next();
+    let recent = snapshot["recent_events"].as_array().unwrap();
+    assert_eq!((&snapshot["type"], recent.len()), (&json!("snapshot"), 2));
+    assert_eq!((&recent[0]["kind"], &recent[0]["message_id"]), (&json!("created"), &first));
+    word(&plane, &pending(&plane, "b")[0], "ack").ok();
+    let mut seen: Vec<Value> = vec![snapshot.clone()];
+    for kind in ["delivery_attempted", "delivered", "acknowledged"] {
+        let event = socket.until("message_event");
+        assert_eq!((&event["kind"], &event["message_id"]), (&json!(kind), &first));
+        seen.push(event);
+    }
+    assert!(!json!(seen).to_string().contains("whispered"));
+    socket.say(r#"{"type":"ping"}"#);
+    socket.until("pong");
+    socket.say("nonsense");
+    assert_eq!(socket.close_code(), 1008);
+}
+
+#[test]
+fn a_reader_of_one_instance_or_correlation_is_told_of_that_alone() {
+    let plane = pair();
+    plane.create("c");
+    allow(&plane, "c", "b", "task.*");
+    let mut of_a = Socket::open(&plane, "/ws/messages?instance=a");
+    let mut together = Socket::open(&plane, "/ws/messages?correlation_id=x");
+    for socket in [&mut of_a, &mut together] {
+        assert_eq!(socket.next()["recent_events"], json!([]));
+    }
+    task(&plane, json!({ "from": "c" })).ok();
+    let own = task(&plane, json!({})).ok()["id"].clone();
+    let related = task(&plane, json!({ "from": "c", "correlation_id": "x" })).ok()["id"].clone();
+    assert_eq!(of_a.until("message_event")["message_id"], own);
+    assert_eq!(together.until("message_event")["message_id"], related);
+    let mut unknown = Socket::open(&plane, "/ws/messages?instance=nobody");
+    assert_eq!(unknown.next()["code"], "unknown_instance");
+    assert_eq!(unknown.close_code(), 4404);
+}
+
+#[test]
+fn a_reader_that_falls_behind_is_shown_everything_anew() {
+    let plane = pair();
+    let mut slow = Socket::open(&plane, "/ws/messages");
+    slow.next();
+    // Far more than is kept for one reader, while it takes nothing.
+    let sent: Vec<Value> = (0..400).map(|_| task(&plane, json!({})).ok()["id"].clone()).collect();
+    let last = sent.last().unwrap();
+    loop {
+        let frame = slow.next();
+        let events = match frame["type"].as_str() {
+            Some("snapshot") => frame["recent_events"].as_array().unwrap().clone(),
+            _ => vec![frame],
+        };
+        if events.iter().any(|event| event["message_id"] == *last && event["kind"] == "queued") {
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_happens_in_instances_is_told_with_the_instance_it_happened_in() {
+    let plane = Plane::new();
+    plane.started("one");
+    let mut socket = Socket::open(&plane, "/ws/events?kind=message.*");
+    assert_eq!(socket.next()["type"], "snapshot");
+    let path = "/instances/one/gateway/sessions/agent%3Anobody%3Aweb%3Adm%3Ax/messages";
+    assert_eq!(plane.post(path, json!({ "text": "hello" })).status, 404);
+    let event = socket.until("event");
+    assert_eq!((&event["kind"], &event["instance"]["name"]), (&json!("message.refused"), &json!("one")));
+    let mut unknown = Socket::open(&plane, "/ws/events?instance=nobody");
+    assert_eq!(unknown.next()["code"], "unknown_instance");
+}

@@ -1,0 +1,143 @@
+//! Messages between instances and what happens to them, as they are shown.
+
+use polyclaw_domain::envelope;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::registry::envelopes::{Envelope, Event};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A message as lists show it: without what it says.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Message)]
+pub struct MessageView {
+    id: String,
+    /// The ids of both instances.
+    from: String,
+    to: String,
+    /// Their names now; null of one that was deleted.
+    from_name: Option<String>,
+    to_name: Option<String>,
+    r#type: String,
+    /// `queued`, `delivered`, `acknowledged`, `failed` (tried again) or `dead_letter`.
+    state: &'static str,
+    correlation_id: Option<String>,
+    idempotency_key: Option<String>,
+    hop_count: u32,
+    attempts: u32,
+    max_retries: u32,
+    /// Something in it was a secret and was taken out.
+    redacted: bool,
+    /// Why it was not taken up the last time.
+    error: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Millis,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Millis,
+}
+
+impl From<&Envelope> for MessageView {
+    fn from(one: &Envelope) -> Self {
+        Self {
+            id: one.id.to_string(),
+            from: one.from.to_string(),
+            to: one.to.to_string(),
+            from_name: one.from_name.clone(),
+            to_name: one.to_name.clone(),
+            r#type: one.kind.clone(),
+            state: one.state.as_str(),
+            correlation_id: one.correlation.clone(),
+            idempotency_key: one.key.clone(),
+            hop_count: one.hop,
+            attempts: one.attempts,
+            max_retries: one.max_retries,
+            redacted: one.redacted,
+            error: one.error.clone(),
+            created_at: one.created_at,
+            updated_at: one.updated_at,
+            expires_at: one.expires_at,
+        }
+    }
+}
+
+/// What a message says, as it is stored.
+pub fn payload(one: &Envelope) -> Value {
+    serde_json::from_str(&one.payload).unwrap_or(Value::Null)
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct MessageDetail {
+    #[serde(flatten)]
+    message: MessageView,
+    #[schema(value_type = Object)]
+    payload: Value,
+    /// All that happened to it, in order.
+    events: Vec<MessageEvent>,
+}
+
+/// Something that happened to a message. It never holds what the message says.
+#[derive(Serialize, ToSchema)]
+pub struct MessageEvent {
+    message_id: String,
+    /// `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`.
+    kind: &'static str,
+    /// The state it left the message in.
+    state: &'static str,
+    detail: Option<String>,
+    from: String,
+    to: String,
+    message_type: String,
+    correlation_id: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    at: Millis,
+}
+
+impl From<&Event> for MessageEvent {
+    fn from(event: &Event) -> Self {
+        Self {
+            message_id: event.about.id.to_string(),
+            kind: event.kind.as_str(),
+            state: event.state.as_str(),
+            detail: event.detail.clone(),
+            from: event.about.from.to_string(),
+            to: event.about.to.to_string(),
+            message_type: event.about.kind.clone(),
+            correlation_id: event.about.correlation.clone(),
+            at: event.at,
+        }
+    }
+}
+
+impl MessageDetail {
+    pub fn of(one: &Envelope, events: &[Event]) -> Self {
+        Self {
+            message: MessageView::from(one),
+            payload: payload(one),
+            events: events.iter().map(MessageEvent::from).collect(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StateWord {
+    Queued,
+    Delivered,
+    Acknowledged,
+    Failed,
+    DeadLetter,
+}
+
+impl From<StateWord> for envelope::State {
+    fn from(word: StateWord) -> Self {
+        match word {
+            StateWord::Queued => Self::Queued,
+            StateWord::Delivered => Self::Delivered,
+            StateWord::Acknowledged => Self::Acknowledged,
+            StateWord::Failed => Self::Failed,
+            StateWord::DeadLetter => Self::DeadLetter,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `/ws/messages`: what happened to messages between instances, and what happens. Never what they say.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use polyclaw_store::registry::envelopes::Reader;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::super::messages::MessageEvent;
+use super::super::state::ControlState;
+use super::{AWAY, Heard, LARGEST_FRAME, Line, POLICY, Word, closed};
+use crate::error::{Error, Result};
+use crate::extract::Query;
+use crate::serve::Closing;
+
+/// A reader that can not keep up is shown everything anew this often, and not with every step it falls behind.
+const CATCH_UP: Duration = Duration::from_millis(250);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    /// Messages from or to this one, by id or name.
+    instance: Option<String>,
+    correlation_id: Option<String>,
+    /// A one-time code, for pages of other origins.
+    #[serde(rename = "code")]
+    _code: Option<String>,
+}
+
+/// Frames: `snapshot` with `recent_events`, then `message_event`. A peer may say `ping`.
+pub async fn open(
+    State(app): State<ControlState>,
+    Query(which): Query<Which>,
+    closing: Option<Extension<Closing>>,
+    upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response> {
+    let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
+    let closing = closing.map(|Extension(closing)| closing);
+    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
+        let instance = match &which.instance {
+            Some(word) => match app.control.get(word).await {
+                Ok(view) => Some(view.id),
+                Err(error) => return Line::new(socket).fail(&error.into()).await,
+            },
+            None => None,
+        };
+        let reader = Reader { instance, correlation: which.correlation_id };
+        run(app, reader, socket, closing).await;
+    }))
+}
+
+async fn run(app: ControlState, reader: Reader, socket: WebSocket, closing: Option<Closing>) {
+    let mut line = Line::new(socket);
+    // Listened to before the first look: what happens in between is told twice rather than not at all.
+    let mut news = app.control.watch_messages();
+    let closed = closed(closing);
+    tokio::pin!(closed);
+    let mut behind = true;
+    loop {
+        if behind {
+            match snapshot(&app, &reader).await {
+                Ok(frame) if line.say(&frame).await => behind = false,
+                Ok(_) => return,
+                Err(error) => return line.fail(&error).await,
+            }
+        }
+        let deadline = line.deadline();
+        let taken = tokio::select! {
+            heard = line.hear() => match heard {
+                Heard::Word(Word::Ping) => line.pong().await,
+                Heard::Alive => true,
+                Heard::Word(_) | Heard::Wrong => return line.close(POLICY).await,
+                Heard::Gone => return,
+            },
+            event = news.recv() => match event {
+                Ok(event) if reader.wants(&event) => line.say(&told(&MessageEvent::from(&*event))).await,
+                Ok(_) => true,
+                Err(RecvError::Lagged(_)) => {
+                    tokio::time::sleep(CATCH_UP).await;
+                    news = news.resubscribe();
+                    behind = true;
+                    true
+                }
+                Err(RecvError::Closed) => return line.close(AWAY).await,
+            },
+            () = tokio::time::sleep_until(deadline) => return line.close(AWAY).await,
+            () = &mut closed => return line.close(AWAY).await,
+        };
+        if !taken {
+            return;
+        }
+    }
+}
+
+async fn snapshot(app: &ControlState, reader: &Reader) -> Result<Value> {
+    let recent = app.control.recent_messages(reader).await?;
+    let events: Vec<MessageEvent> = recent.iter().map(MessageEvent::from).collect();
+    Ok(json!({ "type": "snapshot", "recent_events": events, "timestamp": app.control.now() }))
+}
+
+fn told(event: &MessageEvent) -> Value {
+    let mut frame = serde_json::to_value(event).unwrap_or_default();
+    frame["type"] = "message_event".into();
+    frame
+}

@@ -1,0 +1,106 @@
+//! `/ws/events`: what happens in the instances: sessions, turns, teams and more, as they record it.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use polyclaw_control::observe::{Happened, Interest, Places};
+use polyclaw_domain::envelope::Pattern;
+use polyclaw_domain::key::SessionKey;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::state::ControlState;
+use super::{AWAY, Heard, LARGEST_FRAME, Line, POLICY, Word, closed};
+use crate::error::{Error, Result};
+use crate::extract::Query;
+use crate::http::events::EventView;
+use crate::serve::Closing;
+
+/// While somebody reads.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    /// By id or name; all if not given.
+    instance: Option<String>,
+    session: Option<SessionKey>,
+    /// One kind, or all below one: `turn.*`.
+    kind: Option<String>,
+    /// A one-time code, for pages of other origins.
+    #[serde(rename = "code")]
+    _code: Option<String>,
+}
+
+/// Frames: `snapshot` with the last `events`, then `event`. A peer may say `ping`.
+pub async fn open(
+    State(app): State<ControlState>,
+    Query(which): Query<Which>,
+    closing: Option<Extension<Closing>>,
+    upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response> {
+    let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
+    let closing = closing.map(|Extension(closing)| closing);
+    let kind = match &which.kind {
+        Some(text) => Some(
+            Pattern::parse(text).ok_or_else(|| Error::invalid("kind", "such as turn.failed or turn.*"))?,
+        ),
+        None => None,
+    };
+    let interest = Interest { instance: which.instance, session: which.session, kind };
+    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(move |socket| run(app, interest, socket, closing)))
+}
+
+async fn run(app: ControlState, interest: Interest, socket: WebSocket, closing: Option<Closing>) {
+    let (mut line, mut places) = (Line::new(socket), Places::default());
+    let first = match app.control.happened(&interest, &mut places).await {
+        Ok(events) => events.into_iter().map(shown).collect::<Vec<Value>>(),
+        Err(error) => return line.fail(&error.into()).await,
+    };
+    if !line.say(&json!({ "type": "snapshot", "events": first, "timestamp": app.control.now() })).await {
+        return;
+    }
+    let closed = closed(closing);
+    tokio::pin!(closed);
+    loop {
+        let deadline = line.deadline();
+        let taken = tokio::select! {
+            heard = line.hear() => match heard {
+                Heard::Word(Word::Ping) => line.pong().await,
+                Heard::Alive => true,
+                Heard::Word(_) | Heard::Wrong => return line.close(POLICY).await,
+                Heard::Gone => return,
+            },
+            () = tokio::time::sleep(LOOK_EVERY) => match app.control.happened(&interest, &mut places).await {
+                Ok(events) => tell(&mut line, events).await,
+                Err(error) => return line.fail(&error.into()).await,
+            },
+            () = tokio::time::sleep_until(deadline) => return line.close(AWAY).await,
+            () = &mut closed => return line.close(AWAY).await,
+        };
+        if !taken {
+            return;
+        }
+    }
+}
+
+async fn tell(line: &mut Line, events: Vec<Happened>) -> bool {
+    for event in events {
+        let mut frame = shown(event);
+        frame["type"] = "event".into();
+        if !line.say(&frame).await {
+            return false;
+        }
+    }
+    true
+}
+
+fn shown(event: Happened) -> Value {
+    let mut frame = serde_json::to_value(EventView::from(event.event)).unwrap_or_default();
+    frame["instance"] = json!({ "id": event.instance, "name": event.name });
+    frame
+}

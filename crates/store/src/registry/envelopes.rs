@@ -1,0 +1,94 @@
+//! Messages between instances, from being taken in to being acknowledged or given up. Each change of state is one
+//! conditional statement, in one transaction with the event that tells of it.
+
+// Above the modules that use them.
+macro_rules! columns {
+    () => {
+        "seq, id, sender, recipient,
+         (SELECT name FROM instances WHERE instances.id = messages.sender),
+         (SELECT name FROM instances WHERE instances.id = messages.recipient),
+         type, payload, redacted, correlation_id, idempotency_key, hop_count, state, attempts, max_retries, ttl_ms,
+         due_at, expires_at, lease, error, created_at, updated_at"
+    };
+}
+
+macro_rules! select {
+    ($($rest:expr),+) => {
+        concat!("SELECT ", columns!(), " FROM messages ", $($rest),+)
+    };
+}
+
+mod accept;
+mod events;
+mod find;
+mod lease;
+mod settle;
+
+use polyclaw_domain::envelope::State;
+use polyclaw_domain::id::{EnvelopeId, InstanceId};
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::tx::Row;
+
+pub use accept::{Accepted, Draft, Payload, Refused, Verdict, accept, forget_keys};
+pub use events::{Event, Reader, history, recent};
+pub use find::{Filter, get, search};
+pub use lease::{Poll, lease, next_due, renew, take_over};
+pub use settle::{Replayed, Settled, acknowledge, fail, replay, sweep, waking};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    pub seq: i64,
+    pub id: EnvelopeId,
+    pub from: InstanceId,
+    pub to: InstanceId,
+    /// Their names now; none of one that was deleted.
+    pub from_name: Option<String>,
+    pub to_name: Option<String>,
+    pub kind: String,
+    /// JSON, as text.
+    pub payload: String,
+    /// Something in the payload was a secret.
+    pub redacted: bool,
+    pub correlation: Option<String>,
+    pub key: Option<String>,
+    pub hop: u32,
+    pub state: State,
+    pub attempts: u32,
+    pub max_retries: u32,
+    pub ttl_ms: i64,
+    pub due_at: Millis,
+    pub expires_at: Millis,
+    pub lease: Option<String>,
+    pub error: Option<String>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+fn read(row: &Row<'_>) -> Result<Envelope> {
+    Ok(Envelope {
+        seq: row.int(0)?,
+        id: EnvelopeId::new(row.text(1)?),
+        from: InstanceId::new(row.text(2)?),
+        to: InstanceId::new(row.text(3)?),
+        from_name: row.opt_text(4)?,
+        to_name: row.opt_text(5)?,
+        kind: row.text(6)?,
+        payload: row.text(7)?,
+        redacted: row.flag(8)?,
+        correlation: row.opt_text(9)?,
+        key: row.opt_text(10)?,
+        hop: row.small(11)?,
+        state: row.parsed(12, State::parse)?,
+        attempts: row.small(13)?,
+        max_retries: row.small(14)?,
+        ttl_ms: row.int(15)?,
+        due_at: row.time(16)?,
+        expires_at: row.time(17)?,
+        lease: row.opt_text(18)?,
+        error: row.opt_text(19)?,
+        created_at: row.time(20)?,
+        updated_at: row.time(21)?,
+    })
+}

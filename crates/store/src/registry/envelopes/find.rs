@@ -1,0 +1,77 @@
+//! Looking for messages.
+
+use polyclaw_domain::envelope::State;
+use polyclaw_domain::id::{EnvelopeId, InstanceId};
+use polyclaw_domain::time::Millis;
+
+use super::{Envelope, read};
+use crate::error::Result;
+use crate::params;
+use crate::tx::Tx;
+
+/// Which messages are meant; what is not said is any.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub from: Option<InstanceId>,
+    pub to: Option<InstanceId>,
+    pub kind: Option<String>,
+    pub state: Option<State>,
+    pub correlation: Option<String>,
+    pub after: Option<Millis>,
+    pub before: Option<Millis>,
+    pub hop: Option<u32>,
+    /// Behind this place.
+    pub place: Option<i64>,
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &EnvelopeId) -> Result<Option<Envelope>> {
+    tx.query_one(select!("WHERE id = $1"), params![id], read)
+}
+
+macro_rules! filtered {
+    ($lead:literal, $order:literal) => {
+        select!(
+            "WHERE ",
+            $lead,
+            " AND ($1 IS NULL OR sender = $1) AND ($2 IS NULL OR recipient = $2) AND ($3 IS NULL OR type = $3)
+             AND ($4 IS NULL OR state = $4) AND ($6 IS NULL OR created_at > $6) AND ($7 IS NULL OR created_at < $7)
+             AND ($8 IS NULL OR hop_count = $8) ORDER BY seq ",
+            $order,
+            " LIMIT $10"
+        )
+    };
+}
+
+impl Filter {
+    /// The query that begins with the narrowest index there is for what is asked.
+    fn query(&self) -> &'static str {
+        match self {
+            Self { correlation: Some(_), .. } => {
+                filtered!("correlation_id = $5 AND ($9 IS NULL OR seq > $9)", "ASC")
+            }
+            Self { state: Some(State::DeadLetter), .. } => {
+                filtered!("state = 'dead_letter' AND ($9 IS NULL OR seq < $9)", "DESC")
+            }
+            Self { to: Some(_), .. } => filtered!("recipient = $2 AND ($9 IS NULL OR seq < $9)", "DESC"),
+            Self { from: Some(_), .. } => filtered!("sender = $1 AND ($9 IS NULL OR seq < $9)", "DESC"),
+            _ => filtered!("($9 IS NULL OR seq < $9)", "DESC"),
+        }
+    }
+}
+
+/// The newest first; those of one correlation in the order they were written.
+pub fn search(tx: &mut Tx<'_>, filter: &Filter, limit: usize) -> Result<Vec<Envelope>> {
+    let params = params![
+        filter.from.as_ref(),
+        filter.to.as_ref(),
+        filter.kind.as_ref(),
+        filter.state.map(State::as_str),
+        filter.correlation.as_ref(),
+        filter.after,
+        filter.before,
+        filter.hop,
+        filter.place,
+        limit
+    ];
+    tx.query(filter.query(), params, read)
+}

@@ -1,0 +1,87 @@
+//! Routing rules: which instance may write what to which. Deny by default: no row, no message.
+
+use polyclaw_domain::envelope::Pattern;
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Its place in the list; a new one has none.
+    pub seq: i64,
+    pub id: String,
+    pub from: InstanceId,
+    pub to: InstanceId,
+    pub pattern: Pattern,
+    pub max_retries: u32,
+    pub ttl_secs: u32,
+    pub auto_start: bool,
+    pub created_at: Millis,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT seq, id, sender, recipient, type, max_retries, ttl_secs, auto_start, created_at
+             FROM routing_rules ",
+            $rest
+        )
+    };
+}
+
+fn read(row: &Row<'_>) -> Result<Rule> {
+    Ok(Rule {
+        seq: row.int(0)?,
+        id: row.text(1)?,
+        from: InstanceId::new(row.text(2)?),
+        to: InstanceId::new(row.text(3)?),
+        pattern: row.parsed(4, Pattern::parse)?,
+        max_retries: row.small(5)?,
+        ttl_secs: row.small(6)?,
+        auto_start: row.flag(7)?,
+        created_at: row.time(8)?,
+    })
+}
+
+/// Adds one. False: there is one for the same two and the same types.
+pub fn add(tx: &mut Tx<'_>, rule: &Rule) -> Result<bool> {
+    const SQL: &str =
+        "INSERT INTO routing_rules (id, sender, recipient, type, max_retries, ttl_secs, auto_start, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (sender, recipient, type) DO NOTHING";
+    let params = params![
+        &rule.id,
+        &rule.from,
+        &rule.to,
+        rule.pattern.as_str(),
+        rule.max_retries,
+        rule.ttl_secs,
+        rule.auto_start,
+        rule.created_at
+    ];
+    Ok(tx.execute(SQL, params)? == 1)
+}
+
+/// In the order they were made, behind a place.
+pub fn list(tx: &mut Tx<'_>, after: i64, limit: usize) -> Result<Vec<Rule>> {
+    tx.query(select!("WHERE seq > $1 ORDER BY seq LIMIT $2"), params![after, limit], read)
+}
+
+/// Takes one away and returns what it was.
+pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<Option<Rule>> {
+    const SQL: &str = "DELETE FROM routing_rules WHERE id = $1";
+    let found = tx.query_one(select!("WHERE id = $1"), params![id], read)?;
+    if found.is_some() {
+        tx.execute(SQL, params![id])?;
+    }
+    Ok(found)
+}
+
+/// The rule that fits a type most closely.
+pub fn find(tx: &mut Tx<'_>, from: &InstanceId, to: &InstanceId, kind: &str) -> Result<Option<Rule>> {
+    let rules = tx.query(select!("WHERE sender = $1 AND recipient = $2"), params![from, to], read)?;
+    let fits = rules.into_iter().filter_map(|rule| Some((rule.pattern.fit(kind)?, rule)));
+    Ok(fits.max_by_key(|(fit, _)| *fit).map(|(_, rule)| rule))
+}
