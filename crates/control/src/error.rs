@@ -66,6 +66,12 @@ pub enum Error {
     NotTakenUp(String),
     #[error("'{name}' can not be reached: {why}")]
     Unreachable { name: String, why: String },
+    #[error("there is nothing to bring in at {0}")]
+    NoImport(String),
+    #[error("{what} can not be brought in: {why}")]
+    BadImport { what: String, why: String },
+    #[error("it went wrong inside: {0}")]
+    Failed(String),
 }
 
 /// What whoever called should do about it.
@@ -121,16 +127,20 @@ impl Error {
             Self::MaskedNothing(_) => "masked_nothing",
             Self::NotTakenUp(_) => "not_taken_up",
             Self::Unreachable { .. } => "instance_unreachable",
+            Self::NoImport(_) => "import_not_found",
+            Self::BadImport { .. } => "import_unreadable",
+            Self::Failed(_) => "control_failed",
         }
     }
 
     pub fn action(&self) -> Action {
         match self {
             Self::Store(error) if error.is_transient() => Action::Retry,
-            Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } => Action::Alarm,
+            Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } | Self::Failed(_) => Action::Alarm,
             Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => Action::NotFound,
+            Self::NoImport(_) => Action::NotFound,
             Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml(_) => Action::Reject,
-            Self::SecretWrite(_) | Self::MaskedNothing(_) => Action::Reject,
+            Self::SecretWrite(_) | Self::MaskedNothing(_) | Self::BadImport { .. } => Action::Reject,
             Self::NameTaken(_) | Self::PortTaken(_) | Self::PortInUse(_) => Action::Conflict,
             Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => Action::Conflict,
             Self::Archived(_) | Self::NotArchived(_) | Self::NotInArchive(_) => Action::Conflict,
@@ -163,6 +173,8 @@ impl Error {
             Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",
             Self::MaskedNothing(_) => "write the secret itself, or a reference such as env:NAME",
             Self::NotTakenUp(_) => "the instance goes on with the old config",
+            Self::NoImport(_) => "name an openclaw.json, or the folder it is in",
+            Self::BadImport { .. } => "nothing was changed; mend it there and try again",
             _ => return None,
         })
     }

@@ -11,6 +11,7 @@ mod control;
 mod create;
 mod error;
 pub mod file;
+pub mod import;
 mod lifecycle;
 mod lock;
 pub mod log;

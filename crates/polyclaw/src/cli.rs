@@ -4,8 +4,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
     agent, agents, approvals, audit, bench, chat, completions, config, control, cron, daemon, doctor, events,
-    guard, instances, mcp, memory, model, models, outbox, pairing, route, runs, sandbox_exec, secrets,
-    selftest, sessions, skills, status, teams, tools, up, usage, worker,
+    guard, instances, mcp, memory, migrate, model, models, outbox, pairing, route, runs, sandbox_exec,
+    secrets, selftest, sessions, skills, status, teams, tools, up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -81,6 +81,7 @@ pub enum Command {
     Status(status::Args),
     Doctor(doctor::Args),
     Config(config::Args),
+    Migrate(migrate::Args),
     Secrets(secrets::Args),
     Completions(completions::Args),
     Selftest(selftest::Args),
@@ -156,6 +157,7 @@ impl Command {
             Self::Events(args) => events::run(&args, context).await,
             Self::Instances(args) => instances::run(&args, context).await,
             Self::Audit(args) => audit::run(&args, context).await,
+            Self::Migrate(args) => migrate::run(&args, context).await,
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Control(_) | Self::Daemon(_) | Self::Config(_) => Ok(()),

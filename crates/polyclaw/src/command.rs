@@ -17,6 +17,7 @@ pub mod guard;
 pub mod instances;
 pub mod mcp;
 pub mod memory;
+pub mod migrate;
 pub mod model;
 pub mod models;
 pub mod outbox;

@@ -29,7 +29,10 @@ pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001
 pub(crate) const LEDGER: Schema = Schema(&[include_str!("../migrations/ledger/0001.sql")]);
 
 /// The file of a control plane.
-pub(crate) const REGISTRY: Schema = Schema(&[include_str!("../migrations/registry/0001.sql")]);
+pub(crate) const REGISTRY: Schema = Schema(&[
+    include_str!("../migrations/registry/0001.sql"),
+    include_str!("../migrations/registry/0003.sql"),
+]);
 
 const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0001.sql"),

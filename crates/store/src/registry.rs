@@ -11,6 +11,7 @@ use crate::tx::{Row, Tx};
 
 pub mod answers;
 pub mod audit;
+pub mod imports;
 pub mod tokens;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,11 @@
 //!
 //! | gate | asks | test |
 //! |---|---|---|
+//! | 5.1, 5.2, 5.7 | several agents with their own accounts, a config that starts | `import::a_home_of_either_generation_becomes_an_instance_that_runs` |
+//! | 5.3 | what is not supported is reported | `import::every_shape_is_brought_in_or_refused_whole` |
+//! | 5.4, 5.6 | a name in use and a second run change nothing | `import::a_second_run_and_a_name_in_use_change_nothing` |
+//! | 5.5 | a dry run says what the run does | `import::a_dry_run_says_what_a_run_does_and_does_nothing` |
+//! | 5, crash | half an import is undone | `import::an_import_that_is_killed_is_whole_or_gone` |
 //! | 6.1, 6.2, 6.12 | start makes a process, a pid and a status; stop leaves none | `lifecycle::an_instance_is_made_started_stopped_and_started_again` |
 //! | 6.3 | a pid of somebody else is never signalled | `lifecycle::a_foreign_process_with_our_pid_is_never_signalled` |
 //! | 6.4 | a dead pid is cleared by start | `supervisor::a_crash_is_seen_and_mended` |
@@ -34,6 +39,7 @@ mod commands;
 mod config;
 mod crud;
 mod gateway;
+mod import;
 mod lifecycle;
 mod logs;
 mod observe;

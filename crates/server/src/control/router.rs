@@ -10,7 +10,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::state::ControlState;
-use super::{audit, configs, gateway, guard, health, instances, logs, observe, page, repeat, tokens, ws};
+use super::{
+    audit, configs, gateway, guard, health, imports, instances, logs, observe, page, repeat, tokens, ws,
+};
 use crate::http::document;
 use crate::metrics::Metrics;
 use crate::{app, guard as place, observe as around, page as files};
@@ -51,6 +53,7 @@ fn administering() -> OpenApiRouter<ControlState> {
         .routes(routes!(instances::unarchive))
         .routes(routes!(instances::copy))
         .routes(routes!(configs::replace, configs::patch))
+        .routes(routes!(imports::openclaw))
 }
 
 /// Calls whose answers are secrets, or about who may call.
@@ -59,6 +62,7 @@ fn admitting() -> OpenApiRouter<ControlState> {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::login))
+        .routes(routes!(imports::list))
         .routes(routes!(audit::list))
         .routes(routes!(audit::verify))
 }
