@@ -70,6 +70,12 @@ pub enum Error {
     NoImport(String),
     #[error("{what} can not be brought in: {why}")]
     BadImport { what: String, why: String },
+    #[error("there is no backup, and nothing to back up, at {0}")]
+    NoBackup(String),
+    #[error("{0} is there already")]
+    InTheWay(String),
+    #[error("the backup is damaged: {what} {why}")]
+    BadBackup { what: String, why: String },
     #[error("it went wrong inside: {0}")]
     Failed(String),
 }
@@ -129,6 +135,9 @@ impl Error {
             Self::Unreachable { .. } => "instance_unreachable",
             Self::NoImport(_) => "import_not_found",
             Self::BadImport { .. } => "import_unreadable",
+            Self::NoBackup(_) => "backup_not_found",
+            Self::InTheWay(_) => "in_the_way",
+            Self::BadBackup { .. } => "backup_damaged",
             Self::Failed(_) => "control_failed",
         }
     }
@@ -138,9 +147,11 @@ impl Error {
             Self::Store(error) if error.is_transient() => Action::Retry,
             Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } | Self::Failed(_) => Action::Alarm,
             Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => Action::NotFound,
-            Self::NoImport(_) => Action::NotFound,
+            Self::NoImport(_) | Self::NoBackup(_) => Action::NotFound,
             Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml(_) => Action::Reject,
             Self::SecretWrite(_) | Self::MaskedNothing(_) | Self::BadImport { .. } => Action::Reject,
+            Self::BadBackup { .. } => Action::Reject,
+            Self::InTheWay(_) => Action::Conflict,
             Self::NameTaken(_) | Self::PortTaken(_) | Self::PortInUse(_) => Action::Conflict,
             Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => Action::Conflict,
             Self::Archived(_) | Self::NotArchived(_) | Self::NotInArchive(_) => Action::Conflict,
@@ -173,6 +184,9 @@ impl Error {
             Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",
             Self::MaskedNothing(_) => "write the secret itself, or a reference such as env:NAME",
             Self::NotTakenUp(_) => "the instance goes on with the old config",
+            Self::NoBackup(_) => "name the folder that `polyclaw backup` made",
+            Self::InTheWay(_) => "nothing is overwritten: name a folder that is not there, or move it away",
+            Self::BadBackup { .. } => "nothing was restored; use another backup",
             Self::NoImport(_) => "name an openclaw.json, or the folder it is in",
             Self::BadImport { .. } => "nothing was changed; mend it there and try again",
             _ => return None,

@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+pub mod backup;
 mod call;
 mod child;
 mod clone;

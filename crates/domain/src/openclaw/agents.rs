@@ -78,7 +78,8 @@ pub(super) fn read(whole: &mut Part, models: &mut Models, notes: &mut Notes) -> 
     let mut section = whole.part("agents", notes);
     // The first generation had one agent, in a section of its own.
     let older = whole.part("agent", notes);
-    let mut defaults = section.part("defaults", notes).over(&older);
+    let own = section.part("defaults", notes);
+    let mut defaults = if own.is_empty() { older } else { own.over(&older) };
     for (alias, model) in short_names(&mut defaults, notes) {
         models.alias(alias, model);
     }

@@ -59,7 +59,8 @@ pub(super) fn read(whole: &mut Part, secrets: &mut Secrets<'_>, notes: &mut Note
     for platform in &PLATFORMS {
         // The first generation had platforms beside the other sections.
         let older = whole.part(platform.name, notes);
-        let base = section.part(platform.name, notes).over(&older);
+        let own = section.part(platform.name, notes);
+        let base = if own.is_empty() { older } else { own.over(&older) };
         if !base.is_empty() {
             put(&mut channels, platform.name, accounts(platform, base, secrets, notes));
         }

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::plane::{Plane, until};
 
 const CANARY: &str = "canary-5f0e2d";
+/// Enough to be caught at it.
+const FILES: usize = 600;
 
 fn put(folder: &Path, name: &str, text: &str) {
     let path = folder.join(name);
@@ -125,7 +127,7 @@ fn a_home_of_either_generation_becomes_an_instance_that_runs() {
         )
         .ok();
     assert_eq!(plane.start("openclaw")["status"], "running");
-    let said = plane.get("/instances/openclaw/gateway/sessions/agent%3Amain%3Amain/messages").ok();
+    let said = plane.get("/instances/openclaw/gateway/sessions/agent%3Amain%3Amain/transcript").ok();
     assert!(said.to_string().contains("the word is plum"), "{said}");
     let runs = plane.get("/import/runs").ok();
     assert_eq!(
@@ -255,11 +257,11 @@ fn the_command_line_brings_in_with_and_without_a_control_plane() {
 fn an_import_that_is_killed_is_whole_or_gone() {
     let mut plane = Plane::new();
     let home = old_home(&plane);
-    for number in 0..1500 {
+    for number in 0..FILES {
         put(&home, &format!("ops-files/many/{number}.txt"), "x");
     }
     let mut undone = 0;
-    for copied in [1, 300, 1200] {
+    for copied in [1, FILES / 2] {
         std::thread::scope(|scope| {
             scope.spawn(|| import(&plane, &home, json!({})));
             until(&|| format!("{copied} files are copied"), || {
@@ -277,7 +279,7 @@ fn an_import_that_is_killed_is_whole_or_gone() {
         plane.serve();
         let found = plane.get("/instances").ok()["instances"][0].clone();
         if found.is_object() {
-            assert_eq!(fs::read_dir(plane.folder(&found).join("workspace/ops/many")).unwrap().count(), 1500);
+            assert_eq!(fs::read_dir(plane.folder(&found).join("workspace/ops/many")).unwrap().count(), FILES);
             return;
         }
         undone += 1;
@@ -290,6 +292,6 @@ fn an_import_that_is_killed_is_whole_or_gone() {
     let made = import(&plane, &home, json!({})).ok();
     assert_eq!(
         fs::read_dir(plane.folder(&made["instance"]).join("workspace/ops/many")).unwrap().count(),
-        1500
+        FILES
     );
 }

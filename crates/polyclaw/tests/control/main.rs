@@ -35,6 +35,7 @@
 
 mod access;
 mod audit;
+mod backup;
 mod commands;
 mod config;
 mod crud;
@@ -44,5 +45,6 @@ mod lifecycle;
 mod logs;
 mod observe;
 mod plane;
+mod service;
 mod sockets;
 mod supervisor;
