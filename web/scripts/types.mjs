@@ -1,13 +1,14 @@
-// Writes TypeScript types out of an OpenAPI document: `node scripts/types.mjs <address or file> > src/api/instance.types.ts`.
-// A test compares the checked-in file with what the running binary says of itself.
+// Writes TypeScript types out of an OpenAPI document: `node scripts/types.mjs <address or file> > src/api/instance.types.ts`,
+// and `… > src/api/control.types.ts` for that of a control plane. A test compares the checked-in files with what the running
+// binary says of itself.
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 
-const HEAD = "// Written by scripts/types.mjs from the OpenAPI document of an instance. Do not edit.\n";
+const head = ({ info }) => `// Written by scripts/types.mjs from the OpenAPI document of ${/control/.test(info.title) ? "a control plane" : "an instance"}. Do not edit.\n`;
 
 export function typesOf(document) {
   const schemas = Object.entries(document.components.schemas).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `${HEAD}\n${schemas.map(([name, schema]) => `${comment(schema.description)}export type ${name} = ${type(schema, "")};\n`).join("\n")}`;
+  return `${head(document)}\n${schemas.map(([name, schema]) => `${comment(schema.description)}export type ${name} = ${type(schema, "")};\n`).join("\n")}`;
 }
 
 const comment = (text, indent = "") => (text ? `${indent}/** ${text.replace(/\s+/g, " ").replaceAll("*/", "* /").trim()} */\n` : "");
