@@ -139,6 +139,9 @@ describe("a config", () => {
     await other.getByText("Somebody else saved meanwhile").waitFor();
     assert.ok((await plane.api(`/instances/${main.id}/config`)).toml.includes("max_rounds = 21"), "nothing was overwritten");
     await other.getByRole("button", { name: "Take theirs" }).click();
+    // Only lines in view are in the page.
+    await other.locator(".cm-content").click();
+    await other.keyboard.press("Control+End");
     await other.waitForFunction(() => document.querySelector(".cm-content")?.textContent.includes("max_rounds = 21"));
   });
 

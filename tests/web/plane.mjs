@@ -37,4 +37,4 @@ export class Plane {
 }
 
 /** The page as it is built now, before a control plane: what the binary has in it may be older. */
-export const frontOf = (plane) => new Front().start(plane.url, ({ pathname, search }) => /^\/(assets\/|icon|$)/.test(pathname) && !search.includes("code="));
+export const frontOf = (plane) => new Front().start(plane.url, ({ pathname, search }) => /^\/(app\/|assets\/|icon|$)/.test(pathname) && !search.includes("code="));

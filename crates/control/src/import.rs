@@ -38,6 +38,8 @@ pub struct Order {
     pub path: PathBuf,
     /// What the instance is called; the folder's name if not given.
     pub name: Option<String>,
+    /// Where it listens; the first free port from 18801 on if not given.
+    pub port: Option<u16>,
     /// Nothing is changed: the report says what would be.
     pub dry_run: bool,
     pub with_secrets: bool,
@@ -102,7 +104,7 @@ impl Control {
             return Ok(before);
         }
         let _turn = self.making.lock().await;
-        let port = self.choose_port(&plan.name, None).await?;
+        let port = self.choose_port(&plan.name, order.port).await?;
         if dry_run {
             return Ok(Outcome { run: None, instance: None, already: false, report: plan.report });
         }

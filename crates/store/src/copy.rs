@@ -12,7 +12,7 @@ use crate::tx::Tx;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// All pages in one step: they are of one moment, and a writer beside us is not waited for.
-const ALL: i32 = -1;
+const ALL: i32 = i32::MAX;
 const RETRY: Duration = Duration::from_millis(50);
 
 /// Page by page, so that what refers to places in the file stays right. Blocks.

@@ -238,6 +238,8 @@ export type NewImport = {
   name?: string | null;
   /** An openclaw.json on the machine of the control plane, or the folder it is in; absolute. */
   path: string;
+  /** The first free one from 18801 on if not given. */
+  port?: number | null;
   /** Secrets that stand there in the open are kept in the instance's store of secrets. */
   with_secrets?: boolean;
 };

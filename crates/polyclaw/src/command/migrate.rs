@@ -45,15 +45,19 @@ enum Verb {
         /// What the instance is called; the folder's name if not given.
         #[arg(long)]
         name: Option<String>,
+        /// The port it listens on; the first free one from 18801 on if not given.
+        #[arg(long, value_name = "PORT")]
+        port: Option<u16>,
     },
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    let Verb::FromOpenclaw { path, dry_run, with_secrets, name } = &args.verb;
+    let Verb::FromOpenclaw { path, dry_run, with_secrets, name, port } = &args.verb;
     let path = std::path::absolute(path)?;
-    let order = Order { path, name: name.clone(), dry_run: *dry_run, with_secrets: *with_secrets };
+    let order =
+        Order { path, name: name.clone(), port: *port, dry_run: *dry_run, with_secrets: *with_secrets };
     let body = json!({
-        "path": order.path, "dry_run": dry_run, "with_secrets": with_secrets, "name": name,
+        "path": order.path, "dry_run": dry_run, "with_secrets": with_secrets, "name": name, "port": port,
     });
     let runs = context.global.url.is_some() || control::Notes::of(&context.home).url().is_some();
     let asked = if runs {

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::plane::{Plane, until};
+use crate::plane::{Plane, free_port, until};
 
 const CANARY: &str = "canary-81c9aa";
 
@@ -25,7 +25,8 @@ fn busy(files: usize) -> (Plane, Value) {
     put(&home, "agents/main/sessions/s.jsonl", r#"{"role":"user","content":"remember the plum"}"#);
     put(&home, "workspace/Cargo.lock", "a file of an agent");
     (0..files).for_each(|number| put(&home, &format!("workspace/many/{number}.txt"), "x"));
-    let made = plane.post("/import/openclaw", json!({ "path": home, "name": "one" })).ok();
+    let made =
+        plane.post("/import/openclaw", json!({ "path": home, "name": "one", "port": free_port() })).ok();
     let instance = made["instance"].clone();
     put(&plane.folder(&instance), "workspace/note.txt", CANARY);
     let patch = json!({ "channels": { "webhook": { "ci": { "secret": CANARY } } } });

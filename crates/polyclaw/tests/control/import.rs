@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::plane::{Plane, until};
+use crate::plane::{Plane, free_port, until};
 
 const CANARY: &str = "canary-5f0e2d";
 /// Enough to be caught at it.
@@ -96,7 +96,7 @@ fn folders(plane: &Plane) -> usize {
 fn a_home_of_either_generation_becomes_an_instance_that_runs() {
     let plane = Plane::new();
     let home = old_home(&plane);
-    let made = import(&plane, &home, json!({ "with_secrets": true })).ok();
+    let made = import(&plane, &home, json!({ "with_secrets": true, "port": free_port() })).ok();
     let report = &made["report"];
     assert_eq!(report["agents"], json!(["main", "ops"]));
     assert_eq!(report["channels"], json!(["telegram:main", "telegram:ops"]));

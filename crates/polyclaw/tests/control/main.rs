@@ -23,6 +23,8 @@
 //! | 7.5.1, 7.5.5 | details, no secret in them | `observe::details_show_everything_but_secrets` |
 //! | 7.5.2, 7.5.3 | tasks in a stable order, usage with what is unknown | `observe::tasks_and_usage_come_from_the_instance` |
 //! | 7.5.4 | logs by tail, page and download | `logs::a_log_is_read_by_its_end_by_page_and_whole` |
+//! | secrets | nowhere in an answer, a log or a list | `canary::no_answer_no_log_and_no_list_has_a_secret_in_it` |
+//! | backup | while running, whole or not at all | `backup::*` |
 //! | 8.1, 8.3 | read, write, compare, refuse | `config::a_config_is_read_compared_changed_and_refused` |
 //! | 8.2 | who is late is told | `config::of_a_hundred_writers_one_wins_each_version` |
 //! | 8.4 | a restart picks changes up | `config::a_running_instance_takes_a_change_up_or_keeps_the_old` |
@@ -36,6 +38,7 @@
 mod access;
 mod audit;
 mod backup;
+mod canary;
 mod commands;
 mod config;
 mod crud;

@@ -142,7 +142,7 @@ fn log_lines_are_told_as_they_are_written_and_rotation_too() {
 fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
     let plane = Plane::new();
     (0..30).for_each(|number| drop(plane.create(&format!("one-{number}"))));
-    let mut stuck: Vec<Socket> = (0..4).map(|_| Socket::stuck(&plane)).collect();
+    let stuck: Vec<Socket> = (0..4).map(|_| Socket::stuck(&plane)).collect();
     let dead = dead_reader(&plane);
     let mut others: Vec<Socket> = (0..196).map(|_| Socket::open(&plane, "/ws/instances")).collect();
     others.iter_mut().for_each(|socket| drop(socket.next()));

@@ -34,6 +34,8 @@ pub struct NewImport {
     with_secrets: bool,
     /// What the instance is called; the folder's name if not given.
     name: Option<String>,
+    /// The first free one from 18801 on if not given.
+    port: Option<u16>,
 }
 
 /// A place in the other files, and a sentence about it.
@@ -160,6 +162,7 @@ pub async fn openclaw(
     if !path.is_absolute() || new.path.contains('\0') {
         return Err(Error::invalid("path", "must be absolute"));
     }
-    let order = Order { path, name: new.name, dry_run: new.dry_run, with_secrets: new.with_secrets };
+    let NewImport { dry_run, with_secrets, name, port, .. } = new;
+    let order = Order { path, name, port, dry_run, with_secrets };
     Ok(Json(app.control.import(&by, order).await?.into()))
 }
