@@ -31,9 +31,11 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The instances in a copy of a registry. Blocks.
-pub fn instances_in(path: &Path) -> Result<Vec<Instance>> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+/// The same for a registry, and the instances in the copy. Processes are no part of a copy: one that should run is started
+/// by whoever uses it. Blocks.
+pub fn copy_registry(from: &Path, to: &Path) -> Result<Vec<Instance>> {
+    copy(from, to)?;
+    let connection = Connection::open(to)?;
+    connection.execute("UPDATE instances SET pid = NULL, pid_started = NULL", [])?;
     Tx::sqlite(&connection).run(&mut |tx: &mut Tx<'_>| registry::list(tx))
 }

@@ -38,7 +38,7 @@ pub mod turns;
 mod tx;
 pub mod usage;
 
-pub use copy::{copy, instances_in};
+pub use copy::{copy, copy_registry};
 pub use db::{Db, Target};
 pub use error::{Error, Result};
 pub use ledgers::Ledgers;

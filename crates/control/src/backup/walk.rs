@@ -70,8 +70,9 @@ impl<'a> Walk<'a> {
             return Ok(Vec::new());
         }
         self.make(Path::new("cp"))?;
-        self.file(path)?;
-        Ok(polyclaw_store::instances_in(&self.to.join(path))?)
+        let instances = polyclaw_store::copy_registry(&self.home.join(path), &self.to.join(path))?;
+        self.note(path)?;
+        Ok(instances)
     }
 
     fn instance(&mut self, folder: &Path) -> Result<()> {
@@ -123,6 +124,12 @@ impl<'a> Walk<'a> {
                 copied => copied.map_err(|error| Error::files(&from, &error))?,
             }
         }
+        self.note(path)
+    }
+
+    /// What was copied is on the list from now on.
+    fn note(&mut self, path: &Path) -> Result<()> {
+        let to = self.to.join(path);
         let entry = describe(path.to_string_lossy().into_owned(), &to);
         self.entries.push(entry.map_err(|error| Error::files(&to, &error))?);
         Ok(())
