@@ -19,6 +19,8 @@ function type(schema, indent) {
   for (const [field, sign] of [["allOf", " & "], ["oneOf", " | "], ["anyOf", " | "]]) {
     if (schema[field]) return [...new Set(schema[field].map((one) => wrapped(type(one, indent))))].join(sign);
   }
+  // Nothing is said about it: it may be anything.
+  if (!schema.type && !schema.properties && !schema.additionalProperties) return "unknown";
   const kinds = [schema.type ?? "object"].flat();
   return [...new Set(kinds.map((kind) => single(kind, schema, indent)))].join(" | ");
 }

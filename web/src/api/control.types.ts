@@ -36,9 +36,10 @@ export type ChainVerdict = {
 };
 
 export type ChangeView = {
-  after?: Record<string, unknown> | null;
+  /** Null where there is nothing any more. */
+  after: unknown;
   /** Null where there was nothing. Secrets are masked. */
-  before?: Record<string, unknown> | null;
+  before: unknown;
   path: string;
 };
 

@@ -76,8 +76,10 @@ fn a_running_home_is_copied_and_a_copy_becomes_a_home_that_works() {
     let place = other.folder(&instance);
     assert_eq!(fs::read_to_string(place.join("workspace/Cargo.lock")).unwrap(), "a file of an agent");
     other.until_status("one", "running");
-    let said = other.get("/instances/one/gateway/sessions/agent%3Amain%3Amain/transcript").ok();
-    assert!(said.to_string().contains("remember the plum"), "{said}");
+    let transcript = "/instances/one/gateway/sessions/agent%3Amain%3Amain/transcript";
+    until(&|| format!("it says what was said: {}", other.get(transcript).body), || {
+        other.get(transcript).body.to_string().contains("remember the plum")
+    });
     assert_eq!(other.run(&["audit", "verify"]).1["ok"]["whole"], true);
 }
 
