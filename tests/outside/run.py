@@ -159,7 +159,7 @@ def main():
             daemon = Daemon(os.path.join(folder, "odd"), closed + defaults)
             odd.requests(
                 "an instance", daemon.url + "/api/v1/openapi.json", TOKEN, "/(ws|stream|metrics)$",
-                "not_a_server_error,content_type_conformance,response_schema_conformance",
+                ["--checks", "not_a_server_error,content_type_conformance,response_schema_conformance"],
             )
         finally:
             daemon.kill()

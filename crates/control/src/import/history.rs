@@ -56,7 +56,8 @@ pub fn read(root: &Path, agents: &[Files], renamed: &Renamed, notes: &mut Notes)
             match read {
                 Ok(one) if known.insert(one.key.clone()) => found.push(one),
                 Ok(_) => {
-                    notes.ignore(&format!("{place}.{name:?}"), "another conversation has the same place here")
+                    notes
+                        .ignore(&format!("{place}.{name:?}"), "another conversation has the same place here");
                 }
                 Err(why) => notes.ignore(&format!("{place}.{name:?}"), why),
             }
