@@ -6,15 +6,9 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::plane::{Plane, free_port, until};
+use crate::plane::{Plane, free_port, put, until};
 
 const CANARY: &str = "canary-81c9aa";
-
-fn put(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
 
 /// A control plane with an instance that runs, in which something was said and some files are.
 fn busy(files: usize) -> (Plane, Value) {
@@ -88,15 +82,17 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
+type Damage = fn(&Path);
+
 #[test]
 fn a_damaged_copy_is_not_restored() {
     let (plane, _) = busy(1);
-    let damages: [(&str, &dyn Fn(&Path)); 3] = [
-        ("was changed", &|copy| {
-            fs::write(walk(copy).into_iter().find(|path| path.ends_with("note.txt")).unwrap(), "y").unwrap()
+    let damages: [(&str, Damage); 3] = [
+        ("was changed", |copy| {
+            fs::write(walk(copy).into_iter().find(|path| path.ends_with("note.txt")).unwrap(), "y").unwrap();
         }),
-        ("is missing", &|copy| fs::remove_file(copy.join("cp/token")).unwrap()),
-        ("is not listed", &|copy| fs::write(copy.join("more"), "z").unwrap()),
+        ("is missing", |copy| fs::remove_file(copy.join("cp/token")).unwrap()),
+        ("is not listed", |copy| fs::write(copy.join("more"), "z").unwrap()),
     ];
     for (number, (why, damage)) in damages.into_iter().enumerate() {
         let to = plane.dir.path().join(format!("copy-{number}"));

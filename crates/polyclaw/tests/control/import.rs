@@ -5,17 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::plane::{Plane, free_port, until};
+use crate::plane::{Plane, free_port, put, until};
 
 const CANARY: &str = "canary-5f0e2d";
 /// Enough to be caught at it.
 const FILES: usize = 600;
-
-fn put(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
 
 /// The first generation: a list of agents, transcripts beside it, schedules in a file.
 fn old_home(plane: &Plane) -> PathBuf {
@@ -136,11 +130,14 @@ fn a_home_of_either_generation_becomes_an_instance_that_runs() {
     );
 }
 
+/// A name, a config, and what must be in the report, or the code it is refused by.
+type Shape = (&'static str, &'static str, Result<&'static [&'static str], &'static str>);
+
 /// Each shape with what must be in the report, or with the code it is refused by.
 #[test]
 fn every_shape_is_brought_in_or_refused_whole() {
     let plane = Plane::new();
-    let shapes: [(&str, &str, Result<&[&str], &str>); 9] = [
+    let shapes: [Shape; 9] = [
         (
             "new",
             r#"{"agents":{"ownership":"explicit","entries":{"a":{"model":"openai/x"},"b":{}}},"bindings":[{"agentId":"b","match":{"channel":"slack","teamId":"T1"}}]}"#,
@@ -181,7 +178,7 @@ fn every_shape_is_brought_in_or_refused_whole() {
                 let made = answer.ok();
                 let report = made["report"].to_string();
                 noted.iter().for_each(|path| {
-                    assert!(report.contains(&format!("\"{path}\"")), "{name}: {path}: {report}")
+                    assert!(report.contains(&format!("\"{path}\"")), "{name}: {path}: {report}");
                 });
                 assert!(!report.contains(CANARY), "{report}");
                 assert_eq!(
