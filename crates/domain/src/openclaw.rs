@@ -5,6 +5,7 @@ mod agents;
 mod channels;
 mod cron;
 mod models;
+mod names;
 mod notes;
 mod part;
 mod routing;
@@ -18,7 +19,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-pub use agents::{Files, Renamed};
+pub use agents::Files;
+pub use names::Renamed;
 pub use notes::{Note, Notes};
 pub use transcript::{Said, key, said};
 

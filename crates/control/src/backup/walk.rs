@@ -101,10 +101,8 @@ impl<'a> Walk<'a> {
     fn names(&self, folder: &Path) -> Result<Vec<std::ffi::OsString>> {
         let at = self.home.join(folder);
         let listed = fs::read_dir(&at).map_err(|error| Error::files(&at, &error))?;
-        // What agents keep is theirs, whatever it is called.
-        let is_theirs = folder.iter().any(|part| part == "workspace" || part == "skills");
         let names = listed.flatten().map(|entry| entry.file_name());
-        let mut names: Vec<_> = names.filter(|name| is_theirs || !is_passing(name)).collect();
+        let mut names: Vec<_> = names.filter(|name| is_of_agents(folder) || !is_passing(name)).collect();
         names.sort();
         Ok(names)
     }
@@ -116,7 +114,7 @@ impl<'a> Walk<'a> {
 
     fn file(&mut self, path: &Path) -> Result<()> {
         let (from, to) = (self.home.join(path), self.to.join(path));
-        if path.extension().is_some_and(|end| end == "db") && is_database(&from) {
+        if path.extension().is_some_and(|end| end == "db") && !is_of_agents(path) && is_database(&from) {
             polyclaw_store::copy(&from, &to)?;
         } else {
             match copy(&from, &to) {
@@ -141,6 +139,11 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         return std::os::unix::fs::symlink(fs::read_link(from)?, to);
     }
     fs::copy(from, to).map(drop)
+}
+
+/// What agents keep is theirs, whatever it is called and whether it is whole.
+fn is_of_agents(path: &Path) -> bool {
+    path.iter().any(|part| part == "workspace" || part == "skills")
 }
 
 fn is_passing(name: &OsStr) -> bool {

@@ -1,14 +1,12 @@
 //! Agents, of both generations: a list whose entries have ids, or a table whose keys are the ids.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::models::Models;
+use super::names::{Renamed, name_all};
 use super::notes::Notes;
 use super::part::Part;
 use super::{put, tools};
-use crate::command;
 use crate::id::AgentId;
 
 /// Folders of a workspace that are not an agent's.
@@ -30,40 +28,6 @@ impl Files {
     /// Whether its id can be the name of a folder and of nothing else.
     pub fn has_folder(&self) -> bool {
         !self.called.starts_with('.') && !self.called.contains(['/', '\\', '\0'])
-    }
-}
-
-/// What agents are called here, by what they were called there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Renamed(BTreeMap<String, AgentId>);
-
-impl Renamed {
-    /// Exactly that one, else the one that is written in other cases.
-    pub fn find(&self, called: &str) -> Option<&AgentId> {
-        let plain = plain(called);
-        let alike = || self.0.iter().find(|(other, _)| self::plain(other) == plain);
-        self.0.get(called).or_else(|| alike().map(|(_, id)| id))
-    }
-
-    /// What a list of agents is here; `*` stands for any text, and who is not there is noted.
-    pub(super) fn listed(&self, path: &str, names: &[String], notes: &mut Notes) -> Vec<String> {
-        let mut found: Vec<String> = Vec::new();
-        for name in names {
-            match self
-                .find(name)
-                .map(ToString::to_string)
-                .or_else(|| name.contains('*').then(|| name.clone()))
-            {
-                Some(id) if !found.contains(&id) => found.push(id),
-                Some(_) => notes.ignore(path, format!("{name:?} is listed twice")),
-                None => notes.ignore(path, format!("there is no agent {name:?}")),
-            }
-        }
-        found
-    }
-
-    fn is_free(&self, id: &AgentId) -> bool {
-        !self.0.values().any(|other| other == id)
     }
 }
 
@@ -93,23 +57,16 @@ pub(super) fn read(whole: &mut Part, models: &mut Models, notes: &mut Notes) -> 
     if let Some(default) = section.text("default", notes).and_then(|id| roster.renamed.find(&id).cloned()) {
         put(&mut table, "default", default.as_str());
     }
-    let alone = listed.len() <= 1;
+    let around = (listed.len() <= 1, shared.as_deref(), &every);
     let mut list: Vec<Value> = Vec::new();
     for (called, part) in listed {
         let Some(id) = roster.renamed.find(&called).cloned() else { continue };
-        list.push(agent(&mut roster, (id, called), part, (alone, shared.as_deref(), &every), models, notes));
+        list.push(agent(&mut roster, (id, called), part, around, models, notes));
     }
     if list.is_empty() {
+        roster.renamed.add_main();
         let main = (AgentId::main(), "main".to_owned());
-        roster.renamed.0.insert(main.1.clone(), main.0.clone());
-        list.push(agent(
-            &mut roster,
-            main,
-            Part::default(),
-            (true, shared.as_deref(), &every),
-            models,
-            notes,
-        ));
+        list.push(agent(&mut roster, main, Part::default(), around, models, notes));
     }
     one_default(&mut list, &mut table);
     distinct_names(&mut list, notes);
@@ -163,38 +120,6 @@ fn listed(section: &mut Part, notes: &mut Notes) -> Vec<(String, Part)> {
         }
     }
     listed
-}
-
-fn name_all(listed: &[(String, Part)], notes: &mut Notes) -> Renamed {
-    let mut renamed = Renamed::default();
-    for (called, part) in listed {
-        let plain = plain(called);
-        let numbered = (2..).map(|number| format!("{}-{number}", &plain[..plain.len().min(58)]));
-        let mut wishes = std::iter::once(plain.clone()).chain(numbered);
-        let id = wishes.find_map(|id| {
-            AgentId::parse(&id).ok().filter(|id| renamed.is_free(id) && !command::is_taken(id))
-        });
-        let Some(id) = id else { continue };
-        if id.as_str() != called {
-            notes.change(part.path(), format!("the agent {called:?} is called {:?} here", id.as_str()));
-        }
-        renamed.0.insert(called.clone(), id);
-    }
-    renamed
-}
-
-/// An id as it may be here: lower case, a letter first.
-fn plain(called: &str) -> String {
-    let lower = called.trim().to_lowercase();
-    let word = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' { c } else { '-' };
-    let joined: Vec<String> =
-        lower.chars().map(word).collect::<String>().split('-').map(str::to_owned).collect();
-    let mut id = joined.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-    if !id.starts_with(|c: char| c.is_ascii_lowercase()) {
-        id = format!("agent-{}", id.trim_start_matches('_'));
-    }
-    id.truncate(64);
-    id.trim_end_matches('-').to_owned()
 }
 
 /// `models: {"provider/model": {alias: "short"}}`.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::agents::Renamed;
+use super::names::Renamed;
 use super::notes::Notes;
 use super::part::Part;
 use super::{put, session};

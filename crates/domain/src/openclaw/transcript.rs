@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::agents::Renamed;
+use super::names::Renamed;
 use crate::key::SessionKey;
 use crate::message::Role;
 use crate::time::Millis;

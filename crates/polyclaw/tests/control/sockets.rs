@@ -55,7 +55,7 @@ impl Socket {
     /// One that asks for more than its connection holds, and reads nothing of it.
     fn stuck(plane: &Plane) -> Self {
         let mut socket = Self::open(plane, "/ws/instances");
-        (0..800).for_each(|_| socket.say(r#"{"type":"set_include_archived","value":true}"#));
+        (0..1600).for_each(|_| socket.say(r#"{"type":"set_include_archived","value":true}"#));
         socket
     }
 
