@@ -1,6 +1,6 @@
 """Polyclaw between two things nobody here wrote: the official OpenAI client on one side, llama.cpp's server with a
 small real model on the other. What the model says is never checked, only its shape. Then schemathesis throws odd
-requests at the API, and the Matrix adapter talks to a real homeserver. Needs POLYCLAW_BIN."""
+requests at the APIs of an instance and of a control plane, and the Matrix adapter talks to a real homeserver. Needs POLYCLAW_BIN."""
 
 import json
 import os
@@ -11,9 +11,11 @@ import tempfile
 import time
 import urllib.request
 
+import control
 import golden
 import llama
 import matrix
+import odd
 from llama import WEIGHTS, free_port
 
 BINARY = os.environ.get("POLYCLAW_BIN") or sys.exit("run.py: POLYCLAW_BIN is not set")
@@ -139,23 +141,6 @@ def killed_in_the_middle(daemon):
     print("kill -9 in the middle of an answer: one answer")
 
 
-def odd_requests(daemon):
-    """schemathesis: whatever the schema allows or forbids, the answer is one the schema knows, and never a 500."""
-    command = [
-        os.path.join(os.path.dirname(sys.executable), "schemathesis"),
-        "run", daemon.url + "/api/v1/openapi.json",
-        "-H", f"Authorization: Bearer {TOKEN}",
-        "--checks", "not_a_server_error,content_type_conformance,response_schema_conformance",
-        "--phases", "examples,coverage,fuzzing", "--max-examples", "10", "--seed", "1",
-        "--exclude-path-regex", "/(ws|stream|metrics)$", "--request-timeout", "30", "--no-color",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
-    if done.returncode != 0:
-        print(done.stdout[-12000:], done.stderr[-2000:])
-        raise SystemExit("run.py: schemathesis found something")
-    print("schemathesis:", [line for line in done.stdout.splitlines() if line.strip()][-1].strip(" ="))
-
-
 def main():
     server, url = llama.serve()
     with tempfile.TemporaryDirectory() as folder:
@@ -172,12 +157,16 @@ def main():
             closed = f'[providers.none]\nkind = "openai_compatible"\nbase_url = "http://127.0.0.1:{free_port()}/v1"\n'
             defaults = '[agents.defaults]\nmodel = "none/m"\n'
             daemon = Daemon(os.path.join(folder, "odd"), closed + defaults)
-            odd_requests(daemon)
+            odd.requests(
+                "an instance", daemon.url + "/api/v1/openapi.json", TOKEN, "/(ws|stream|metrics)$",
+                ["--checks", "not_a_server_error,content_type_conformance,response_schema_conformance"],
+            )
         finally:
             daemon.kill()
     del server
+    control.check(BINARY)
     matrix.check()
-    print("outside checks: 6 passed, 0 failed")
+    print("outside checks: 7 passed, 0 failed")
 
 
 main()

@@ -41,6 +41,7 @@ export async function furnish({ model, daemon, control, main, lab }) {
   control.used.set(main.id, { input_tokens: 182_400, output_tokens: 24_010, total_tokens: 206_410, cost_usd: 1.37, request_count: 96, unknown_count: 0, data_available: true });
   const lines = Array.from({ length: 400 }, (_, n) => `${at(400 - n)}  ${n % 37 === 0 ? "WARN" : n % 61 === 0 ? "ERROR" : "INFO"} ${["turn ended state=done model=scripted/steady", "message accepted session.key=agent:main:web:dm:1", "delivery retried channel=telegram attempt=2", "slow tool tool=shell ms=2310"][n % 4]}`);
   control.log(main.id, ...lines);
+  control.tokens.push({ id: "t-2", name: "Grafana", scope: "read", created_at: at(90), revoked_at: null }, { id: "t-1", name: "Deploys from CI", scope: "operate", created_at: at(6000), revoked_at: null });
   mail({ control, main, lab });
   team(control);
   await talk({ model, daemon });

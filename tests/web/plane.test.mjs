@@ -1,40 +1,10 @@
 // The command center on a real control plane with real instances.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import os from "node:os";
-import path from "node:path";
 import { after, before, describe, it } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { UNREACHABLE, Visit, launch, shot } from "./browser.mjs";
 import { freePort } from "./daemon.mjs";
-import { Front } from "./front.mjs";
 import { Model, says } from "./model.mjs";
-
-const binary = process.env.POLYCLAW_BIN;
-
-class Plane {
-  async start() {
-    this.home = await mkdtemp(path.join(os.tmpdir(), "polyclaw-plane-"));
-    this.port = await freePort();
-    this.url = `http://127.0.0.1:${this.port}`;
-    const env = { PATH: process.env.PATH, HOME: this.home, POLYCLAW_HOME: this.home, POLYCLAW_NO_PULL: "1" };
-    this.child = spawn(binary, ["control", "serve", "--port", String(this.port)], { env, stdio: "ignore" });
-    for (let tries = 0; tries < 200 && !(await fetch(`${this.url}/health`).catch(() => null))?.ok; tries += 1) await pause(50);
-    this.token = (await readFile(path.join(this.home, "cp/token"), "utf8")).trim();
-    return this;
-  }
-
-  async api(route) { return (await fetch(`${this.url}/api${route}`, { headers: { authorization: `Bearer ${this.token}` } })).json(); }
-
-  /** Instances outlive the control plane, so they are ended one by one. */
-  async remove() {
-    const { instances } = await this.api("/instances");
-    for (const { pid } of instances) if (pid) process.kill(pid, "SIGKILL");
-    this.child.kill("SIGKILL");
-    await rm(this.home, { recursive: true, force: true, maxRetries: 5 });
-  }
-}
+import { Plane, frontOf } from "./plane.mjs";
 
 describe("on a real control plane", () => {
   let plane, front, model, browser, visit, page;
@@ -45,8 +15,7 @@ describe("on a real control plane", () => {
   before(async () => {
     model = await new Model().start();
     plane = await new Plane().start();
-    // Its own page until it serves this one itself.
-    front = await new Front().start(plane.url, ({ pathname, search }) => /^\/(assets\/|icon|$)/.test(pathname) && !search.includes("code="));
+    front = await frontOf(plane);
     browser = await launch();
     visit = await Visit.of(browser, front.url);
     // Not logged in at first; and the socket of an instance ends with it.

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, it } from "node:test";
+import { Plane } from "./plane.mjs";
 import { typesOf } from "../../web/scripts/types.mjs";
 import { Daemon } from "./daemon.mjs";
 import { source } from "./source.mjs";
@@ -46,6 +47,17 @@ describe("the types", () => {
     const document = await daemon.api("GET", "/openapi.json");
     const written = await readFile(path.join(src, "api/instance.types.ts"), "utf8");
     assert.equal(written, typesOf(document), "run: POLYCLAW_TOKEN=… npm run -s types http://…/api/v1/openapi.json > src/api/instance.types.ts");
+  });
+});
+
+describe("the types of the control plane", () => {
+  let plane;
+  before(async () => { plane = await new Plane().start(); });
+  after(() => plane?.remove());
+
+  it("are what it says of itself", async () => {
+    const written = await readFile(path.join(src, "api/control.types.ts"), "utf8");
+    assert.equal(written, typesOf(await plane.api("/openapi.json")), "run: POLYCLAW_TOKEN=… npm run -s types http://…/api/openapi.json > src/api/control.types.ts");
   });
 });
 

@@ -21,6 +21,7 @@ const views = () => {
     approvals: ["#/approvals", "rm -r build"],
     between: ["#/messages", "task.handoff"],
     audit: ["#/audit", "instance brought back"],
+    access: ["#/access", "Grafana"],
     overview: [`${i}/overview`, "scripted/steady"],
     chat: [`${i}/chat/${chat}`, "Your folder is"],
     "chat-new": [`${i}/chat`, "What shall we do?"],

@@ -1,13 +1,14 @@
-// Writes TypeScript types out of an OpenAPI document: `node scripts/types.mjs <address or file> > src/api/instance.types.ts`.
-// A test compares the checked-in file with what the running binary says of itself.
+// Writes TypeScript types out of an OpenAPI document: `node scripts/types.mjs <address or file> > src/api/instance.types.ts`,
+// and `… > src/api/control.types.ts` for that of a control plane. A test compares the checked-in files with what the running
+// binary says of itself.
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 
-const HEAD = "// Written by scripts/types.mjs from the OpenAPI document of an instance. Do not edit.\n";
+const head = ({ info }) => `// Written by scripts/types.mjs from the OpenAPI document of ${/control/.test(info.title) ? "a control plane" : "an instance"}. Do not edit.\n`;
 
 export function typesOf(document) {
   const schemas = Object.entries(document.components.schemas).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `${HEAD}\n${schemas.map(([name, schema]) => `${comment(schema.description)}export type ${name} = ${type(schema, "")};\n`).join("\n")}`;
+  return `${head(document)}\n${schemas.map(([name, schema]) => `${comment(schema.description)}export type ${name} = ${type(schema, "")};\n`).join("\n")}`;
 }
 
 const comment = (text, indent = "") => (text ? `${indent}/** ${text.replace(/\s+/g, " ").replaceAll("*/", "* /").trim()} */\n` : "");
@@ -18,6 +19,8 @@ function type(schema, indent) {
   for (const [field, sign] of [["allOf", " & "], ["oneOf", " | "], ["anyOf", " | "]]) {
     if (schema[field]) return [...new Set(schema[field].map((one) => wrapped(type(one, indent))))].join(sign);
   }
+  // Nothing is said about it: it may be anything.
+  if (!schema.type && !schema.properties && !schema.additionalProperties) return "unknown";
   const kinds = [schema.type ?? "object"].flat();
   return [...new Set(kinds.map((kind) => single(kind, schema, indent)))].join(" | ");
 }

@@ -11,12 +11,13 @@ use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::port::{Clock, Ids};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Db;
-use polyclaw_store::registry::answers;
+use polyclaw_store::registry::{answers, imports};
 use tokio::sync::Notify;
 
 use crate::child::Children;
 use crate::error::{Error, Result};
 use crate::file;
+use crate::import::Keeper;
 use crate::lock::{self, Held};
 use crate::message::Broker;
 use crate::view::Feed;
@@ -36,6 +37,10 @@ pub struct Setup {
     pub environment: Vec<(OsString, OsString)>,
     /// The token of the home's own instance, where that was stated.
     pub home_token: Option<String>,
+    /// Keeps secrets of instances.
+    pub keep: Keeper,
+    /// What `~` means in files that are brought in.
+    pub user_home: Option<PathBuf>,
 }
 
 /// A clone is a pointer.
@@ -51,6 +56,8 @@ pub struct Inner {
     pub(crate) load: Loader,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) home_token: Option<String>,
+    pub(crate) keep: Keeper,
+    pub(crate) user_home: Option<PathBuf>,
     /// Where this server listens, once it does.
     url: OnceLock<String>,
     own_port: OnceLock<u16>,
@@ -94,6 +101,8 @@ impl Control {
             load: setup.load,
             environment: setup.environment,
             home_token: setup.home_token,
+            keep: setup.keep,
+            user_home: setup.user_home,
             url: OnceLock::new(),
             own_port: OnceLock::new(),
             feed: Feed::new(),
@@ -110,7 +119,9 @@ impl Control {
     /// What a server that died left unfinished.
     pub async fn recover(&self) -> Result<()> {
         self.db.write(answers::sweep).await?;
-        self.sweep().await
+        self.sweep().await?;
+        let now = self.now();
+        Ok(self.db.write(move |tx| imports::undo_all(tx, now)).await?)
     }
 
     /// Instances are told where to find us, and never get our port.

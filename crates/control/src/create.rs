@@ -10,6 +10,7 @@ use polyclaw_domain::config::{self, Config};
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::{Name, PORTS, Restart, Wanted, is_port};
 use polyclaw_store::Tx;
+use polyclaw_store::registry::imports::{self, Done};
 use polyclaw_store::registry::{self, Instance, Taken};
 
 use crate::access::Caller;
@@ -75,12 +76,30 @@ impl Control {
         one: &Instance,
         make: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let place = self.place(one);
-        let made = make();
-        let kept = match made {
-            Ok(()) => self.register(by, action, one).await,
+        let kept = match make() {
+            Ok(()) => self.register(by, action, one, None).await,
             Err(error) => Err(error),
         };
+        self.tidy(one, kept)
+    }
+
+    /// The same for what was brought in: the run is done in the commit that makes the instance known.
+    pub(crate) async fn settle_import(
+        &self,
+        by: &Caller,
+        one: &Instance,
+        made: Result<()>,
+        done: Done,
+    ) -> Result<()> {
+        let kept = match made {
+            Ok(()) => self.register(by, "instance.import", one, Some(done)).await,
+            Err(error) => Err(error),
+        };
+        self.tidy(one, kept)
+    }
+
+    fn tidy(&self, one: &Instance, kept: Result<()>) -> Result<()> {
+        let place = self.place(one);
         match &kept {
             Ok(()) => drop(fs::remove_file(place.unfinished())),
             Err(_) => drop(fs::remove_dir_all(place.path())),
@@ -88,12 +107,15 @@ impl Control {
         kept
     }
 
-    async fn register(&self, by: &Caller, action: &str, one: &Instance) -> Result<()> {
+    async fn register(&self, by: &Caller, action: &str, one: &Instance, done: Option<Done>) -> Result<()> {
         let detail = format!("{} on port {}", one.name, one.port);
         let (row, entry) = (one.clone(), Entry { detail, ..self.entry(by, action, &one.id) });
         let taken = self.db.write(move |tx| {
             let taken = registry::add(tx, &row)?;
-            audit::note(tx, Some(&entry).filter(|_| taken.is_none()))?;
+            if taken.is_none() {
+                audit::note(tx, Some(&entry))?;
+                done.as_ref().map_or(Ok(()), |done| imports::finish(tx, done))?;
+            }
             Ok(taken)
         });
         refuse(taken.await?, one)
@@ -129,7 +151,7 @@ impl Control {
         let name = Name::parse("main")?;
         let one =
             Instance { folder: HOME.to_owned(), ..self.fresh(name, config.gateway.port, Restart::default()) };
-        self.register(by, "instance.adopt", &one).await?;
+        self.register(by, "instance.adopt", &one, None).await?;
         self.announce(&one.id, |instance| Change::InstanceCreated { instance }).await
     }
 

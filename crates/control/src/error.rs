@@ -88,6 +88,18 @@ pub enum Error {
     LeaseLost,
     #[error("it is no dead letter: it is {0}")]
     NotDeadLetter(&'static str),
+    #[error("there is nothing to bring in at {0}")]
+    NoImport(String),
+    #[error("{what} can not be brought in: {why}")]
+    BadImport { what: String, why: String },
+    #[error("there is no backup, and nothing to back up, at {0}")]
+    NoBackup(String),
+    #[error("{0} is there already")]
+    InTheWay(String),
+    #[error("the backup is damaged: {what} {why}")]
+    BadBackup { what: String, why: String },
+    #[error("it went wrong inside: {0}")]
+    Failed(String),
 }
 
 /// What whoever called should do about it.
@@ -163,16 +175,25 @@ impl Error {
             Self::ForeignSender => "foreign_sender",
             Self::LeaseLost => "lease_lost",
             Self::NotDeadLetter(_) => "not_dead_letter",
+            Self::NoImport(_) => "import_not_found",
+            Self::BadImport { .. } => "import_unreadable",
+            Self::NoBackup(_) => "backup_not_found",
+            Self::InTheWay(_) => "in_the_way",
+            Self::BadBackup { .. } => "backup_damaged",
+            Self::Failed(_) => "control_failed",
         }
     }
 
     pub fn action(&self) -> Action {
         match self {
             Self::Store(error) if error.is_transient() => Action::Retry,
-            Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } => Action::Alarm,
+            Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } | Self::Failed(_) => Action::Alarm,
             Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => Action::NotFound,
+            Self::NoImport(_) | Self::NoBackup(_) => Action::NotFound,
             Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml(_) => Action::Reject,
-            Self::SecretWrite(_) | Self::MaskedNothing(_) => Action::Reject,
+            Self::SecretWrite(_) | Self::MaskedNothing(_) | Self::BadImport { .. } => Action::Reject,
+            Self::BadBackup { .. } => Action::Reject,
+            Self::InTheWay(_) => Action::Conflict,
             Self::NameTaken(_) | Self::PortTaken(_) | Self::PortInUse(_) => Action::Conflict,
             Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => Action::Conflict,
             Self::Archived(_) | Self::NotArchived(_) | Self::NotInArchive(_) => Action::Conflict,
@@ -216,6 +237,11 @@ impl Error {
             Self::MessageLoops(_) => "instances answer each other in circles: a person begins anew",
             Self::LeaseLost => "leave it: it is handed out again, or was taken up by another",
             Self::NotDeadLetter(_) => "only what was given up can be sent again",
+            Self::NoBackup(_) => "name the folder that `polyclaw backup` made",
+            Self::InTheWay(_) => "nothing is overwritten: name a folder that is not there, or move it away",
+            Self::BadBackup { .. } => "nothing was restored; use another backup",
+            Self::NoImport(_) => "name an openclaw.json, or the folder it is in",
+            Self::BadImport { .. } => "nothing was changed; mend it there and try again",
             _ => return None,
         })
     }

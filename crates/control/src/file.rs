@@ -73,6 +73,15 @@ pub fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// What was written below a folder is on the disk when this returns.
+pub fn sync(folder: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(File::open(folder)?)?;
+    #[cfg(not(target_os = "linux"))]
+    rustix::fs::sync();
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+pub mod backup;
 mod call;
 mod child;
 mod clone;
@@ -11,6 +12,7 @@ mod control;
 mod create;
 mod error;
 pub mod file;
+pub mod import;
 mod lifecycle;
 mod lock;
 pub mod log;

@@ -30,6 +30,7 @@ pub mod mail;
 pub mod mcp;
 pub mod memory;
 pub mod message;
+pub mod openclaw;
 pub mod pairing;
 pub mod plain;
 pub mod policy;

@@ -3,9 +3,10 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, audit, bench, chat, completions, config, control, cron, daemon, doctor, events,
-    guard, instances, mcp, memory, messages, model, models, outbox, pairing, route, rules, runs,
-    sandbox_exec, secrets, selftest, sessions, skills, status, teams, tools, up, usage, worker,
+    agent, agents, approvals, audit, backup, bench, chat, completions, config, control, cron, daemon, doctor,
+    events, guard, instances, mcp, memory, messages, migrate, model, models, outbox, pairing, restore, route,
+    rules, runs, sandbox_exec, secrets, selftest, service, sessions, skills, status, teams, tools, up, usage,
+    worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -83,6 +84,10 @@ pub enum Command {
     Status(status::Args),
     Doctor(doctor::Args),
     Config(config::Args),
+    Migrate(migrate::Args),
+    Backup(backup::Args),
+    Restore(restore::Args),
+    Service(service::Args),
     Secrets(secrets::Args),
     Completions(completions::Args),
     Selftest(selftest::Args),
@@ -119,6 +124,9 @@ impl Cli {
             Command::Daemon(args) => daemon::run(&args, &context),
             Command::Config(args) => config::run(&args, &context),
             Command::Secrets(args) => secrets::run(&args, &context),
+            Command::Backup(args) => backup::run(&args, &context),
+            Command::Restore(args) => restore::run(&args, &context),
+            Command::Service(args) => service::run(&args, &context),
             Command::Completions(args) => completions::run(&args),
             Command::Selftest(args) => selftest::run(&args, &context),
             Command::Bench(args) => bench::run(&args, &context),
@@ -160,10 +168,11 @@ impl Command {
             Self::Messages(args) => messages::run(&args, context).await,
             Self::Rules(args) => rules::run(&args, context).await,
             Self::Audit(args) => audit::run(&args, context).await,
+            Self::Migrate(args) => migrate::run(&args, context).await,
             Self::Status(args) => status::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Control(_) | Self::Daemon(_) | Self::Config(_) => Ok(()),
-            Self::Completions(_) => Ok(()),
+            Self::Completions(_) | Self::Backup(_) | Self::Restore(_) | Self::Service(_) => Ok(()),
             Self::Secrets(_) | Self::Selftest(_) | Self::Bench(_) => Ok(()),
             Self::Guard(_) | Self::SandboxExec(_) | Self::Worker(_) => Ok(()),
         }

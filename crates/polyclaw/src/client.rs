@@ -17,6 +17,8 @@ const CONNECT: Duration = Duration::from_secs(3);
 const WHOLE: Duration = Duration::from_secs(60);
 /// The code of a call that may have arrived, although no answer came back.
 pub const LOST: &str = "connection_lost";
+/// The code of a call that arrived nowhere.
+pub const UNREACHABLE: &str = "unavailable";
 
 #[derive(Clone)]
 pub struct Client {
@@ -181,7 +183,7 @@ impl Client {
                 .hint("write it whole, like http://127.0.0.1:18801")
         } else if error.is_connect() {
             let who = if self.root == "/api" { "control plane" } else { "daemon" };
-            unavailable("unavailable", format!("no {who} answers at {}", self.url))
+            unavailable(UNREACHABLE, format!("no {who} answers at {}", self.url))
                 .hint("start one with `polyclaw up`")
         } else {
             unavailable(LOST, format!("the connection to {} broke", self.url))

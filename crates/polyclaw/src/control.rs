@@ -25,6 +25,7 @@ use crate::http::{Server, own_name};
 use crate::ids::SortableIds;
 use crate::log;
 use crate::redaction::CleanLog;
+use crate::secrets::Secrets;
 
 /// Where a control plane listens that is told nothing else.
 pub const PORT: u16 = 18800;
@@ -144,6 +145,10 @@ pub fn open(home: &Home) -> Result<Control, Failure> {
         load: Arc::new(|folder, text| Home::at(folder.to_owned()).load(text)),
         environment: vec![(MODELS.into(), home.models().into())],
         home_token: stated,
+        keep: Arc::new(|folder, name, value| {
+            Secrets::of(&Home::at(folder.to_owned())).set(name, value).map_err(|failure| failure.message)
+        }),
+        user_home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
     };
     Control::open(setup).map_err(|error| match error {
         polyclaw_control::Error::ServerRunning(place) => {

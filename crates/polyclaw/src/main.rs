@@ -28,6 +28,7 @@ mod output;
 mod progress;
 mod redaction;
 mod secrets;
+mod service;
 mod settings;
 mod spawn;
 mod stream;

@@ -5,6 +5,7 @@ mod configs;
 mod gateway;
 mod guard;
 mod health;
+mod imports;
 mod instances;
 mod logs;
 mod messages;
@@ -18,5 +19,6 @@ mod state;
 mod tokens;
 mod ws;
 
+pub use imports::Imported;
 pub use router::{openapi, router};
 pub use state::{ControlSetup, ControlState};

@@ -7,6 +7,7 @@ pub mod backlog;
 pub mod brain;
 pub mod budgets;
 pub mod check;
+mod copy;
 mod db;
 pub mod drafts;
 mod error;
@@ -37,6 +38,7 @@ pub mod turns;
 mod tx;
 pub mod usage;
 
+pub use copy::{copy, copy_registry};
 pub use db::{Db, Target};
 pub use error::{Error, Result};
 pub use ledgers::Ledgers;

@@ -33,6 +33,7 @@ pub(crate) const LEDGER: Schema =
 pub(crate) const REGISTRY: Schema = Schema(&[
     include_str!("../migrations/registry/0001.sql"),
     include_str!("../migrations/registry/0002.sql"),
+    include_str!("../migrations/registry/0003.sql"),
 ]);
 
 const POSTGRES: &[&str] = &[

@@ -12,6 +12,7 @@ use crate::tx::{Row, Tx};
 pub mod answers;
 pub mod audit;
 pub mod envelopes;
+pub mod imports;
 pub mod rules;
 pub mod tokens;
 

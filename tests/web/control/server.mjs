@@ -20,6 +20,7 @@ export class Control {
   teams = new Teams();
   configs = new Map();
   logs = new Map();
+  tokens = [];
   trail = [];
   used = new Map();
   #sockets = new Set();
@@ -100,6 +101,7 @@ export class Control {
     const query = url.searchParams;
     if (route === "GET version") return json(response, 200, { version: "0.1.0" });
     if (route === "POST logins") return json(response, 201, { code: this.link().split("=")[1], path: "/" });
+    if (route === "GET tokens") return json(response, 200, { tokens: this.tokens });
     if (route === "GET audit") return json(response, 200, page("entries", this.trail, query));
     if (parts[0] === "instances") return this.#instance(request, response, query, parts, body);
     if (parts[0] === "routing-rules") return this.#rules(request, response, parts, body);

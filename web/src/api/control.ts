@@ -1,4 +1,5 @@
 import type * as T from "./control.types";
+import type * as M from "./message.types";
 import { answer, call, query, root, socketAddress, type Options } from "./http";
 import type { Page } from "./instance";
 
@@ -13,33 +14,39 @@ export const control = {
   gateway: (id: string) => `api/instances/${at(id)}/gateway`,
 
   instances: (archived: boolean) => get<T.Instances>(`/instances${query({ include_archived: archived })}`),
-  create: (body: T.NewInstance) => post<T.InstanceView>("/instances", body),
-  act: (id: string, action: "start" | "stop" | "restart" | "archive" | "unarchive") => post<T.InstanceView>(`/instances/${at(id)}/${action}`),
-  clone: (id: string, body: { new_name: string; port?: number }) => post<T.InstanceView>(`/instances/${at(id)}/clone`, body),
+  create: (body: T.NewInstance) => post<T.Instance>("/instances", body),
+  act: (id: string, action: "start" | "stop" | "restart" | "archive" | "unarchive") => post<T.Instance>(`/instances/${at(id)}/${action}`),
+  clone: (id: string, body: { new_name: string; port?: number }) => post<T.Instance>(`/instances/${at(id)}/clone`, body),
   remove: (id: string) => call<void>("DELETE", `api/instances/${at(id)}`),
-  usage: (id: string, window: string) => get<T.Used>(`/instances/${at(id)}/usage${query({ window })}`),
+  usage: (id: string, window: string) => get<T.UsageView>(`/instances/${at(id)}/usage${query({ window })}`),
 
   logs: (id: string, lines: number, cursor?: string | null) =>
-    get<T.LogPage>(`/instances/${at(id)}/logs${query({ mode: cursor === undefined ? "tail" : "page", lines, cursor })}`),
+    get<T.Lines>(`/instances/${at(id)}/logs${query({ mode: cursor === undefined ? "tail" : "page", lines, cursor })}`),
   logsAddress: (id: string) => `${root}api/instances/${at(id)}/logs/download`,
 
-  async config(id: string): Promise<T.ConfigFile> {
+  async config(id: string): Promise<T.ConfigView> {
     const response = await answer("GET", `api/instances/${at(id)}/config`);
-    const file = await response.json() as Omit<T.ConfigFile, "etag"> & { etag?: string };
-    return { ...file, etag: response.headers.get("etag") ?? file.etag ?? "" };
+    const file = await response.json() as T.ConfigView;
+    return { ...file, etag: response.headers.get("etag") ?? file.etag };
   },
   saveConfig: (id: string, toml: string, etag: string, withSecrets: boolean) =>
-    call<T.ConfigWritten>("PUT", `api/instances/${at(id)}/config`, saving(toml, etag, withSecrets)),
-  validate: (id: string, toml: string, signal?: AbortSignal) => call<T.Validation>("POST", `api/instances/${at(id)}/config/validate`, { body: { toml }, signal }),
+    call<T.Changed>("PUT", `api/instances/${at(id)}/config`, saving(toml, etag, withSecrets)),
+  validate: (id: string, toml: string, signal?: AbortSignal) => call<T.Checked>("POST", `api/instances/${at(id)}/config/validate`, { body: { toml }, signal }),
 
-  rules: () => get<T.Rules>("/routing-rules"),
-  createRule: (body: T.NewRule) => post<T.Rule>("/routing-rules", body),
+  rules: () => get<M.Rules>("/routing-rules"),
+  createRule: (body: M.NewRule) => post<M.Rule>("/routing-rules", body),
   removeRule: (id: string) => call<void>("DELETE", `api/routing-rules/${at(id)}`),
-  envelopes: (filter: Page & { from?: string; to?: string; state?: string; correlation_id?: string }) => get<T.Envelopes>(`/messages${query({ ...filter })}`),
-  envelopesOf: (id: string, direction: "in" | "out", page: Page) => get<T.Envelopes>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
-  envelope: (id: string) => get<T.Envelope>(`/messages/${at(id)}`),
-  deadLetters: (page: Page) => get<T.Envelopes>(`/messages/dead_letter${query({ ...page })}`),
-  replay: (id: string) => post<T.Envelope>(`/messages/${at(id)}/replay`),
+  envelopes: (filter: Page & { from?: string; to?: string; state?: string; correlation_id?: string }) => get<M.Envelopes>(`/messages${query({ ...filter })}`),
+  envelopesOf: (id: string, direction: "in" | "out", page: Page) => get<M.Envelopes>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
+  envelope: (id: string) => get<M.Envelope>(`/messages/${at(id)}`),
+  deadLetters: (page: Page) => get<M.Envelopes>(`/messages/dead_letter${query({ ...page })}`),
+  replay: (id: string) => post<M.Envelope>(`/messages/${at(id)}/replay`),
+
+  setRestart: (id: string, restart: string) => call<T.Instance>("PATCH", `api/instances/${at(id)}`, { body: { restart } }),
+  importOpenclaw: (body: T.NewImport) => post<T.Imported>("/import/openclaw", body),
+  tokens: () => get<T.TokenList>("/tokens"),
+  createToken: (body: T.NewToken) => call<T.MadeToken>("POST", "api/tokens", { body }),
+  revokeToken: (id: string) => call<void>("DELETE", `api/tokens/${at(id)}`),
 
   audit: (page: Page) => get<T.Audit>(`/audit${query({ ...page })}`),
 };

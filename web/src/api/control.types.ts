@@ -1,39 +1,359 @@
-/** The control plane's answers. Written by hand until it describes them in an OpenAPI document; then this file is generated. */
-export type InstanceStatus = "running" | "stopped" | "crashed" | "stale-pid" | "unknown" | "error" | "archived";
+// Written by scripts/types.mjs from the OpenAPI document of a control plane. Do not edit.
 
-export interface InstanceView {
-  id: string; name: string; status: InstanceStatus; port: number; pid: number | null;
-  wanted?: string; restart?: string;
+export type Audit = {
+  entries: AuditEntry[];
+  next_cursor?: string | null;
+};
+
+export type AuditEntry = {
+  action: string;
+  after?: string | null;
+  at: string;
+  before?: string | null;
+  detail: string;
+  /** Of this entry and, through the one before it, of all before it. */
+  hash: string;
+  seq: number;
+  target: string;
+  /** `operator`, `token:<id>`, `instance:<id>` or `supervisor`. */
+  who: string;
+};
+
+export type Build = {
+  /** Of the control plane, which is the program it starts instances with. */
+  control_plane: string;
+  /** Of the running instance; null where it does not run. */
+  instance?: string | null;
+};
+
+export type ChainVerdict = {
+  broken_at?: number | null;
+  entries: number;
+  /** Of the last entry: written down elsewhere, it shows whether the end was cut off. */
+  head: string;
+  whole: boolean;
+  why?: string | null;
+};
+
+export type ChangeView = {
+  /** Null where there is nothing any more. */
+  after: unknown;
+  /** Null where there was nothing. Secrets are masked. */
+  before: unknown;
+  path: string;
+};
+
+export type Changed = {
+  etag: string;
+  /** `saved`: it does not run, and begins with this config. `reloaded`: it works with it. `restart_required`: what is listed takes effect at its next start, the rest does now. */
+  outcome: string;
+  restart_required: string[];
+};
+
+export type Checked = {
+  errors: FaultView[];
+  valid: boolean;
+};
+
+export type Compared = {
+  changes: ChangeView[];
+  unchanged_count: number;
+};
+
+export type ConfigView = {
+  config: Record<string, unknown>;
+  etag: string;
+  secrets: SecretView[];
+  /** The file. Secrets are masked; a mask that comes back keeps what is stored. */
+  toml: string;
+};
+
+export type Detail = {
+  /** Stable: programs may depend on it. */
+  code: string;
+  /** More for programs, where there is more. */
+  details?: Record<string, unknown> | null;
+  /** What to do about it. */
+  hint?: string | null;
+  message: string;
+};
+
+export type DetailsView = {
+  build: Build;
+  /** The accounts of each channel. */
+  channels: Record<string, unknown>;
+  /** In force, defaults included, secrets hidden; null where the file can not be read. */
+  config: Record<string, unknown>;
+  config_error?: string | null;
+  instance: Instance;
+  models: Record<string, unknown>;
+  /** The files that tell agents who they are. */
+  persona: PersonaView[];
+  runtime: Runtime;
+};
+
+/** A whole config, or a patch of the one there is. */
+export type Draft = {
+  config?: Record<string, unknown> | null;
+  patch?: Record<string, unknown> | null;
+  toml?: string | null;
+};
+
+export type FaultView = {
+  hint?: string | null;
+  line?: number | null;
+  message: string;
+  path: string;
+};
+
+export type FleetHealth = {
+  instances: InstanceHealth[];
+  /** `ok`, or `degraded` where an instance that should run does not. */
+  status: string;
+  uptime_ms: number;
+  version: string;
+};
+
+/** A place in the other files, and a sentence about it. */
+export type ImportNote = {
+  path: string;
+  why: string;
+};
+
+export type ImportReport = {
+  agents: string[];
+  bindings: number;
+  /** Keys that mean something else here than they did there. */
+  changed: ImportNote[];
+  /** As `channel:account`. */
+  channels: string[];
+  /** Keys that have no effect here. */
+  ignored: ImportNote[];
+  /** Secrets that stay where they are, and what waits for them. */
+  left: ImportNote[];
+  messages: number;
+  /** What the instance is called. */
+  name: string;
+  providers: string[];
+  schedules: number;
+  /** The names under which secrets are kept. */
+  secrets: string[];
+  sessions: number;
+  workspaces: number;
+};
+
+export type ImportRun = {
+  created_at: string;
+  ended_at?: string | null;
+  id: string;
+  instance_id?: string | null;
+  source: string;
+  /** `begun`, `done` or `undone`. */
+  state: string;
+};
+
+export type ImportRuns = {
+  runs: ImportRun[];
+};
+
+export type Imported = {
+  /** The same was brought in before: nothing was changed. */
+  already: boolean;
+  instance?: Instance | null;
+  report: ImportReport;
+  /** The run, as it is recorded; none for a dry run. */
+  run?: string | null;
+};
+
+export type Instance = {
+  archived_at?: string | null;
+  created_at: string;
   /** Why it does not run although it should. */
   error?: string | null;
-  archived_at: string | null; created_at: string;
-}
-export interface Instances { instances: InstanceView[]; next_cursor?: string | null }
-export interface NewInstance { name: string; port?: number; provider?: string; model?: string }
+  id: string;
+  name: string;
+  pid?: number | null;
+  port: number;
+  /** `never`, `on-failure` or `always`. */
+  restart: string;
+  /** Read now: `running`, `stopped`, `crashed`, `stale-pid`, `unknown`, `error` or `archived`. */
+  status: string;
+  /** What was asked for last: `running` or `stopped`. */
+  wanted: string;
+};
 
-export interface Used {
-  input_tokens: number | null; output_tokens: number | null; total_tokens: number | null; cost_usd: number | null;
-  request_count: number; unknown_count: number; data_available: boolean;
-}
-export interface LogPage { lines: string[]; next_cursor?: string | null; has_more?: boolean; gap?: boolean }
+export type InstanceHealth = {
+  /** The instance's own word; null where it does not run or does not answer. */
+  health?: string | null;
+  id: string;
+  name: string;
+  pid?: number | null;
+  status: string;
+};
 
-export interface ConfigFile { toml: string; secrets: { path: string; fingerprint: string }[]; etag: string }
-export interface ConfigErrorView { message: string; line?: number | null; column?: number | null; path?: string | null; hint?: string | null }
-export interface Validation { valid: boolean; errors: ConfigErrorView[] }
-/** `restart_required` names what takes effect at the next start only. */
-export interface ConfigWritten { etag: string; outcome: "saved" | "reloaded" | "restart_required"; restart_required: string[] }
+export type Instances = {
+  instances: Instance[];
+  next_cursor?: string | null;
+};
 
-export interface Rule { id: string; from: string; to: string; type: string; max_retries: number; ttl_secs: number; auto_start: boolean; created_at?: string }
-export interface Rules { rules: Rule[]; next_cursor?: string | null }
-export interface NewRule { from: string; to: string; type: string; max_retries?: number; ttl_secs?: number; auto_start?: boolean }
+export type Lines = {
+  /** What the cursor pointed at was removed meanwhile: the page begins with the oldest line there is. */
+  gap: boolean;
+  has_more: boolean;
+  lines: string[];
+  /** Where the next page begins, also when nothing is there yet; null for `tail`. */
+  next_cursor?: string | null;
+  retention: Retention;
+};
 
-export interface Envelope {
-  id: string; from: string; to: string; type: string; state: string; correlation_id: string | null; hop_count: number;
-  attempts?: number; created_at: string; payload?: unknown; error?: string | null;
-  events?: EnvelopeEvent[];
-}
-export interface EnvelopeEvent { message_id: string; kind: string; at: string; detail?: string | null; state?: string }
-export interface Envelopes { messages: Envelope[]; next_cursor?: string | null }
+export type Login = {
+  /** Lets one browser in, once. */
+  code: string;
+  expires_at: string;
+  /** Where to open it, under the address of the server. */
+  path: string;
+};
 
-export interface AuditEntry { seq: number; who: string; action: string; target: string; before: string | null; after: string | null; detail: string; at: string; hash: string }
-export interface Audit { entries: AuditEntry[]; next_cursor?: string | null; verified?: boolean | null }
+export type MadeToken = Token & {
+  /** The token itself. It is shown this once. */
+  secret: string;
+};
+
+export type NewClone = {
+  new_name: string;
+  port?: number | null;
+};
+
+/** A whole config, as TOML or as a table. */
+export type NewConfig = {
+  config?: Record<string, unknown> | null;
+  /** In place of `If-Match`. */
+  etag?: string | null;
+  toml?: string | null;
+};
+
+export type NewImport = {
+  /** Nothing is changed: the report says what would be. */
+  dry_run?: boolean;
+  /** What the instance is called; the folder's name if not given. */
+  name?: string | null;
+  /** An openclaw.json on the machine of the control plane, or the folder it is in; absolute. */
+  path: string;
+  /** The first free one from 18801 on if not given. */
+  port?: number | null;
+  /** Secrets that stand there in the open are kept in the instance's store of secrets. */
+  with_secrets?: boolean;
+};
+
+export type NewInstance = {
+  /** What agents use that name no model of their own. */
+  model?: string | null;
+  /** Letters, digits and hyphens. */
+  name: string;
+  /** The first free one from 18801 on if not given. */
+  port?: number | null;
+  /** A section of `[providers]`, by the name of a known kind. */
+  provider?: string | null;
+  /** `on-failure` if not given. */
+  restart?: string | null;
+};
+
+export type NewToken = {
+  /** For people: whose it is, what for. */
+  name: string;
+  /** `read`, `operate` or `admin`. */
+  scope: string;
+};
+
+export type PastTurn = {
+  agent_id: string;
+  channel?: string | null;
+  created_at: string;
+  duration_ms?: number | null;
+  error_code?: string | null;
+  id: string;
+  model?: string | null;
+  /** How the reply began, or what went wrong. */
+  outcome?: string | null;
+  session_key: string;
+  status: string;
+  /** How the message began. */
+  summary?: string | null;
+  /** Follows one message through every turn it caused. */
+  trace_id: string;
+};
+
+export type PastTurns = {
+  data_available: boolean;
+  /** Why there is nothing to be known. */
+  message?: string | null;
+  next_cursor?: string | null;
+  tasks: PastTurn[];
+};
+
+export type PersonaView = {
+  bytes: number;
+  /** Below the workspace. */
+  file: string;
+};
+
+export type Policy = {
+  /** `never`, `on-failure` or `always`. */
+  restart: string;
+};
+
+/** The body of every error. */
+export type Problem = {
+  error: Detail;
+};
+
+/** A log is moved aside when it is full, and goes when too many are. */
+export type Retention = {
+  file_bytes: number;
+  files_kept: number;
+};
+
+export type Runtime = {
+  /** The instance's own word: `ok`, `degraded` or `draining`. */
+  health?: string | null;
+  uptime_ms?: number | null;
+};
+
+export type SecretView = {
+  /** Tells two apart without giving either away. */
+  fingerprint: string;
+  path: string;
+};
+
+export type Token = {
+  created_at: string;
+  id: string;
+  name: string;
+  revoked_at?: string | null;
+  /** `read`, `operate` or `admin`. */
+  scope: string;
+};
+
+export type TokenList = {
+  tokens: Token[];
+};
+
+/** Null where nothing is known: never a zero that nobody counted. */
+export type UsageView = {
+  cost_usd?: number | null;
+  data_available: boolean;
+  input_tokens?: number | null;
+  message?: string | null;
+  output_tokens?: number | null;
+  request_count: number;
+  total_tokens?: number | null;
+  /** Requests whose provider did not say what they took: the sums leave them out. */
+  unknown_count: number;
+  window: Window;
+};
+
+export type Version = {
+  version: string;
+};
+
+export type Window = "1h" | "24h" | "7d" | "30d";

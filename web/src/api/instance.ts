@@ -1,6 +1,5 @@
 import { call, query, socketAddress } from "./http";
 import type * as T from "./instance.types";
-import type * as Team from "./team.types";
 
 /** One place in a list that is read page by page. */
 export interface Page { limit?: number; cursor?: string | null }
@@ -56,11 +55,12 @@ export class Instance {
   explainTool = (name: string, agent: string) => this.#get<T.Explanation>(`/tools/${at(name)}/explain${query({ agent })}`);
   explainRoute = (asked: Record<string, string>) => this.#get<T.RouteExplanation>(`/route/explain${query(asked)}`);
 
-  teams = () => this.#get<Team.Teams>("/teams");
-  team = (team: string) => this.#get<Team.WholeTeam>(`/teams/${at(team)}`);
-  tasks = (team: string) => this.#get<Team.Tasks>(`/teams/${at(team)}/tasks?all=true`);
-  createTask = (team: string, body: Team.NewTask) => this.#post<{ task_id: number }>(`/teams/${at(team)}/tasks`, body);
-  mail = (team: string) => this.#get<Team.Mails>(`/teams/${at(team)}/messages`);
-  sendMail = (team: string, body: Team.NewMail) => this.#post<unknown>(`/teams/${at(team)}/messages`, body);
+  teams = () => this.#get<T.Teams>("/teams");
+  createTeam = (body: T.Create) => this.#post<T.TeamView>("/teams", body);
+  team = (team: string) => this.#get<T.Whole>(`/teams/${at(team)}`);
+  tasks = (team: string) => this.#get<T.Tasks>(`/teams/${at(team)}/tasks?all=true`);
+  createTask = (team: string, body: T.Add) => this.#post<T.Added>(`/teams/${at(team)}/tasks`, body);
+  mail = (team: string) => this.#get<T.Letters>(`/teams/${at(team)}/messages`);
+  sendMail = (team: string, body: T.Write) => this.#post<unknown>(`/teams/${at(team)}/messages`, body);
   shutDown = (team: string, body: { reason?: string; force?: boolean }) => this.#post<unknown>(`/teams/${at(team)}/shutdown`, body);
 }

@@ -1,20 +1,20 @@
 import { control } from "../api/control";
-import type { ConfigErrorView, ConfigFile, ConfigWritten } from "../api/control.types";
+import type { FaultView, ConfigView, Changed } from "../api/control.types";
 import { Problem } from "../api/http";
 
 /** The config of an instance while somebody edits it. It is saved only onto the version that was read. */
 const PAUSE_MS = 400;
 
 export class Draft {
-  file = $state.raw<ConfigFile | null>(null);
+  file = $state.raw<ConfigView | null>(null);
   text = $state("");
-  errors = $state.raw<ConfigErrorView[]>([]);
+  errors = $state.raw<FaultView[]>([]);
   checking = $state(false);
   /** What is stored now, if somebody else saved meanwhile. */
-  conflict = $state.raw<ConfigFile | null>(null);
+  conflict = $state.raw<ConfigView | null>(null);
   /** Secrets that the change would write; a person must say so. */
   secrets = $state.raw<string | null>(null);
-  written = $state.raw<ConfigWritten | null>(null);
+  written = $state.raw<Changed | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #check: AbortController | undefined;
 
@@ -47,7 +47,7 @@ export class Draft {
     } catch (problem) {
       if (check.signal.aborted) return;
       this.checking = false;
-      this.errors = problem instanceof Problem ? [{ message: problem.message }] : [];
+      this.errors = problem instanceof Problem ? [{ path: "", message: problem.message }] : [];
     }
   }
 

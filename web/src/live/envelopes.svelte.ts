@@ -1,5 +1,5 @@
 import { control, sockets } from "../api/control";
-import type { Envelope } from "../api/control.types";
+import type { Envelope } from "../api/message.types";
 import { Line } from "../api/line";
 import { connection } from "./connection.svelte";
 

@@ -1,12 +1,12 @@
 import { control, sockets } from "../api/control";
-import type { InstanceView } from "../api/control.types";
+import type { Instance } from "../api/control.types";
 import { Line } from "../api/line";
 import { connection } from "./connection.svelte";
 import { LONE, place } from "./place.svelte";
 
 /** All instances, live. Without a control plane it is the one that serves this page. */
 class Fleet {
-  list = $state<InstanceView[]>([]);
+  list = $state<Instance[]>([]);
   withArchived = $state(false);
   loaded = $state(false);
   #line: Line | null = null;
@@ -37,7 +37,7 @@ class Fleet {
   }
 
   /** By id or by name. */
-  find(word: string): InstanceView | undefined {
+  find(word: string): Instance | undefined {
     return this.list.find((one) => one.id === word) ?? this.list.find((one) => one.name === word);
   }
 
@@ -46,8 +46,8 @@ class Fleet {
   #sendArchived() { this.#line?.send({ type: "set_include_archived", value: this.withArchived }); }
 
   #take(frame: Record<string, unknown>) {
-    if (frame.type === "snapshot") { this.list = frame.instances as InstanceView[]; this.loaded = true; return; }
-    const told = frame.instance as InstanceView | undefined;
+    if (frame.type === "snapshot") { this.list = frame.instances as Instance[]; this.loaded = true; return; }
+    const told = frame.instance as Instance | undefined;
     if (!told) return;
     const isGone = frame.type === "instance_deleted" || (told.archived_at !== null && !this.withArchived);
     const others = this.list.filter((one) => one.id !== told.id);

@@ -1,6 +1,6 @@
 /** Which view is shown, by the part of the address behind `#`: it needs nothing of the server and survives a reload.
     `#/fleet`, `#/approvals`, `#/i/<instance>/<view>/<rest>`. */
-export const GLOBAL_VIEWS = ["fleet", "approvals", "messages", "audit"] as const;
+export const GLOBAL_VIEWS = ["fleet", "approvals", "messages", "audit", "access"] as const;
 export const INSTANCE_VIEWS = ["overview", "chat", "sessions", "agents", "teams", "messages", "logs", "config", "usage", "events"] as const;
 export type GlobalView = (typeof GLOBAL_VIEWS)[number];
 export type InstanceView = (typeof INSTANCE_VIEWS)[number];

@@ -24,6 +24,7 @@ export const globalViews: Record<GlobalView, View> = {
   fleet: { name: "fleet", icon: "fleet", label: "nav.fleet", load: () => import("../pages/Fleet.svelte"), needsControl: true },
   approvals: { name: "approvals", icon: "approvals", label: "nav.approvals", load: () => import("../pages/Approvals.svelte") },
   messages: { name: "messages", icon: "messages", label: "nav.all_messages", load: () => import("../pages/Messages.svelte"), needsControl: true },
+  access: { name: "access", icon: "person", label: "nav.access", load: () => import("../pages/Access.svelte"), needsControl: true },
   audit: { name: "audit", icon: "audit", label: "nav.audit", load: () => import("../pages/Audit.svelte"), needsControl: true },
 };
 

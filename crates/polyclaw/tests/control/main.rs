@@ -3,6 +3,11 @@
 //!
 //! | gate | asks | test |
 //! |---|---|---|
+//! | 5.1, 5.2, 5.7 | several agents with their own accounts, a config that starts | `import::a_home_of_either_generation_becomes_an_instance_that_runs` |
+//! | 5.3 | what is not supported is reported | `import::every_shape_is_brought_in_or_refused_whole` |
+//! | 5.4, 5.6 | a name in use and a second run change nothing | `import::a_second_run_and_a_name_in_use_change_nothing` |
+//! | 5.5 | a dry run says what the run does | `import::a_dry_run_says_what_a_run_does_and_does_nothing` |
+//! | 5, crash | half an import is undone | `import::an_import_that_is_killed_is_whole_or_gone` |
 //! | 6.1, 6.2, 6.12 | start makes a process, a pid and a status; stop leaves none | `lifecycle::an_instance_is_made_started_stopped_and_started_again` |
 //! | 6.3 | a pid of somebody else is never signalled | `lifecycle::a_foreign_process_with_our_pid_is_never_signalled` |
 //! | 6.4 | a dead pid is cleared by start | `supervisor::a_crash_is_seen_and_mended` |
@@ -18,6 +23,8 @@
 //! | 7.5.1, 7.5.5 | details, no secret in them | `observe::details_show_everything_but_secrets` |
 //! | 7.5.2, 7.5.3 | tasks in a stable order, usage with what is unknown | `observe::tasks_and_usage_come_from_the_instance` |
 //! | 7.5.4 | logs by tail, page and download | `logs::a_log_is_read_by_its_end_by_page_and_whole` |
+//! | secrets | nowhere in an answer, a log or a list | `canary::no_answer_no_log_and_no_list_has_a_secret_in_it` |
+//! | backup | while running, whole or not at all | `backup::*` |
 //! | 8.1, 8.3 | read, write, compare, refuse | `config::a_config_is_read_compared_changed_and_refused` |
 //! | 8.2 | who is late is told | `config::of_a_hundred_writers_one_wins_each_version` |
 //! | 8.4 | a restart picks changes up | `config::a_running_instance_takes_a_change_up_or_keeps_the_old` |
@@ -32,10 +39,13 @@
 
 mod access;
 mod audit;
+mod backup;
+mod canary;
 mod commands;
 mod config;
 mod crud;
 mod gateway;
+mod import;
 mod lifecycle;
 mod logs;
 mod messages;
@@ -45,5 +55,6 @@ mod messages_seen;
 mod messages_sockets;
 mod observe;
 mod plane;
+mod service;
 mod sockets;
 mod supervisor;

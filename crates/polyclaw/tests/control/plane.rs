@@ -256,6 +256,13 @@ pub fn processes_of(home: &std::path::Path) -> Vec<i64> {
     numbers.filter(is_ours).collect()
 }
 
+/// A file with the folders above it.
+pub fn put(folder: &std::path::Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
 pub fn signal(name: &str, pid: i64) {
     let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
     assert!(sent.success());

@@ -100,9 +100,10 @@ pub struct Compared {
 pub struct ChangeView {
     path: String,
     /// Null where there was nothing. Secrets are masked.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value)]
     before: Option<Value>,
-    #[schema(value_type = Option<Object>)]
+    /// Null where there is nothing any more.
+    #[schema(value_type = Value)]
     after: Option<Value>,
 }
 

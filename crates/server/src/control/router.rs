@@ -11,8 +11,8 @@ use utoipa_axum::routes;
 
 use super::state::ControlState;
 use super::{
-    audit, configs, gateway, guard, health, instances, logs, messages, observe, page, pending, repeat, rules,
-    tokens, ws,
+    audit, configs, gateway, guard, health, imports, instances, logs, messages, observe, page, pending,
+    repeat, rules, tokens, ws,
 };
 use crate::http::document;
 use crate::metrics::Metrics;
@@ -72,6 +72,7 @@ fn administering() -> OpenApiRouter<ControlState> {
         .routes(routes!(configs::replace, configs::patch))
         .routes(routes!(rules::create))
         .routes(routes!(rules::remove))
+        .routes(routes!(imports::openclaw))
 }
 
 /// Calls whose answers are secrets, or about who may call.
@@ -80,6 +81,7 @@ fn admitting() -> OpenApiRouter<ControlState> {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::login))
+        .routes(routes!(imports::list))
         .routes(routes!(audit::list))
         .routes(routes!(audit::verify))
 }

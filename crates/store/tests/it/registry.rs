@@ -5,6 +5,7 @@ use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::{Access, Name, Restart, Wanted};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::registry::answers::{Call, Known};
+use polyclaw_store::registry::imports::{self, Done, State};
 use polyclaw_store::registry::tokens::Token;
 use polyclaw_store::registry::{self, Instance, Pid, Taken, answers, audit, tokens};
 use polyclaw_store::{Db, Result, Tx};
@@ -168,6 +169,32 @@ fn the_audit_is_a_chain() {
             assert!(links.iter().try_for_each(|link| chain.follow(link)).is_ok() && chain.len() == 5);
             let latest: Vec<i64> = audit::latest(tx, 5, 2)?.iter().map(|link| link.seq).collect();
             assert_eq!(latest, [4, 3]);
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn an_import_is_known_again_while_its_instance_is_there_and_undone_where_its_maker_died() {
+    on_registry(|db| async move {
+        db.write(|tx| {
+            imports::begin(tx, "1", ("/x/openclaw.json", "d"), NOW)?;
+            assert_eq!(imports::last(tx, "/x/openclaw.json", "d")?, None, "it is not done");
+            assert_eq!(registry::add(tx, &instance("i", "a", 1001))?, None);
+            let done = Done { id: "1".into(), instance: InstanceId::new("i"), report: "{}".into(), now: NOW };
+            imports::finish(tx, &done)?;
+            let found = imports::last(tx, "/x/openclaw.json", "d")?.unwrap();
+            assert_eq!((found.state, found.instance), (State::Done, Some(InstanceId::new("i"))));
+            assert_eq!(imports::last(tx, "/x/openclaw.json", "other")?, None, "another config");
+            imports::begin(tx, "2", ("/y", "d"), NOW)?;
+            imports::undo_all(tx, NOW)?;
+            imports::undo(tx, "1", NOW)?;
+            let states: Vec<State> = imports::list(tx, 10)?.into_iter().map(|run| run.state).collect();
+            assert_eq!(states, [State::Undone, State::Done], "what is done stays done");
+            registry::archive(tx, &InstanceId::new("i"), NOW)?;
+            registry::remove(tx, &InstanceId::new("i"))?;
+            assert_eq!(imports::last(tx, "/x/openclaw.json", "d")?, None, "its instance is gone");
             Ok(())
         })
         .await

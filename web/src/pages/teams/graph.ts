@@ -1,4 +1,4 @@
-import type { TaskView } from "../../api/team.types";
+import type { TaskView } from "../../api/instance.types";
 
 /** Tasks in layers: what needs nothing first, then what needs only that, and so on. */
 export interface Node { task: TaskView; x: number; y: number }

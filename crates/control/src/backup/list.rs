@@ -1,0 +1,107 @@
+//! The list in a backup: what is in it, and how it is known to be unchanged. No content of any file is in the list.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use polyclaw_domain::hex::hex;
+use polyclaw_domain::time::Millis;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::Sum;
+use crate::error::{Error, Result};
+use crate::file;
+
+pub const LIST: &str = "backup.json";
+const SCHEMA: u32 = 1;
+const BLOCK: usize = 64 * 1024;
+
+/// A file or a link, by its path below the home.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub path: String,
+    pub bytes: u64,
+    pub hash: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    schema: u32,
+    /// The program that made it.
+    pub version: String,
+    pub created_at: String,
+    pub entries: Vec<Entry>,
+}
+
+impl List {
+    pub fn new(version: &str, now: Millis, entries: Vec<Entry>) -> Self {
+        Self { schema: SCHEMA, version: version.to_owned(), created_at: now.to_string(), entries }
+    }
+
+    pub fn sum(&self) -> Sum {
+        let is_database = |entry: &&Entry| Path::new(&entry.path).extension().is_some_and(|end| end == "db");
+        let configs = |entry: &&Entry| entry.path == "config.toml" || entry.path.ends_with("/config.toml");
+        let in_instance = |entry: &&Entry| !entry.path.contains("/workspace/");
+        Sum {
+            files: self.entries.len(),
+            databases: self.entries.iter().filter(is_database).count(),
+            bytes: self.entries.iter().map(|entry| entry.bytes).sum(),
+            instances: self.entries.iter().filter(configs).filter(in_instance).count(),
+        }
+    }
+
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(LIST);
+        let text = serde_json::to_string_pretty(self).map_err(|error| Error::Failed(error.to_string()))?;
+        file::write(&path, text.as_bytes()).map_err(|error| Error::files(&path, &error))
+    }
+
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let place = folder.display().to_string();
+        let text = fs::read_to_string(folder.join(LIST)).map_err(|_| Error::NoBackup(place.clone()))?;
+        let bad = |why: String| Error::BadBackup { what: place.clone(), why };
+        let list: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        if list.schema != SCHEMA {
+            return Err(bad(format!("it is of schema {}, this program reads {SCHEMA}", list.schema)));
+        }
+        Ok(list)
+    }
+
+    /// What is listed and what is there must be the same.
+    pub(super) fn compare(&self, found: &[Entry]) -> Result<()> {
+        let by_path = |entries: &[Entry]| -> BTreeMap<String, Entry> {
+            entries.iter().map(|entry| (entry.path.clone(), entry.clone())).collect()
+        };
+        let (listed, there) = (by_path(&self.entries), by_path(found));
+        let lost = listed.keys().find(|path| !there.contains_key(*path)).map(|path| (path, "is missing"));
+        let new = there.keys().find(|path| !listed.contains_key(*path)).map(|path| (path, "is not listed"));
+        let other = || listed.iter().find(|(path, entry)| there[*path] != **entry);
+        let wrong = lost.or(new).or_else(|| other().map(|(path, _)| (path, "was changed")));
+        wrong.map_or(Ok(()), |(what, why)| Err(Error::BadBackup { what: what.clone(), why: why.to_owned() }))
+    }
+}
+
+/// A file by what is in it, a link by where it leads.
+pub(super) fn describe(path: String, at: &Path) -> io::Result<Entry> {
+    if at.is_symlink() {
+        let target = fs::read_link(at)?.to_string_lossy().into_owned();
+        return Ok(Entry {
+            path,
+            bytes: 0,
+            hash: format!("link {}", hex(&Sha256::digest(target.as_bytes()))),
+        });
+    }
+    let (mut file, mut hash, mut bytes) = (File::open(at)?, Sha256::new(), 0);
+    let mut block = vec![0; BLOCK];
+    loop {
+        let read = file.read(&mut block)?;
+        if read == 0 {
+            return Ok(Entry { path, bytes, hash: hex(&hash.finalize()) });
+        }
+        hash.update(&block[..read]);
+        bytes += read as u64;
+    }
+}

@@ -1,0 +1,202 @@
+//! Goes through a home and copies what belongs in a backup.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use polyclaw_store::registry::Instance;
+
+use super::list::{Entry, LIST, describe};
+use crate::error::{Error, Result};
+use crate::file;
+use crate::place::HOME;
+use crate::remove::ASIDE;
+
+const REGISTRY: &str = "cp/registry.db";
+/// Weights can be fetched again, logs and runs of programs are over.
+const LEFT_OUT: [&str; 4] = ["models", "tmp", "logs", "cp"];
+/// Notes of running processes, and what databases keep beside themselves.
+const PASSING: [&str; 11] = [
+    ".lock",
+    ".pid",
+    ".url",
+    "-wal",
+    "-shm",
+    "-journal",
+    ".log",
+    ".writing",
+    ".keeping",
+    ".copying",
+    ".creating",
+];
+/// A database of a team is copied before that of its sessions: what it tells twice is known there, what it took for
+/// told would be lost.
+const FIRST: &str = "teams";
+
+pub(super) struct Walk<'a> {
+    home: &'a Path,
+    to: &'a Path,
+    pub entries: Vec<Entry>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(home: &'a Path, to: &'a Path) -> Self {
+        Self { home, to, entries: Vec::new() }
+    }
+
+    /// The registry first: what it knows is then copied, and an instance made meanwhile is not half in it.
+    pub fn home(&mut self) -> Result<()> {
+        let instances = self.registry()?;
+        self.instance(Path::new(""))?;
+        for one in instances.iter().filter(|one| one.folder != HOME) {
+            let folder = Path::new(&one.folder);
+            if !self.home.join(folder).is_dir() {
+                return Err(Error::Busy(one.name.to_string()));
+            }
+            self.instance(folder)?;
+        }
+        for name in ["cp/token", "cp/node"] {
+            if self.home.join(name).is_file() {
+                self.file(Path::new(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn registry(&mut self) -> Result<Vec<Instance>> {
+        let path = Path::new(REGISTRY);
+        if !self.home.join(path).exists() {
+            return Ok(Vec::new());
+        }
+        self.make(Path::new("cp"))?;
+        let instances = polyclaw_store::copy_registry(&self.home.join(path), &self.to.join(path))?;
+        self.note(path)?;
+        Ok(instances)
+    }
+
+    fn instance(&mut self, folder: &Path) -> Result<()> {
+        self.make(folder)?;
+        let mut names = self.names(folder)?;
+        names.sort_by_key(|name| (name != FIRST, name.clone()));
+        for name in names.iter().filter(|name| !LEFT_OUT.contains(&name.to_string_lossy().as_ref())) {
+            self.entry(&folder.join(name))?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &Path) -> Result<()> {
+        let from = self.home.join(path);
+        let Ok(kind) = fs::symlink_metadata(&from).map(|found| found.file_type()) else {
+            // Whoever made it took it away again.
+            return Ok(());
+        };
+        if kind.is_dir() {
+            self.make(path)?;
+            return self.names(path)?.iter().try_for_each(|name| self.entry(&path.join(name)));
+        }
+        if kind.is_file() || kind.is_symlink() { self.file(path) } else { Ok(()) }
+    }
+
+    fn names(&self, folder: &Path) -> Result<Vec<std::ffi::OsString>> {
+        let at = self.home.join(folder);
+        let listed = fs::read_dir(&at).map_err(|error| Error::files(&at, &error))?;
+        let names = listed.flatten().map(|entry| entry.file_name());
+        let mut names: Vec<_> = names.filter(|name| is_of_agents(folder) || !is_passing(name)).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn make(&self, folder: &Path) -> Result<()> {
+        let at = self.to.join(folder);
+        file::make_private(&at).map_err(|error| Error::files(&at, &error))
+    }
+
+    fn file(&mut self, path: &Path) -> Result<()> {
+        let (from, to) = (self.home.join(path), self.to.join(path));
+        if path.extension().is_some_and(|end| end == "db") && !is_of_agents(path) && is_database(&from) {
+            polyclaw_store::copy(&from, &to)?;
+        } else {
+            match copy(&from, &to) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                copied => copied.map_err(|error| Error::files(&from, &error))?,
+            }
+        }
+        self.note(path)
+    }
+
+    /// What was copied is on the list from now on.
+    fn note(&mut self, path: &Path) -> Result<()> {
+        let to = self.to.join(path);
+        let entry = describe(path.to_string_lossy().into_owned(), &to);
+        self.entries.push(entry.map_err(|error| Error::files(&to, &error))?);
+        Ok(())
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_symlink() {
+        return std::os::unix::fs::symlink(fs::read_link(from)?, to);
+    }
+    fs::copy(from, to).map(drop)
+}
+
+/// What agents keep is theirs, whatever it is called and whether it is whole.
+fn is_of_agents(path: &Path) -> bool {
+    path.iter().any(|part| part == "workspace" || part == "skills")
+}
+
+fn is_passing(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name == LIST || name.starts_with(ASIDE) || PASSING.iter().any(|end| name.ends_with(end))
+}
+
+fn is_database(path: &Path) -> bool {
+    let mut head = [0; 16];
+    let read = fs::File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
+    read.is_ok() && head == *b"SQLite format 3\0"
+}
+
+/// Every file in a backup but the list itself.
+pub(super) fn listed(folder: &Path) -> Result<Vec<Entry>> {
+    let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(below) = open.pop() {
+        let at = folder.join(&below);
+        for entry in fs::read_dir(&at).map_err(|error| Error::files(&at, &error))?.flatten() {
+            let path = below.join(entry.file_name());
+            let at = folder.join(&path);
+            match fs::symlink_metadata(&at) {
+                Ok(kind) if kind.is_dir() => open.push(path),
+                _ if path == Path::new(LIST) => {}
+                _ => {
+                    let entry = describe(path.to_string_lossy().into_owned(), &at);
+                    found.push(entry.map_err(|error| Error::files(&at, &error))?);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+
+    #[test]
+    fn what_passes_is_left_out_and_what_only_looks_like_it_is_not() {
+        for (name, passes) in [
+            ("daemon.pid", true),
+            ("sessions.db-wal", true),
+            ("daemon.log", true),
+            (".creating", true),
+            ("config.toml", false),
+            ("token", false),
+            ("catalog", false),
+            ("sessions.db", false),
+        ] {
+            assert_eq!(is_passing(OsStr::new(name)), passes, "{name}");
+        }
+        assert!(Place::at(PathBuf::from("x")).unfinished().ends_with(".creating"));
+    }
+}

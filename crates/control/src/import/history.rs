@@ -1,0 +1,165 @@
+//! What was said: transcripts are read where they are files, and stored as conversations of ours.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use polyclaw_domain::channel::INTERNAL;
+use polyclaw_domain::id::{AgentId, MessageId, SessionId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::{Origin, Role};
+use polyclaw_domain::openclaw::{self, Files, Notes, Renamed, Said};
+use polyclaw_domain::port::Ids;
+use polyclaw_domain::session::Session;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::messages::{self, Message};
+use polyclaw_store::{Db, Target, Tx, sessions};
+use serde_json::Value;
+
+use super::source;
+use crate::error::{Error, Result};
+use crate::place::Place;
+
+/// All transcripts together; what is beyond stays where it is, and that is said.
+const MOST_BYTES: u64 = 256 * 1024 * 1024;
+
+#[derive(Clone)]
+pub struct Conversation {
+    key: SessionKey,
+    agent: AgentId,
+    pub said: Vec<Said>,
+    updated: Millis,
+}
+
+pub fn read(root: &Path, agents: &[Files], renamed: &Renamed, notes: &mut Notes) -> Vec<Conversation> {
+    let (mut found, mut known, mut left) = (Vec::new(), BTreeSet::new(), MOST_BYTES);
+    for files in agents.iter().filter(|files| files.has_folder()) {
+        let folder = root.join("agents").join(&files.called);
+        let database = folder.join("agent/openclaw-agent.sqlite");
+        if database.exists() {
+            let place = format!("agents/{}/agent/openclaw-agent.sqlite", files.called);
+            notes.ignore(&place, "what was said is read from transcripts alone: export it there first");
+        }
+        let list = folder.join("sessions/sessions.json");
+        let place = format!("agents/{}/sessions/sessions.json", files.called);
+        let listed = match list.exists().then(|| source::read(&list)) {
+            Some(Ok(Value::Object(listed))) => listed,
+            Some(_) => {
+                notes.ignore(&place, "it can not be read");
+                continue;
+            }
+            None => continue,
+        };
+        for (name, entry) in listed {
+            let read = one(&folder, (&name, &entry), files, renamed, &mut left);
+            match read {
+                Ok(one) if known.insert(one.key.clone()) => found.push(one),
+                Ok(_) => {
+                    notes
+                        .ignore(&format!("{place}.{name:?}"), "another conversation has the same place here");
+                }
+                Err(why) => notes.ignore(&format!("{place}.{name:?}"), why),
+            }
+        }
+    }
+    found
+}
+
+fn one(
+    folder: &Path,
+    (name, entry): (&str, &Value),
+    files: &Files,
+    renamed: &Renamed,
+    left: &mut u64,
+) -> std::result::Result<Conversation, &'static str> {
+    let full = if name == "main" { format!("agent:{}:main", files.called) } else { name.to_owned() };
+    let key = openclaw::key(&full, renamed).ok_or("there is no such conversation here")?;
+    let id = entry["sessionId"].as_str().filter(|id| is_plain(id)).ok_or("it has no transcript")?;
+    let path = folder.join("sessions").join(format!("{id}.jsonl"));
+    let size = fs::metadata(&path).map_err(|_| "its transcript is not there")?.len();
+    *left = left.checked_sub(size).ok_or("there is more than can be taken over at once")?;
+    let file = File::open(&path).map_err(|_| "its transcript can not be read")?;
+    let mut said = Vec::new();
+    for line in BufReader::new(file).split(b'\n') {
+        let line = line.map_err(|_| "its transcript can not be read")?;
+        // A line that a crash cut short is no reason to lose the others.
+        let value = serde_json::from_slice::<Value>(&line).unwrap_or_default();
+        said.extend(openclaw::said(&value));
+    }
+    if said.is_empty() {
+        return Err("nothing was said in it");
+    }
+    let stated = entry["updatedAt"].as_i64().map(Millis);
+    let updated = said.iter().rev().find_map(|said| said.at).or(stated).unwrap_or(Millis(0));
+    Ok(Conversation { key, agent: files.id.clone(), said, updated })
+}
+
+/// A name that stays in its folder.
+fn is_plain(id: &str) -> bool {
+    !id.is_empty()
+        && !id.starts_with('.')
+        && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+pub async fn write(place: &Place, ids: &dyn Ids, conversations: Vec<Conversation>) -> Result<()> {
+    if conversations.is_empty() {
+        return Ok(());
+    }
+    let db = Db::open(&Target::Sqlite(place.database())).map_err(Error::Store)?;
+    for one in conversations {
+        let session = SessionId::new(ids.next());
+        let messages = one.messages(&session, ids);
+        db.write(move |tx| store(tx, &one, &session, &messages)).await?;
+    }
+    Ok(())
+}
+
+impl Conversation {
+    /// A turn is what a person said, with the answers to it.
+    fn messages(&self, session: &SessionId, ids: &dyn Ids) -> Vec<Message> {
+        let mut turn = TurnId::new(ids.next());
+        let mut at = self.said.iter().find_map(|said| said.at).unwrap_or(self.updated);
+        let made = self.said.iter().map(|said| {
+            if said.role == Role::User {
+                turn = TurnId::new(ids.next());
+            }
+            at = said.at.unwrap_or(at);
+            let origin =
+                if said.role == Role::User { Origin::User } else { Origin::Agent(self.agent.clone()) };
+            Message {
+                id: MessageId::new(ids.next()),
+                session: self.key.clone(),
+                session_id: session.clone(),
+                ticket: 0,
+                role: said.role,
+                text: said.text.clone(),
+                parts: Vec::new(),
+                origin,
+                channel: INTERNAL.to_owned(),
+                deliver: false,
+                address: None,
+                meta: None,
+                idempotency_key: None,
+                turn: turn.clone(),
+                created_at: at,
+            }
+        });
+        made.collect()
+    }
+}
+
+fn store(
+    tx: &mut Tx<'_>,
+    one: &Conversation,
+    session: &SessionId,
+    messages: &[Message],
+) -> polyclaw_store::Result<()> {
+    let began = messages.first().map_or(one.updated, |first| first.created_at);
+    sessions::ensure(tx, &Session::begun(one.key.clone(), session.clone(), one.agent.clone(), began))?;
+    let first = sessions::take_tickets(tx, &one.key, messages.len(), one.updated)?.unwrap_or(1);
+    for (ticket, message) in (first..).zip(messages) {
+        messages::insert_at(tx, message, ticket)?;
+    }
+    Ok(())
+}

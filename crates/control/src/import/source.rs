@@ -1,0 +1,132 @@
+//! The home of the other program: its config with all that it includes, and what lies beside it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use polyclaw_domain::audit::fingerprint;
+use polyclaw_domain::openclaw::{self, Notes};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// What the config is called, now and before.
+const NAMES: [&str; 3] = ["openclaw.json", "moltbot.json", "clawdbot.json"];
+/// A config is small; anything larger is not one.
+const LARGEST: u64 = 4 * 1024 * 1024;
+const DEEPEST: usize = 10;
+const INCLUDE: &str = "$include";
+
+pub struct Source {
+    file: PathBuf,
+    pub root: PathBuf,
+    pub config: Value,
+    /// Of the config with all it includes.
+    pub digest: String,
+}
+
+impl Source {
+    pub fn find(path: &Path) -> Result<Self> {
+        let missing = || Error::NoImport(path.display().to_string());
+        let file = if path.is_dir() {
+            NAMES.iter().map(|name| path.join(name)).find(|file| file.is_file()).ok_or_else(missing)?
+        } else {
+            path.to_owned()
+        };
+        // One file has one name, however it is reached: it is known again by it.
+        let file = fs::canonicalize(&file).map_err(|_| missing())?;
+        let root = file.parent().unwrap_or(Path::new("/")).to_owned();
+        let config = whole(read(&file)?, &root, DEEPEST)?;
+        if !config.is_object() {
+            return Err(bad(&file, "it is not a table"));
+        }
+        let digest = fingerprint(config.to_string().as_bytes());
+        Ok(Self { file, root, config, digest })
+    }
+
+    pub fn place(&self) -> String {
+        self.file.display().to_string()
+    }
+
+    /// From the folder: `.openclaw-work` becomes `openclaw-work`.
+    pub fn name(&self) -> String {
+        let folder = self.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let name: String = folder.trim_start_matches('.').chars().map(word).take(64).collect();
+        let name = name.trim_matches('-').to_owned();
+        if name.is_empty() { "openclaw".to_owned() } else { name }
+    }
+
+    pub fn jobs(&self, notes: &mut Notes) -> Option<Value> {
+        let file = self.root.join("cron/jobs.json");
+        match file.exists().then(|| read(&file)) {
+            Some(Ok(jobs)) => Some(jobs),
+            Some(Err(_)) => {
+                notes.ignore("cron/jobs.json", "it can not be read");
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// Files of keys, by the name of their agent.
+    pub fn profiles(&self) -> Vec<(String, Value)> {
+        let agents = fs::read_dir(self.root.join("agents")).into_iter().flatten().flatten();
+        let mut agents: Vec<String> =
+            agents.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        agents.sort();
+        let read = |agent: String| {
+            let name = format!("agents/{agent}/agent/auth-profiles.json");
+            read(&self.root.join(&name)).ok().map(|value| (name, value))
+        };
+        agents.into_iter().filter_map(read).collect()
+    }
+}
+
+/// A file of JSON5.
+pub fn read(file: &Path) -> Result<Value> {
+    let unreadable = |error: std::io::Error| bad(file, &error.to_string());
+    let found = fs::metadata(file).map_err(unreadable)?;
+    if !found.is_file() || found.len() > LARGEST {
+        return Err(bad(file, "it is no file, or too large to be a config"));
+    }
+    let text = fs::read_to_string(file).map_err(unreadable)?;
+    openclaw::parse(&text).map_err(|broken| bad(file, &broken.to_string()))
+}
+
+fn bad(file: &Path, why: &str) -> Error {
+    Error::BadImport { what: file.display().to_string(), why: why.to_owned() }
+}
+
+/// What a table includes stands below what it says itself. Only files of its own folder are read.
+fn whole(value: Value, root: &Path, left: usize) -> Result<Value> {
+    let Value::Object(mut map) = value else { return Ok(value) };
+    let names = match map.shift_remove(INCLUDE) {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    let mut base = Value::Object(serde_json::Map::new());
+    for name in names {
+        let file =
+            fs::canonicalize(root.join(&name)).map_err(|error| bad(&root.join(&name), &error.to_string()))?;
+        if left == 0 || !file.starts_with(root) {
+            return Err(bad(&file, "it is included from outside the folder, or too deeply"));
+        }
+        lay_over(&mut base, whole(read(&file)?, root, left - 1)?);
+    }
+    for (key, value) in map {
+        lay_over(&mut base, serde_json::json!({ key: whole(value, root, left)? }));
+    }
+    Ok(base)
+}
+
+fn lay_over(base: &mut Value, upper: Value) {
+    match (base, upper) {
+        (Value::Object(base), Value::Object(upper)) => {
+            upper
+                .into_iter()
+                .for_each(|(key, value)| lay_over(base.entry(key).or_insert(Value::Null), value));
+        }
+        (base, upper) => *base = upper,
+    }
+}

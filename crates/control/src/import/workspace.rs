@@ -1,0 +1,95 @@
+//! The files of agents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use polyclaw_domain::openclaw::{Files, Notes};
+
+use crate::error::{Error, Result};
+use crate::file;
+
+/// More than this is not an agent's workspace but somebody's disk.
+const MOST_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+const MOST_FILES: u64 = 200_000;
+
+/// A folder to copy, and its name below our workspace.
+pub struct Folder {
+    from: PathBuf,
+    dir: Option<String>,
+}
+
+impl Folder {
+    pub fn copy(&self, workspace: &Path) -> Result<()> {
+        let to = self.dir.as_ref().map_or_else(|| workspace.to_owned(), |dir| workspace.join(dir));
+        file::copy_folder(&self.from, &to).map_err(|error| Error::files(&self.from, &error))
+    }
+}
+
+/// Each workspace there is, once.
+pub fn find(
+    root: &Path,
+    user_home: Option<&Path>,
+    agents: &[Files],
+    own_home: &Path,
+    notes: &mut Notes,
+) -> Result<Vec<Folder>> {
+    let mut found: Vec<Folder> = Vec::new();
+    for files in agents {
+        let Some(from) = candidates(root, user_home, files, agents.len() == 1).find(|path| path.is_dir())
+        else {
+            if files.workspace.is_some() {
+                notes.ignore(&format!("agents.{}.workspace", files.called), "there is no such folder");
+            }
+            continue;
+        };
+        let from = fs::canonicalize(&from).map_err(|error| Error::files(&from, &error))?;
+        if found.iter().any(|other| other.from == from && other.dir == files.dir) {
+            continue;
+        }
+        check(&from, own_home)?;
+        found.push(Folder { from, dir: files.dir.clone() });
+    }
+    Ok(found)
+}
+
+/// Where it is said to be, else where it usually is.
+fn candidates(
+    root: &Path,
+    user_home: Option<&Path>,
+    files: &Files,
+    alone: bool,
+) -> impl Iterator<Item = PathBuf> {
+    let stated = files.workspace.as_ref().map(|text| match (text.strip_prefix('~'), user_home) {
+        (Some(rest), Some(home)) => home.join(rest.trim_start_matches('/')),
+        _ => root.join(text),
+    });
+    let own = files.has_folder().then(|| root.join(format!("workspace-{}", files.called)));
+    let main = (alone || files.called == "main").then(|| root.join("workspace"));
+    let usual = [own, main].into_iter().flatten();
+    let said = stated.is_some();
+    stated.into_iter().chain(usual.filter(move |_| !said))
+}
+
+/// A folder that holds us would be copied into itself.
+fn check(from: &Path, own_home: &Path) -> Result<()> {
+    let bad = |why: &str| Error::BadImport { what: from.display().to_string(), why: why.to_owned() };
+    let own_home = fs::canonicalize(own_home).unwrap_or_else(|_| own_home.to_owned());
+    if own_home.starts_with(from) {
+        return Err(bad("this workspace holds the home of Polyclaw"));
+    }
+    let (mut bytes, mut count, mut open) = (0, 0, vec![from.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).map_err(|error| Error::files(&folder, &error))?.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            count += 1;
+            match kind {
+                kind if kind.is_dir() => open.push(entry.path()),
+                _ => bytes += entry.metadata().map(|found| found.len()).unwrap_or_default(),
+            }
+            if bytes > MOST_BYTES || count > MOST_FILES {
+                return Err(bad("this workspace is too large to be copied"));
+            }
+        }
+    }
+    Ok(())
+}

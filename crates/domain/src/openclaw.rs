@@ -1,0 +1,143 @@
+//! Reads what another gateway of this kind left, as values: its config of both generations, its schedules and what was
+//! said. Every key is either taken over or named in the notes; nothing is dropped in silence.
+
+mod agents;
+mod channels;
+mod cron;
+mod models;
+mod names;
+mod notes;
+mod part;
+mod routing;
+mod secrets;
+mod session;
+mod tools;
+mod transcript;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+pub use agents::Files;
+pub use names::Renamed;
+pub use notes::{Note, Notes};
+pub use transcript::{Said, key, said};
+
+use crate::config::Secret;
+use part::Part;
+
+/// What is not JSON5. Only where is said: the file may be anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} is not JSON5: {why}")]
+pub struct Broken {
+    pub line: usize,
+    pub why: String,
+}
+
+/// What there is to read, and what may be done with it.
+pub struct Inputs<'a> {
+    pub config: Value,
+    /// Its file of schedules.
+    pub jobs: Option<Value>,
+    /// Files of keys, each with the name it is known by in the notes.
+    pub profiles: Vec<(String, Value)>,
+    /// Whether a variable of the environment is set for instances.
+    pub is_set: &'a dyn Fn(&str) -> bool,
+    /// Secrets that stand there in the open are kept, and not left behind.
+    pub with_secrets: bool,
+}
+
+/// What becomes of it.
+#[derive(Clone, Debug)]
+pub struct Translation {
+    /// A merge patch of a config of ours.
+    pub config: Value,
+    /// Secrets to keep, by the name the config has for them.
+    pub secrets: BTreeMap<String, Secret>,
+    /// The agents, each with what it was called there and where its files are.
+    pub agents: Vec<Files>,
+    pub renamed: Renamed,
+    pub notes: Notes,
+}
+
+/// Reads JSON with comments, trailing commas and bare keys.
+pub fn parse(text: &str) -> Result<Value, Broken> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut parser = json5::Deserializer::from_str(text);
+    Value::deserialize(&mut parser).map_err(|error| Broken {
+        line: error.position().map_or(1, |position| position.line + 1),
+        why: error.code().map_or_else(|| "it can not be read".to_owned(), |code| code.to_string()),
+    })
+}
+
+pub fn translate(inputs: Inputs<'_>) -> Translation {
+    let mut notes = Notes::default();
+    let mut whole = Part::of("", inputs.config, &mut notes);
+    let variables = whole.part("env", &mut notes);
+    let mut secrets = secrets::Secrets::new(inputs.is_set, inputs.with_secrets, variables, &mut notes);
+    let mut models = models::Models::read(&mut whole, &mut secrets, &mut notes);
+    for (name, value) in inputs.profiles {
+        models.profiles(Part::of(&name, value, &mut notes), &mut secrets, &mut notes);
+    }
+    let mut config = Map::new();
+    let roster = agents::read(&mut whole, &mut models, &mut notes);
+    let channels = channels::read(&mut whole, &mut secrets, &mut notes);
+    config.insert("bindings".into(), routing::bindings(&mut whole, &roster.renamed, &mut notes));
+    config.insert("broadcast".into(), routing::broadcast(&mut whole, &roster.renamed, &mut notes));
+    config.insert("session".into(), session::read(&mut whole, &mut notes));
+    config.insert("tools".into(), tools::read(&mut whole, &roster.renamed, &mut notes));
+    config.insert("cron".into(), cron::read(inputs.jobs, &roster.renamed, &channels, &mut notes));
+    config.insert("channels".into(), channels);
+    config.insert("heartbeat".into(), roster.heartbeats);
+    config.insert("agents".into(), roster.agents);
+    models.write(&mut config);
+    explain(&mut whole, &mut notes);
+    whole.rest("Polyclaw has nothing like it", &mut notes);
+    config.retain(|_, value| !is_empty(value));
+    Translation {
+        config: Value::Object(config),
+        secrets: secrets.kept,
+        agents: roster.files,
+        renamed: roster.renamed,
+        notes,
+    }
+}
+
+/// Sections that are of no use here, and why.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("$schema", "it is about the other file"),
+    ("meta", "it is about the other program"),
+    ("wizard", "it is about the other program"),
+    ("gateway", "an instance gets an address and a token of its own"),
+    ("auth", "keys are in [providers], each with its secret"),
+    ("logging", "see [observability]"),
+];
+
+fn explain(whole: &mut Part, notes: &mut Notes) {
+    for (key, why) in ELSEWHERE {
+        if let Some(value) = whole.take(key) {
+            notes.ignore_below(&whole.at(key), &value, why);
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// Adds what there is to a table.
+fn put(table: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    let value = value.into();
+    if !is_empty(&value) {
+        table.insert(key.to_owned(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+use serde_json::json;
+
+use super::*;
+use crate::config::{self, Config, Source};
+
+fn translated(config: Value, with_secrets: bool) -> Translation {
+    let is_set = |name: &str| name == "SET_HERE";
+    translate(Inputs { config, jobs: None, profiles: Vec::new(), is_set: &is_set, with_secrets })
+}
+
+/// As a daemon reads what came of it.
+fn loaded(translation: &Translation) -> Config {
+    let text = format!("{{\"schema\": 1, {}", &translation.config.to_string()[1..]);
+    let look_up = |source: Source<'_>| match source {
+        Source::Env("SET_HERE") => Ok("from-env".to_owned()),
+        Source::Stored(name) => {
+            translation.secrets.get(name).map(|secret| secret.expose().to_owned()).ok_or("gone".to_owned())
+        }
+        _ => Err("is not set".to_owned()),
+    };
+    config::load(&text.replace(", }", "}"), "config.json", &look_up)
+        .unwrap_or_else(|errors| panic!("{errors}\n{:#}", translation.config))
+}
+
+fn paths(notes: &[Note]) -> Vec<&str> {
+    notes.iter().map(|note| note.path.as_str()).collect()
+}
+
+#[test]
+fn comments_trailing_commas_and_bare_keys_are_read_and_what_is_broken_is_located() {
+    let text = "\u{feff}// a comment\n{ agents: { list: [ { id: 'ops', }, ], }, }\n";
+    assert_eq!(parse(text).unwrap()["agents"]["list"][0]["id"], "ops");
+    let broken = parse("{\n  \"token\": \"hush\",\n  !!\n}").unwrap_err();
+    assert_eq!(broken.line, 3);
+    assert!(!broken.to_string().contains("hush"), "{broken}");
+}
+
+#[test]
+fn both_generations_of_agents_mean_the_same() {
+    let agent =
+        json!({ "name": "Ops", "model": "openai/gpt-x", "workspace": "/w", "identity": { "emoji": "x" } });
+    let mut listed = agent.clone();
+    listed["id"] = json!("ops");
+    let old = translated(json!({ "agents": { "list": [listed] } }), false);
+    let new = translated(json!({ "agents": { "entries": { "ops": agent } } }), false);
+    assert_eq!(old.config, new.config);
+    assert_eq!(old.agents, new.agents);
+    let config = loaded(&new);
+    let spec = &config.agents.specs()[0];
+    assert_eq!((spec.agent_id.as_str(), spec.name.as_str()), ("ops", "Ops"));
+    assert_eq!(spec.defaults.model.as_ref().unwrap().to_string(), "openai/gpt-x");
+    assert!(new.notes.ignored.is_empty(), "{:?}", new.notes);
+}
+
+#[test]
+fn colliding_and_impossible_names_are_told_apart_and_followed_everywhere() {
+    let translation = translated(
+        json!({
+            "agents": { "list": [
+                { "id": "Ops", "name": "Same" }, { "id": "ops", "name": "Same" }, { "id": "ops" },
+                { "id": "007" }, { "id": "skills" }, { "id": "help" },
+            ] },
+            "bindings": [
+                { "agentId": "ops", "match": { "channel": "telegram" } },
+                { "agentId": "OPS", "match": { "channel": "discord" } },
+                { "agentId": "nobody", "match": { "channel": "slack" } },
+            ],
+            "broadcast": { "123": ["Ops", "ops", "nobody"] },
+        }),
+        false,
+    );
+    let config = loaded(&translation);
+    let ids: Vec<String> = config.agents.list.iter().map(|agent| agent.id.to_string()).collect();
+    assert_eq!(ids, ["ops", "ops-2", "agent-007", "skills", "help-2"]);
+    let bound: Vec<&str> = config.bindings.iter().map(|binding| binding.agent_id.as_str()).collect();
+    assert_eq!(bound, ["ops-2", "ops"], "exactly that one, else the first that reads alike");
+    assert_eq!(config.broadcast.peers["123"].len(), 2);
+    assert_eq!(translation.agents[3].dir.as_deref(), Some("skills-files"), "not the folder of skills");
+    let ignored = paths(&translation.notes.ignored);
+    for path in ["agents.list[2].id", "bindings[2].agentId", "broadcast.123"] {
+        assert!(ignored.contains(&path), "{path}: {ignored:?}");
+    }
+}
+
+#[test]
+fn a_secret_is_a_reference_or_kept_or_left_behind_and_never_in_a_note() {
+    let config = json!({
+        "env": { "vars": { "FROM_FILE": "hush-1" } },
+        "models": { "providers": {
+            "openai": { "apiKey": "${SET_HERE}" },
+            "anthropic": { "apiKey": "hush-2" },
+            "local": { "baseUrl": "http://127.0.0.1:1/v1", "apiKey": { "source": "exec", "command": "hush-3" } },
+        } },
+        "channels": { "telegram": { "accounts": {
+            "a": { "botToken": "${FROM_FILE}", "dmPolicy": "disabled" },
+            "b": { "botToken": { "source": "env", "id": "SET_HERE" }, "dmPolicy": "disabled" },
+            "c": { "botToken": "${NOT_SET}" },
+        } } },
+    });
+    let without = translated(config.clone(), false);
+    let loaded_without = loaded(&without);
+    assert_eq!(loaded_without.channels.telegram.keys().collect::<Vec<_>>(), ["b"]);
+    assert_eq!(loaded_without.providers["anthropic"].api_key, None);
+    assert!(without.secrets.is_empty());
+    let with = translated(config, true);
+    let loaded_with = loaded(&with);
+    assert_eq!(loaded_with.channels.telegram["a"].bot_token.expose(), "hush-1");
+    assert_eq!(loaded_with.channels.telegram["b"].bot_token.expose(), "from-env");
+    assert_eq!(loaded_with.providers["anthropic"].api_key.as_ref().unwrap().expose(), "hush-2");
+    assert!(paths(&with.notes.left).contains(&"channels.telegram.accounts.c.botToken"));
+    for translation in [&without, &with] {
+        let shown = format!("{:?} {:?} {}", translation.notes, translation.secrets, translation.config);
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}
+
+#[test]
+fn a_rule_never_lets_more_through_than_it_did() {
+    let tools = |tools: Value| {
+        let translation = translated(json!({ "agents": { "list": [{ "id": "a", "tools": tools }] } }), false);
+        loaded(&translation).agents.list[0].tools.clone()
+    };
+    assert_eq!(tools(json!({ "allow": ["read", "exec", "canvas"] })).allow, ["read_file", "shell"]);
+    assert_eq!(tools(json!({ "allow": ["canvas"] })).deny, ["*"], "a list of which nothing is left");
+    assert_eq!(tools(json!({ "deny": ["group:web", "canvas"] })).deny, ["group:web"]);
+    let narrow = json!({ "agents": { "list": [{ "id": "a" }] }, "bindings": [
+        { "agentId": "a", "match": { "channel": "telegram", "planet": "mars" } } ] });
+    let translation = translated(narrow, false);
+    assert!(loaded(&translation).bindings.is_empty(), "without its planet it would match everybody");
+    assert_eq!(paths(&translation.notes.ignored), ["bindings[0].match.planet"]);
+}
+
+#[test]
+fn every_key_without_effect_is_named() {
+    let translation = translated(
+        json!({
+            "gateway": { "port": 18789, "auth": { "token": "hush" } },
+            "agents": { "defaults": { "maxConcurrent": 3 }, "list": [{ "id": "a", "tts": { "voice": "x" } }] },
+            "session": { "dmScope": "per-peer", "resetTriggers": ["/new"] },
+            "channels": { "signal": { "account": "+1" } },
+            "plugins": { "entries": [{ "id": "p" }, 1] },
+        }),
+        false,
+    );
+    let mut ignored = paths(&translation.notes.ignored);
+    ignored.sort_unstable();
+    let expected = [
+        "agents.defaults.maxConcurrent",
+        "agents.list[0].tts.voice",
+        "channels.signal.account",
+        "gateway.auth.token",
+        "gateway.port",
+        "plugins.entries[0].id",
+        "plugins.entries[1]",
+        "session.resetTriggers",
+    ];
+    assert_eq!(ignored, expected);
+}
+
+#[test]
+fn schedules_have_a_time_an_agent_and_a_place_that_is_there() {
+    let jobs = json!({ "version": 1, "jobs": [
+        { "id": "x", "name": "Morning News", "schedule": { "kind": "cron", "expr": "0 8 * * *", "tz": "Europe/Berlin" },
+          "payload": { "kind": "agentTurn", "message": "news" }, "agentId": "Ops",
+          "delivery": { "mode": "announce", "channel": "telegram", "to": "telegram:5" } },
+        { "name": "Morning News", "schedule": { "kind": "every", "everyMs": 90000 },
+          "payload": { "kind": "systemEvent", "text": "tick" },
+          "delivery": { "mode": "announce", "channel": "signal", "to": "5" } },
+        { "name": "never", "schedule": { "kind": "cron", "expr": "nonsense" }, "payload": { "message": "x" } },
+    ] });
+    let config = json!({ "agents": { "list": [{ "id": "ops" }] },
+        "channels": { "telegram": { "botToken": "${SET_HERE}", "dmPolicy": "disabled" } } });
+    let is_set = |name: &str| name == "SET_HERE";
+    let inputs = Inputs { config, jobs: Some(jobs), profiles: vec![], is_set: &is_set, with_secrets: false };
+    let translation = translate(inputs);
+    let config = loaded(&translation);
+    let ids: Vec<&str> = config.cron.iter().map(|job| job.id.as_str()).collect();
+    assert_eq!(ids, ["morning-news", "morning-news-1"]);
+    assert_eq!(config.cron[1].schedule, "every 90s");
+    assert_eq!(config.cron[0].deliver_to.as_ref().unwrap().peer, "5");
+    assert_eq!(config.cron[1].deliver_to, None);
+    let ignored = paths(&translation.notes.ignored);
+    assert!(
+        ignored.contains(&"cron/jobs.json.jobs[1].delivery") && ignored.contains(&"cron/jobs.json.jobs[2]")
+    );
+}
+
+#[test]
+fn what_was_said_is_what_people_and_agents_said() {
+    let line = |value: Value| said(&value).map(|said| (said.role, said.text));
+    let user = json!({ "type": "message", "message": { "role": "user", "content": [{ "type": "text", "text": "hi" }] } });
+    assert_eq!(line(user), Some((crate::message::Role::User, "hi".to_owned())));
+    assert_eq!(line(json!({ "role": "assistant", "content": "yes" })).unwrap().1, "yes");
+    for nothing in [
+        json!({ "type": "session", "id": "1" }),
+        json!({ "message": { "role": "toolResult", "content": "x" } }),
+        json!({ "message": { "role": "assistant", "content": [{ "type": "toolCall", "name": "exec" }] } }),
+        json!("garbage"),
+        json!(null),
+    ] {
+        assert_eq!(line(nothing.clone()), None, "{nothing}");
+    }
+    let renamed = translated(json!({ "agents": { "list": [{ "id": "Ops" }] } }), false).renamed;
+    for (there, here) in [
+        ("agent:Ops:main", Some("agent:ops:main")),
+        ("agent:ops:telegram:direct:5", Some("agent:ops:telegram:dm:5")),
+        ("agent:ops:discord:channel:7", Some("agent:ops:discord:channel:7")),
+        ("agent:ops:subagent:1", None),
+        ("agent:nobody:main", None),
+        ("cron:x", None),
+        ("agent:ops", None),
+    ] {
+        assert_eq!(key(there, &renamed).map(|key| key.to_string()).as_deref(), here, "{there}");
+    }
+}

@@ -1,0 +1,61 @@
+//! What was said: a line of a transcript, and the key of its conversation.
+
+use serde_json::Value;
+
+use super::names::Renamed;
+use crate::key::SessionKey;
+use crate::message::Role;
+use crate::time::Millis;
+
+/// A line of a transcript that somebody wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub role: Role,
+    pub text: String,
+    pub at: Option<Millis>,
+}
+
+/// What a person or the agent said. Calls of tools, their results and notes of the other program are `None`: nothing of
+/// them could run again.
+pub fn said(line: &Value) -> Option<Said> {
+    let message = line.get("message").filter(|inner| inner.is_object()).unwrap_or(line);
+    let role = match message["role"].as_str()? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => return None,
+    };
+    let text = text_of(&message["content"]);
+    let at = moment(&message["timestamp"]).or_else(|| moment(&line["timestamp"]));
+    Some(Said { role, text, at }).filter(|said| !said.text.trim().is_empty())
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter(|block| block["type"] == "text");
+            texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+fn moment(value: &Value) -> Option<Millis> {
+    value.as_i64().map(Millis).or_else(|| Millis::parse(value.as_str()?))
+}
+
+/// The key of the same conversation here. One of a sub-agent or a schedule has none: its run ended there.
+pub fn key(text: &str, renamed: &Renamed) -> Option<SessionKey> {
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts.as_slice() {
+        ["agent", agent, rest @ ..]
+            if !rest.is_empty() && !rest.contains(&"subagent") && !rest.contains(&"acp") =>
+        {
+            let agent = renamed.find(agent)?;
+            let parts: Vec<&str> =
+                rest.iter().map(|part| if *part == "direct" { "dm" } else { *part }).collect();
+            SessionKey::parse(SessionKey::of(agent, &parts).as_str()).ok()
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,58 @@
+//! `polyclaw backup`: a copy of the home, made while everything runs.
+
+use std::path::PathBuf;
+
+use polyclaw_control::backup::{self, List};
+use polyclaw_domain::port::Clock;
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::clock::SystemClock;
+use crate::failure::Failure;
+use crate::output::safe;
+
+/// Copy this home with all its instances into a folder: config, secrets, files, conversations.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw backup
+  polyclaw backup /mnt/disk/polyclaw-monday
+  polyclaw restore /mnt/disk/polyclaw-monday --dry-run
+
+Nothing has to be stopped: every database is copied as it is at one moment. Weights of models and logs are left out, and
+so is what is kept in PostgreSQL or in the system's keyring. The folder is for its owner alone, and it holds the keys to
+everything: keep it as you keep them.")]
+pub struct Args {
+    /// A folder that is not there yet; one named after the time if not given.
+    to: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let now = SystemClock.now();
+    let named = || PathBuf::from(format!("polyclaw-backup-{}", now.to_string().replace([':', '.'], "-")));
+    let to = std::path::absolute(args.to.clone().unwrap_or_else(named))?;
+    let made = backup::backup(context.home.path(), &to, (env!("CARGO_PKG_VERSION"), now));
+    let list = made.map_err(Failure::from)?;
+    let place = to.display().to_string();
+    let answer = described(&place, &list);
+    Ok(context.output.say(&answer, |_| format!("Copied to {}: {}.", safe(&place), in_numbers(&list)))?)
+}
+
+pub fn described(place: &str, list: &List) -> Value {
+    let entry = |entry: &backup::Entry| json!({ "path": entry.path, "bytes": entry.bytes });
+    json!({
+        "path": place,
+        "version": list.version,
+        "created_at": list.created_at,
+        "sum": list.sum(),
+        "files": list.entries.iter().map(entry).collect::<Vec<_>>(),
+    })
+}
+
+pub fn in_numbers(list: &List) -> String {
+    let sum = list.sum();
+    let megabytes = sum.bytes.div_ceil(1024 * 1024);
+    format!(
+        "{} instance(s), {} file(s), {} database(s), {megabytes} MB",
+        sum.instances, sum.files, sum.databases
+    )
+}

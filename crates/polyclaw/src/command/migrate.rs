@@ -1,0 +1,122 @@
+//! `polyclaw migrate`: brings what another program left in.
+
+use std::path::PathBuf;
+
+use polyclaw_control::Caller;
+use polyclaw_control::import::Order;
+use polyclaw_server::control::Imported;
+use serde_json::{Value, json};
+
+use crate::cli::Context;
+use crate::client::{Client, UNREACHABLE};
+use crate::control;
+use crate::failure::{Exit, Failure};
+use crate::output::{cell, safe};
+
+/// Copying large workspaces takes its time.
+const PATIENCE: u64 = 3600;
+
+/// Bring in what another program left: its agents, channels, schedules, files and conversations.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw migrate from-openclaw ~/.openclaw --dry-run
+  polyclaw migrate from-openclaw ~/.openclaw --with-secrets
+  polyclaw migrate from-openclaw ./openclaw.json --name work
+
+It becomes an instance of its own, which does not run yet: all of it is there in the end, or nothing. Nothing of the other
+program is changed, and nothing here is overwritten. Every key that has no effect here is listed.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// From an OpenClaw gateway. Needs no control plane; one that runs does it.
+    FromOpenclaw {
+        /// Its openclaw.json, or the folder it is in.
+        path: PathBuf,
+        /// Say what would be done, and do nothing.
+        #[arg(long)]
+        dry_run: bool,
+        /// Move keys and tokens that stand there in the open to the instance's store of secrets.
+        #[arg(long)]
+        with_secrets: bool,
+        /// What the instance is called; the folder's name if not given.
+        #[arg(long)]
+        name: Option<String>,
+        /// The port it listens on; the first free one from 18801 on if not given.
+        #[arg(long, value_name = "PORT")]
+        port: Option<u16>,
+    },
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let Verb::FromOpenclaw { path, dry_run, with_secrets, name, port } = &args.verb;
+    let path = std::path::absolute(path)?;
+    let order =
+        Order { path, name: name.clone(), port: *port, dry_run: *dry_run, with_secrets: *with_secrets };
+    let body = json!({
+        "path": order.path, "dry_run": dry_run, "with_secrets": with_secrets, "name": name, "port": port,
+    });
+    let runs = context.global.url.is_some() || control::Notes::of(&context.home).url().is_some();
+    let asked = if runs {
+        Client::of_control(context)?.post_for("/import/openclaw", &body, PATIENCE).await
+    } else {
+        Err(Failure::new(Exit::Unavailable, UNREACHABLE, "no control plane runs on this home"))
+    };
+    let answer = match asked {
+        Err(failure) if failure.code == UNREACHABLE && context.global.url.is_none() => {
+            by_ourselves(context, order).await?
+        }
+        answered => answered?,
+    };
+    Ok(context.output.say(&answer, |_| told(&answer, *dry_run))?)
+}
+
+/// Where no control plane runs, nobody else can be at it.
+async fn by_ourselves(context: &Context, order: Order) -> anyhow::Result<Value> {
+    crate::home::make_private(&context.home.control())?;
+    let control = control::open(&context.home)?;
+    control.recover().await.map_err(Failure::from)?;
+    let outcome = control.import(&Caller::operator(), order).await.map_err(Failure::from)?;
+    Ok(serde_json::to_value(Imported::from(outcome))?)
+}
+
+fn told(answer: &Value, dry_run: bool) -> String {
+    let report = &answer["report"];
+    let count =
+        |key: &str| report[key].as_array().map_or_else(|| cell(&report[key]), |list| list.len().to_string());
+    let head = match (answer["already"] == true, dry_run) {
+        (true, _) => "It is here already, and nothing was changed",
+        (false, true) => "It would become an instance",
+        (false, false) => "It is an instance now",
+    };
+    let mut lines = vec![format!("{head}: {}.", safe(&cell(&report["name"])))];
+    for key in
+        ["agents", "providers", "channels", "bindings", "schedules", "workspaces", "sessions", "messages"]
+    {
+        lines.push(format!("  {key:<11} {}", count(key)));
+    }
+    for (key, title) in [
+        ("secrets", "Secrets that are kept here:"),
+        ("left", "Secrets that stay where they are:"),
+        ("changed", "Different here:"),
+        ("ignored", "Without effect here:"),
+    ] {
+        lines.extend(listed(&report[key], title));
+    }
+    if let (false, Some(name)) = (dry_run, answer["instance"]["name"].as_str()) {
+        lines.push(format!("`polyclaw instances start {name}` starts it."));
+    }
+    lines.join("\n")
+}
+
+fn listed(list: &Value, title: &str) -> Vec<String> {
+    let line = |note: &Value| match note["path"].as_str() {
+        Some(path) => format!("  {}: {}", safe(path), safe(&cell(&note["why"]))),
+        None => format!("  {}", safe(&cell(note))),
+    };
+    let lines: Vec<String> = list.as_array().into_iter().flatten().map(line).collect();
+    if lines.is_empty() { lines } else { [vec![title.to_owned()], lines].concat() }
+}

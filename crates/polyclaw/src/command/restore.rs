@@ -1,0 +1,41 @@
+//! `polyclaw restore`: makes a home of a backup.
+
+use std::path::PathBuf;
+
+use polyclaw_control::backup;
+
+use super::backup::{described, in_numbers};
+use crate::cli::Context;
+use crate::failure::Failure;
+use crate::output::safe;
+
+/// Make this home of a backup. There must be none: nothing is overwritten.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw restore ./polyclaw-backup --dry-run
+  POLYCLAW_HOME=~/restored polyclaw restore ./polyclaw-backup
+
+Every file is compared with the list in the backup, before and after it is copied. Instances that ran when the backup was
+made are started by the next `polyclaw up`: do not run them beside the ones they are copies of.")]
+pub struct Args {
+    /// The folder that `polyclaw backup` made.
+    from: PathBuf,
+    /// Compare every file with the list, and restore nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    let home = context.home.path();
+    let list = match args.dry_run {
+        true => backup::check(&args.from),
+        false => backup::restore(&args.from, home),
+    };
+    let list = list.map_err(Failure::from)?;
+    let from = args.from.display().to_string();
+    let head = match args.dry_run {
+        true => format!("{} is whole", safe(&from)),
+        false => format!("{} is restored", safe(&home.display().to_string())),
+    };
+    Ok(context.output.say(&described(&from, &list), |_| format!("{head}: {}.", in_numbers(&list)))?)
+}

@@ -1,0 +1,86 @@
+//! Secrets planted in a config, and looked for in everything the control plane says.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, free_port, until};
+
+const CANARY: &str = "canary-c0ffee-4711";
+
+fn planted() -> Value {
+    json!({
+        "channels": { "webhook": { "ci": { "secret": CANARY, "reply_url": "http://127.0.0.1:9/x", "reply_secret": CANARY } } },
+        "providers": { "openai": { "api_key": CANARY, "base_url": "http://127.0.0.1:9/v1" } },
+        "mcp": { "servers": { "s": { "url": "http://127.0.0.1:9/mcp", "headers": { "Authorization": CANARY }, "enabled": false } } },
+    })
+}
+
+#[test]
+fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
+    let plane = Plane::new();
+    let made = plane.post("/instances", json!({ "name": "one", "port": free_port() })).ok();
+    let etag = plane.get("/instances/one/config").etag.unwrap();
+    let leave = [("if-match", etag.as_str()), ("x-allow-secret-write", "true")];
+    let mut said: Vec<(String, String)> = Vec::new();
+    let mut note = |what: &str, body: &Value| said.push((what.to_owned(), body.to_string()));
+    note("patch", &plane.call("PATCH", "/instances/one/config", Some(planted()), &leave).body);
+    plane.start("one");
+    let etag = plane.get("/instances/one/config").etag.unwrap();
+    // Wrong in one place, with a secret in another: what is wrong is quoted, the rest is not.
+    let wrong = json!({ "gateway": { "prot": 1 }, "providers": { "openai": { "api_key": format!("{CANARY}-new") } } });
+    note(
+        "wrong patch",
+        &plane
+            .call("PATCH", "/instances/one/config", Some(wrong.clone()), &[("if-match", &etag), leave[1]])
+            .body,
+    );
+    note(
+        "without leave",
+        &plane.call("PATCH", "/instances/one/config", Some(planted()), &[("if-match", "\"old\"")]).body,
+    );
+    for verb in ["validate", "diff"] {
+        note(verb, &plane.post(&format!("/instances/one/config/{verb}"), json!({ "patch": wrong })).body);
+    }
+    let broken = format!("schema = 1\n[providers.openai]\napi_key = \"{CANARY}\n");
+    note("broken", &plane.post("/instances/one/config/validate", json!({ "toml": broken })).body);
+    // The instance calls what is not there, and says so in its log.
+    plane.post("/instances/one/gateway/sessions/agent%3Amain%3Amain/messages", json!({ "text": "hello" }));
+    let log = plane.folder(&made).join("logs/daemon.log");
+    until(&|| "the instance has logged".to_owned(), || {
+        fs::read_to_string(&log).is_ok_and(|text| text.len() > 100)
+    });
+    for path in [
+        "/instances",
+        "/instances/one",
+        "/instances/one/details",
+        "/instances/one/config",
+        "/instances/one/logs",
+        "/instances/one/logs/download",
+        "/instances/one/tasks",
+        "/instances/one/usage",
+        "/health",
+        "/audit",
+        "/metrics",
+        "/instances/one/gateway/models",
+        "/instances/one/gateway/health",
+        "/instances/one/gateway/mcp/servers",
+    ] {
+        note(path, &plane.get(path).body);
+    }
+    // One that comes in an address is not written down.
+    plane.get(&format!("/instances?token={CANARY}"));
+    plane.get(&format!("/nowhere?code={CANARY}"));
+    let copy = plane.dir.path().join("copy");
+    note("backup", &plane.run(&["backup", &copy.display().to_string()]).1);
+    said.push(("list of the backup".into(), fs::read_to_string(copy.join("backup.json")).unwrap()));
+    said.push(("log of the server".into(), fs::read_to_string(plane.dir.path().join("server.log")).unwrap()));
+    said.push(("log of the instance".into(), fs::read_to_string(&log).unwrap()));
+    let told: Vec<&String> =
+        said.iter().filter(|(_, text)| text.contains(CANARY)).map(|(what, _)| what).collect();
+    assert!(told.is_empty(), "{told:?}");
+    assert!(
+        said.iter().any(|(what, text)| what == "wrong patch" && text.contains("prot")),
+        "it was looked at"
+    );
+}

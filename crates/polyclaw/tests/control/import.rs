@@ -1,0 +1,294 @@
+//! Homes of OpenClaw gateways become instances: all of it or nothing, and once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, free_port, put, until};
+
+const CANARY: &str = "canary-5f0e2d";
+/// Enough to be caught at it.
+const FILES: usize = 600;
+
+/// The first generation: a list of agents, transcripts beside it, schedules in a file.
+fn old_home(plane: &Plane) -> PathBuf {
+    let home = plane.dir.path().join(".openclaw");
+    put(
+        &home,
+        "openclaw.json",
+        &format!(
+            r#"{{
+  // Who answers.
+  "agents": {{
+    "defaults": {{ "model": {{ "primary": "anthropic/claude-x", "fallbacks": ["openai/gpt-x"] }} }},
+    "list": [
+      {{ "id": "main", "default": true, "name": "Main" }},
+      {{ "id": "ops", "workspace": "./ops-files", "tools": {{ "allow": ["read", "exec"] }} }},
+    ],
+  }},
+  "bindings": [ {{ "agentId": "ops", "match": {{ "channel": "telegram", "accountId": "ops" }} }} ],
+  "broadcast": {{ "strategy": "sequential", "-100": ["main", "ops"] }},
+  "session": {{ "dmScope": "per-channel-peer", "identityLinks": {{ "ann": ["telegram:1", "discord:2"] }} }},
+  "channels": {{ "telegram": {{ "allowFrom": [1], "accounts": {{
+    "main": {{ "botToken": "{CANARY}-main" }}, "ops": {{ "botToken": "{CANARY}-ops", "dmPolicy": "allowlist" }} }} }} }},
+  "gateway": {{ "port": 18789, "auth": {{ "token": "{CANARY}-gateway" }} }},
+}}"#
+        ),
+    );
+    put(&home, "workspace/SOUL.md", "be kind");
+    put(&home, "ops-files/AGENTS.md", "be careful");
+    put(&home, "ops-files/deep/er/notes.txt", "n");
+    put(
+        &home,
+        "agents/main/agent/auth-profiles.json",
+        &format!(
+            r#"{{ "profiles": {{ "anthropic:default": {{ "type": "api_key", "provider": "anthropic", "key": "{CANARY}-key" }} }} }}"#
+        ),
+    );
+    put(
+        &home,
+        "agents/main/sessions/sessions.json",
+        r#"{ "agent:main:main": { "sessionId": "s1", "updatedAt": 1700000000000 }, "agent:main:subagent:1": { "sessionId": "s2" }, "agent:main:telegram:direct:9": { "sessionId": "../../../openclaw" } }"#,
+    );
+    put(
+        &home,
+        "agents/main/sessions/s1.jsonl",
+        concat!(
+            r#"{"type":"session","id":"s1"}"#,
+            "\n",
+            r#"{"type":"message","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"what is the word?"}}"#,
+            "\n",
+            r#"{"type":"message","timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"assistant","content":[{"type":"text","text":"the word is plum"}]}}"#,
+            "\n",
+            "{ cut short",
+        ),
+    );
+    put(
+        &home,
+        "cron/jobs.json",
+        r#"{ "version": 1, "jobs": [ { "id": "a", "name": "news", "agentId": "ops", "schedule": { "kind": "cron", "expr": "0 8 * * *" }, "payload": { "kind": "agentTurn", "message": "news?" } } ] }"#,
+    );
+    home
+}
+
+fn import(plane: &Plane, path: &Path, more: Value) -> crate::plane::Answer {
+    let mut body = json!({ "path": path });
+    more.as_object().unwrap().iter().for_each(|(key, value)| body[key] = value.clone());
+    plane.post("/import/openclaw", body)
+}
+
+fn instances(plane: &Plane) -> usize {
+    plane.get("/instances?include_archived=true").ok()["instances"].as_array().unwrap().len()
+}
+
+fn folders(plane: &Plane) -> usize {
+    fs::read_dir(plane.home().join("cp/instances")).unwrap().count()
+}
+
+#[test]
+fn a_home_of_either_generation_becomes_an_instance_that_runs() {
+    let plane = Plane::new();
+    let home = old_home(&plane);
+    let made = import(&plane, &home, json!({ "with_secrets": true, "port": free_port() })).ok();
+    let report = &made["report"];
+    assert_eq!(report["agents"], json!(["main", "ops"]));
+    assert_eq!(report["channels"], json!(["telegram:main", "telegram:ops"]));
+    let counts = ["bindings", "schedules", "workspaces", "sessions", "messages"]
+        .map(|key| report[key].as_u64().unwrap());
+    assert_eq!(counts, [1, 1, 2, 1, 2]);
+    assert!(!made.to_string().contains(CANARY), "{made}");
+    let folder = plane.folder(&made["instance"]);
+    for (file, text) in [("workspace/main/SOUL.md", "be kind"), ("workspace/ops/deep/er/notes.txt", "n")] {
+        assert_eq!(fs::read_to_string(folder.join(file)).unwrap(), text, "{file}");
+    }
+    let text = fs::read_to_string(folder.join("config.toml")).unwrap();
+    assert!(!text.contains(CANARY) && text.contains("secret:"), "{text}");
+    assert!(!folder.join(".creating").exists());
+    let config = plane.get("/instances/openclaw/config").ok()["config"].clone();
+    assert_eq!(config["broadcast"]["-100"], json!(["main", "ops"]));
+    assert_eq!(config["session"]["identity_links"]["ann"], json!(["telegram:1", "discord:2"]));
+    assert_eq!(config["agents"]["defaults"]["fallbacks"], json!(["openai/gpt-x"]));
+    // The bots of the test do not exist; the daemon itself does.
+    let patch = json!({ "channels": null });
+    let etag = plane.get("/instances/openclaw/config").etag.unwrap();
+    plane
+        .call(
+            "PATCH",
+            "/instances/openclaw/config",
+            Some(patch),
+            &[("if-match", &etag), ("x-allow-secret-write", "true")],
+        )
+        .ok();
+    assert_eq!(plane.start("openclaw")["status"], "running");
+    let said = plane.get("/instances/openclaw/gateway/sessions/agent%3Amain%3Amain/transcript").ok();
+    assert!(said.to_string().contains("the word is plum"), "{said}");
+    let runs = plane.get("/import/runs").ok();
+    assert_eq!(
+        (&runs["runs"][0]["state"], &runs["runs"][0]["instance_id"]),
+        (&json!("done"), &made["instance"]["id"])
+    );
+}
+
+/// A name, a config, and what must be in the report, or the code it is refused by.
+type Shape = (&'static str, &'static str, Result<&'static [&'static str], &'static str>);
+
+/// Each shape with what must be in the report, or with the code it is refused by.
+#[test]
+fn every_shape_is_brought_in_or_refused_whole() {
+    let plane = Plane::new();
+    let shapes: [Shape; 9] = [
+        (
+            "new",
+            r#"{"agents":{"ownership":"explicit","entries":{"a":{"model":"openai/x"},"b":{}}},"bindings":[{"agentId":"b","match":{"channel":"slack","teamId":"T1"}}]}"#,
+            Ok(&["agents.ownership"]),
+        ),
+        (
+            "oldest",
+            r#"{"agent":{"model":"anthropic/y","workspace":"~/nowhere"},"telegram":{"botToken":"${UNSET_TOKEN}"}}"#,
+            Ok(&["agents.main.workspace", "telegram.botToken"]),
+        ),
+        (
+            "json5",
+            "// hello\n{ agents: { list: [ { id: 'x', /* none */ skills: [], }, ], }, messages: { queue: { mode: 'steer' } }, }",
+            Ok(&["messages.queue.mode"]),
+        ),
+        (
+            "secrets",
+            r#"{"channels":{"discord":{"token":"canary-5f0e2d-d"},"slack":{"botToken":"canary-5f0e2d-s"}}}"#,
+            Ok(&["channels.discord.token", "channels.slack.botToken"]),
+        ),
+        (
+            "colliding",
+            r#"{"agents":{"list":[{"id":"A"},{"id":"a"},{"id":"a"}]}}"#,
+            Ok(&["agents.list[1]", "agents.list[2].id"]),
+        ),
+        ("empty", "{}", Ok(&[])),
+        ("broken", "{ \"agents\": { \"list\": [ { \"id\": ", Err("import_unreadable")),
+        ("list", "[1, 2]", Err("import_unreadable")),
+        ("impossible", r#"{"session":{"mainKey":"no spaces allowed here"}}"#, Err("bad_config")),
+    ];
+    for (name, text, expected) in shapes {
+        let (instances_before, folders_before) = (instances(&plane), folders(&plane));
+        let home = plane.dir.path().join(name);
+        put(&home, "openclaw.json", text);
+        let answer = import(&plane, &home, json!({}));
+        match expected {
+            Ok(noted) => {
+                let made = answer.ok();
+                let report = made["report"].to_string();
+                noted.iter().for_each(|path| {
+                    assert!(report.contains(&format!("\"{path}\"")), "{name}: {path}: {report}");
+                });
+                assert!(!report.contains(CANARY), "{report}");
+                assert_eq!(
+                    (instances(&plane), folders(&plane)),
+                    (instances_before + 1, folders_before + 1),
+                    "{name}"
+                );
+                let config = plane.get(&format!("/instances/{name}/details")).ok();
+                assert!(config["config_error"].is_null(), "{name}: {config}");
+            }
+            Err(code) => {
+                assert_eq!(answer.refusal(), (400, code), "{name}");
+                assert_eq!(
+                    (instances(&plane), folders(&plane)),
+                    (instances_before, folders_before),
+                    "{name}"
+                );
+            }
+        }
+    }
+    assert_eq!(import(&plane, Path::new("/nowhere/at/all"), json!({})).refusal(), (404, "import_not_found"));
+    assert_eq!(import(&plane, Path::new("relative"), json!({})).refusal(), (400, "invalid_parameter"));
+}
+
+#[test]
+fn a_dry_run_says_what_a_run_does_and_does_nothing() {
+    let plane = Plane::new();
+    let home = old_home(&plane);
+    let dry = import(&plane, &home, json!({ "dry_run": true })).ok();
+    assert_eq!((instances(&plane), folders(&plane)), (0, 0));
+    assert!(dry["run"].is_null() && dry["instance"].is_null());
+    let real = import(&plane, &home, json!({})).ok();
+    assert_eq!(dry["report"], real["report"]);
+}
+
+#[test]
+fn a_second_run_and_a_name_in_use_change_nothing() {
+    let plane = Plane::new();
+    let home = old_home(&plane);
+    let first = import(&plane, &home, json!({})).ok();
+    let second = import(&plane, &home, json!({})).ok();
+    assert_eq!((&second["already"], &second["run"]), (&json!(true), &first["run"]));
+    put(&home, "openclaw.json", r#"{ "agents": { "list": [{ "id": "other" }] } }"#);
+    assert_eq!(
+        import(&plane, &home, json!({})).refusal(),
+        (409, "name_taken"),
+        "another config, the same name"
+    );
+    assert_eq!((instances(&plane), folders(&plane)), (1, 1));
+    assert_eq!(import(&plane, &home, json!({ "name": "second" })).ok()["instance"]["name"], "second");
+    assert_eq!((instances(&plane), folders(&plane)), (2, 2));
+}
+
+#[test]
+fn the_command_line_brings_in_with_and_without_a_control_plane() {
+    let mut plane = Plane::idle();
+    let home = old_home(&plane);
+    let path = home.display().to_string();
+    let (exit, made) = plane.run(&["migrate", "from-openclaw", &path]);
+    assert_eq!((exit, &made["ok"]["report"]["agents"]), (0, &json!(["main", "ops"])), "{made}");
+    plane.serve();
+    let (exit, again) = plane.run(&["migrate", "from-openclaw", &path]);
+    assert_eq!((exit, &again["ok"]["already"]), (0, &json!(true)), "{again}");
+    let told = plane.command(&["migrate", "from-openclaw", &path, "--dry-run"]).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("gateway.port: an instance gets") && !told.contains(CANARY), "{told}");
+    let (exit, refused) = plane.run(&["migrate", "from-openclaw", "/nowhere"]);
+    assert_eq!((exit, &refused["error"]["code"]), (3, &json!("import_not_found")));
+}
+
+/// Killed at several moments: either all of it is there afterwards, or nothing but the record of it.
+#[test]
+fn an_import_that_is_killed_is_whole_or_gone() {
+    let mut plane = Plane::new();
+    let home = old_home(&plane);
+    for number in 0..FILES {
+        put(&home, &format!("ops-files/many/{number}.txt"), "x");
+    }
+    let mut undone = 0;
+    for copied in [1, FILES / 2] {
+        std::thread::scope(|scope| {
+            scope.spawn(|| import(&plane, &home, json!({})));
+            until(&|| format!("{copied} files are copied"), || {
+                let made = fs::read_dir(plane.home().join("cp/instances")).unwrap().flatten().next();
+                let many = made.map(|entry| entry.path().join("workspace/ops/many"));
+                let whole = plane.get("/instances").body["instances"][0].is_object();
+                whole
+                    || many
+                        .and_then(|many| fs::read_dir(many).ok())
+                        .is_some_and(|files| files.count() >= copied)
+            });
+            crate::plane::signal("KILL", i64::from(plane.pid()));
+        });
+        plane.kill();
+        plane.serve();
+        let found = plane.get("/instances").ok()["instances"][0].clone();
+        if found.is_object() {
+            assert_eq!(fs::read_dir(plane.folder(&found).join("workspace/ops/many")).unwrap().count(), FILES);
+            return;
+        }
+        undone += 1;
+        assert_eq!(folders(&plane), 0, "what was begun is swept away");
+        let runs = plane.get("/import/runs").ok();
+        let states: Vec<&str> =
+            runs["runs"].as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
+        assert_eq!(states, vec!["undone"; undone]);
+    }
+    let made = import(&plane, &home, json!({})).ok();
+    assert_eq!(
+        fs::read_dir(plane.folder(&made["instance"]).join("workspace/ops/many")).unwrap().count(),
+        FILES
+    );
+}

@@ -1,0 +1,168 @@
+//! What is brought in from other programs.
+
+use std::path::PathBuf;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use polyclaw_control::Caller;
+use polyclaw_control::import::{Order, Outcome, Report};
+use polyclaw_domain::openclaw::Note;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::registry::imports::Import;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::instances::InstanceView;
+use super::state::ControlState;
+use crate::error::{Error, Result};
+use crate::extract::Body;
+
+const LISTED: usize = 100;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewImport {
+    /// An openclaw.json on the machine of the control plane, or the folder it is in; absolute.
+    path: String,
+    /// Nothing is changed: the report says what would be.
+    #[serde(default)]
+    #[schema(required = false)]
+    dry_run: bool,
+    /// Secrets that stand there in the open are kept in the instance's store of secrets.
+    #[serde(default)]
+    #[schema(required = false)]
+    with_secrets: bool,
+    /// What the instance is called; the folder's name if not given.
+    name: Option<String>,
+    /// The first free one from 18801 on if not given.
+    port: Option<u16>,
+}
+
+/// A place in the other files, and a sentence about it.
+#[derive(Serialize, ToSchema)]
+pub struct ImportNote {
+    path: String,
+    why: String,
+}
+
+fn noted(notes: Vec<Note>) -> Vec<ImportNote> {
+    notes.into_iter().map(|note| ImportNote { path: note.path, why: note.why }).collect()
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ImportReport {
+    /// What the instance is called.
+    name: String,
+    agents: Vec<String>,
+    providers: Vec<String>,
+    /// As `channel:account`.
+    channels: Vec<String>,
+    bindings: usize,
+    schedules: usize,
+    workspaces: usize,
+    sessions: usize,
+    messages: usize,
+    /// The names under which secrets are kept.
+    secrets: Vec<String>,
+    /// Keys that have no effect here.
+    ignored: Vec<ImportNote>,
+    /// Keys that mean something else here than they did there.
+    changed: Vec<ImportNote>,
+    /// Secrets that stay where they are, and what waits for them.
+    left: Vec<ImportNote>,
+}
+
+impl From<Report> for ImportReport {
+    fn from(report: Report) -> Self {
+        Self {
+            name: report.name,
+            agents: report.agents,
+            providers: report.providers,
+            channels: report.channels,
+            bindings: report.bindings,
+            schedules: report.schedules,
+            workspaces: report.workspaces,
+            sessions: report.sessions,
+            messages: report.messages,
+            secrets: report.secrets,
+            ignored: noted(report.notes.ignored),
+            changed: noted(report.notes.changed),
+            left: noted(report.notes.left),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Imported {
+    /// The run, as it is recorded; none for a dry run.
+    run: Option<String>,
+    instance: Option<InstanceView>,
+    /// The same was brought in before: nothing was changed.
+    already: bool,
+    report: ImportReport,
+}
+
+impl From<Outcome> for Imported {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            run: outcome.run,
+            instance: outcome.instance.map(InstanceView::from),
+            already: outcome.already,
+            report: outcome.report.into(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ImportRuns {
+    runs: Vec<ImportRun>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ImportRun {
+    id: String,
+    source: String,
+    /// `begun`, `done` or `undone`.
+    state: &'static str,
+    instance_id: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Millis>,
+}
+
+impl From<Import> for ImportRun {
+    fn from(run: Import) -> Self {
+        Self {
+            id: run.id,
+            source: run.source,
+            state: run.state.as_str(),
+            instance_id: run.instance.map(|id| id.to_string()),
+            created_at: run.created_at,
+            ended_at: run.ended_at,
+        }
+    }
+}
+
+/// The last hundred runs, the newest first.
+#[utoipa::path(get, path = "/import/runs", tag = "import", responses((status = 200, body = ImportRuns)))]
+pub async fn list(State(app): State<ControlState>) -> Result<Json<ImportRuns>> {
+    let runs = app.control.imports(LISTED).await?;
+    Ok(Json(ImportRuns { runs: runs.into_iter().map(ImportRun::from).collect() }))
+}
+
+/// Makes an instance of the home of an OpenClaw gateway: all of it or nothing. The same again changes nothing.
+#[utoipa::path(post, path = "/import/openclaw", tag = "import", request_body = NewImport, responses((status = 200, body = Imported)))]
+pub async fn openclaw(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+    Body(new): Body<NewImport>,
+) -> Result<Json<Imported>> {
+    let path = PathBuf::from(&new.path);
+    if !path.is_absolute() || new.path.contains('\0') {
+        return Err(Error::invalid("path", "must be absolute"));
+    }
+    let NewImport { dry_run, with_secrets, name, port, .. } = new;
+    let order = Order { path, name, port, dry_run, with_secrets };
+    Ok(Json(app.control.import(&by, order).await?.into()))
+}

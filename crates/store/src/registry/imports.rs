@@ -1,0 +1,112 @@
+//! Runs that brought something in from another program.
+
+use polyclaw_domain::id::InstanceId;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::params;
+use crate::tx::{Row, Tx};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Begun,
+    Done,
+    Undone,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Begun => "begun",
+            Self::Done => "done",
+            Self::Undone => "undone",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Begun, Self::Done, Self::Undone].into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    pub id: String,
+    pub source: String,
+    pub digest: String,
+    pub state: State,
+    pub instance: Option<InstanceId>,
+    /// What was found, as JSON.
+    pub report: Option<String>,
+    pub created_at: Millis,
+    pub ended_at: Option<Millis>,
+}
+
+/// How a run ended: committed with the instance that it made.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub id: String,
+    pub instance: InstanceId,
+    pub report: String,
+    pub now: Millis,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, source, digest, state, instance_id, report, created_at, ended_at FROM imports ",
+            $rest
+        )
+    };
+}
+
+pub fn begin(tx: &mut Tx<'_>, id: &str, (source, digest): (&str, &str), now: Millis) -> Result<()> {
+    const SQL: &str = "INSERT INTO imports (id, source, digest, state, created_at)
+        VALUES ($1, $2, $3, 'begun', $4)";
+    tx.execute(SQL, params![id, source, digest, now]).map(drop)
+}
+
+pub fn finish(tx: &mut Tx<'_>, done: &Done) -> Result<()> {
+    const SQL: &str = "UPDATE imports SET state = 'done', instance_id = $2, report = $3, ended_at = $4
+        WHERE id = $1 AND state = 'begun'";
+    tx.execute(SQL, params![&done.id, &done.instance, &done.report, done.now]).map(drop)
+}
+
+/// One that failed.
+pub fn undo(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE imports SET state = 'undone', ended_at = $2 WHERE id = $1 AND state = 'begun'";
+    tx.execute(SQL, params![id, now]).map(drop)
+}
+
+/// All whose maker died. What they made is swept away as every unfinished instance is.
+pub fn undo_all(tx: &mut Tx<'_>, now: Millis) -> Result<()> {
+    const SQL: &str = "UPDATE imports SET state = 'undone', ended_at = $1 WHERE state = 'begun'";
+    tx.execute(SQL, params![now]).map(drop)
+}
+
+/// The last run of the same source whose instance is still there.
+pub fn last(tx: &mut Tx<'_>, source: &str, digest: &str) -> Result<Option<Import>> {
+    const SQL: &str = select!(
+        "WHERE source = $1 AND digest = $2 AND state = 'done'
+           AND instance_id IN (SELECT i.id FROM instances i)
+         ORDER BY created_at DESC, id DESC LIMIT 1"
+    );
+    tx.query_one(SQL, params![source, digest], read)
+}
+
+/// The newest first.
+pub fn list(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Import>> {
+    tx.query(select!("ORDER BY created_at DESC, id DESC LIMIT $1"), params![limit], read)
+}
+
+fn read(row: &Row<'_>) -> Result<Import> {
+    Ok(Import {
+        id: row.text(0)?,
+        source: row.text(1)?,
+        digest: row.text(2)?,
+        state: row.parsed(3, State::parse)?,
+        instance: row.opt_text(4)?.map(InstanceId::new),
+        report: row.opt_text(5)?,
+        created_at: row.time(6)?,
+        ended_at: row.opt_time(7)?,
+    })
+}

@@ -1,0 +1,160 @@
+// What an operator of a real control plane does: tokens, restart policy, import, teams, and two people at one config.
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { UNREACHABLE, Visit, launch, shot } from "./browser.mjs";
+import { freePort } from "./daemon.mjs";
+import { Plane, frontOf } from "./plane.mjs";
+
+const CANARY = "canary-3b1f77";
+let plane, front, browser, visit, page, main;
+const go = (hash) => page.evaluate((to) => { location.hash = to; }, hash);
+const dialog = () => page.getByRole("dialog");
+const card = (name) => page.locator("main li", { has: page.getByRole("link", { name, exact: true }) });
+
+before(async () => {
+  plane = await new Plane().start();
+  front = await frontOf(plane);
+  main = await plane.api("/instances", "POST", { name: "main", port: await freePort() });
+  await plane.api(`/instances/${main.id}/start`, "POST", {});
+  browser = await launch();
+});
+after(async () => { await browser?.close(); front?.stop(); await plane?.remove(); });
+beforeEach(async () => {
+  visit = await Visit.of(browser, front.url);
+  // Not logged in at first; and the socket of an instance ends with it.
+  visit.expected = new RegExp(`401|${UNREACHABLE.source}`);
+  page = visit.page;
+  await page.getByLabel("Or paste the token").fill(plane.token);
+  await page.getByRole("button", { name: "Enter" }).click();
+  await page.getByRole("heading", { name: "Fleet" }).waitFor();
+});
+afterEach(() => visit.end());
+
+describe("tokens", () => {
+  it("are made for a scope, shown once, good for that much, and revoked", async () => {
+    await go("#/access");
+    await page.getByText("No tokens yet").waitFor();
+    await page.getByRole("button", { name: "New token" }).first().click();
+    await dialog().getByLabel("Name").fill("<img src=x onerror=alert(1)> dashboard");
+    await dialog().getByRole("button", { name: "New token" }).click();
+    await dialog().getByText("It is not shown again.").waitFor();
+    await shot(page, "token-made");
+    const secret = (await dialog().locator("pre, code").first().innerText()).trim();
+    const call = (method, route) => fetch(`${plane.url}/api${route}`, { method, headers: { authorization: `Bearer ${secret}` } });
+    assert.equal((await call("GET", "/instances")).status, 200);
+    assert.equal((await call("POST", `/instances/${main.id}/stop`)).status, 403, "it may look, and no more");
+    await dialog().getByRole("button", { name: "Close" }).last().click();
+    const row = page.locator("main li", { hasText: "dashboard" });
+    await row.getByText("look").waitFor();
+    assert.ok(!(await page.content()).includes(secret), "the token is gone from the page");
+    await row.getByRole("button", { name: "Revoke" }).click();
+    await dialog().getByRole("button", { name: "Revoke" }).click();
+    await page.getByText("No tokens yet").waitFor();
+    assert.equal((await call("GET", "/instances")).status, 401);
+    await page.getByRole("button", { name: "Show revoked" }).click();
+    await row.getByText("revoked").waitFor();
+  });
+});
+
+describe("an instance", () => {
+  it("is started again by itself or not, as was chosen", async () => {
+    await go(`#/i/${main.id}/overview`);
+    const choice = page.getByLabel("Started again by itself");
+    assert.equal(await choice.inputValue(), "on-failure");
+    await choice.selectOption("never");
+    await page.getByText("Saved.").waitFor();
+    assert.equal((await plane.api(`/instances/${main.id}`)).restart, "never");
+    await page.reload();
+    await page.waitForFunction(() => [...document.querySelectorAll("select")].some((one) => one.value === "never"));
+  });
+
+  it("comes from another gateway: first a look, then all of it, and no second time", async () => {
+    const home = path.join(plane.home, "their-claw");
+    await mkdir(path.join(home, "workspace"), { recursive: true });
+    await writeFile(path.join(home, "openclaw.json"), `{ agents: { list: [{ id: "ops" }] }, gateway: { port: 1 }, channels: { discord: { token: "${CANARY}" } } }`);
+    const fill = async () => {
+      await page.getByRole("button", { name: "Import", exact: true }).click();
+      await dialog().getByLabel("Folder or openclaw.json").fill(home);
+      await dialog().getByRole("button", { name: "Look first" }).click();
+    };
+    await fill();
+    await dialog().getByText("gateway.port").waitFor();
+    await dialog().getByText("channels.discord.token").waitFor();
+    await dialog().getByText("1 agents, 0 channel accounts").waitFor();
+    await shot(page, "import");
+    assert.ok(!(await page.content()).includes(CANARY));
+    assert.equal((await plane.api("/instances")).instances.length, 1, "so far it was a look");
+    await dialog().getByRole("button", { name: "Bring it in" }).click();
+    await card("their-claw").getByText("stopped", { exact: true }).waitFor();
+    await fill();
+    await dialog().getByText("It was brought in before.").waitFor();
+    assert.equal(await dialog().getByRole("button", { name: "Bring it in" }).isEnabled(), false);
+    visit.expected = /401|404/;
+    await dialog().getByLabel("Folder or openclaw.json").fill("/nowhere");
+    await dialog().getByRole("button", { name: "Look first" }).click();
+    await page.getByText("There is nothing to bring in at that place.").waitFor();
+  });
+
+  it("has teams that are made here", async () => {
+    await go(`#/i/${main.id}/teams`);
+    await page.getByRole("button", { name: "New team" }).click();
+    await dialog().getByLabel("Name").fill("release");
+    await dialog().getByLabel("What it is for").fill("Gets it out of the door");
+    await dialog().getByRole("button", { name: "New team" }).click();
+    await page.getByRole("heading", { name: "release" }).waitFor();
+    await page.getByText("Gets it out of the door").waitFor();
+    visit.expected = /401|409/;
+    await page.getByRole("button", { name: "New team" }).click();
+    await dialog().getByLabel("Name").fill("release");
+    await dialog().getByRole("button", { name: "New team" }).click();
+    await page.getByText("A team of that name is there already.").waitFor();
+  });
+});
+
+describe("a config", () => {
+  const save = async (where) => {
+    await where.getByRole("button", { name: "Review and save" }).click();
+    await where.getByRole("dialog").getByRole("button", { name: "Save", exact: true }).click();
+  };
+  const type = async (where, text) => {
+    await where.locator(".cm-content").click();
+    await where.keyboard.press("Control+End");
+    await where.keyboard.insertText(text);
+    await where.getByText("Valid", { exact: true }).waitFor();
+  };
+
+  it("that two people change is decided by the second, who sees both", async () => {
+    visit.expected = /401|412|WebSocket/;
+    await go(`#/i/${main.id}/config`);
+    await page.locator(".cm-content").waitFor();
+    const other = await visit.open(`${front.url}/#/i/${main.id}/config`);
+    await other.locator(".cm-content").waitFor();
+    await type(page, "\n[turns]\nmax_rounds = 21\n");
+    await save(page);
+    await page.getByText("the running instance works with it").waitFor();
+    await type(other, "\n[memory]\n");
+    await save(other);
+    await other.getByText("Somebody else saved meanwhile").waitFor();
+    assert.ok((await plane.api(`/instances/${main.id}/config`)).toml.includes("max_rounds = 21"), "nothing was overwritten");
+    await other.getByRole("button", { name: "Take theirs" }).click();
+    await other.locator(".cm-line", { hasText: "max_rounds = 21" }).waitFor();
+    assert.equal(await other.locator(".cm-line", { hasText: "[memory]" }).count(), 0);
+  });
+
+  it("that the running instance cannot work with is put back, and the page says why", async () => {
+    visit.expected = /401|409|WebSocket/;
+    // The instance has an agent of that name, which no check of the file can know.
+    await plane.api(`/instances/${main.id}/gateway/agents`, "POST", { agent_id: "made", name: "Made" });
+    const before = (await plane.api(`/instances/${main.id}/config`)).toml;
+    await go(`#/i/${main.id}/config`);
+    await page.locator(".cm-content").waitFor();
+    await type(page, '\n[[agents.list]]\nid = "other"\nname = "Made"\n');
+    await save(page);
+    await page.getByText("the old one is back", { exact: false }).first().waitFor();
+    await shot(page, "config-put-back");
+    assert.equal((await plane.api(`/instances/${main.id}/config`)).toml, before);
+    assert.equal((await plane.api(`/instances/${main.id}`)).status, "running");
+  });
+});
