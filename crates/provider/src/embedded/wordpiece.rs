@@ -62,6 +62,14 @@ impl WordPiece {
         tokens
     }
 
+    /// Whether the model can not tell what these tokens mean: more than a third are unknown, as in a script it never
+    /// saw. All such texts look alike to it.
+    pub fn is_foreign(&self, tokens: &[u32]) -> bool {
+        let unknown = tokens.iter().filter(|token| **token == self.unknown).count();
+        let words = tokens.iter().filter(|token| **token != self.begin && **token != self.end).count();
+        unknown * 3 > words
+    }
+
     /// Words and single signs, in lower case and without accents.
     fn cut(&self, text: &str) -> Vec<String> {
         let seen = text.chars().filter(|c| matches!(c, '\t' | '\n' | '\r') || self.is_seen(*c));
@@ -148,5 +156,23 @@ mod tests {
         assert_eq!(pieces.encode("cafe cafe cafe cafe", 4), [2, 4, 4, 3]);
         assert_eq!(pieces.encode(&"x".repeat(100_000), 64), [2, 1, 3]);
         assert!(WordPiece::new("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_text_is_foreign_when_more_than_a_third_of_it_is_unknown() {
+        let vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\nferry\nleaves\n日\n.\n";
+        let pieces = WordPiece::new(vocabulary).unwrap();
+        for (text, expected) in [
+            ("The ferry leaves.", false),
+            ("The ferry 🎉", false),
+            ("ferry 🎉", true),
+            ("🎉🎉 🍰", true),
+            ("日日日本", false),
+            ("我每个星期日去游泳", true),
+            ("The ferry leaves. 我的猫叫小白", true),
+            ("", false),
+        ] {
+            assert_eq!(pieces.is_foreign(&pieces.encode(text, 64)), expected, "{text:?}");
+        }
     }
 }
