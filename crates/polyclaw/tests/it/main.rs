@@ -7,6 +7,7 @@ mod briefing;
 mod budgets;
 mod canary;
 mod crash;
+mod damage;
 mod delegation;
 mod escape;
 mod first_run;
