@@ -91,7 +91,11 @@ async fn by_both(world: &World, question: &str) -> Vec<String> {
     let eyes = viewer();
     let search = Search { viewer: Some(&eyes), text: question, limit: SHOWN };
     let (found, words_only) = world.engine.brain().search(&search).await.unwrap();
-    assert_eq!(words_only, None);
+    // Some are asked in scripts the model can not read; that it is slow would spoil the figure.
+    assert!(
+        matches!(words_only, None | Some("the embedding model does not know these words")),
+        "{words_only:?}"
+    );
     found.into_iter().map(|(memory, _)| memory.key).collect()
 }
 
