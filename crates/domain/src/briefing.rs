@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::agent::{AgentSpec, Identity, SkillPolicy};
 use crate::id::AgentId;
 use crate::plain;
-use crate::skill::Skill;
+use crate::skill::{self, Skill};
 
 /// The files, in the order in which they are told.
 pub const FILES: [&str; 8] =
@@ -50,8 +50,10 @@ impl<'a> Reader<'a> {
 /// What the files say, ready for a system prompt. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Briefing {
-    /// Empty where there are no files and no skills.
+    /// What the files say. Empty where there are none.
     pub text: Arc<str>,
+    /// The skills it may have, by name. Empty where there are none.
+    pub skill_list: Arc<str>,
     /// Shown with this text, and to be taken away after.
     pub bootstrap: Option<Bootstrap>,
     /// Who the agent says it is, in `IDENTITY.md`.
@@ -63,6 +65,14 @@ pub struct Briefing {
 }
 
 impl Briefing {
+    /// All of it, for an agent with these tools: skills are told to one that can read them.
+    pub fn told<'a>(&self, mut tools: impl Iterator<Item = &'a str>) -> String {
+        let reads = tools.any(|tool| tool == skill::TOOL);
+        let parts = [Some(&*self.text), reads.then_some(&*self.skill_list)];
+        let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        parts.join("\n\n")
+    }
+
     /// The skills its policy lets the agent have.
     pub fn allowed<'a>(&'a self, policy: &'a SkillPolicy) -> impl Iterator<Item = &'a Skill> {
         self.skills.iter().filter(|skill| policy.allows(&skill.name))

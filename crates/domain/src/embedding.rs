@@ -14,6 +14,7 @@ pub trait Embedder: Send + Sync {
     /// they take long.
     fn batch(&self) -> usize;
 
-    /// One vector a text, of length one; a text without words is the zero vector, which is near to nothing.
+    /// One vector a text, of length one; a text without words the model knows is the zero vector, which is near to
+    /// nothing.
     fn embed<'a>(&'a self, texts: &'a [String]) -> Pending<'a, Result<Vec<Vec<f32>>, ProviderError>>;
 }

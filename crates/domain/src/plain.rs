@@ -32,6 +32,19 @@ pub fn block(text: &str, most: usize) -> String {
     out
 }
 
+/// What a library says of an error, without the number the system has for it.
+pub fn error(text: &str) -> String {
+    let mut pieces = text.split(" (os error ");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => out.push_str(rest),
+            _ => out.extend([" (os error ", piece]),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +65,19 @@ mod tests {
             assert_eq!(line(text, 8), expected, "{text:?}");
         }
         assert_eq!(line(&"ß".repeat(10_000), 64).chars().count(), 65);
+    }
+
+    #[test]
+    fn an_error_is_told_without_the_number_of_the_system() {
+        for (text, expected) in [
+            ("a: No such file or directory (os error 2)", "a: No such file or directory"),
+            ("a (os error 2); b (os error 13)!", "a; b!"),
+            ("a (os error x)", "a (os error x)"),
+            ("a (os error 2", "a (os error 2"),
+            ("", ""),
+        ] {
+            assert_eq!(error(text), expected, "{text:?}");
+        }
     }
 
     #[test]

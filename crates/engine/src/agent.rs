@@ -124,8 +124,9 @@ impl Engine {
     pub async fn opening(&self, id: &AgentId) -> Result<Prompt> {
         let spec = self.agent(id).await?.spec;
         let tools = self.tools_of(Some(id), None).await?.into_iter().filter(|explained| explained.allowed);
-        let files = self.briefing_of(&spec).text;
-        Ok(prompt::opening(&spec, &files, tools.map(|explained| explained.tool).collect(), &self.nonce()))
+        let tools: Vec<_> = tools.map(|explained| explained.tool).collect();
+        let files = self.briefing_of(&spec).told(tools.iter().map(|tool| tool.name.as_str()));
+        Ok(prompt::opening(&spec, &files, tools, &self.nonce()))
     }
 }
 

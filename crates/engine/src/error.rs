@@ -22,6 +22,8 @@ pub enum Error {
     UnknownOutbox(String),
     #[error("no tool '{0}'")]
     UnknownTool(String),
+    #[error("'{tool}' is a tool of an MCP server that the agent {agent} does not name")]
+    ServerNotNamed { tool: String, agent: AgentId },
     #[error("no memory '{0}'")]
     UnknownMemory(String),
     #[error("nobody waits with the code or name '{0}'")]
@@ -102,6 +104,7 @@ impl Error {
             Self::UnknownApproval(_) => "unknown_approval",
             Self::UnknownOutbox(_) => "unknown_outbox",
             Self::UnknownTool(_) => "unknown_tool",
+            Self::ServerNotNamed { .. } => "server_not_named",
             Self::UnknownMemory(_) => "unknown_memory",
             Self::UnknownPairing(_) => "unknown_pairing",
             Self::UnknownRun(_) => "unknown_run",
@@ -147,7 +150,7 @@ impl Error {
             | Self::UnknownTurn(_) => Action::NotFound,
             Self::UnknownApproval(_) | Self::UnknownOutbox(_) => Action::NotFound,
             Self::UnknownTool(_) | Self::UnknownMemory(_) | Self::UnknownPairing(_) => Action::NotFound,
-            Self::UnknownRun(_) => Action::NotFound,
+            Self::UnknownRun(_) | Self::ServerNotNamed { .. } => Action::NotFound,
             Self::Family(_) | Self::TooMany(..) | Self::DelegationDenied(..) | Self::SendDenied { .. } => {
                 Action::Reject
             }
@@ -172,6 +175,9 @@ impl Error {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
             Self::UnknownErrand(_) => Some("`polyclaw cron list` shows what is scheduled"),
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
+            Self::ServerNotNamed { .. } => Some(
+                "mcp = [\"<server>\"] of the agent in config.toml names those it may use; see `polyclaw mcp list`",
+            ),
             Self::UnknownSession(_) => Some("`polyclaw sessions` shows the sessions there are"),
             Self::UnknownMemory(_) => Some("`polyclaw memory list` shows what is remembered"),
             Self::UnknownPairing(_) => {
@@ -199,6 +205,9 @@ impl Error {
             Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
             Self::Store(polyclaw_store::Error::ReadOnly(_)) => {
                 Some("check the owner and mode of the home folder")
+            }
+            Self::Store(polyclaw_store::Error::Corrupt(_)) => {
+                Some("a database file is damaged: `polyclaw doctor` says which; restore it from a copy")
             }
             _ => None,
         }

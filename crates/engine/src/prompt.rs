@@ -140,8 +140,8 @@ impl Context {
             candidates: candidates(&settings, &rows.session, &spec),
             tools: Vec::new(),
             client_tools,
-            system: system_prompt(&spec, &briefing.text, &rules, instructions(&rows.stored)),
-            bootstrap: briefing.bootstrap,
+            system: String::new(),
+            bootstrap: briefing.bootstrap.clone(),
             session: rows.session,
             session_id: rows.session_id,
             spec,
@@ -166,6 +166,8 @@ impl Context {
             senders,
         };
         context.tools = context.offer(engine, &settings);
+        let files = briefing.told(context.tools.iter().map(|tool| tool.spec.name.as_str()));
+        context.system = system_prompt(&context.spec, &files, &rules, instructions(&context.stored));
         Ok(context)
     }
 

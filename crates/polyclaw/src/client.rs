@@ -210,15 +210,25 @@ async fn refusal(response: Response) -> Failure {
     let body: Value = response.json().await.unwrap_or_default();
     let error = &body["error"];
     let code = error["code"].as_str().unwrap_or("failed");
-    let message =
-        error["message"].as_str().map_or_else(|| format!("the instance said {status}"), str::to_owned);
+    let message = error["message"]
+        .as_str()
+        .map_or_else(|| format!("the instance said {status}"), |text| placeless(text).to_owned());
     let mut failure = Failure::new(exit_of(status), code, message);
     failure.hint = error["hint"].as_str().map(str::to_owned);
     failure.details = error.get("details").map(|details| Box::new(details.clone()));
-    if status == StatusCode::UNAUTHORIZED && failure.hint.is_none() {
+    // The instance's own hint is for programs that speak HTTP.
+    if status == StatusCode::UNAUTHORIZED {
         failure = failure.hint("pass --token or set POLYCLAW_TOKEN; this home's is in its file `token`");
     }
     failure
+}
+
+/// Without a place in the body: no person wrote that.
+fn placeless(message: &str) -> &str {
+    match message.rsplit_once(" at line 1 column ") {
+        Some((said, column)) if column.bytes().all(|byte| byte.is_ascii_digit()) => said,
+        _ => message,
+    }
 }
 
 fn exit_of(status: StatusCode) -> Exit {
@@ -241,6 +251,18 @@ pub fn segment(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_in_a_body_nobody_wrote_is_not_shown() {
+        for (said, shown) in [
+            ("name: too long at line 1 column 22", "name: too long"),
+            ("config.toml is wrong at line 3 column 2", "config.toml is wrong at line 3 column 2"),
+            ("stop at line 1 column x", "stop at line 1 column x"),
+            ("", ""),
+        ] {
+            assert_eq!(placeless(said), shown);
+        }
+    }
 
     #[test]
     fn session_keys_travel_as_one_part_of_a_path() {

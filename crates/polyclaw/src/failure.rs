@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use polyclaw_domain::plain;
 use polyclaw_domain::redact::Redactor;
 
 /// What the shell sees.
@@ -42,8 +43,10 @@ impl Failure {
         self
     }
 
-    /// Without anything that looks like a key: an error may quote an address with a password in it.
+    /// Without anything that looks like a key: an error may quote an address with a password in it. Nor with numbers of
+    /// the system, which tell people nothing.
     pub fn cleaned(mut self) -> Self {
+        self.message = plain::error(&self.message);
         let redactor = Redactor::default();
         redactor.string(&mut self.message);
         self.hint.iter_mut().for_each(|hint| redactor.string(hint));

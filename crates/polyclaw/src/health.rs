@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
 use std::time::SystemTime;
 
 use polyclaw_domain::config::Config;
@@ -14,10 +13,11 @@ use crate::choice::{Choice, DEMO};
 use crate::cli::Context;
 use crate::client::Client;
 use crate::command::memory::sentence;
+use crate::command::secrets::CLOSE_KEY;
 use crate::failure::{Exit, Failure};
-use crate::home::{Home, refused};
+use crate::home::{Home, free_space, is_open_to_others, refused};
 use crate::output::safe;
-use crate::weights::Shelf;
+use crate::weights::{ALL, Found, Shelf};
 
 /// Below this a database can not grow for long.
 const LOW_DISK: u64 = 500 * 1024 * 1024;
@@ -71,7 +71,8 @@ impl Check {
 pub fn fix(home: &Home) -> Result<(), Failure> {
     home.create()?;
     home.ensure_token()?;
-    for (path, mode) in [(home.path().to_owned(), 0o700), (home.token_file(), 0o600)] {
+    let private = [home.token_file(), home.secrets_key(), home.secrets_file()].map(|path| (path, 0o600));
+    for (path, mode) in [(home.path().to_owned(), 0o700)].into_iter().chain(private) {
         if path.exists() {
             let closed = fs::set_permissions(&path, fs::Permissions::from_mode(mode));
             closed.map_err(|error| refused(&path, &error))?;
@@ -96,6 +97,8 @@ pub async fn all(context: &Context) -> Vec<Check> {
     }
     checks.push(model(home, &config, models.as_ref()).await);
     checks.push(memory(context).await);
+    checks.extend(weights(home));
+    checks.extend(key(home));
     checks
 }
 
@@ -126,11 +129,9 @@ fn folder(home: &Home) -> Check {
 }
 
 fn disk(home: &Home) -> Check {
-    let place = home.path().ancestors().find(|place| place.exists()).unwrap_or(Path::new("/"));
-    let Ok(stat) = rustix::fs::statvfs(place) else {
+    let Some(free) = free_space(home.path()) else {
         return Check::warn("disk", "its free space is not known", "");
     };
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let found = format!("{} MiB free", free / (1024 * 1024));
     match free {
         0..FULL_DISK => Check::fail("disk", found, "free some space: nothing can be accepted on a full disk"),
@@ -220,6 +221,21 @@ async fn memory(context: &Context) -> Check {
         None if path.exists() => Check::ok("memory", path.display().to_string()),
         None => Check::ok("memory", "nothing is remembered yet"),
     }
+}
+
+/// Nothing is said of weights that are as they should be: they are for those who want them.
+fn weights(home: &Home) -> Option<Check> {
+    let shelf = Shelf::of(home);
+    let damaged = ALL.iter().filter(|weights| shelf.find(weights) == Found::Damaged);
+    let names: Vec<&str> = damaged.map(|weights| weights.name).collect();
+    let found = || format!("damaged: {}", names.join(", "));
+    (!names.is_empty()).then(|| Check::warn("weights", found(), "`polyclaw model pull` fetches them again"))
+}
+
+/// Of the store of secrets, where it is a file and not as it should be.
+fn key(home: &Home) -> Option<Check> {
+    let is_open = is_open_to_others(&home.secrets_key());
+    is_open.then(|| Check::fail("secrets", "others can read the key of the secrets", CLOSE_KEY))
 }
 
 async fn daemon(context: &Context) -> (Check, Option<Value>) {

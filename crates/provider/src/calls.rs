@@ -70,7 +70,8 @@ impl Calls {
                     calls.push(ToolCall { id: open.id, name: open.name, arguments });
                 }
                 _ if truncated => {}
-                _ => return Err(Fault::malformed("the arguments of a tool call are not a JSON object")),
+                Some(_) => return Err(Fault::malformed("a tool call has no name")),
+                None => return Err(Fault::malformed("the arguments of a tool call are not a JSON object")),
             }
         }
         Ok(calls)
@@ -152,6 +153,14 @@ mod tests {
             [("a", "f", "{\"x\""), ("b", "g", "{\"y\""), ("call_0", "", ":1}"), ("call_1", "", ":2}")];
         let calls = assembled(Pieces::Fragments, &parts).unwrap();
         assert_eq!(summary(&calls), ["a f {\"x\":1}", "b g {\"y\":2}"]);
+    }
+
+    #[test]
+    fn a_call_without_a_name_is_said_to_have_none() {
+        for (name, arguments, said) in [("", "{}", "has no name"), ("f", "[1]", "not a JSON object")] {
+            let fault = assembled(Pieces::Fragments, &[("a", name, arguments)]).unwrap_err();
+            assert!(format!("{fault:?}").contains(said), "{fault:?}");
+        }
     }
 
     #[test]

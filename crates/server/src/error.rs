@@ -157,6 +157,8 @@ impl Error {
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::WrongContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
+            // What OpenAI's clients know for money that is spent.
+            Self::TurnFailed { .. } if self.is_of_budget() => StatusCode::TOO_MANY_REQUESTS,
             Self::TurnFailed { .. } => StatusCode::BAD_GATEWAY,
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
             Self::BodyBroken | Self::InvalidUtf8 | Self::MalformedJson(_) => StatusCode::BAD_REQUEST,
@@ -165,6 +167,11 @@ impl Error {
             // What OpenAI's clients know for content a model does not take.
             Self::AttachmentNotTaken(_) => StatusCode::BAD_REQUEST,
         }
+    }
+
+    /// A budget is exhausted: to ask again in a moment is of no use.
+    pub fn is_of_budget(&self) -> bool {
+        matches!(self, Self::TurnFailed { code, .. } if code == "budget_exhausted")
     }
 
     fn hint(&self) -> Option<&'static str> {
@@ -272,7 +279,8 @@ impl IntoResponse for Error {
         self.log();
         let mut response = (status, Json(Problem { error: self.detail() })).into_response();
         let headers = response.headers_mut();
-        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        let is_passing = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        if is_passing && !self.is_of_budget() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if matches!(self, Self::Unauthorized) {

@@ -34,7 +34,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         if !is_json {
             return Err(Error::WrongContentType);
         }
-        parse(&bytes).map(Self)
+        let parsed = parse(&bytes)?;
+        // A list would be taken for the fields of an object in their order, which nobody means.
+        match bytes.trim_ascii_start().first() {
+            Some(b'[') => Err(Error::InvalidBody("an object is expected, not a list".to_owned())),
+            _ => Ok(Self(parsed)),
+        }
     }
 }
 
@@ -99,7 +104,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 }
 
 fn invalid_query(rejection: &QueryRejection) -> Error {
-    Error::invalid("query", rejection.body_text())
+    let said = rejection.body_text();
+    let own = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
+    Error::invalid("query", own.replace("unknown variant", "unknown value"))
 }
 
 /// The session key of the path.

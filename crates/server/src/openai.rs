@@ -19,6 +19,9 @@ mod content;
 pub mod models;
 pub mod responses;
 
+/// What these clients call a budget that is spent; they do not try again.
+const QUOTA: &str = "insufficient_quota";
+
 /// Gives an error of ours the shape these clients read.
 pub fn reshape(response: Response) -> Response {
     let Some(error) = response.extensions().get::<Error>().cloned() else { return response };
@@ -36,6 +39,7 @@ pub fn reshape(response: Response) -> Response {
 
 pub fn body(error: &Error) -> Value {
     let kind = match error.status() {
+        _ if error.is_of_budget() => QUOTA,
         StatusCode::UNAUTHORIZED => "authentication_error",
         StatusCode::FORBIDDEN => "permission_error",
         StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
@@ -45,7 +49,27 @@ pub fn body(error: &Error) -> Value {
     let detail = error.detail();
     let code = match error {
         Error::UnknownModel(_) | Error::Engine(polyclaw_engine::Error::UnknownAgent(_)) => "model_not_found",
+        _ if error.is_of_budget() => QUOTA,
         _ => detail.code.as_str(),
     };
     json!({ "message": detail.message, "type": kind, "param": null, "code": code })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What clients do with a 502 or a `retry-after` is to ask again, which costs money where there is none.
+    #[test]
+    fn a_spent_budget_is_not_asked_again() {
+        let failed = |code: &str| Error::TurnFailed { code: code.to_owned(), sentence: "Spent.".to_owned() };
+        let spent = reshape(failed("budget_exhausted").into_response());
+        assert_eq!(spent.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(spent.headers()["x-should-retry"], "false");
+        assert!(!spent.headers().contains_key(header::RETRY_AFTER));
+        let shown = body(&failed("budget_exhausted"));
+        assert_eq!((&shown["type"], &shown["code"]), (&json!(QUOTA), &json!(QUOTA)));
+        let other = reshape(failed("provider_failed").into_response());
+        assert_eq!(other.status(), StatusCode::BAD_GATEWAY);
+    }
 }

@@ -18,7 +18,7 @@ use crate::http::{
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
-use crate::{app, guard, observe, openai, page, ws};
+use crate::{app, guard, observe, openai, page, redact, ws};
 
 /// Calls that need the token.
 fn api() -> OpenApiRouter<AppState> {
@@ -148,6 +148,7 @@ pub fn router(state: AppState) -> Router {
         .layer(Extension(document::Document::of(&document)))
         .layer(Extension(Arc::clone(&metrics)))
         .layer(from_fn_with_state(metrics, observe::observe))
+        .layer(from_fn_with_state(state.clone(), redact::clean))
         .with_state(state)
 }
 

@@ -167,10 +167,14 @@ fn compose(
         _ => false,
     });
     let listed = skill::render(skills.iter().filter(|skill| reader.skills.allows(&skill.name)));
-    let parts = [briefing::render(pages), listed];
-    let text =
-        parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n\n");
-    Briefing { text: text.into(), bootstrap, identity: identity.unwrap_or_default(), has_heartbeat, skills }
+    Briefing {
+        text: briefing::render(pages).into(),
+        skill_list: listed.into(),
+        bootstrap,
+        identity: identity.unwrap_or_default(),
+        has_heartbeat,
+        skills,
+    }
 }
 
 impl Known {

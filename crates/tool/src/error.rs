@@ -2,6 +2,7 @@
 
 use std::io;
 
+use polyclaw_domain::plain;
 use polyclaw_domain::tool::ToolOutcome;
 
 use crate::text;
@@ -18,13 +19,13 @@ pub enum Error {
     UnknownSkill(String),
     #[error("the arguments do not fit: {0}")]
     Arguments(String),
-    #[error("the workspace folder can not be opened: {0}")]
+    #[error("the workspace folder can not be opened: {}", worded(.0))]
     Workspace(io::Error),
     #[error("'{0}' is outside the workspace; only paths inside it can be used")]
     Outside(String),
     #[error("'{path}' {reason}")]
     Path { path: String, reason: String },
-    #[error("'{path}': {source}")]
+    #[error("'{path}': {}", worded(source))]
     Io { path: String, source: io::Error },
     #[error("'{path}' is {found}, not {wanted}")]
     Kind { path: String, found: &'static str, wanted: &'static str },
@@ -34,7 +35,7 @@ pub enum Error {
     Edit(String),
     #[error("stopped: it took longer than {0} s")]
     OutOfTime(u64),
-    #[error("the command could not be run: {0}")]
+    #[error("the command could not be run: {}", worded(.0))]
     Command(io::Error),
     #[error(
         "this command was not run: it can not be confined ({0}). A person can let this agent run commands without a \
@@ -66,6 +67,14 @@ pub enum Error {
     ServerGone(String),
     #[error("the tool stopped unexpectedly")]
     Broken,
+}
+
+/// In words a model can act on, not in those of a library.
+fn worded(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        _ => plain::error(&error.to_string()),
+    }
 }
 
 impl Error {
@@ -109,5 +118,19 @@ impl Error {
 impl From<Error> for ToolOutcome {
     fn from(error: Error) -> Self {
         Self::error(text::cut(&error.to_string(), LONGEST_MESSAGE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_put_in_plain_words() {
+        let missing = "'x': there is no such file or folder";
+        assert_eq!(Error::io("x", io::ErrorKind::NotFound).to_string(), missing);
+        assert_eq!(Error::io("x", io::Error::from_raw_os_error(2)).to_string(), missing);
+        let denied = Error::io("x", io::Error::from_raw_os_error(13)).to_string();
+        assert!(!denied.contains("os error") && denied.len() > 6, "{denied}");
     }
 }

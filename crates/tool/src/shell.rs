@@ -145,6 +145,11 @@ impl Running<'_> {
     }
 }
 
+/// A program of which nothing is known but how it ended.
+pub fn ended(end: End) -> ToolOutcome {
+    report(&Outcome::Ended(end), String::new())
+}
+
 fn report(outcome: &Outcome, mut text: String) -> ToolOutcome {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

@@ -95,18 +95,22 @@ fn marked(head: &str, after: &[&str]) -> Result<(Memory, usize), String> {
 struct Loose<'a> {
     owner: &'a Owner,
     text: String,
+    /// What is gathered began as an item of a list.
+    is_item: bool,
 }
 
 impl<'a> Loose<'a> {
     fn new(owner: &'a Owner) -> Self {
-        Self { owner, text: String::new() }
+        Self { owner, text: String::new(), is_item: false }
     }
 
     fn line(&mut self, line: &str, heading: &str, memories: &mut Vec<Memory>) {
         let line = line.trim_end();
         let item = ["- ", "* ", "+ "].iter().find_map(|mark| line.strip_prefix(mark));
+        let item = item.or_else(|| self.numbered(line));
         if item.is_some() || line.is_empty() {
             self.end(heading, memories);
+            self.is_item = item.is_some();
         }
         let line = item.unwrap_or(line).trim();
         if !line.is_empty() {
@@ -115,6 +119,15 @@ impl<'a> Loose<'a> {
             }
             self.text.push_str(line);
         }
+    }
+
+    /// The text of `1. text` or `1) text`. Inside a paragraph only a 1 begins a list: "on the\n12. of May" goes on.
+    fn numbered<'b>(&self, line: &'b str) -> Option<&'b str> {
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = line.split_at(digits);
+        let rest = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "))?;
+        let begins = self.text.is_empty() || self.is_item || number == "1";
+        (begins && (1..=3).contains(&digits)).then_some(rest)
     }
 
     fn end(&mut self, heading: &str, memories: &mut Vec<Memory>) {
@@ -169,12 +182,19 @@ mod tests {
 
     #[test]
     fn a_file_written_by_hand_becomes_a_memory_an_item() {
-        let text = "# MEMORY\n\nAna is the owner.\nShe lives in Porto.\n\n## Likes\n- tea,\n  green\n* hiking\n\n1. not an item\n";
+        let text = "# MEMORY\n\nAna is the owner.\nShe lives in Porto.\n\n## Likes\n- tea,\n  green\n* hiking\n\n1. Ben\n2) Eva,\n   his wife\n\nBorn on\n12. May 1984.\n";
         let read = from_markdown(text, &owner()).unwrap();
         let shown: Vec<_> = read.iter().map(|m| m.content.as_str()).collect();
         assert_eq!(
             shown,
-            ["Ana is the owner. She lives in Porto.", "tea, green", "hiking", "1. not an item"]
+            [
+                "Ana is the owner. She lives in Porto.",
+                "tea, green",
+                "hiking",
+                "Ben",
+                "Eva, his wife",
+                "Born on 12. May 1984."
+            ]
         );
         assert_eq!(read[1].metadata["heading"], "Likes");
         assert_eq!(from_markdown(text, &owner()).unwrap(), read, "the same file is the same memories");

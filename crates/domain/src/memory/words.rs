@@ -5,10 +5,11 @@
 const MOST_WORDS: usize = 24;
 
 /// Said in every question and every answer: looking them up finds everything.
-const COMMON: &str = " a about all am an and any are as at be been but by can could did do does for from get give had has \
-    have her him his how i if in into is it its just know let like me my no not of on or our out please say she should so \
-    some tell than that the their them then there these they this those to up us was we were what when where which who \
-    whom whose why will with would you your again s t re ve ll d m don doesn didn isn ";
+const COMMON: &str = " a about all am an and any anybody anyone anything are as at be been but by can could did do does for from \
+    get give had has have her him his how i if in into is it its just know let like me my no not of on or our \
+    out please say she should so some tell than that the their them then there these they this those to up us \
+    was we were what when where which who whom whose why will with would you your again s t re ve ll d m don \
+    doesn didn isn ever everybody everyone everything somebody someone something ";
 
 fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c),
@@ -107,6 +108,7 @@ mod tests {
     fn a_question_is_the_words_that_tell_something() {
         assert_eq!(for_query("What is my dog's name, dog?"), ["\"dog\"", "\"name\""]);
         assert!(for_query("what is it").is_empty());
+        assert_eq!(for_query("Did anyone ever have babies?"), ["\"babies\""]);
         assert_eq!(for_query("北京 猫"), ["\"北京\"", "\"猫\"*"]);
         assert_eq!(for_query("a\" OR NEAR(x) NOT *:-^ col:y"), ["\"NEAR\"", "\"x\"", "\"col\"", "\"y\""]);
     }

@@ -42,13 +42,23 @@ impl Engine {
         agent: Option<&AgentId>,
         session: Option<&SessionKey>,
     ) -> Result<Vec<Explained>> {
+        let (agent, place) = self.whose(agent, session).await?;
+        self.explain_in(&agent, place.as_ref()).await
+    }
+
+    /// The agent that is meant: the one that is named, else the session's, else the default one.
+    async fn whose(
+        &self,
+        agent: Option<&AgentId>,
+        session: Option<&SessionKey>,
+    ) -> Result<(AgentId, Option<Session>)> {
         let place = match session {
             Some(key) => Some(self.session(key).await?),
             None => None,
         };
         let default = self.settings().default_agent.clone();
         let agent = agent.cloned().or_else(|| place.as_ref().map(|place| place.active_agent.clone()));
-        self.explain_in(&agent.unwrap_or(default), place.as_ref()).await
+        Ok((agent.unwrap_or(default), place))
     }
 
     /// One tool by name.
@@ -58,11 +68,23 @@ impl Engine {
         agent: Option<&AgentId>,
         session: Option<&SessionKey>,
     ) -> Result<Explained> {
-        let listed = self.tools_of(agent, session).await?;
-        listed
-            .into_iter()
-            .find(|one| one.tool.name == tool)
-            .ok_or_else(|| Error::UnknownTool(tool.to_owned()))
+        let (agent, place) = self.whose(agent, session).await?;
+        let listed = self.explain_in(&agent, place.as_ref()).await?;
+        if let Some(found) = listed.into_iter().find(|one| one.tool.name == tool) {
+            return Ok(found);
+        }
+        let spec = self.agent(&agent).await?.spec;
+        let scope = ToolScope::of(&spec, SessionKey::main(&agent), &self.settings().workspace, true);
+        match self.is_of_another_server(scope, tool) {
+            true => Err(Error::ServerNotNamed { tool: tool.to_owned(), agent }),
+            false => Err(Error::UnknownTool(tool.to_owned())),
+        }
+    }
+
+    /// An agent that named every MCP server would have it.
+    fn is_of_another_server(&self, scope: ToolScope, tool: &str) -> bool {
+        let all = ToolScope { mcp: vec!["*".to_owned()], ..scope };
+        self.tools().list(&all).iter().any(|one| one.name == tool)
     }
 
     pub(crate) async fn explain_in(

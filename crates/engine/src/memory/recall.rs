@@ -106,6 +106,9 @@ impl Brain {
             "the embedding model failed"
         })?;
         let vector = vectors.into_iter().next().ok_or("the embedding model failed")?;
+        if vector.iter().all(|value| *value == 0.0) {
+            return Err("the embedding model does not know these words");
+        }
         Ok((embedder.model_id().to_owned(), vector))
     }
 

@@ -7,6 +7,8 @@ use polyclaw_domain::briefing::{Bootstrap, Briefing};
 use polyclaw_domain::id::{AgentId, SessionId};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::session::Session;
+use polyclaw_domain::skill;
+use polyclaw_domain::tool::{Consent, Effect, ToolCall, ToolOutcome};
 use polyclaw_store::sessions;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Line, Scripted, last_user};
@@ -26,6 +28,21 @@ async fn files_come_into_the_prompt_and_never_into_the_history() {
     assert!(prompt.system.contains("\n\nBe brief.\n\n"), "{}", prompt.system);
     assert!(world.transcript("me").await.iter().all(|message| !message.text.contains("Be brief.")));
     assert_eq!(world.ground.papers.last(), Some((AgentId::main(), false)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn skills_are_told_to_an_agent_that_can_read_them_and_to_no_other() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    let skill_list = "# Skills\n- weather: Says how it is.".into();
+    world.ground.papers.tell(Briefing { text: "Be brief.".into(), skill_list, ..Briefing::default() });
+    world.says("hi").await;
+    let told = |n: usize| model.prompts()[n].system.clone();
+    assert!(told(0).contains("Be brief.") && !told(0).contains("# Skills"), "{}", told(0));
+    let read = |_: &ToolCall| Box::pin(async { ToolOutcome::ok(String::new()) }) as _;
+    world.ground.tools.add(skill::TOOL, Effect::Pure, Consent::NotNeeded, read);
+    world.says("again").await;
+    assert!(told(1).contains("Be brief.\n\n# Skills"), "{}", told(1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,6 +110,10 @@ pub fn confinement(sandbox: &Value) -> Option<String> {
 
 /// Arguments in one line: a single text stands for itself, such as the command of a shell.
 pub fn arguments(value: &Value) -> String {
+    // A call that was refused before it began is told without its arguments.
+    if value.is_null() {
+        return String::new();
+    }
     let Some(fields) = value.as_object() else { return value.to_string() };
     match fields.iter().collect::<Vec<_>>().as_slice() {
         [(_, Value::String(text))] => text.clone(),
@@ -207,4 +211,24 @@ fn spoken(result: &str) -> Option<Entry> {
     let name = told["agent_id"].as_str().unwrap_or_default().to_owned();
     let run = told["run_id"].as_str().unwrap_or_default().to_owned();
     Some(Entry::Speech { run, name, text, open: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_shown_as_people_read_them() {
+        for (value, shown) in [
+            (json!({ "command": "ls -l" }), "ls -l"),
+            (json!({ "path": "a", "lines": 3 }), "path=a lines=3"),
+            (json!({}), ""),
+            (Value::Null, ""),
+            (json!([1]), "[1]"),
+        ] {
+            assert_eq!(arguments(&value), shown, "{value}");
+        }
+    }
 }

@@ -51,7 +51,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         None | Some(Verb::List) => return list(&client, context).await,
         Some(Verb::Show { id }) => {
             let asked = client.get(&format!("/approvals/{}", segment(id))).await?;
-            let text = format!("{} ({})", cell(&asked["question"]), cell(&asked["state"]));
+            let text = shown(&asked);
             return Ok(output.say(&asked, |_| text)?);
         }
         Some(Verb::Approve { id }) => (id, json!({ "decision": "approve" }), "Approved: it runs now."),
@@ -61,6 +61,14 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     };
     let decided = client.post(&format!("/approvals/{}", segment(id)), &body).await?;
     Ok(output.say(&decided, |_| done.to_owned())?)
+}
+
+/// The question, how it stands, where it was asked and how long it waits.
+fn shown(asked: &Value) -> String {
+    let told = |key: &str| cell(&asked[key]);
+    let (state, session) = (told("state"), told("session_key"));
+    let until = if state == "pending" { "open until" } else { "it was open until" };
+    format!("{}\n\n{state}; asked in {session}, {until} {}", told("question"), told("expires_at"))
 }
 
 async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
@@ -75,4 +83,19 @@ async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
         true => "Nothing waits for you.".to_owned(),
         false => output.table(&["ID", "TOOL", "SESSION", "ARGUMENTS"], &rows),
     })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_shown_with_its_session_and_its_end() {
+        let asked = json!({ "question": "Run it?", "state": "pending", "session_key": "agent:main:main",
+            "expires_at": "2026-01-02T03:04:05Z" });
+        assert_eq!(
+            shown(&asked),
+            "Run it?\n\npending; asked in agent:main:main, open until 2026-01-02T03:04:05Z"
+        );
+    }
 }

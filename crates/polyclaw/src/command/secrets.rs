@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::cli::Context;
 use crate::failure::Failure;
+use crate::home::is_open_to_others;
 use crate::secrets::{self, Secrets};
 
 /// Secrets kept encrypted in the home, for `secret:name` in the config.
@@ -21,6 +22,9 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
 }
+
+/// What to do about a key that others could read: they may have.
+pub const CLOSE_KEY: &str = "`polyclaw doctor --fix` closes it, then `polyclaw secrets rotate` makes another";
 
 #[derive(clap::Subcommand)]
 enum Verb {
@@ -85,7 +89,8 @@ fn check(context: &Context) -> Result<(), Failure> {
     let short: Vec<&String> =
         kept.iter().filter(|(_, value)| is_short(value.expose())).map(|(name, _)| name).collect();
     let in_config = config.secrets.iter().filter(|value| is_short(value.expose())).count();
-    let value = json!({ "kept": kept.len(), "key": place, "config_secrets": referred, "short": short, "short_in_config": in_config });
+    let is_open = is_open_to_others(&context.home.secrets_key());
+    let value = json!({ "kept": kept.len(), "key": place, "config_secrets": referred, "short": short, "short_in_config": in_config, "key_open_to_others": is_open });
     let text = |_: &_| {
         let mut lines = vec![format!(
             "{} kept, all open; key: {place}. The config names {referred} secret(s), all resolve.",
@@ -96,6 +101,9 @@ fn check(context: &Context) -> Result<(), Failure> {
                 "{} shorter than {SHORTEST} characters: too short to be hidden in texts. Use longer ones.",
                 short.len().max(in_config)
             ));
+        }
+        if is_open {
+            lines.push(format!("Others can read the key. {CLOSE_KEY}."));
         }
         lines.join("\n")
     };

@@ -31,16 +31,15 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let seed = args.seed.unwrap_or_else(seed_of_now);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
-    let shown = std::io::stderr().is_terminal() && !context.output.json;
+    let (shown, redrawn) = (!context.output.json, std::io::stderr().is_terminal());
     let progress = |done: u64| {
-        if shown && (done.is_multiple_of(50) || done == args.crash) {
-            let _ = write!(std::io::stderr(), "\r{done} of {} runs", args.crash);
+        if shown && is_told(done, args.crash, redrawn) {
+            let end = if redrawn && done < args.crash { "\r" } else { "\n" };
+            let _ = write!(std::io::stderr(), "{done} of {} runs{end}", args.crash);
         }
     };
+    progress(0);
     let outcome = simulator::run_many(seed, args.crash, threads, &progress);
-    if shown {
-        let _ = writeln!(std::io::stderr());
-    }
     let totals = outcome.map_err(|broken| {
         Failure::failed("selftest_broken", broken.to_string())
             .hint(format!("again: polyclaw selftest --crash 1 --seed {}", broken.seed))
@@ -48,6 +47,12 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let seconds = began.elapsed().as_secs_f64();
     context.output.say(&as_json(&totals, seed, seconds), |_| as_text(&totals, seed, seconds))?;
     Ok(())
+}
+
+/// A line that is redrawn moves often; one of many is there for each tenth of the way.
+fn is_told(done: u64, all: u64, redrawn: bool) -> bool {
+    let step = if redrawn { 10 } else { all.div_ceil(10).max(1) };
+    done.is_multiple_of(step) || done == all
 }
 
 fn seed_of_now() -> u64 {
@@ -74,4 +79,16 @@ fn as_text(totals: &Totals, seed: u64, seconds: f64) -> String {
         text.push_str(&format!("\n  killed at {point:18} {times:6}"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_run_gives_signs_of_life_and_not_too_many() {
+        let told = |all: u64, redrawn: bool| (0..=all).filter(|done| is_told(*done, all, redrawn)).count();
+        assert_eq!((told(10_000, false), told(1, false), told(7, false)), (11, 2, 8));
+        assert_eq!(told(1_000, true), 101);
+    }
 }

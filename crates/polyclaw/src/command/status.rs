@@ -19,7 +19,16 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
     let health = client.get("/health").await?;
     let models = client.get("/models").await?;
     let counts = client.get("/status").await?;
-    let memory = client.get("/memory/status").await?;
+    // The rest is worth telling where the file of memories is damaged.
+    let memory = client.get("/memory/status").await;
+    let told = match &memory {
+        Ok(status) => memory::sentence(status),
+        Err(failure) => format!(
+            "memories can not be read: {} ({}); `polyclaw doctor` looks at their file",
+            failure.message, failure.code
+        ),
+    };
+    let memory = memory.unwrap_or_else(|failure| json!({ "error": failure.code }));
     let (sessions, running, waiting) = (&counts["sessions"], &counts["running"], &counts["waiting"]);
     let value = json!({
         "url": client.url(), "health": health, "model": models["default_model"],
@@ -31,7 +40,7 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
             format!("version {}, up {}", cell(&health["version"]), span(health["uptime_ms"].as_u64())),
             format!("model {}", models::in_use(&models)),
             format!("{sessions} session(s), {running} answering, {waiting} waiting"),
-            memory::sentence(&memory),
+            told.clone(),
         ]
         .join("\n")
     })?;

@@ -108,6 +108,7 @@ fn write(home: &Home, keys: &[&Key]) -> Result<(), Failure> {
 fn lost(why: String) -> Failure {
     locked(
         format!("the key of the store of secrets can not be had: {why}"),
-        "unlock the keyring, or restore the key file; without the key the values can only be set again",
+        "unlock the keyring, or restore secrets.key; if the key is gone for good, delete secrets.json in the home and set \
+         each value again",
     )
 }

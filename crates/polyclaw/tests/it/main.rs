@@ -8,6 +8,7 @@ mod budgets;
 mod canary;
 mod claims;
 mod crash;
+mod damage;
 mod delegation;
 mod escape;
 mod first_run;

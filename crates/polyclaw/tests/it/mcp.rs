@@ -110,6 +110,9 @@ fn its_tools_work_over_stdio_and_obey_policy() {
     assert!(tools_shown(&home, &model, "ops").is_empty(), "an agent that does not name the server");
     let said = call(&home, &model, "ops", "mcp_lab_echo", json!({ "message": "hello" }));
     assert_eq!(said, "There is no tool 'mcp_lab_echo' here.");
+    let explained = |tool: &str| home.run(&["--json", "tools", "explain", tool, "--agent", "ops"]).error();
+    assert_eq!(explained("mcp_lab_echo"), (3, "server_not_named".to_owned()), "its owner is told why");
+    assert_eq!(explained("mcp_lab_nothing"), (3, "unknown_tool".to_owned()));
 }
 
 #[test]

@@ -48,8 +48,14 @@ fn hub(file: PathBuf, most: Vec<u64>) -> (String, JoinHandle<Vec<String>>) {
         let from =
             request.split("range: bytes=").nth(1).and_then(|range| range.split('-').next()?.parse().ok());
         let mut file = fs::File::open(&file).unwrap();
-        let left = file.metadata().unwrap().len() - from.unwrap_or(0);
-        let status = if from.is_some() { "206 Partial Content" } else { "200 OK" };
+        let left = file.metadata().unwrap().len() - from.unwrap_or(0_u64);
+        let size = file.metadata().unwrap().len();
+        let status = match from {
+            Some(from) => {
+                format!("206 Partial Content\r\ncontent-range: bytes {from}-{}/{size}", size - 1)
+            }
+            None => "200 OK".to_owned(),
+        };
         file.seek(SeekFrom::Start(from.unwrap_or(0))).unwrap();
         write!(socket, "HTTP/1.1 {status}\r\ncontent-length: {left}\r\nconnection: close\r\n\r\n").unwrap();
         io::copy(&mut file.take(most), &mut socket).unwrap();
@@ -86,9 +92,38 @@ fn a_hub_with_another_file_is_not_believed() {
     let (address, requests) = hub(file, vec![u64::MAX]);
     let refused = pull_from(&home, &address);
     assert_eq!(refused.error(), (5, "weights_unavailable".to_owned()));
-    assert!(refused.stdout.contains("not the expected file and was removed"), "{}", refused.stdout);
+    assert!(refused.stdout.contains("not the expected file and is not kept"), "{}", refused.stdout);
     assert_eq!(files(&home.path().join("models")), 0, "nothing of it is left");
     requests.join().unwrap();
+}
+
+#[test]
+fn a_full_disk_ends_a_pull_and_no_other_source_is_tried() {
+    let home = Home::new();
+    let partial = home.path().join("models/partial");
+    fs::create_dir_all(&partial).unwrap();
+    let full = partial.join("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53");
+    std::os::unix::fs::symlink("/dev/full", full).unwrap();
+    let (address, requests) = hub(weights().join("smollm2.gguf"), vec![1_000]);
+    assert_eq!(pull_from(&home, &address).error(), (5, "disk_full".to_owned()));
+    requests.join().unwrap();
+}
+
+#[test]
+fn damaged_weights_are_told_from_whole_ones_and_odd_settings_are_named() {
+    let home = Home::new();
+    let sha = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
+    let file = home.path().join("models").join(sha).join("smollm2-135m.gguf");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "x").unwrap();
+    let listed = home.run(&["--json", "model", "list"]).ok();
+    assert_eq!((&listed[0]["here"], &listed[0]["state"]), (&false.into(), &"damaged".into()), "{listed}");
+    let doctor = home.run(&["doctor"]).stdout;
+    assert!(doctor.contains("damaged: smollm2-135m"), "{doctor}");
+    assert_eq!(pull_from(&home, "nonsense").error(), (2, "usage".to_owned()));
+    let mut pull = home.command(&["--json", "model", "pull", "smollm2-135m"]);
+    pull.env("POLYCLAW_MODELS", &file);
+    assert_eq!(ran(pull).error(), (1, "models_unusable".to_owned()));
 }
 
 /// Python runs a `pip.py` it finds where it stands, and this is the folder of somebody's project.

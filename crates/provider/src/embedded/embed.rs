@@ -42,9 +42,12 @@ impl Loaded {
         Ok(Self { encoder, words, kernel })
     }
 
+    /// A text the model can not read is as one without words.
     pub fn embed(&self, text: &str) -> Vec<f32> {
         let most = MOST_TOKENS.min(self.encoder.shape.positions);
-        self.encoder.embed(self.kernel, &self.words.encode(text, most))
+        let tokens = self.words.encode(text, most);
+        let read = if self.words.is_foreign(&tokens) { &[][..] } else { &tokens };
+        self.encoder.embed(self.kernel, read)
     }
 }
 

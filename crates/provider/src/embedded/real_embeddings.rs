@@ -90,6 +90,27 @@ fn an_empty_text_is_the_zero_vector_and_a_long_one_is_cut() {
 }
 
 #[test]
+fn a_script_the_model_never_saw_has_no_meaning_and_a_stray_sign_takes_none_away() {
+    let model = model(Kernel::detect());
+    for foreign in [
+        "我的猫叫小白，喜欢睡觉",
+        "明天上午开会讨论预算",
+        "🎉🍰🥳",
+        "나는 매일 아침 수영을 한다",
+        "Я живу в Берлине",
+        "أحب القهوة",
+        "ฉันชอบกาแฟ",
+        "東京タワーに行きました",
+    ] {
+        assert!(model.embed(foreign).iter().all(|value| *value == 0.0), "{foreign}");
+    }
+    let (plain, signed) = (model.embed("The cake is ready"), model.embed("The cake is ready 🎂"));
+    assert!(cosine(&plain, &signed) > 0.5, "{}", cosine(&plain, &signed));
+    let german = model.embed("Die Straße ist lang");
+    assert!(cosine(&german, &german) > 0.99, "Latin letters are read");
+}
+
+#[test]
 fn both_paths_and_the_plain_network_agree() {
     let (fast, plain) = (model(Kernel::detect()), model(Kernel::Scalar));
     let mut reference = Reference::open();

@@ -2,7 +2,7 @@
 //!
 //! Special tokens are never made from text: the word `[UNK]` in a text is just that.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -21,6 +21,8 @@ pub(super) struct WordPiece {
     unknown: u32,
     begin: u32,
     end: u32,
+    /// Single letters of scripts it was shown too little of to know words.
+    letters: HashSet<u32>,
 }
 
 impl WordPiece {
@@ -34,7 +36,9 @@ impl WordPiece {
             words.get(word).copied().ok_or_else(|| Damaged::new(format!("its vocabulary lacks {word}")))
         };
         let (unknown, begin, end) = (special("[UNK]")?, special("[CLS]")?, special("[SEP]")?);
+        let letters = words.iter().filter(|(word, _)| is_foreign_letter(word)).map(|(_, id)| *id).collect();
         Ok(Self {
+            letters,
             marks: Characters::of(r"\p{Mn}"),
             signs: Characters::of(r"\p{P}"),
             hidden: Characters::of(r"[\p{Cc}\p{Cf}\p{Co}]"),
@@ -60,6 +64,14 @@ impl WordPiece {
         tokens.truncate(most.saturating_sub(1));
         tokens.push(self.end);
         tokens
+    }
+
+    /// Whether the model can not tell what these tokens mean: more than a third are unknown, or spell a script of which it
+    /// knows no words. All such texts look alike to it.
+    pub fn is_foreign(&self, tokens: &[u32]) -> bool {
+        let words = || tokens.iter().filter(|token| **token != self.begin && **token != self.end);
+        let unread = words().filter(|token| **token == self.unknown || self.letters.contains(token)).count();
+        unread * 3 > words().count()
     }
 
     /// Words and single signs, in lower case and without accents.
@@ -122,6 +134,12 @@ impl WordPiece {
     }
 }
 
+/// One letter beyond those of Latin.
+fn is_foreign_letter(piece: &str) -> bool {
+    let mut letters = piece.strip_prefix("##").unwrap_or(piece).chars();
+    letters.next().is_some_and(|c| c.is_alphabetic() && c > '\u{24f}') && letters.next().is_none()
+}
+
 /// Characters of Chinese writing are words of their own.
 fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{2ceaf}' | '\u{2f800}'..='\u{2fa1f}')
@@ -148,5 +166,27 @@ mod tests {
         assert_eq!(pieces.encode("cafe cafe cafe cafe", 4), [2, 4, 4, 3]);
         assert_eq!(pieces.encode(&"x".repeat(100_000), 64), [2, 1, 3]);
         assert!(WordPiece::new("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_text_is_foreign_when_more_than_a_third_of_it_can_not_be_read() {
+        let vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\nferry\nleaves\n日\n.\nд\n##а\nstra\n##ß\n##e\n";
+        let pieces = WordPiece::new(vocabulary).unwrap();
+        for (text, expected) in [
+            ("The ferry leaves.", false),
+            ("The ferry 🎉", false),
+            ("ferry 🎉", true),
+            ("🎉🎉 🍰", true),
+            ("日日日", true),
+            ("да", true),
+            ("Straße", false),
+            ("The ferry leaves да", true),
+            ("The ferry leaves. The ferry leaves да", false),
+            ("我每个星期日去游泳", true),
+            ("The ferry leaves. 我的猫叫小白", true),
+            ("", false),
+        ] {
+            assert_eq!(pieces.is_foreign(&pieces.encode(text, 64)), expected, "{text:?}");
+        }
     }
 }

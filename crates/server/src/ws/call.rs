@@ -60,9 +60,12 @@ pub async fn answer(app: &AppState, subscriptions: &mut Subscriptions, text: &st
     match serde_json::from_str(text) {
         Ok(Incoming::Req { id, method, params }) => {
             let outcome = call(app, subscriptions, &method, params).await;
-            response(&id, outcome)
+            response(&id, outcome, &app.engine.redactor())
         }
-        Err(error) => response(&Value::Null, Err(Error::MalformedJson(error.to_string()))),
+        Err(error) => {
+            let malformed = Err(Error::MalformedJson(error.to_string()));
+            response(&Value::Null, malformed, &app.engine.redactor())
+        }
     }
 }
 
@@ -104,6 +107,9 @@ async fn approve(app: &AppState, verdict: Approve) -> Result<Value> {
 }
 
 fn read<T: DeserializeOwned>(params: Value) -> Result<T> {
+    if params.is_array() {
+        return Err(Error::InvalidBody("params must be an object, not a list".to_owned()));
+    }
     serde_json::from_value(params).map_err(|error| Error::InvalidBody(error.to_string()))
 }
 

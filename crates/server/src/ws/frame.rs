@@ -1,6 +1,7 @@
 //! What goes over the socket.
 
 use axum::extract::ws::Message;
+use polyclaw_domain::redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -31,12 +32,15 @@ struct Response<'a> {
     error: Option<Detail>,
 }
 
-pub fn response(id: &Value, outcome: Result<Value, Error>) -> Message {
+/// An error may quote what was asked, and that may be a secret in the wrong place.
+pub fn response(id: &Value, outcome: Result<Value, Error>, redactor: &Redactor) -> Message {
     let (ok, result, error) = match outcome {
         Ok(result) => (true, Some(result), None),
         Err(error) => {
             error.log();
-            (false, None, Some(error.detail()))
+            let mut detail = error.detail();
+            redactor.string(&mut detail.message);
+            (false, None, Some(detail))
         }
     };
     text(&Response { kind: "res", id, ok, result, error })

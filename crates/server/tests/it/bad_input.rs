@@ -1,5 +1,9 @@
 //! What clients send that they should not: always our shape, never a crash.
 
+use std::sync::Arc;
+
+use polyclaw_domain::redact::Redactor;
+use polyclaw_engine::Settings;
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +18,8 @@ async fn bodies_that_are_no_json() {
         let request = instance.request(Method::POST, &path).header("content-type", kind).body(body);
         Answer::of(request)
     };
-    let cases: [(&str, &[u8], u16, &str); 8] = [
+    let cases: [(&str, &[u8], u16, &str); 9] = [
+        ("application/json", b" [\"hello\"]", 400, "invalid_body"),
         ("application/json", b"{", 400, "malformed_json"),
         ("application/json", b"{\"text\":\"a\"} b", 400, "malformed_json"),
         ("application/json", b"\"text\"", 400, "invalid_body"),
@@ -34,6 +39,34 @@ async fn bodies_that_are_no_json() {
     Answer::of(patch.body(deep)).await.refuses(400, "malformed_json");
     let good = send("application/json; charset=utf-8", b"{\"text\":\"a\"}".to_vec()).await;
     assert_eq!(good.status, 202);
+}
+
+#[tokio::test]
+async fn a_secret_in_the_wrong_place_is_not_shown_in_any_shape() {
+    let instance = Instance::start().await;
+    let secret = "Tr0ub4dor-and-3";
+    let redactor = Arc::new(Redactor::new([secret]));
+    instance.engine.reload(Settings { redactor, ..Settings::clone(&instance.engine.settings()) });
+    let asked = [
+        instance.get(&format!("/api/v1/agents/{secret}")).await,
+        instance.get(&format!("/api/v1/nowhere/{secret}")).await,
+        instance.get(&format!("/v1/models/{secret}")).await,
+        instance.post("/v1/chat/completions", json!({ "model": secret, "messages": [] })).await,
+    ];
+    for answer in asked {
+        let said = answer.body["error"]["message"].as_str().unwrap_or_default();
+        assert!(answer.status.is_client_error() && !said.is_empty(), "{}", answer.body);
+        assert!(!answer.body.to_string().contains(secret), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_does_not_fit_is_refused_in_plain_words() {
+    let instance = Instance::start().await;
+    let refused = instance.get("/api/v1/usage?window=5h").await;
+    let said = refused.body["error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(said.contains("unknown value `5h`") && said.contains("`24h`"), "{said}");
+    assert!(!said.contains("deserialize") && !said.contains("variant"), "{said}");
 }
 
 #[tokio::test]

@@ -157,11 +157,24 @@ async fn within<T, E: std::fmt::Display>(
 ) -> Result<T> {
     match tokio::time::timeout(limit, work).await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Error::Server(name.to_owned(), plain::line(&error.to_string(), 300))),
+        Ok(Err(error)) => Err(Error::Server(name.to_owned(), worded(&error.to_string()))),
         Err(_) => {
             Err(Error::Server(name.to_owned(), format!("it did not answer within {} s", limit.as_secs())))
         }
     }
+}
+
+/// Without the names a library has for its parts.
+fn worded(error: &str) -> String {
+    if error.contains("error sending request") {
+        return "nobody answers at its address".to_owned();
+    }
+    let own = error
+        .split_once("] error: ")
+        .filter(|(head, _)| head.contains("Transport ["))
+        .map_or(error, |(_, own)| own);
+    let own = own.strip_suffix(", when send initialize request").unwrap_or(own);
+    plain::line(&plain::error(own), 300)
 }
 
 /// What the program said as it ended says more than that its stream broke.
@@ -293,5 +306,31 @@ impl Drop for Open<'_> {
                 let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), why)).await;
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_library_is_told_without_its_names() {
+        let head = "Send message error Transport [rmcp::transport::worker::WorkerTransport<X>] error: ";
+        for (said, expected) in [
+            (
+                "Client error: error sending request for url (http://127.0.0.1:1/)",
+                "nobody answers at its address",
+            ),
+            (
+                "unexpected server response: 404, when send initialize request",
+                "unexpected server response: 404",
+            ),
+        ] {
+            assert_eq!(worded(&format!("{head}{said}")), expected);
+        }
+        assert_eq!(
+            worded("connection closed: initialize response"),
+            "connection closed: initialize response"
+        );
     }
 }

@@ -89,6 +89,16 @@ pub enum End {
     Unknown,
 }
 
+impl End {
+    /// What a supervisor's line says of the end.
+    pub fn said(line: &[u8]) -> Option<Self> {
+        match serde_json::from_slice(line) {
+            Ok(Line::Ended(ended)) => Some(ended.into()),
+            _ => None,
+        }
+    }
+}
+
 impl From<Ended> for End {
     fn from(ended: Ended) -> Self {
         match ended {

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use super::wire::{self, FETCH, LONGEST_ANSWER, Message, PROGRESS, RUN, Run};
 use crate::error::{Error, Result};
 use crate::http_fetch;
-use crate::sandbox::{Profile, Program, Sandboxes, Started};
+use crate::sandbox::{End, Profile, Program, Sandboxes, Started};
 
 /// A worker beside its programs needs memory of its own, and its limits are to be met after theirs: a program that
 /// goes too far is ended, not the worker that looks after it.
@@ -24,7 +24,32 @@ pub struct Host {
 }
 
 /// The worker is of no use any more: it ended, or wrote what is not the protocol.
-pub struct Crash;
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Crash {
+    /// The limit that its program, and it with it, went over: the program's own.
+    pub over: Option<Over>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    Memory(u64),
+    Processes(u64),
+}
+
+impl Crash {
+    const PLAIN: Self = Self { over: None };
+
+    /// What a line that is no message says of the end. A bomb may be so fast that the supervisor of the worker sees it
+    /// before that of the program does.
+    fn of(line: &[u8]) -> Self {
+        let over = match End::said(line) {
+            Some(End::OverMemory(limit)) => Some(Over::Memory(limit.saturating_sub(OWN_MEMORY_MB.into()))),
+            Some(End::OverProcesses(limit)) => Some(Over::Processes(limit / u64::from(MORE_PROCESSES))),
+            _ => None,
+        };
+        Self { over }
+    }
+}
 
 impl Host {
     pub async fn start(
@@ -70,13 +95,14 @@ impl Host {
         let id = self.calls;
         self.send(&Message::request(id, RUN, json!(run))).await?;
         loop {
-            let message = wire::next(&mut self.started.lines, LONGEST_ANSWER).await.ok_or(Crash)?;
+            let line = wire::line(&mut self.started.lines, LONGEST_ANSWER).await.ok_or(Crash::PLAIN)?;
+            let message = wire::message(&line).ok_or_else(|| Crash::of(&line))?;
             match message.method.as_deref() {
-                Some(PROGRESS) => progress(message.params["text"].as_str().ok_or(Crash)?),
-                Some(FETCH) => self.fetch(message.id.ok_or(Crash)?, run, tools, progress).await?,
-                Some(_) => return Err(Crash),
+                Some(PROGRESS) => progress(message.params["text"].as_str().ok_or(Crash::PLAIN)?),
+                Some(FETCH) => self.fetch(message.id.ok_or(Crash::PLAIN)?, run, tools, progress).await?,
+                Some(_) => return Err(Crash::PLAIN),
                 None if message.id == Some(id) => return outcome(message.result, message.error),
-                None => return Err(Crash),
+                None => return Err(Crash::PLAIN),
             }
         }
     }
@@ -90,15 +116,15 @@ impl Host {
         progress: Progress<'_>,
     ) -> std::result::Result<(), Crash> {
         if run.call.name != http_fetch::NAME {
-            return Err(Crash);
+            return Err(Crash::PLAIN);
         }
         let outcome = tools.run(&run.scope, &run.turn, &run.call, progress).await;
         self.send(&Message::result(id, json!(outcome))).await
     }
 
     async fn send(&mut self, message: &Message) -> std::result::Result<(), Crash> {
-        let input = self.started.input.as_mut().ok_or(Crash)?;
-        input.write_all(&message.line()).await.map_err(|_| Crash)
+        let input = self.started.input.as_mut().ok_or(Crash::PLAIN)?;
+        input.write_all(&message.line()).await.map_err(|_| Crash::PLAIN)
     }
 }
 
@@ -107,5 +133,22 @@ fn outcome(result: Option<Value>, error: Option<Value>) -> std::result::Result<T
         let why = error["message"].as_str().unwrap_or("it gave no reason");
         return Ok(Error::Refused(why.to_owned()).into());
     }
-    serde_json::from_value(result.ok_or(Crash)?).map_err(|_| Crash)
+    serde_json::from_value(result.ok_or(Crash::PLAIN)?).map_err(|_| Crash::PLAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_by_a_limit_is_told_with_the_limit_of_the_program() {
+        for (line, over) in [
+            (r#"{"ended":{"over_processes":1024}}"#, Some(Over::Processes(256))),
+            (r#"{"ended":{"over_memory":2560}}"#, Some(Over::Memory(2048))),
+            (r#"{"ended":{"signalled":9}}"#, None),
+            ("rubbish", None),
+        ] {
+            assert_eq!(Crash::of(line.as_bytes()), Crash { over }, "{line}");
+        }
+    }
 }

@@ -8,13 +8,19 @@ use polyclaw_domain::port::Pending;
 use polyclaw_domain::sandbox::{Facts, WorkerFault};
 use polyclaw_domain::tool::{Progress, ToolCall, ToolOutcome, ToolScope, ToolSpec, Toolbox};
 
+use super::host::{Crash, Over};
 use super::pool::{Pool, Settings};
 use super::wire::Run;
 use crate::builtin::Builtin;
 use crate::error::{Error, Result};
+use crate::sandbox::End;
+use crate::shell;
 
 /// How often a call that may be repeated is, when workers end under it.
 const ATTEMPTS: u32 = 3;
+
+/// What came of one attempt, or how its worker ended.
+type Attempt = std::result::Result<ToolOutcome, Crash>;
 
 pub struct Isolated {
     inner: Builtin,
@@ -38,8 +44,13 @@ impl Isolated {
         let Some(spec) = listed.iter().find(|spec| spec.name == call.name) else {
             return self.inner.run(scope, turn, call, progress).await;
         };
+        // A worker sees its workspace where it really is: a link to it may lead nowhere inside.
+        let workspace = match scope.workspace.canonicalize() {
+            Ok(workspace) => workspace,
+            Err(error) => return told(Error::Workspace(error).into(), scope, None, 0),
+        };
         let run = Run {
-            scope: scope.clone(),
+            scope: ToolScope { workspace, ..scope.clone() },
             turn: turn.clone(),
             call: call.clone(),
             tools: listed.iter().map(|spec| spec.name.clone()).collect(),
@@ -48,8 +59,10 @@ impl Isolated {
         let mut crashes = 0;
         loop {
             let (outcome, worker, fault) = match self.attempt(&run, progress).await {
-                Ok((Some(outcome), worker)) => (outcome, worker, None),
-                Ok((None, worker)) => {
+                Ok((Ok(outcome), worker)) => (outcome, worker, None),
+                // The same call would go over it again.
+                Ok((Err(Crash { over: Some(over) }), worker)) => (over_limit(over), worker, None),
+                Ok((Err(_), worker)) => {
                     crashes += 1;
                     tracing::warn!(turn.id = %turn, tool = call.name, crashes, "a worker ended in the middle of a call");
                     if spec.effect.may_run_again() && crashes < ATTEMPTS {
@@ -66,17 +79,23 @@ impl Isolated {
         }
     }
 
-    /// `None` in place of an outcome if the worker ended.
-    async fn attempt(&self, run: &Run, progress: Progress<'_>) -> Result<(Option<ToolOutcome>, Option<u32>)> {
-        let workspace = run.scope.workspace.canonicalize().map_err(Error::Workspace)?;
-        let mut lease = self.pool.lease(&run.scope.sandbox, &workspace).await?;
+    async fn attempt(&self, run: &Run, progress: Progress<'_>) -> Result<(Attempt, Option<u32>)> {
+        let mut lease = self.pool.lease(&run.scope.sandbox, &run.scope.workspace).await?;
         let worker = lease.host.pid();
-        let outcome = lease.host.run(run, &self.inner, progress).await.ok();
-        if outcome.is_some() {
+        let outcome = lease.host.run(run, &self.inner, progress).await;
+        if outcome.is_ok() {
             self.pool.give_back(lease);
         }
         Ok((outcome, worker))
     }
+}
+
+fn over_limit(over: Over) -> ToolOutcome {
+    let end = match over {
+        Over::Memory(limit) => End::OverMemory(limit),
+        Over::Processes(limit) => End::OverProcesses(limit),
+    };
+    shell::ended(end)
 }
 
 fn told(

@@ -77,12 +77,18 @@ impl Message {
 
 /// The next message; `None` at the end, or where a line is too long, cut short, or not JSON-RPC.
 pub async fn next(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<Message> {
+    message(&line(from, longest).await?)
+}
+
+/// A whole line.
+pub async fn line(from: &mut (impl AsyncBufRead + Unpin), longest: u64) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     from.take(longest).read_until(b'\n', &mut line).await.ok()?;
-    if line.last() != Some(&b'\n') {
-        return None;
-    }
-    serde_json::from_slice::<Message>(&line).ok().filter(|message| message.jsonrpc == "2.0")
+    (line.last() == Some(&b'\n')).then_some(line)
+}
+
+pub fn message(line: &[u8]) -> Option<Message> {
+    serde_json::from_slice::<Message>(line).ok().filter(|message| message.jsonrpc == "2.0")
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ fn the_nearest_skill_of_a_name_is_used_and_policy_decides_what_is_told() {
     shelf.skill("ws/skills/weather", "weather of the workspace");
     shelf.skill("ws/agents/main/skills/stars", "stars of main");
     let listed = |shelf: &Shelf| {
-        let text = shelf.brief().text;
+        let text = shelf.brief().skill_list;
         text.lines().filter(|line| line.starts_with("- ")).map(str::to_owned).collect::<Vec<_>>()
     };
     let all = ["- stars: stars of main", "- tides: shared tides", "- weather: weather of the workspace"];
@@ -194,7 +194,7 @@ fn the_nearest_skill_of_a_name_is_used_and_policy_decides_what_is_told() {
     shelf.allow(&["*s"], &["stars"]);
     assert_eq!(listed(&shelf), ["- tides: shared tides"]);
     shelf.allow(&[], &["*"]);
-    assert_eq!(&*shelf.brief().text, "");
+    assert_eq!(&*shelf.brief().skill_list, "");
     shelf.agent = AgentId::parse("ops").unwrap();
     shelf.allow(&[], &[]);
     assert_eq!(listed(&shelf), all[1..], "what is in an agent's own folder is its own");
@@ -230,6 +230,9 @@ async fn a_skill_is_read_by_name_and_only_below_its_folder() {
         let said = shelf.bench.refused("read_skill", json!({ "name": name })).await;
         assert!(said.starts_with("there is no skill '") && said.len() < 120, "{said}");
     }
+    for path in ["../skills/hidden/SKILL.md", "skills/../../skills/hidden/SKILL.md"] {
+        shelf.bench.refused("read_file", json!({ "path": path })).await;
+    }
     let folder = shelf.bench.home.path().join("skills/weather");
     fs::rename(&folder, shelf.bench.home.path().join("skills/away")).unwrap();
     symlink(shelf.bench.home.path(), &folder).unwrap();
@@ -249,7 +252,7 @@ fn strange_skills_do_no_harm() {
     fs::create_dir_all(shelf.bench.home.path().join("skills/pipe")).unwrap();
     make_pipe(&shelf.bench.home.path().join("skills/pipe/SKILL.md"));
     symlink(shelf.bench.home.path(), shelf.bench.home.path().join("skills/loop")).unwrap();
-    let text = shelf.brief().text;
+    let text = shelf.brief().skill_list;
     assert!(text.ends_with("- good: desrever [31m and more"), "{text}");
     assert_eq!(text.matches("\n- ").count(), 1, "{text}");
 }

@@ -204,3 +204,16 @@ async fn a_command_that_kills_all_it_can_kills_only_itself() {
         }
     }
 }
+
+/// What is beneath /tmp is another folder inside, so a link there leads nowhere.
+#[tokio::test]
+async fn a_workspace_behind_a_link_is_used_where_it_is() {
+    let mut shop = shop(usual(), SandboxMode::Workspace);
+    let link = shop.bench.home.path().join("link");
+    std::os::unix::fs::symlink(&shop.bench.scope.workspace, &link).unwrap();
+    std::fs::write(shop.bench.scope.workspace.join("note"), "here").unwrap();
+    shop.bench.scope.workspace = link;
+    assert_eq!(shop.call("read_file", json!({ "path": "note" })).await.content, "here");
+    let listed = shop.call("shell", json!({ "command": "cat note" })).await;
+    assert!(listed.content.starts_with("here"), "{}", listed.content);
+}

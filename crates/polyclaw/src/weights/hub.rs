@@ -1,0 +1,220 @@
+//! The model hub: one file, fetched in one go or from where an earlier download broke off.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use reqwest::header::{CONTENT_RANGE, RANGE};
+use reqwest::{Response, StatusCode, Url};
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::weights::{Part, source, unusable};
+
+const HUB: &str = "https://huggingface.co";
+const VARIABLE: &str = "POLYCLAW_MODEL_HUB";
+const CONNECT: Duration = Duration::from_secs(5);
+/// Between two pieces of a download.
+const SILENCE: Duration = Duration::from_secs(30);
+
+fn failed(what: impl std::fmt::Display) -> Failure {
+    source::unavailable(format!("the model hub: {what}"))
+}
+
+/// `POLYCLAW_MODEL_HUB` names a mirror.
+pub fn address() -> Result<String, Failure> {
+    match std::env::var(VARIABLE) {
+        Ok(stated) if !stated.is_empty() => mirror(&stated),
+        _ => Ok(HUB.to_owned()),
+    }
+}
+
+/// The value is not shown: there may be a password in it.
+fn mirror(stated: &str) -> Result<String, Failure> {
+    let is_web = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    match Url::parse(stated).is_ok_and(is_web) {
+        true => Ok(stated.trim_end_matches('/').to_owned()),
+        false => Err(Failure::usage(format!("{VARIABLE} is not an address of the web"))
+            .hint(format!("it begins with https:// or http://; without it {HUB} is asked"))),
+    }
+}
+
+/// Goes on where an earlier download broke off.
+pub async fn fetch(hub: &str, part: &Part, to: &Path, progress: &Progress) -> Result<(), Failure> {
+    let mut done = fs::metadata(to).map_or(0, |meta| meta.len());
+    if done >= part.size {
+        let _ = fs::remove_file(to);
+        done = 0;
+    }
+    let response = ask(hub, part, done).await?;
+    let append = is_rest(&response, part, done)?;
+    let written = |error: std::io::Error| unusable(to, &error);
+    let mut options = OpenOptions::new();
+    let file = if append { options.append(true) } else { options.write(true).truncate(true) };
+    let mut file = file.create(true).open(to).map_err(written)?;
+    done = if append { done } else { 0 };
+    let mut pieces = response.bytes_stream();
+    while let Some(piece) = pieces.next().await {
+        let broke = |error| failed(format!("it broke off at {done} bytes ({})", describe(&error)));
+        let piece = piece.map_err(broke)?;
+        done += piece.len() as u64;
+        // More than there should be is not the file, and would fill the disk.
+        if done > part.size {
+            break;
+        }
+        file.write_all(&piece).map_err(written)?;
+        progress.show(part.name, done, part.size);
+    }
+    progress.end();
+    if done == part.size {
+        return Ok(());
+    }
+    // It ended well and is something else: what came of it must not be the beginning of a later download.
+    let _ = fs::remove_file(to);
+    Err(other(part, done))
+}
+
+async fn ask(hub: &str, part: &Part, done: u64) -> Result<Response, Failure> {
+    let client = reqwest::Client::builder().connect_timeout(CONNECT).read_timeout(SILENCE).build();
+    let mut request = client.map_err(failed)?.get(format!("{hub}/{}", part.hub));
+    if done > 0 {
+        request = request.header(RANGE, format!("bytes={done}-"));
+    }
+    request.send().await.map_err(|error| failed(describe(&error)))
+}
+
+/// Whether the rest of the file comes, and not all of it. What can be seen to be another file, such as the page on which
+/// a hotel wants a name, is refused before anything is written.
+fn is_rest(response: &Response, part: &Part, done: u64) -> Result<bool, Failure> {
+    match response.status() {
+        StatusCode::OK => match response.content_length() {
+            Some(length) if length != part.size => Err(other(part, length)),
+            _ => Ok(false),
+        },
+        StatusCode::PARTIAL_CONTENT => {
+            let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+            let wanted = format!("bytes {done}-{}/{}", part.size - 1, part.size);
+            match range == Some(wanted.as_str()) {
+                true => Ok(true),
+                false => Err(failed("it sent another part of the file than it was asked for")),
+            }
+        }
+        status => Err(failed(format!("it answered {status}"))),
+    }
+}
+
+fn other(part: &Part, length: u64) -> Failure {
+    let than = if length > part.size { "more" } else { "less" };
+    failed(format!("it sent {than} than the {} bytes of {}", part.size, part.name))
+}
+
+fn describe(error: &reqwest::Error) -> &'static str {
+    match error {
+        error if error.is_connect() => "no connection",
+        error if error.is_timeout() => "no answer in time",
+        _ => "the connection broke",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const PART: Part = Part { name: "x", ending: ".x", sha256: "0", size: 10, hub: "a/b" };
+
+    /// Answers each connection with the next text and closes it; the requests come back.
+    fn server(answers: Vec<String>) -> (String, std::thread::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let serve = move || {
+            let answer = |answer: String| {
+                let (mut socket, _) = listener.accept().unwrap();
+                let lines = BufReader::new(socket.try_clone().unwrap()).lines().map_while(Result::ok);
+                let request: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+                socket.write_all(answer.as_bytes()).unwrap();
+                request.join("\n").to_lowercase()
+            };
+            answers.into_iter().map(answer).collect()
+        };
+        (address, std::thread::spawn(serve))
+    }
+
+    fn answer(head: &str, announced: usize, body: &str) -> String {
+        format!("HTTP/1.1 {head}\r\ncontent-length: {announced}\r\nconnection: close\r\n\r\n{body}")
+    }
+
+    fn rest(range: &str, body: &str) -> String {
+        answer(&format!("206 Partial Content\r\ncontent-range: bytes {range}"), body.len(), body)
+    }
+
+    /// Says nothing of its length.
+    fn unmeasured(body: &str) -> String {
+        format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")
+    }
+
+    #[tokio::test]
+    async fn a_download_that_broke_off_goes_on_where_it_was() {
+        let answers = vec![answer("200 OK", 10, "01234"), rest("5-9/10", "56789")];
+        let (address, requests) = server(answers);
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("part");
+        let progress = Progress::new(true);
+        assert!(fetch(&address, &PART, &to, &progress).await.unwrap_err().message.contains("broke off at 5"));
+        fetch(&address, &PART, &to, &progress).await.unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"0123456789");
+        let requests = requests.join().unwrap();
+        assert!(!requests[0].contains("range:") && requests[1].contains("range: bytes=5-"), "{requests:?}");
+    }
+
+    /// What lies there before, what is answered, what is said, and what lies there after.
+    #[tokio::test]
+    async fn what_is_not_the_file_is_refused_and_never_begins_a_later_download() {
+        let page = "<html>Welcome</html>";
+        let cases = [
+            (None, answer("200 OK", 4, "<ht>"), "less than the 10 bytes", None),
+            (None, answer("200 OK", page.len(), page), "more than the 10 bytes", None),
+            (None, unmeasured("<ht>"), "less than the 10 bytes", None),
+            (None, unmeasured(page), "more than the 10 bytes", None),
+            (Some("012"), answer("200 OK", 4, "<ht>"), "less than the 10 bytes", Some("012")),
+            (Some("012"), rest("0-9/10", "0123456789"), "another part", Some("012")),
+            (Some("012"), rest("3-9/27", "3456789"), "another part", Some("012")),
+            (Some("012"), answer("206 Partial Content", 7, "3456789"), "another part", Some("012")),
+            (Some("012"), answer("404 Not Found", 0, ""), "404", Some("012")),
+        ];
+        for (before, answer, said, after) in cases {
+            let (address, requests) = server(vec![answer.clone()]);
+            let folder = tempfile::tempdir().unwrap();
+            let to = folder.path().join("part");
+            before.iter().for_each(|text| fs::write(&to, text).unwrap());
+            let failure = fetch(&address, &PART, &to, &Progress::new(true)).await.unwrap_err();
+            assert!(failure.message.contains(said), "{answer}: {}", failure.message);
+            assert_eq!(fs::read_to_string(&to).ok().as_deref(), after, "{answer}");
+            requests.join().unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_knows_no_ranges_starts_over() {
+        let (address, requests) = server(vec![answer("200 OK", 10, "abcdefghij")]);
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("part");
+        fs::write(&to, "012").unwrap();
+        fetch(&address, &PART, &to, &Progress::new(true)).await.unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"abcdefghij");
+        requests.join().unwrap();
+    }
+
+    #[test]
+    fn a_mirror_is_an_address_of_the_web() {
+        assert_eq!(mirror("https://hub.example/models/").unwrap(), "https://hub.example/models");
+        for stated in ["nonsense", "hub.example", "ftp://hub.example", "http://", "file:///x"] {
+            let failure = mirror(stated).unwrap_err();
+            assert!(failure.message.contains(VARIABLE) && !failure.message.contains(stated), "{stated}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Homes that are not as they should be: what is wrong is said, and the rest goes on.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::fixture::{Home, command, ran};
+
+#[test]
+fn a_damaged_file_of_memories_leaves_the_rest_of_the_status() {
+    let home = Home::new();
+    let memory = home.path().join("memory");
+    fs::create_dir_all(&memory).unwrap();
+    fs::write(memory.join("brain.db"), vec![7; 8192]).unwrap();
+    let _daemon = home.daemon();
+    let status = home.run(&["status"]);
+    assert_eq!(status.code, 0, "{}", status.stderr);
+    assert!(status.stdout.contains("session(s)"), "{}", status.stdout);
+    assert!(status.stdout.contains("memories can not be read"), "{}", status.stdout);
+    let listed = home.run(&["memory", "list"]);
+    assert!(listed.stderr.contains("hint:") && listed.stderr.contains("doctor"), "{}", listed.stderr);
+}
+
+#[test]
+fn a_key_that_others_can_read_is_told_and_closed() {
+    let home = Home::new();
+    let value = home.path().join("value");
+    fs::create_dir_all(home.path()).unwrap();
+    fs::write(&value, "correct horse battery staple\n").unwrap();
+    let set = || {
+        let mut set = home.command(&["--json", "secrets", "set", "lab"]);
+        set.env_remove("DBUS_SESSION_BUS_ADDRESS").stdin(fs::File::open(&value).unwrap());
+        ran(set)
+    };
+    set().ok();
+    let key = home.path().join("secrets.key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(home.run(&["--json", "secrets", "check"]).ok()["key_open_to_others"], true);
+    assert!(home.run(&["doctor"]).stdout.contains("others can read the key"), "doctor says so too");
+    home.run(&["doctor", "--fix"]);
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::remove_file(&key).unwrap();
+    let lost = set();
+    assert_eq!(lost.error(), (1, "secrets_locked".to_owned()));
+    assert!(lost.stdout.contains("delete secrets.json"), "{}", lost.stdout);
+    fs::remove_file(home.path().join("secrets.json")).unwrap();
+    set().ok();
+}
+
+#[test]
+fn a_home_behind_a_link_is_used_where_it_is() {
+    let (home, folder) = (Home::new(), tempfile::tempdir().unwrap());
+    fs::create_dir_all(home.path()).unwrap();
+    let link = folder.path().join("link");
+    symlink(home.path(), &link).unwrap();
+    let listed = ran(command(&link, &["--json", "model", "list"])).ok();
+    let path = listed[0]["path"].as_str().unwrap();
+    assert!(path.starts_with(home.path().canonicalize().unwrap().to_str().unwrap()), "{path}");
+}
+
+#[test]
+fn memories_of_an_agent_that_is_not_there_are_not_taken() {
+    let home = Home::new();
+    let _daemon = home.daemon();
+    let file = home.path().join("notes.md");
+    fs::write(&file, "- likes tea\n").unwrap();
+    let import =
+        |agent: &str| home.run(&["--json", "memory", "import", file.to_str().unwrap(), "--agent", agent]);
+    assert_eq!(import("nosuch").error(), (3, "unknown_agent".to_owned()));
+    assert_eq!(import("main").ok()["stored"], 1);
+}

@@ -1,0 +1,30 @@
+//! Errors quote what was asked, and that may be a secret in the wrong place: an id, a name, a query. What goes out has
+//! none of those the instance knows.
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_LENGTH;
+use axum::middleware::Next;
+use axum::response::Response;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::state::AppState;
+
+/// Outside of whatever shapes errors, so that every shape is clean.
+pub async fn clean(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    if response.extensions().get::<Error>().is_none() {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        return Response::from_parts(parts, Body::empty());
+    };
+    let Ok(mut said) = serde_json::from_slice::<Value>(&bytes) else {
+        return Response::from_parts(parts, bytes.into());
+    };
+    app.engine.redactor().json(&mut said);
+    parts.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(parts, said.to_string().into())
+}
