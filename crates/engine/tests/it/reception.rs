@@ -327,6 +327,15 @@ async fn menus_hold_commands_and_agents_and_follow_them() {
     assert!(refused.is_err(), "an agent can not have the id of a command");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_menu_that_is_not_taken_is_offered_again() {
+    let ground = ground(CONFIG).await;
+    ground.outlet.refuse_menus(5);
+    let _world = ground.wake(Faulty::never());
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!(ground.outlet.menus().contains_key("default"));
+}
+
 /// Wherever the process dies while a letter is taken, it is answered once.
 #[tokio::test(start_paused = true)]
 async fn a_letter_survives_a_crash_anywhere() {
