@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use polyclaw_domain::channel::{Call, CallAnswer, Channel, MenuItem};
+use polyclaw_domain::channel::{Call, CallAnswer, Channel, MenuItem, Standing};
 use polyclaw_domain::command;
 use tokio::task::JoinSet;
 
@@ -88,6 +88,19 @@ impl Engine {
             left.extend(ended.ok().flatten());
         }
         Ok(left)
+    }
+
+    /// How every account that is used stands with its platform: channel, account, standing. `None`: it is new in the
+    /// config, and there from the next start on.
+    pub fn standings(&self) -> Vec<(String, String, Option<Standing>)> {
+        let mut accounts = self.settings().reception.accounts();
+        accounts.sort();
+        let standing = |(channel, account): (String, String)| {
+            let port = self.ports.channels.get(&channel);
+            let standing = port.and_then(|port| port.standing(&account));
+            (channel, account, standing)
+        };
+        accounts.into_iter().map(standing).collect()
     }
 
     async fn menu(&self) -> Result<Vec<MenuItem>> {
