@@ -128,7 +128,7 @@ async fn who_may_not_write_is_neither_answered_nor_stored() {
         .collect();
     assert_eq!(
         reasons,
-        ["sender_not_listed", "group_not_listed", "account_disabled"],
+        ["sender_not_listed", "group_not_listed", "unknown_account"],
         "each once, small talk never"
     );
 }
