@@ -264,7 +264,9 @@ impl Office {
         let pen = self.drafts.pen.lock().await;
         let sent = match self.drafts.find(&desk.address) {
             Some(known) if known.text == *text => return,
-            Some(known @ Draft { platform_id: Some(_), .. }) => self.change(desk, known, text, &outgoing).await,
+            Some(known @ Draft { platform_id: Some(_), .. }) => {
+                self.change(desk, known, text, &outgoing).await
+            }
             Some(known) if known.is_asked_for(&self.engine) => {
                 let draft = Draft { text: text.to_owned(), ..known };
                 self.drafts.send(&self.engine, &self.turn, (&*desk.channel, draft), &outgoing).await
