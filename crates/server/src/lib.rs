@@ -17,6 +17,7 @@ mod openai;
 mod page;
 mod paging;
 mod patience;
+mod refusal;
 mod reload;
 mod router;
 mod serve;

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::http::messages::{self, Receipt};
 use crate::http::stream::Position;
 use crate::http::{approvals, commands};
+use crate::refusal;
 use crate::state::AppState;
 use crate::ws::frame::{Incoming, response};
 use crate::ws::subscription::Subscriptions;
@@ -104,7 +105,7 @@ async fn approve(app: &AppState, verdict: Approve) -> Result<Value> {
 }
 
 fn read<T: DeserializeOwned>(params: Value) -> Result<T> {
-    serde_json::from_value(params).map_err(|error| Error::InvalidBody(error.to_string()))
+    serde_json::from_value(params).map_err(|error| Error::InvalidBody(refusal::plain(&error.to_string())))
 }
 
 fn value(result: impl serde::Serialize) -> Result<Value> {
