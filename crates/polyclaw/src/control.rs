@@ -130,7 +130,6 @@ impl Notes {
     }
 }
 
-
 /// Opens the control plane of a home. Blocks.
 pub fn open(home: &Home) -> Result<Control, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);

@@ -41,7 +41,11 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Begun>> {
     const SQL: &str =
         "SELECT address_json, platform_id, created_at FROM drafts WHERE turn_id = $1 ORDER BY address_json";
     tx.query(SQL, params![turn], |row| {
-        Ok(Begun { address: from_json(&row.text(0)?)?, platform_id: row.opt_text(1)?, at: Millis(row.int(2)?) })
+        Ok(Begun {
+            address: from_json(&row.text(0)?)?,
+            platform_id: row.opt_text(1)?,
+            at: Millis(row.int(2)?),
+        })
     })
 }
 
