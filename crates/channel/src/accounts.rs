@@ -6,7 +6,9 @@ use std::future::{Future, ready};
 
 use futures_util::future::join_all;
 use polyclaw_domain::admission::Access;
-use polyclaw_domain::channel::{Address, Call, CallAnswer, Capabilities, Channel, Inbox, MenuItem, Sent};
+use polyclaw_domain::channel::{
+    Address, Call, CallAnswer, Capabilities, Channel, Inbox, MenuItem, Sent, Standing,
+};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::port::Pending;
 
@@ -24,6 +26,10 @@ pub trait Account: Send + Sync + Sized {
 
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::Called
     }
 
     fn send(&self, key: &str, outgoing: &Outgoing) -> impl Future<Output = Sent> + Send;
@@ -85,6 +91,10 @@ impl<A: Account> Accounts<A> {
 impl<A: Account> Channel for Accounts<A> {
     fn capabilities(&self, account: &str) -> Capabilities {
         self.table.get(account).map_or(A::CAPABILITIES, A::capabilities)
+    }
+
+    fn standing(&self, account: &str) -> Option<Standing> {
+        self.table.get(account).map(A::standing)
     }
 
     fn remembers_ms(&self, _: &str) -> Option<i64> {

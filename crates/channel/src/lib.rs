@@ -10,6 +10,7 @@ mod client;
 pub mod discord;
 mod error;
 pub mod hook;
+mod link;
 pub mod matrix;
 mod pace;
 mod signature;

@@ -83,6 +83,8 @@ pub enum Admission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
+    /// There is no such account of this channel.
+    UnknownAccount,
     AccountDisabled,
     DmsDisabled,
     SenderNotListed,
@@ -94,6 +96,7 @@ pub enum Reason {
 impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::UnknownAccount => "unknown_account",
             Self::AccountDisabled => "account_disabled",
             Self::DmsDisabled => "dms_disabled",
             Self::SenderNotListed => "sender_not_listed",

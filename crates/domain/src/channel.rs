@@ -70,6 +70,19 @@ pub enum Sent {
     Unknown { reason: String },
 }
 
+/// How an account stands with its platform.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It has not been heard of yet.
+    #[default]
+    Opening,
+    Connected,
+    /// It is not connected, and why.
+    Apart(String),
+    /// It keeps no connection: its platform calls, or it only sends.
+    Called,
+}
+
 /// A message as its platform delivered it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Letter {
@@ -134,6 +147,11 @@ pub struct CallAnswer {
 /// A platform, with all of its accounts. What one cannot do it leaves as it is here.
 pub trait Channel: Send + Sync {
     fn capabilities(&self, account: &str) -> Capabilities;
+
+    /// How an account stands with its platform; `None`: there is no such account here.
+    fn standing(&self, _account: &str) -> Option<Standing> {
+        Some(Standing::Called)
+    }
 
     /// How long a platform that recognises a repeated key does so; for ever where nothing is said.
     fn remembers_ms(&self, _account: &str) -> Option<i64> {

@@ -98,7 +98,10 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 /// Words that begin a message, or a command that is still to come: no agent can be called so.
-const TAKEN: [&str; 1] = ["steer"];
+const TAKEN: [&str; 2] = ["steer", START];
+
+/// What Telegram says for somebody who opens a conversation with a bot.
+const START: &str = "start";
 
 /// What steers is an ordinary message: only its first word is a command.
 const STEER: &str = "/steer";
@@ -106,10 +109,11 @@ const STEER: &str = "/steer";
 /// The longest name of a command in a platform's menu.
 const LONGEST: usize = 32;
 
-/// A command and what is said behind it; `None` if the line is a message.
+/// A command and what is said behind it, in whatever case a keyboard wrote it; `None` if the line is a message.
 pub fn parse(line: &str) -> Option<(&'static Command, &str)> {
     let (word, rest) = slashed(line)?;
-    let known = COMMANDS.iter().find(|command| command.name == word)?;
+    let word = if word.eq_ignore_ascii_case(START) { "help" } else { word };
+    let known = COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(word))?;
     Some((known, rest))
 }
 
@@ -122,8 +126,8 @@ pub fn slashed(line: &str) -> Option<(&str, &str)> {
 
 /// The message behind `/steer`; any other text as it is.
 pub fn steered(text: &str) -> &str {
-    match text.trim_start().strip_prefix(STEER) {
-        Some(rest) if rest.starts_with(char::is_whitespace) => rest.trim_start(),
+    match text.trim_start().split_once(char::is_whitespace) {
+        Some((word, rest)) if word.eq_ignore_ascii_case(STEER) => rest.trim_start(),
         _ => text,
     }
 }
@@ -172,6 +176,8 @@ mod tests {
         let parsed = |line| parse(line).map(|(command, rest)| (command.name, rest));
         assert_eq!(parsed("/model openai/x "), Some(("model", "openai/x")));
         assert_eq!(parsed(" /stop"), Some(("stop", "")));
+        assert_eq!(parsed("/Status"), Some(("status", "")), "as a telephone writes it");
+        assert_eq!(parsed("/start"), Some(("help", "")));
         assert_eq!(parsed("/etc/passwd"), None);
         assert_eq!(parsed("stop"), None);
         assert_eq!(parsed("/steer do this"), None, "an ordinary message");
@@ -193,6 +199,7 @@ mod tests {
     #[test]
     fn steering_is_an_ordinary_message() {
         assert_eq!(steered("/steer do this"), "do this");
+        assert_eq!(steered(" /Steer  do this"), "do this");
         assert_eq!(steered("/steered ship"), "/steered ship");
         assert_eq!(steered("do this"), "do this");
     }

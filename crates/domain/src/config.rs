@@ -217,18 +217,30 @@ pub fn load(text: &str, file: &str, lookup: Lookup<'_>) -> Result<Config, Config
     if report.is_clean() { Ok(config) } else { Err(report.into_errors()) }
 }
 
-/// The typed config of a tree. A section with an error in it is left at its default, so that the others can
-/// still be checked.
+/// The typed config of a tree. What could not be read is left at its default, or else its section, so that the rest
+/// can still be checked.
 fn shaped(root: Node, json: bool, lookup: Lookup<'_>, report: &mut Report) -> Config {
     let schema = schema();
     let mut value = Shape::new(&schema, json, lookup, report).fit(root);
     if let Some(sections) = value.as_object_mut() {
-        sections.retain(|section, _| report.is_sound(section));
+        sections.retain(|section, own| {
+            let is_readable =
+                report.is_sound(section) || (!report.is_given_up(section) && can_be_read(section, own));
+            if !is_readable {
+                report.give_up(section);
+            }
+            is_readable
+        });
     }
     serde_json::from_value(value).unwrap_or_else(|error| {
         report.error("", format!("this config cannot be read: {error}"), "");
         Config::default()
     })
+}
+
+/// Whether what is left of a section is still one.
+fn can_be_read(section: &str, own: &serde_json::Value) -> bool {
+    serde_json::from_value::<Config>(serde_json::json!({ section: own })).is_ok()
 }
 
 /// The JSON Schema of the file, for editors and for `polyclaw config schema`.

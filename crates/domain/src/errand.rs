@@ -7,7 +7,7 @@ use crate::config::CatchUp;
 use crate::id::AgentId;
 use crate::key::SessionKey;
 use crate::schedule::{Missed, Schedule};
-use crate::time::Millis;
+use crate::time::{Millis, length};
 
 /// Later than this a run counts as missed: nothing was there to begin it.
 pub const GRACE_MS: i64 = 60_000;
@@ -82,16 +82,6 @@ impl Due {
     }
 }
 
-/// Two units at most: nobody wants to read seconds of days.
-fn length(ms: i64) -> String {
-    let (days, hours, minutes) = (ms / 86_400_000, ms / 3_600_000 % 24, ms / 60_000 % 60);
-    match (days, hours) {
-        (0, 0) => format!("{minutes} min"),
-        (0, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +112,5 @@ mod tests {
         assert!(once.runs);
         let said = once.remark().unwrap();
         assert!(said.ends_with("and is 2 min late; 4 runs before it were missed.)"), "{said}");
-        assert_eq!(length(30 * hour + 1), "1 d 6 h");
     }
 }

@@ -3,6 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::hex::hex;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -71,6 +74,14 @@ id!(
     /// One run of a session that another began.
     RunId
 );
+impl RunId {
+    /// The same for the same cause, so that what is asked for twice is begun once.
+    pub fn derived(cause: &str) -> Self {
+        let digest = Sha256::digest(cause.as_bytes());
+        Self(format!("run-{}", hex(&digest[..12])))
+    }
+}
+
 id!(
     /// One team, for ever; its name is free again when it has ended.
     TeamId
@@ -145,6 +156,14 @@ impl schemars::JsonSchema for AgentId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_derived_run_id_is_short_and_the_same_for_the_same_cause() {
+        let cause = "telegram:default:8-agent:main:telegram:dm:7";
+        let id = RunId::derived(cause);
+        assert_eq!((id.clone(), id.as_str().len()), (RunId::derived(cause), 28));
+        assert_ne!(id, RunId::derived("telegram:default:9-agent:main:telegram:dm:7"));
+    }
 
     #[test]
     fn agent_ids_are_short_lower_case_words() {

@@ -209,14 +209,15 @@ pub fn block(meta: &Value) -> Option<String> {
         .flatten()
         .map(|one| format!("- {}: {}", text(&one["kind"]), text(&one["path"])))
         .collect();
+    let (label, prompt) = (text(&task["label"]), text(&task["prompt"]));
+    // A task of a few words is its own label.
+    let task = if label == prompt { prompt } else { format!("{label} — {prompt}") };
     let artifacts = if artifacts.is_empty() { "none".to_owned() } else { artifacts.join("\n") };
     Some(format!(
-        "[Context: {ANNOUNCE}]\nFrom: {} ({}), run {}\nTask: {} — {}\nResult: {}\n{}\nArtifacts: {artifacts}\n[/Context]",
+        "[Context: {ANNOUNCE}]\nFrom: {} ({}), run {}\nTask: {task}\nResult: {}\n{}\nArtifacts: {artifacts}\n[/Context]",
         text(&meta["source_agent_name"]),
         text(&meta["source_session_key"]),
         text(&meta["source_run_id"]),
-        text(&task["label"]),
-        text(&task["prompt"]),
         text(&result["status"]),
         text(&result["summary"]),
     ))
@@ -336,7 +337,10 @@ mod tests {
         assert!(summary.chars().count() <= SUMMARY_CHARS, "{}", summary.chars().count());
         let block = block(&payload).unwrap();
         assert!(block.starts_with("[Context: subagent_announce]\nFrom: Ada (agent:main:subagent:u), run r1"));
+        assert!(block.contains("\nTask: look — look it up\n"), "{block}");
         assert!(block.ends_with("Artifacts: none\n[/Context]"));
+        payload["task"]["label"] = "look it up".into();
+        assert!(super::block(&payload).unwrap().contains("\nTask: look it up\n"), "said once");
         assert_eq!(reply_to(&payload), run.reply_to);
         dismiss(&mut payload);
         assert_eq!((super::block(&payload), reply_to(&payload).len()), (None, 0));

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use croner::Cron;
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::time::Millis;
 
@@ -45,9 +45,18 @@ impl Schedule {
         let rule = match text.trim().split_once(char::is_whitespace) {
             Some(("every", length)) => Rule::Every(interval(length.trim()).map_err(refused)?),
             Some(("at", moment)) => Rule::At(instant(moment.trim(), &zone).map_err(refused)?),
-            _ => Rule::Cron(Box::new(Cron::from_str(text).map_err(|error| refused(error.to_string()))?)),
+            _ => Rule::Cron(Box::new(cron(text).map_err(refused)?)),
         };
-        Ok(Self { rule, zone })
+        let schedule = Self { rule, zone };
+        match schedule.comes() {
+            true => Ok(schedule),
+            false => Err(refused("there is no such day".to_owned())),
+        }
+    }
+
+    /// An expression may name a day that no year has. A moment that has passed did come.
+    fn comes(&self) -> bool {
+        !matches!(self.rule, Rule::Cron(_)) || self.next(Millis(0)).is_some()
     }
 
     /// The first due time after a moment.
@@ -89,6 +98,16 @@ impl Schedule {
             }
         }
     }
+}
+
+/// Minute, hour, day, month and weekday. With a sixth field the first would be seconds, which nobody means who
+/// counts one too many.
+fn cron(text: &str) -> Result<Cron, String> {
+    let fields = text.split_whitespace().count();
+    if fields != 5 && !text.trim_start().starts_with('@') {
+        return Err(format!("it has {fields} fields, and minute hour day month weekday are five"));
+    }
+    Cron::from_str(text).map_err(|error| error.to_string())
 }
 
 /// Due times that passed while nobody looked.
@@ -136,10 +155,20 @@ fn instant(text: &str, zone: &TimeZone) -> Result<Millis, String> {
         Ok(moment) => moment,
         Err(_) => {
             let clock: DateTime = text.parse().map_err(|error: jiff::Error| error.to_string())?;
-            clock.to_zoned(zone.clone()).map_err(|error| error.to_string())?.timestamp()
+            on_clocks(clock, zone).map_err(|error| error.to_string())?
         }
     };
     Ok(Millis(moment.as_millisecond()))
+}
+
+/// A time that the clocks of a zone leave out is the next that they show; of one that they show twice, the first.
+fn on_clocks(clock: DateTime, zone: &TimeZone) -> Result<Timestamp, jiff::Error> {
+    let ambiguous = zone.to_ambiguous_timestamp(clock);
+    let is_left_out = matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. });
+    let moment = ambiguous.compatible()?;
+    // As far behind the change as the time lies behind the beginning of what is left out; from it, back to the change.
+    let change = zone.preceding(moment.checked_add(1.second())?).next();
+    Ok(change.filter(|_| is_left_out).map_or(moment, |change| change.timestamp()))
 }
 
 #[cfg(test)]
@@ -173,7 +202,7 @@ mod tests {
         assert_eq!(autumn, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
         let spring = due("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2);
         assert_eq!(spring.len(), 2);
-        assert!(spring[0].starts_with("2026-03-29T01:"), "{spring:?}");
+        assert_eq!(spring[0], "2026-03-29T01:00:00Z");
         assert_eq!(spring[1], "2026-03-30T00:30:00Z");
     }
 
@@ -192,6 +221,13 @@ mod tests {
             due("at 2026-12-01 09:00", "Europe/Berlin", "2026-01-01T00:00:00Z", 5),
             ["2026-12-01T08:00:00Z"]
         );
+        for left_out in ["02:00", "02:30", "02:59"] {
+            let once = format!("at 2027-03-28 {left_out}");
+            let moment = due(&once, "Europe/Berlin", "2027-01-01T00:00:00Z", 2);
+            assert_eq!(moment, ["2027-03-28T01:00:00Z"], "{once}: as a cron expression has it");
+        }
+        let twice = due("at 2026-10-25 02:30", "Europe/Berlin", "2026-01-01T00:00:00Z", 2);
+        assert_eq!(twice, ["2026-10-25T00:30:00Z"]);
         assert_eq!(due("at 2026-12-01T09:00:00Z", "Asia/Tokyo", "2026-12-01T09:00:00Z", 5), [] as [&str; 0]);
     }
 
@@ -219,6 +255,8 @@ mod tests {
             "at noon",
             "61 * * * *",
             "* * *",
+            "* * * * * *",
+            "0 0 30 2 *",
         ] {
             assert!(Schedule::parse(text, None).is_err(), "{text:?}");
         }

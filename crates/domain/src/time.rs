@@ -50,6 +50,17 @@ impl<'de> Deserialize<'de> for Millis {
 
 const DAY: i64 = 86_400_000;
 
+/// A length of time as people say it. Two units at most: nobody wants to read seconds of days.
+pub fn length(ms: i64) -> String {
+    let (days, hours, minutes) = (ms / DAY, ms / 3_600_000 % 24, ms / 60_000 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{} s", ms / 1000),
+        (0, 0, _) => format!("{minutes} min"),
+        (0, ..) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
 /// Days since 1970 to a Gregorian date, counting in eras of 400 years that begin on 1 March.
 fn civil(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
@@ -130,6 +141,12 @@ mod tests {
         assert_eq!(Millis(951_782_400_000).to_string(), "2000-02-29T00:00:00.000Z");
         assert_eq!(Millis(-1).to_string(), "1969-12-31T23:59:59.999Z");
         assert_eq!(Millis::parse("2000-02-29T01:00:00.5+01:00"), Some(Millis(951_782_400_500)));
+    }
+
+    #[test]
+    fn a_length_is_said_in_two_units_at_most() {
+        let said = [999, 59_999, 2_049_000, 7_500_000, 108_000_001].map(length);
+        assert_eq!(said, ["0 s", "59 s", "34 min", "2 h 5 min", "1 d 6 h"]);
     }
 
     #[test]

@@ -117,7 +117,12 @@ impl Engine {
         let model = match &session.model_override {
             Some(model) => format!("{model} (picked)"),
             None => {
-                self.settings().default_model.as_ref().map_or("the agent's".to_owned(), ToString::to_string)
+                let own = match self.agent(&session.active_agent).await {
+                    Ok(stored) => self.settings().model_of(&stored.spec),
+                    Err(Error::UnknownAgent(_)) => None,
+                    Err(error) => return Err(error),
+                };
+                own.map_or("none".to_owned(), |model| model.to_string())
             }
         };
         Ok(format!("session {key}\nagent {}\nmodel {model}\n{doing}", session.active_agent))

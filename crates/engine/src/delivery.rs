@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::channel::{Channel, Sent};
+use polyclaw_domain::channel::{Address, Channel, Sent};
 use polyclaw_domain::delivery::{OutboxState, Outgoing, retry_pause_ms};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
@@ -207,8 +207,13 @@ fn can_repeat(engine: &Engine, parcel: &Parcel) -> bool {
         // It is written over a draft: twice is once.
         return true;
     }
-    let (account, age_ms) = (&parcel.address.account, engine.now().since(parcel.created_at));
-    channel(engine, parcel).is_some_and(|channel| {
+    knows_again(engine, &parcel.address, parcel.created_at)
+}
+
+/// The platform knows a key again that was first used at this time.
+pub(crate) fn knows_again(engine: &Engine, address: &Address, first: Millis) -> bool {
+    let (account, age_ms) = (&address.account, engine.now().since(first));
+    engine.ports.channels.get(&address.channel).is_some_and(|channel| {
         channel.capabilities(account).idempotent_send
             && channel.remembers_ms(account).is_none_or(|window| (0..=window).contains(&age_ms))
     })

@@ -1,5 +1,6 @@
 //! Drafts: on a platform where messages can be changed, an answer is shown while it grows, and the outbox writes its
-//! end over it. A draft that nobody knows the fate of is left alone, and the answer is sent beside it.
+//! end over it. Where nobody knows what became of a draft it is sent again under its key, if the platform knows keys
+//! again; elsewhere it is left alone, and the answer is sent beside it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,12 +9,14 @@ use polyclaw_domain::channel::{Address, Channel, Sent};
 use polyclaw_domain::delivery::{Outgoing, Policy, gate, may_be_silence};
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::TurnId;
-use polyclaw_store::drafts;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::drafts::{self, Begun};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::core::Engine;
+use crate::delivery::knows_again;
 use crate::error::Result;
 use crate::prompt::Context;
 use crate::worker::Running;
@@ -44,6 +47,8 @@ pub(crate) struct Draft {
     pub address: Address,
     /// Without one nobody knows whether it is there.
     pub platform_id: Option<String>,
+    /// When it was about to be sent for the first time.
+    begun_at: Millis,
     /// What it showed last, as far as this process knows.
     pub text: String,
 }
@@ -53,9 +58,45 @@ impl Drafts {
     pub async fn recall(&self, engine: &Engine, turn: &TurnId) -> Result<()> {
         let turn = turn.clone();
         let stored = engine.db().read(move |tx| drafts::of_turn(tx, &turn)).await?;
-        let draft = |(address, platform_id)| Draft { address, platform_id, text: String::new() };
+        let draft = |Begun { address, platform_id, at }| Draft {
+            address,
+            platform_id,
+            begun_at: at,
+            text: String::new(),
+        };
         *self.lock() = stored.into_iter().map(draft).collect();
         Ok(())
+    }
+
+    /// Asks again for those of an earlier life that may be there, so that the answer stands in their place.
+    pub async fn find_again(&self, engine: &Engine, turn: &TurnId) {
+        let known = self.lock().clone();
+        for draft in known.into_iter().filter(|draft| draft.is_asked_for(engine)) {
+            let Some(channel) = engine.ports.channels.get(&draft.address.channel).cloned() else { continue };
+            let Ok(outgoing) = gate(Some(draft.address.clone()), Policy::OPEN, MORE.trim().to_owned()) else {
+                continue;
+            };
+            self.send(engine, turn, (&*channel, draft), &outgoing).await;
+        }
+    }
+
+    /// Sends a draft under its key and keeps the platform's id of it.
+    async fn send(
+        &self,
+        engine: &Engine,
+        turn: &TurnId,
+        (channel, draft): (&dyn Channel, Draft),
+        outgoing: &Outgoing,
+    ) -> Option<Sent> {
+        engine.reach(KillPoint::OutboxSending).await;
+        let sent = timeout(PATIENCE, channel.send(&draft.key(turn), outgoing)).await.ok();
+        engine.reach(KillPoint::OutboxAccepted).await;
+        if let Some(Sent::Accepted { platform_id: Some(id) }) = &sent {
+            let (turn, address, id) = (turn.clone(), draft.address.clone(), id.clone());
+            self.set(Draft { platform_id: Some(id.clone()), ..draft });
+            note(engine.persist(move |tx| drafts::shown(tx, &turn, &address, &id)).await);
+        }
+        sent
     }
 
     /// Waits for what is on its way: until then nobody knows what an answer is written over.
@@ -104,6 +145,26 @@ impl Drafts {
     }
 }
 
+impl Draft {
+    /// Derived, so that a later life of the turn sends the same. A turn may have several drafts in one place, one after
+    /// the other, and platforms may know a key of one place in another.
+    fn key(&self, turn: &TurnId) -> String {
+        let Address { peer, thread, .. } = &self.address;
+        format!("{turn}-draft-{}-{peer}-{}", self.begun_at.0, thread.as_deref().unwrap_or_default())
+    }
+
+    /// It may be there, and to send it again finds out without showing it twice.
+    fn is_asked_for(&self, engine: &Engine) -> bool {
+        self.platform_id.is_none() && knows_again(engine, &self.address, self.begun_at)
+    }
+}
+
+fn note(stored: Result<()>) {
+    if let Err(error) = stored {
+        tracing::warn!(%error, "what became of a draft could not be stored");
+    }
+}
+
 /// A model call that people watch on their platforms.
 pub(crate) struct Drafting {
     text: watch::Sender<String>,
@@ -118,9 +179,7 @@ impl Drafting {
         let mut desks: Vec<Desk> = Vec::new();
         for address in context.watched_at().into_iter().filter(|address| !address.is_pulled()) {
             let Some(channel) = engine.ports.channels.get(&address.channel) else { continue };
-            // A turn may have several drafts in one place, one after the other. Each is sent once.
-            let key = format!("{}-draft", engine.next_id());
-            desks.push(Desk { channel: Arc::clone(channel), address, key, failures: 0 });
+            desks.push(Desk { channel: Arc::clone(channel), address, failures: 0 });
         }
         if desks.is_empty() {
             return None;
@@ -156,7 +215,6 @@ impl Drafting {
 struct Desk {
     channel: Arc<dyn Channel>,
     address: Address,
-    key: String,
     failures: u32,
 }
 
@@ -206,7 +264,13 @@ impl Office {
         let pen = self.drafts.pen.lock().await;
         let sent = match self.drafts.find(&desk.address) {
             Some(known) if known.text == *text => return,
-            Some(Draft { platform_id: Some(id), .. }) => self.change(desk, id, text, &outgoing).await,
+            Some(known @ Draft { platform_id: Some(_), .. }) => {
+                self.change(desk, known, text, &outgoing).await
+            }
+            Some(known) if known.is_asked_for(&self.engine) => {
+                let draft = Draft { text: text.to_owned(), ..known };
+                self.drafts.send(&self.engine, &self.turn, (&*desk.channel, draft), &outgoing).await
+            }
             // It was begun, and nobody knows what became of it.
             Some(_) => return,
             None => self.begin(desk, text, &outgoing).await,
@@ -215,39 +279,27 @@ impl Office {
         desk.note(sent.as_ref()).await;
     }
 
-    async fn change(&self, desk: &Desk, id: String, text: &str, outgoing: &Outgoing) -> Option<Sent> {
-        let sent = timeout(PATIENCE, desk.channel.edit(&id, outgoing)).await.ok();
+    async fn change(&self, desk: &Desk, known: Draft, text: &str, outgoing: &Outgoing) -> Option<Sent> {
+        let id = known.platform_id.as_deref()?;
+        let sent = timeout(PATIENCE, desk.channel.edit(id, outgoing)).await.ok();
         if matches!(sent, Some(Sent::Accepted { .. })) {
-            let (address, text) = (desk.address.clone(), text.to_owned());
-            self.drafts.set(Draft { address, platform_id: Some(id), text });
+            self.drafts.set(Draft { text: text.to_owned(), ..known });
         }
         sent
     }
 
     /// Before it is sent it is stored that there may be one; after, under which id.
     async fn begin(&self, desk: &Desk, text: &str, outgoing: &Outgoing) -> Option<Sent> {
-        let (turn, address, now) = (self.turn.clone(), desk.address.clone(), self.engine.now());
-        self.engine.db().write(move |tx| drafts::begin(tx, &turn, &address, now)).await.ok()?;
-        let draft = Draft { address: desk.address.clone(), platform_id: None, text: text.to_owned() };
+        let (turn, address, begun_at) = (self.turn.clone(), desk.address.clone(), self.engine.now());
+        self.engine.db().write(move |tx| drafts::begin(tx, &turn, &address, begun_at)).await.ok()?;
+        let draft =
+            Draft { address: desk.address.clone(), platform_id: None, begun_at, text: text.to_owned() };
         self.drafts.set(draft.clone());
-        self.engine.reach(KillPoint::OutboxSending).await;
-        let sent = timeout(PATIENCE, desk.channel.send(&desk.key, outgoing)).await.ok();
-        self.engine.reach(KillPoint::OutboxAccepted).await;
-        let (turn, address) = (self.turn.clone(), desk.address.clone());
-        let stored = match &sent {
-            Some(Sent::Accepted { platform_id: Some(id) }) => {
-                let id = id.clone();
-                self.drafts.set(Draft { platform_id: Some(id.clone()), ..draft });
-                self.engine.persist(move |tx| drafts::shown(tx, &turn, &address, &id)).await
-            }
-            Some(Sent::Rejected { .. } | Sent::Retry { .. }) => {
-                self.drafts.remove(&desk.address);
-                self.engine.persist(move |tx| drafts::drop_one(tx, &turn, &address)).await
-            }
-            _ => Ok(()),
-        };
-        if let Err(error) = stored {
-            tracing::warn!(%error, "what became of a draft could not be stored");
+        let sent = self.drafts.send(&self.engine, &self.turn, (&*desk.channel, draft), outgoing).await;
+        if matches!(sent, Some(Sent::Rejected { .. } | Sent::Retry { .. })) {
+            let (turn, address) = (self.turn.clone(), desk.address.clone());
+            self.drafts.remove(&desk.address);
+            note(self.engine.persist(move |tx| drafts::drop_one(tx, &turn, &address)).await);
         }
         sent
     }

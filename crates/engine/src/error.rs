@@ -10,6 +10,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error("no agent '{0}'")]
     UnknownAgent(String),
+    #[error("there is no provider '{0}'")]
+    UnknownProvider(String),
     #[error("there is no scheduled errand '{0}'")]
     UnknownErrand(String),
     #[error("no session '{0}'")]
@@ -98,6 +100,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownAgent(_) => "unknown_agent",
+            Self::UnknownProvider(_) => "unknown_provider",
             Self::UnknownErrand(_) => "unknown_errand",
             Self::UnknownSession(_) => "unknown_session",
             Self::UnknownTurn(_) => "unknown_turn",
@@ -160,7 +163,7 @@ impl Error {
             Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
             Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
             Self::NotYours(_) => Action::Conflict,
-            Self::SecretInKey => Action::Reject,
+            Self::SecretInKey | Self::UnknownProvider(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted | Self::MutualWait(_) => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
@@ -173,6 +176,7 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownAgent(_) => Some("`polyclaw agents list` shows the agents there are"),
+            Self::UnknownProvider(_) => Some("`polyclaw models` shows the models there are"),
             Self::UnknownErrand(_) => Some("`polyclaw cron list` shows what is scheduled"),
             Self::UnknownTool(_) => Some("`polyclaw tools` shows the tools there are"),
             Self::ServerNotNamed { .. } => Some(

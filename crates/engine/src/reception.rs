@@ -33,7 +33,7 @@ use route::{Routed, Target, key_of};
 
 pub(crate) use channels::receive;
 pub(crate) use classifier::Judgements;
-pub use explain::{Answerer, Explanation};
+pub use explain::{Answerer, Explanation, Hooked};
 pub(crate) use round::{advance_all, seat_of};
 pub use route::Layer;
 pub use rules::Rules;
@@ -118,7 +118,7 @@ impl Engine {
     async fn admit(&self, letter: &Letter) -> Result<Admission> {
         let settings = self.settings();
         let Some(access) = settings.reception.access_of(&letter.arrival) else {
-            return Ok(Admission::Ignored(Reason::AccountDisabled));
+            return Ok(Admission::Ignored(Reason::UnknownAccount));
         };
         let known = Known { paired: false, mentioned: letter.mentioned };
         match access.admit(&letter.arrival, known) {

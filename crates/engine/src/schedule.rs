@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use polyclaw_domain::briefing::Reader;
 use polyclaw_domain::channel::Address;
+use polyclaw_domain::config::CatchUp;
 use polyclaw_domain::errand::{Due, Errand, ErrandKind};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::time::Millis;
@@ -66,7 +67,12 @@ async fn look_after(engine: &Engine, errand: &Errand, due: Due) -> Result<()> {
     let remark = due.remark().map(|remark| format!("\n\n{remark}")).unwrap_or_default();
     let begun = begin(engine, errand, errand.key(due.at), &remark).await;
     match begun {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            if due.missed > 0 && errand.catch_up == CatchUp::Skip {
+                tell(engine, errand, EventKind::ScheduleMissed, due, None).await;
+            }
+            Ok(())
+        }
         // Tried again when the database is back, or by the next start.
         Err(error @ (Error::Store(_) | Error::Draining)) => Err(error),
         Err(error) => {
@@ -137,6 +143,8 @@ impl Engine {
         };
         let last = self.db().read(read).await?;
         let standing = |(errand, last): (Errand, Option<Millis>)| {
+            // Where it was begun is no due time.
+            let last = last.filter(|at| errand.schedule.next(at.minus(1)) == Some(*at));
             let next = errand.schedule.next(now);
             Standing { errand, last, next }
         };

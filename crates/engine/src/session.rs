@@ -101,11 +101,17 @@ impl Engine {
         Ok(())
     }
 
-    /// What a model is called is written down in many places.
+    /// What a model is called is written down in many places; and one of a provider that is not there would only fail
+    /// later, in the next turn.
     pub(crate) fn check_model(&self, model: Option<&ModelRef>) -> Result<()> {
-        match model.is_some_and(|model| self.redactor().has_value(&model.to_string())) {
-            true => Err(Error::SecretInKey),
-            false => Ok(()),
+        let Some(model) = model else { return Ok(()) };
+        if self.redactor().has_value(&model.to_string()) {
+            return Err(Error::SecretInKey);
+        }
+        let providers = &self.settings().providers;
+        match providers.is_empty() || providers.contains(&model.provider) {
+            true => Ok(()),
+            false => Err(Error::UnknownProvider(model.provider.clone())),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polyclaw_domain::agent::Budget;
+use polyclaw_domain::agent::{AgentSpec, Budget};
 use polyclaw_domain::budget::{Calendar, Price};
 use polyclaw_domain::config::{Config, Maintenance};
 use polyclaw_domain::errand::Errand;
@@ -110,6 +110,11 @@ impl Settings {
             redactor: Arc::default(),
             telemetry: Telemetry::default(),
         }
+    }
+
+    /// The model an agent asks first where a session has none of its own.
+    pub fn model_of(&self, spec: &AgentSpec) -> Option<ModelRef> {
+        spec.defaults.model.clone().or_else(|| self.default_model.clone())
     }
 
     pub fn context_window(&self, model: &ModelRef) -> usize {

@@ -214,6 +214,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
     // One that was handed back at a step has had a life before, too.
     if claim.attempt > 1 || context.last_step().is_some() {
         running.drafts.recall(engine, &claim.turn).await?;
+        running.drafts.find_again(engine, &claim.turn).await;
     }
     if context.agent_is_gone {
         let sentence = format!("The agent '{}' no longer exists.", claim.agent);

@@ -34,7 +34,7 @@ pub struct Client {
 impl Client {
     pub fn new(context: &Context) -> Result<Self, Failure> {
         let given = context.global.url.clone().filter(|url| !url.is_empty());
-        let url = given.unwrap_or_else(|| local_url(&context.home));
+        let url = given.map_or_else(|| local_url(&context.home), Ok)?;
         let token = context.global.token.clone().or_else(|| context.home.token());
         Self::at(url.trim_end_matches('/'), token)
     }
@@ -192,13 +192,14 @@ impl Client {
     }
 }
 
-/// Where this home's daemon listens: what it wrote when it started, else what the config says.
-fn local_url(home: &Home) -> String {
+/// Where this home's daemon listens: what it wrote when it started, else what the config says. A config that says
+/// nothing that can be understood is what is wrong then: nobody knows where to ask.
+fn local_url(home: &Home) -> Result<String, Failure> {
     let written = fs::read_to_string(home.url_file()).unwrap_or_default().trim().to_owned();
     if !written.is_empty() {
-        return written;
+        return Ok(written);
     }
-    base_url(&home.read_config().unwrap_or_default().gateway)
+    Ok(base_url(&home.read_config()?.gateway))
 }
 
 pub fn base_url(gateway: &Gateway) -> String {

@@ -9,6 +9,7 @@ use polyclaw_provider::embedded;
 use polyclaw_store::check;
 use serde_json::Value;
 
+use crate::accounts;
 use crate::choice::{Choice, DEMO};
 use crate::cli::Context;
 use crate::client::Client;
@@ -91,7 +92,11 @@ pub async fn all(context: &Context) -> Vec<Check> {
         checks.push(database(home));
     }
     let (daemon, models) = daemon(context).await;
+    let is_up = daemon.verdict == Verdict::Ok;
     checks.push(daemon);
+    if is_up {
+        checks.extend(channels(context).await);
+    }
     if !config.mcp.servers.is_empty() {
         checks.push(mcp(context, &config).await);
     }
@@ -250,6 +255,27 @@ async fn daemon(context: &Context) -> (Check, Option<Value>) {
         }
         Err(failure) => (Check::failed("daemon", failure), None),
     }
+}
+
+/// Each account of a chat platform as the daemon sees it.
+async fn channels(context: &Context) -> Vec<Check> {
+    let told = match Client::new(context) {
+        Ok(client) => client.get("/channels").await,
+        Err(failure) => Err(failure),
+    };
+    let told = match told {
+        Ok(told) => told,
+        Err(failure) => return vec![Check::failed("channel", failure)],
+    };
+    let check = |account: &Value| match accounts::is_apart(account) {
+        true => Check::fail(
+            "channel",
+            safe(&accounts::sentence(account)),
+            "correct its section in config.toml and restart the daemon; docs/guide/channels.md says what it needs",
+        ),
+        false => Check::ok("channel", safe(&accounts::sentence(account))),
+    };
+    told["channels"].as_array().into_iter().flatten().map(check).collect()
 }
 
 /// Each server as it answers now, and whether anybody uses it.

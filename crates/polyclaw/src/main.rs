@@ -1,5 +1,6 @@
 //! The `polyclaw` binary.
 
+mod accounts;
 mod ask;
 mod bench;
 mod chat;

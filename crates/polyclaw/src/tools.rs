@@ -8,6 +8,7 @@ use polyclaw_engine::Toolboxes;
 use polyclaw_tool::worker::Isolated;
 use polyclaw_tool::{Builtin, FileBriefings, Mcp, McpSettings};
 
+use crate::command::guard::GUARD;
 use crate::confinement;
 use crate::home::Home;
 
@@ -27,7 +28,7 @@ pub fn join(config: &Config, home: &Home, briefings: &Arc<FileBriefings>, mcp: &
 /// The servers that are to be there.
 pub fn mcp_settings(config: &Config, home: &Home) -> BTreeMap<String, McpSettings> {
     // The program that runs now, whatever has been put in its place on the disk since.
-    let guard = ["/proc/self/exe", "guard", "--"].map(str::to_owned);
+    let guard = GUARD.map(str::to_owned);
     // A home that was never started has no workspace yet; a check works there all the same.
     let workspace = Some(home.workspace()).filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir);
     let of = |server| McpSettings::of(server, workspace.clone(), &guard);

@@ -13,6 +13,7 @@ use polyclaw_domain::key::SessionKey;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
+use crate::refusal;
 
 /// Largest body taken.
 pub const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -54,7 +55,7 @@ fn is_json(request: &Request) -> bool {
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::InvalidUtf8)?;
     serde_json::from_str(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => Error::InvalidBody(error.to_string()),
+        serde_json::error::Category::Data => Error::InvalidBody(refusal::plain(&error.to_string())),
         _ => Error::MalformedJson(error.to_string()),
     })
 }
@@ -105,8 +106,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
 fn invalid_query(rejection: &QueryRejection) -> Error {
     let said = rejection.body_text();
-    let own = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
-    Error::invalid("query", own.replace("unknown variant", "unknown value"))
+    let (name, words) = refusal::named(said.rsplit_once("query string: ").map_or(&*said, |(_, said)| said));
+    Error::invalid("query", name.map_or(words.clone(), |name| format!("{name}: {words}")))
 }
 
 /// The session key of the path.

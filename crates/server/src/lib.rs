@@ -18,6 +18,7 @@ mod page;
 mod paging;
 mod patience;
 mod redact;
+mod refusal;
 mod reload;
 mod router;
 mod serve;

@@ -76,6 +76,7 @@ fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(pairings::approve))
         .routes(routes!(pairings::revoke))
         .routes(routes!(route::explain))
+        .routes(routes!(channels::list))
         .routes(routes!(config::reload))
         .routes(routes!(logins::create))
         .routes(routes!(status::counts))

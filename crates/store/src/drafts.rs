@@ -28,10 +28,25 @@ pub fn drop_one(tx: &mut Tx<'_>, turn: &TurnId, address: &Address) -> Result<()>
     tx.execute(SQL, params![turn, &to_json(address)?]).map(drop)
 }
 
-/// Where a turn has drafts, and the platform's ids of those that are known to be there.
-pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<(Address, Option<String>)>> {
-    const SQL: &str = "SELECT address_json, platform_id FROM drafts WHERE turn_id = $1 ORDER BY address_json";
-    tx.query(SQL, params![turn], |row| Ok((from_json(&row.text(0)?)?, row.opt_text(1)?)))
+/// A draft that was about to be sent, and the platform's id if it is known to be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    pub address: Address,
+    pub platform_id: Option<String>,
+    pub at: Millis,
+}
+
+/// Where a turn has drafts.
+pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Begun>> {
+    const SQL: &str =
+        "SELECT address_json, platform_id, created_at FROM drafts WHERE turn_id = $1 ORDER BY address_json";
+    tx.query(SQL, params![turn], |row| {
+        Ok(Begun {
+            address: from_json(&row.text(0)?)?,
+            platform_id: row.opt_text(1)?,
+            at: Millis(row.int(2)?),
+        })
+    })
 }
 
 /// A turn has ended: its answer stands where its drafts stood.

@@ -1,6 +1,6 @@
 //! One bot.
 
-use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent};
+use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent, Standing};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::hex::hex;
@@ -12,6 +12,7 @@ use super::NAME;
 use super::api::Api;
 use crate::accounts::{self, description};
 use crate::client::{self, Clients};
+use crate::link::Link;
 use crate::{Error, Pace, socket};
 
 /// Discord counts code points, and so does the engine.
@@ -33,6 +34,7 @@ pub struct Account {
     /// In place of the one that Discord names.
     pub(super) gateway: Option<String>,
     pub(super) pace: Pace,
+    pub(super) link: Link,
 }
 
 impl Account {
@@ -48,7 +50,8 @@ impl Account {
         }
         let client = clients.reaching(&root);
         let (name, gateway) = (name.to_owned(), bot.gateway_url.clone());
-        Ok(Self { name, api: Api { root, token: bot.bot_token.clone(), client }, gateway, pace })
+        let api = Api { root, token: bot.bot_token.clone(), client };
+        Ok(Self { name, api, gateway, pace, link: Link::default() })
     }
 }
 
@@ -57,6 +60,10 @@ impl accounts::Account for Account {
     const CAPABILITIES: Capabilities =
         Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true };
     const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
+
+    fn standing(&self) -> Standing {
+        self.link.standing()
+    }
 
     /// Discord shows a nonce once for a few minutes. So what is unknown stays unknown here, and the engine, which
     /// knows how old the message is, decides about a repeat.

@@ -151,6 +151,7 @@ impl Account {
         match frame.t.as_deref() {
             Some("READY") => {
                 let ready = Ready::deserialize(frame.d)?;
+                self.link.connected();
                 tracing::info!(account = self.name, bot = ready.user.username, "Discord is connected");
                 life.me = ready.user.id;
                 life.session = Some((ready.session_id, ready.resume_gateway_url));
@@ -159,6 +160,7 @@ impl Account {
                 self.look_for_missed_dms(life).await;
             }
             Some("RESUMED") => {
+                self.link.connected();
                 tracing::info!(account = self.name, "Discord is connected again");
                 life.is_live = true;
             }
@@ -228,6 +230,7 @@ impl Account {
             Ended::Forgotten(reason) => (self.pace.first_pause + backoff.next(), reason.as_str()),
             Ended::Refused(reason) => (self.pace.longest_pause * VERY_PATIENT, *reason),
         };
+        self.link.apart(reason);
         tracing::warn!(
             account = self.name,
             reason,

@@ -1,6 +1,6 @@
 //! One user of a homeserver.
 
-use polyclaw_domain::channel::{Address, Capabilities, Inbox, Letter, Sent};
+use polyclaw_domain::channel::{Address, Capabilities, Inbox, Letter, Sent, Standing};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use super::session::Login;
 use crate::accounts;
 use crate::attachment::{self, File};
 use crate::client::{self, Clients};
+use crate::link::Link;
 use crate::{Error, Pace};
 
 /// An event has at most 65,536 bytes. A character takes up to six in JSON, and a changed message holds its text
@@ -29,6 +30,7 @@ pub struct Account {
     pub(super) settings: config::Matrix,
     pub(super) api: Api,
     pub(super) pace: Pace,
+    pub(super) link: Link,
 }
 
 impl Account {
@@ -46,6 +48,7 @@ impl Account {
             settings: settings.clone(),
             api: Api::new(client, base, login),
             pace,
+            link: Link::default(),
         })
     }
 
@@ -79,6 +82,10 @@ impl accounts::Account for Account {
     const CAPABILITIES: Capabilities =
         Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true };
     const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
+
+    fn standing(&self) -> Standing {
+        self.link.standing()
+    }
 
     async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {
         let address = outgoing.address();

@@ -57,6 +57,9 @@ impl Trouble {
         match self {
             Self::Login(reason) => reason,
             Self::Wire(error) => answer::cause(error),
+            Self::Refused(Refusal { status: Some(status), reason, .. }) if status == 401 => {
+                format!("{reason}: correct its access_token")
+            }
             Self::Refused(refusal) => refusal.reason,
         }
     }

@@ -52,9 +52,13 @@ impl Account {
         let (mut stream, mut backoff) = (Stream::default(), self.pace.backoff());
         loop {
             match self.advance(&mut stream, inbox).await {
-                Ok(()) => backoff.reset(),
+                Ok(()) => {
+                    self.link.connected();
+                    backoff.reset();
+                }
                 Err(reason) => {
                     let pause = backoff.next();
+                    self.link.apart(&*reason);
                     tracing::warn!(account = self.name, reason, ?pause, "Matrix has no news");
                     tokio::time::sleep(pause).await;
                 }

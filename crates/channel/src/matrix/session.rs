@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::api::{path, read};
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Refusal};
 
 #[derive(Clone)]
 pub(super) struct Session {
@@ -74,16 +74,28 @@ impl Login {
     }
 
     fn made(&self, answer: Answer, token: Option<Secret>) -> Result<Session, String> {
-        let body = answer.granted().map_err(|refusal| format!("it cannot log in: {}", refusal.reason))?;
+        let setting = if token.is_some() { "access_token" } else { "password" };
+        let body = answer.granted().map_err(|refusal| refused(&refusal, setting))?;
         let text = |name: &str| body[name].as_str().map(str::to_owned).filter(|text| !text.is_empty());
         let token = token.or_else(|| text("access_token").map(Secret::new));
         let (Some(token), Some(user), Some(device)) = (token, text("user_id"), text("device_id")) else {
             return Err("it cannot log in: the homeserver does not say as whom".to_owned());
         };
         if user != self.settings.user_id {
-            return Err(format!("the token is of {user}, and the config names {}", self.settings.user_id));
+            let named = &self.settings.user_id;
+            return Err(format!("the token is of {user}, and the config names {named}: correct its user_id"));
         }
         Ok(Session { token, user, device })
+    }
+}
+
+/// Why it cannot log in, with the setting that is to blame.
+fn refused(refusal: &Refusal, setting: &str) -> String {
+    let reason = &refusal.reason;
+    match refusal.status.map(|status| status.as_u16()) {
+        Some(401 | 403) => format!("it cannot log in: {reason}: correct its {setting}"),
+        Some(404) => format!("it cannot log in: {reason}: correct its homeserver"),
+        _ => format!("it cannot log in: {reason}"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polyclaw_domain::channel::{Call, CallAnswer, Capabilities, Inbox, Letter, Sent, Taken};
+use polyclaw_domain::channel::{Call, CallAnswer, Capabilities, Inbox, Letter, Sent, Standing, Taken};
 use polyclaw_domain::config::{self, SlackMode};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::port::Clock;
@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::NAME;
-use super::api::Api;
+use super::api::{Api, blaming};
 use super::event::{Callback, Command, Event, Identity};
 use super::text;
 use crate::accounts;
 use crate::attachment::{self, File, MAX_COUNT};
 use crate::client::{self, Clients};
+use crate::link::Link;
 use crate::{Error, Pace};
 
 /// Slack advises 4,000 and refuses to change a message into a longer one. `&`, `<` and `>` are sent as up to five
@@ -31,6 +32,7 @@ pub struct Account {
     pub(super) api: Api,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) pace: Pace,
+    pub(super) link: Link,
     identity: OnceCell<Identity>,
 }
 
@@ -64,7 +66,7 @@ impl Account {
         let url = client::setting(settings.api_url.as_deref().unwrap_or(API), NAME, name, "api_url")?;
         let api = Api::new(clients.reaching(&url), url);
         let (name, settings) = (name.to_owned(), settings.clone());
-        Ok(Self { name, settings, api, clock, pace, identity: OnceCell::new() })
+        Ok(Self { name, settings, api, clock, pace, link: Link::default(), identity: OnceCell::new() })
     }
 
     async fn show(&self, method: &str, body: &Value) -> Sent {
@@ -74,10 +76,12 @@ impl Account {
     /// Who it is. Slack is asked once.
     pub(super) async fn identity(&self) -> Result<&Identity, String> {
         let ask = || async {
-            let answer = self.api.ask("auth.test", &self.settings.bot_token, &json!({})).await?;
+            let answer = self.api.ask("auth.test", &self.settings.bot_token, &json!({})).await;
+            let answer = answer.map_err(|reason| blaming(reason, "bot_token"))?;
             let text = |name: &str| answer[name].as_str().map(str::to_owned);
             let user = text("user_id").ok_or("Slack does not say who this app is")?;
-            Ok(Identity { account: self.name.clone(), user, team: text("team_id") })
+            let name = text("user").unwrap_or_default();
+            Ok(Identity { account: self.name.clone(), user, name, team: text("team_id") })
         };
         self.identity.get_or_try_init(ask).await
     }
@@ -132,6 +136,13 @@ impl accounts::Account for Account {
     /// Slack documents no key by which it would know a message again, so a repeat would be shown twice.
     const CAPABILITIES: Capabilities =
         Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true };
+
+    fn standing(&self) -> Standing {
+        match self.settings.mode {
+            SlackMode::Socket => self.link.standing(),
+            SlackMode::Events => Standing::Called,
+        }
+    }
 
     async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
         let address = outgoing.address();

@@ -82,6 +82,23 @@ fn sent(answer: &Answer) -> Sent {
     }
 }
 
+/// What Slack says of a token it does not take names no setting: it is named here.
+pub(super) fn blaming(reason: String, setting: &str) -> String {
+    const WORDS: [&str; 7] = [
+        "invalid_auth",
+        "not_authed",
+        "account_inactive",
+        "token_revoked",
+        "token_expired",
+        "not_allowed_token_type",
+        "missing_scope",
+    ];
+    match WORDS.iter().any(|word| reason.ends_with(word)) {
+        true => format!("{reason}: correct its {setting}"),
+        false => reason,
+    }
+}
+
 /// Slack's word for what is wrong: a word and nothing else.
 fn word(body: &Value) -> String {
     let error = body["error"].as_str().unwrap_or("nothing");

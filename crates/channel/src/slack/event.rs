@@ -2,6 +2,7 @@
 
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Letter};
+use polyclaw_domain::command::parse;
 use serde::Deserialize;
 
 use super::{NAME, text};
@@ -11,6 +12,8 @@ use super::{NAME, text};
 pub(super) struct Identity {
     pub account: String,
     pub user: String,
+    /// What people call it there.
+    pub name: String,
     pub team: Option<String>,
 }
 
@@ -124,11 +127,33 @@ impl Command {
             arrival: arrival(me, &self.channel_id, &self.user_id, self.team_id.as_deref(), None),
             address: address(me, &self.channel_id, None),
             platform_id: format!("command:{}", self.trigger_id),
-            text: format!("{} {}", self.command, text::read(&self.text, &me.user)).trim_end().to_owned(),
+            text: self.words(me),
             parts: Vec::new(),
             mentioned: true,
             sender_name: Some(self.user_name.clone()).filter(|name| !name.is_empty()),
         })
+    }
+}
+
+impl Command {
+    /// What was meant by it. Slack has commands of its own, so those of an app stand behind a word of the app's:
+    /// `/polyclaw status` is `/status`. A word that is not the app's name, as an agent's, is kept before what is no
+    /// command.
+    fn words(&self, me: &Identity) -> String {
+        let said = text::read(&self.text, &me.user);
+        let said = said.trim();
+        let whole = format!("{} {said}", self.command).trim_end().to_owned();
+        if parse(&whole).is_some() {
+            return whole;
+        }
+        let slashed = format!("/{}", said.trim_start_matches('/'));
+        let is_own = self.command[1..].eq_ignore_ascii_case(&me.name);
+        match parse(&slashed) {
+            Some(_) => slashed,
+            None if is_own && said.is_empty() => "/help".to_owned(),
+            None if is_own => said.to_owned(),
+            None => whole,
+        }
     }
 }
 
@@ -168,7 +193,12 @@ mod tests {
     use super::*;
 
     fn me() -> Identity {
-        Identity { account: "work".into(), user: "UBOT".into(), team: Some("T1".into()) }
+        Identity {
+            account: "work".into(),
+            user: "UBOT".into(),
+            name: "polyclaw".into(),
+            team: Some("T1".into()),
+        }
     }
 
     fn letter(change: Value) -> Option<Letter> {
@@ -246,17 +276,30 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_letter_that_begins_with_it() {
+    fn a_command_is_a_letter() {
         let command = json!({
             "command": "/polyclaw", "text": "say &lt;hi&gt;", "channel_id": "D1", "user_id": "U1",
             "user_name": "ann", "team_id": "T9", "trigger_id": "1.2.x",
         });
         let letter = serde_json::from_value::<Command>(command).unwrap().letter(&me()).unwrap();
-        assert_eq!(
-            (letter.text.as_str(), letter.platform_id.as_str()),
-            ("/polyclaw say <hi>", "command:1.2.x")
-        );
+        assert_eq!((letter.text.as_str(), letter.platform_id.as_str()), ("say <hi>", "command:1.2.x"));
         assert!(letter.mentioned);
         assert_eq!(Command::default().letter(&me()), None);
+    }
+
+    #[test]
+    fn the_word_of_the_app_stands_before_a_command_and_is_no_part_of_it() {
+        for (command, said, meant) in [
+            ("/polyclaw", "status", "/status"),
+            ("/Polyclaw", "/model lab/small", "/model lab/small"),
+            ("/claw", "status", "/status"),
+            ("/polyclaw", "", "/help"),
+            ("/polyclaw", "how are you", "how are you"),
+            ("/ops", "restart it", "/ops restart it"),
+            ("/help", "status", "/help status"),
+        ] {
+            let given = Command { command: command.into(), text: said.into(), ..Command::default() };
+            assert_eq!(given.words(&me()), meant, "{command} {said}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::account::{Account, Delivery};
+use super::api::blaming;
 use super::event::Identity;
 use crate::backoff::Backoff;
 use crate::socket::{self, Socket};
@@ -33,6 +34,7 @@ impl Account {
             match ended {
                 Ok(reason) => tracing::debug!(account = self.name, reason, "Slack asks for another socket"),
                 Err(reason) => {
+                    self.link.apart(&*reason);
                     tracing::warn!(account = self.name, reason, ?pause, "Slack is not connected");
                 }
             }
@@ -50,6 +52,7 @@ impl Account {
             match envelope.kind.as_str() {
                 "hello" => {
                     backoff.reset();
+                    self.link.connected();
                     tracing::info!(account = self.name, "Slack is connected");
                 }
                 "disconnect" if envelope.reason == "link_disabled" => {
@@ -63,7 +66,8 @@ impl Account {
 
     async fn open(&self) -> Result<Socket, String> {
         let token = self.settings.app_token.as_ref().ok_or("there is no app_token")?;
-        let answer = self.api.ask("apps.connections.open", token, &json!({})).await?;
+        let answer = self.api.ask("apps.connections.open", token, &json!({})).await;
+        let answer = answer.map_err(|reason| blaming(reason, "app_token"))?;
         socket::open(answer["url"].as_str().unwrap_or_default()).await
     }
 

@@ -1,6 +1,6 @@
 //! One bot.
 
-use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent};
+use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent, Standing};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use serde_json::{Value, json};
@@ -9,6 +9,7 @@ use super::NAME;
 use super::api::Api;
 use crate::accounts::{self, description};
 use crate::client::{self, Clients};
+use crate::link::Link;
 use crate::{Error, Pace};
 
 /// Telegram takes 4096 characters. Whether it counts a character outside the basic plane (most emoji) as one or, as
@@ -23,6 +24,7 @@ pub struct Account {
     pub(super) name: String,
     pub(super) api: Api,
     pub(super) pace: Pace,
+    pub(super) link: Link,
 }
 
 impl Account {
@@ -34,7 +36,8 @@ impl Account {
     ) -> Result<Self, Error> {
         let root = client::setting(bot.api_url.as_deref().unwrap_or(ROOT), NAME, name, "api_url")?;
         let client = clients.reaching(&root);
-        Ok(Self { name: name.to_owned(), api: Api { root, token: bot.bot_token.clone(), client }, pace })
+        let api = Api { root, token: bot.bot_token.clone(), client };
+        Ok(Self { name: name.to_owned(), api, pace, link: Link::default() })
     }
 }
 
@@ -42,6 +45,10 @@ impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
     const CAPABILITIES: Capabilities =
         Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true };
+
+    fn standing(&self) -> Standing {
+        self.link.standing()
+    }
 
     async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
         let mut body = place(outgoing.address());

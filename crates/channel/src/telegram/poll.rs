@@ -36,11 +36,15 @@ impl Account {
                 Err(refusal) => self.wait(&mut backoff, &refusal).await,
             }
         };
+        self.link.connected();
         tracing::info!(account = self.name, bot = me.username, "Telegram is connected");
         let mut place = Place { me, next: 0, later: self.pace.backoff() };
         loop {
             match self.poll(&mut place, inbox).await {
-                Ok(()) => backoff.reset(),
+                Ok(()) => {
+                    self.link.connected();
+                    backoff.reset();
+                }
                 Err(refusal) => self.wait(&mut backoff, &refusal).await,
             }
         }
@@ -125,6 +129,7 @@ impl Account {
             _ => (backoff.next(), "Telegram is not reached; it will be asked again"),
         };
         let pause = after.map_or(pause, |after| after.max(pause));
+        self.link.apart(format!("{advice} ({reason})"));
         tracing::warn!(account = self.name, reason, ?pause, "{advice}");
         tokio::time::sleep(pause).await;
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use polyclaw_domain::channel::{Address, Call, CallAnswer, Capabilities, Inbox, Letter, MenuItem, Sent};
+use polyclaw_domain::channel::{
+    Address, Call, CallAnswer, Capabilities, Inbox, Letter, MenuItem, Sent, Standing,
+};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::port::Clock;
@@ -17,6 +19,7 @@ use crate::Error;
 use crate::accounts::{self, description};
 use crate::attachment::{self, File};
 use crate::client::{self, Clients};
+use crate::link::Link;
 
 /// Meta's own limit for the text of one message.
 const MAX_CHARS: usize = 4_096;
@@ -32,6 +35,7 @@ pub struct Account {
     pub(super) settings: config::Whatsapp,
     pub(super) clock: Arc<dyn Clock>,
     api: Api,
+    link: Link,
     /// The last message of each conversation: the sign that an answer is being written is shown under a message.
     last: Mutex<BTreeMap<String, String>>,
 }
@@ -46,7 +50,7 @@ impl Account {
         let url = client::setting(settings.api_url.as_deref().unwrap_or(API), NAME, name, "api_url")?;
         let api = Api::new(clients.reaching(&url), url, settings.access_token.clone());
         let (name, settings) = (name.to_owned(), settings.clone());
-        Ok(Self { name, settings, clock, api, last: Mutex::default() })
+        Ok(Self { name, settings, clock, api, link: Link::default(), last: Mutex::default() })
     }
 
     pub(super) async fn letter(&self, value: &Value, message: &Message) -> Option<Letter> {
@@ -84,6 +88,14 @@ impl accounts::Account for Account {
     const CAPABILITIES: Capabilities =
         Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: false };
 
+    /// There is no connection; whether Meta takes the token is known since it was told the menu.
+    fn standing(&self) -> Standing {
+        match self.link.standing() {
+            Standing::Connected => Standing::Called,
+            other => other,
+        }
+    }
+
     /// A person is a number, a group is not.
     async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
         let peer = &outgoing.address().peer;
@@ -119,7 +131,14 @@ impl accounts::Account for Account {
             json!({ "command_name": item.command, "command_description": description })
         };
         let commands: Vec<_> = items.iter().take(MAX_COMMANDS).map(command).collect();
-        self.api.set_up(&self.settings.phone_number_id, &json!({ "commands": commands })).await
+        let told = self.api.set_up(&self.settings.phone_number_id, &json!({ "commands": commands })).await;
+        match &told {
+            Ok(()) => self.link.connected(),
+            Err(why) => self.link.apart(format!(
+                "WhatsApp does not take what it is told: {why}; look at its access_token and phone_number_id"
+            )),
+        }
+        told
     }
 
     async fn called(&self, call: &Call, inbox: &dyn Inbox, all: &BTreeMap<String, Self>) -> CallAnswer {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use polyclaw_channel::Pace;
 use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
-use polyclaw_domain::channel::{Address, Channel, Inbox, Letter, Sent, Taken};
+use polyclaw_domain::channel::{Address, Channel, Inbox, Letter, Sent, Standing, Taken};
 use polyclaw_domain::delivery::{Outgoing, Policy, gate};
 use polyclaw_domain::port::Pending;
 use polyclaw_testkit::platform::Outcome;
@@ -107,6 +107,17 @@ impl Drop for Reception {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Why an account is not connected, once it says so.
+pub async fn apart(channel: &impl Channel, account: &str) -> String {
+    for _ in 0..6_000 {
+        if let Some(Standing::Apart(why)) = channel.standing(account) {
+            return why;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{account} stands otherwise: {:?}", channel.standing(account));
 }
 
 pub fn outgoing(address: &Address, text: &str) -> Outgoing {

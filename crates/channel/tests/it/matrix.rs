@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 
 use polyclaw_channel::matrix::{Matrix, NAME};
 use polyclaw_domain::arrival::PeerKind;
-use polyclaw_domain::channel::Channel;
+use polyclaw_domain::channel::{Channel, Standing};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::message::attachments;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, open, outgoing_to};
+use crate::fixture::{Desk, PACE, Reception, apart, open, outgoing_to};
 
 const CLAW: &str = "@claw:hs";
 const ANN: &str = "@ann:hs";
@@ -170,6 +170,11 @@ async fn an_account_that_fails_holds_up_no_other() {
     homeserver.say(ROOM, ANN, "to one");
     homeserver.say("!two:hs", ANN, "to two");
     inbox.wait_for(2).await;
+    assert_eq!(matrix.standing("one"), Some(Standing::Connected));
+    for (account, setting) in [("wrong", "correct its password"), ("token", "correct its access_token")] {
+        let why = apart(&*matrix, account).await;
+        assert!(why.ends_with(setting), "{why}");
+    }
     drop(reception);
     let mut taken: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     taken.sort();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use polyclaw_channel::slack::{NAME, Slack};
-use polyclaw_domain::channel::Channel;
+use polyclaw_domain::channel::{Channel, Standing};
 use polyclaw_domain::config::{self, Secret, SlackMode};
 use polyclaw_domain::message::attachments;
 use polyclaw_testkit::SimClock;
@@ -14,7 +14,7 @@ use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::slack::Slack as Platform;
 use serde_json::{Value, json};
 
-use crate::fixture::{Desk, PACE, Reception, open, outgoing_to, word};
+use crate::fixture::{Desk, PACE, Reception, apart, open, outgoing_to, word};
 
 const SECRET: &str = "s1gn1ng";
 
@@ -129,6 +129,9 @@ async fn an_account_that_fails_holds_up_no_other() {
     platform.deliver("one", &message("1.1", "to one"));
     platform.deliver("two", &message("1.1", "to two"));
     inbox.wait_for(2).await;
+    assert_eq!(slack.standing("one"), Some(Standing::Connected));
+    let why = apart(&*slack, "broken").await;
+    assert!(why.ends_with("correct its bot_token"), "{why}");
     drop(reception);
     let mut accounts: Vec<_> = inbox.letters().into_iter().map(|l| (l.address.account, l.text)).collect();
     accounts.sort();
@@ -159,7 +162,7 @@ async fn a_command_of_slacks_own_list_is_a_letter() {
     platform.command("work", payload);
     platform.until("all are acknowledged", |platform| platform.acknowledged() >= 1).await;
     drop(reception);
-    assert_eq!(inbox.texts(), ["/polyclaw status"]);
+    assert_eq!(inbox.texts(), ["/status"]);
 }
 
 #[tokio::test]

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use polyclaw_channel::telegram::{NAME, Telegram};
 use polyclaw_domain::arrival::{PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Channel};
+use polyclaw_domain::channel::{Address, Channel, Standing};
 use polyclaw_domain::config;
 use polyclaw_domain::message::attachments;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::telegram::Telegram as Platform;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, outgoing, word};
+use crate::fixture::{Desk, PACE, Reception, apart, outgoing, word};
 
 const TOKEN: &str = "123:T0K3N";
 
@@ -231,6 +231,9 @@ async fn a_bad_token_holds_up_no_other_account() {
     letters.sort_by_key(|letter| letter.arrival.account.clone());
     let came: Vec<_> = letters.iter().map(|l| (l.arrival.account.as_str(), l.text.as_str())).collect();
     assert_eq!(came, [("biz", "to biz"), ("main", "to main")]);
+    assert!(apart(&*telegram, "bad").await.contains("correct its bot_token"));
+    assert_eq!(telegram.standing("main"), Some(Standing::Connected));
+    assert_eq!(telegram.standing("off"), None);
     for letter in &letters {
         telegram.send("k", &outgoing(&letter.address, "answer")).await;
     }

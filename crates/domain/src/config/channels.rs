@@ -1,5 +1,6 @@
 //! `[channels]`: where messages come from and answers go.
 
+mod check;
 mod platforms;
 
 use std::collections::BTreeMap;
@@ -111,7 +112,7 @@ impl Channels {
     }
 
     pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
-        self.check_accounts(report);
+        self.check_platforms(report);
         for (hook, webhook) in &self.webhook {
             let path = name::join("channels.webhook", hook);
             if hook.is_empty() || !hook.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
@@ -125,23 +126,6 @@ impl Channels {
                 let message = "there is a secret to sign answers with, but no reply_url to post them to";
                 report.error(&format!("{path}.reply_secret"), message, "add reply_url, or take this out");
             }
-        }
-    }
-
-    fn check_accounts(&self, report: &mut Report) {
-        for (channel, account, _) in self.access() {
-            let path = name::join(&format!("channels.{channel}"), account);
-            let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-            if account.is_empty() || account.len() > 64 || !account.chars().all(word) {
-                let message = format!("{account:?} cannot be an account's name");
-                report.error(&path, message, "use up to 64 of a-z, 0-9, '_' and '-'");
-            }
-        }
-        for (account, slack) in &self.slack {
-            slack.check(&name::join("channels.slack", account), report);
-        }
-        for (account, matrix) in &self.matrix {
-            matrix.check(&name::join("channels.matrix", account), report);
         }
     }
 }

@@ -99,9 +99,12 @@ impl Cron {
 
 impl Heartbeat {
     pub fn schedule(&self) -> Result<Schedule, InvalidSchedule> {
+        Schedule::parse(&self.rule(), self.timezone.as_deref())
+    }
+
+    fn rule(&self) -> String {
         let is_cron = self.every.contains(char::is_whitespace);
-        let rule = if is_cron { self.every.clone() } else { format!("every {}", self.every) };
-        Schedule::parse(&rule, self.timezone.as_deref())
+        if is_cron { self.every.clone() } else { format!("every {}", self.every) }
     }
 }
 
@@ -142,7 +145,12 @@ pub(super) fn check(jobs: &[Cron], agents: &Agents, channels: &Channels, report:
         if job.message.trim().is_empty() {
             report.error(&format!("{path}.message"), "there is nothing to tell the agent", "write a message");
         }
-        check_schedule(job.schedule(), &path, "schedule", report);
+        check_schedule(
+            |zone| Schedule::parse(&job.schedule, zone),
+            &job.timezone,
+            (&path, "schedule"),
+            report,
+        );
         if let Some(agent) = &job.agent {
             agents.check_named(agent, &format!("{path}.agent"), report);
         }
@@ -164,22 +172,27 @@ pub(super) fn check_heartbeats(
             Ok(agent) => agents.check_named(&agent, &path, report),
             Err(error) => report.error(&path, error.to_string(), "name one of the agents"),
         }
-        check_schedule(beat.schedule(), &path, "every", report);
+        check_schedule(|zone| Schedule::parse(&beat.rule(), zone), &beat.timezone, (&path, "every"), report);
         if let Some(to) = &beat.deliver_to {
             to.check(&format!("{path}.deliver_to"), channels, report);
         }
     }
 }
 
-fn check_schedule(parsed: Result<Schedule, InvalidSchedule>, path: &str, key: &str, report: &mut Report) {
-    let hint = "write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`";
-    match parsed {
-        Ok(_) => {}
-        Err(error @ InvalidSchedule::Zone(_)) => {
-            report.error(&format!("{path}.timezone"), error.to_string(), "write a name like Europe/Berlin");
-        }
-        Err(error @ InvalidSchedule::Rule(..)) => {
-            report.error(&format!("{path}.{key}"), error.to_string(), hint);
-        }
+/// A zone that is none does not hide what is wrong with the rule.
+fn check_schedule(
+    parse: impl Fn(Option<&str>) -> Result<Schedule, InvalidSchedule>,
+    zone: &Option<String>,
+    (path, key): (&str, &str),
+    report: &mut Report,
+) {
+    let mut parsed = parse(zone.as_deref());
+    if let Err(error @ InvalidSchedule::Zone(_)) = &parsed {
+        report.error(&format!("{path}.timezone"), error.to_string(), "write a name like Europe/Berlin");
+        parsed = parse(None);
+    }
+    if let Err(error) = parsed {
+        let hint = "write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`";
+        report.error(&format!("{path}.{key}"), error.to_string(), hint);
     }
 }

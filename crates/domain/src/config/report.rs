@@ -69,6 +69,8 @@ pub(super) struct Report {
     places: BTreeMap<String, Place>,
     /// Sections that could not be read: what a rule says about their defaults is of no use to anybody.
     broken: BTreeSet<String>,
+    /// Single values that could not be read.
+    unread: BTreeSet<String>,
     /// Values that came from outside the file and what to show in their place.
     hidden: Vec<(String, String)>,
     secrets: Vec<Secret>,
@@ -81,6 +83,7 @@ impl Report {
             errors: Vec::new(),
             places: BTreeMap::new(),
             broken: BTreeSet::new(),
+            unread: BTreeSet::new(),
             hidden: Vec::new(),
             secrets: Vec::new(),
         }
@@ -95,15 +98,25 @@ impl Report {
         self.places.insert(path.to_owned(), Place { line: node.line, written: node.written.clone() });
     }
 
-    /// A value that cannot be read at all. Its section is given up.
+    /// A value that cannot be read at all. It is left out; what a rule says about it is of no use to anybody.
     pub fn unreadable(&mut self, path: &str, node: &Node, fault: Fault) {
-        self.broken.insert(section(path).to_owned());
+        self.unread.insert(path.to_owned());
+        // Where something is missing in a list, what comes after it is not where the file has it.
+        if path.ends_with(']') {
+            self.give_up(section(path));
+        }
         self.push(Some(node.line), &node.written, fault);
+    }
+
+    /// Without what could not be read of it a section is none.
+    pub fn give_up(&mut self, section: &str) {
+        self.broken.insert(section.to_owned());
     }
 
     /// A value that breaks a rule. What the file leaves out is blamed on the nearest thing around it.
     pub fn error(&mut self, path: &str, message: impl Into<String>, hint: impl Into<String>) {
-        if !self.is_sound(section(path)) {
+        let concerns = |unread: &String| is_within(path, unread) || is_within(unread, path);
+        if self.is_given_up(section(path)) || self.unread.iter().any(concerns) {
             return;
         }
         let around = |end| self.places.get(&path[..end]).map(|place| place.line);
@@ -118,8 +131,13 @@ impl Report {
         self.places.get(path).map(|place| place.line)
     }
 
+    pub fn is_given_up(&self, section: &str) -> bool {
+        self.broken.contains(section)
+    }
+
+    /// All of it was read.
     pub fn is_sound(&self, section: &str) -> bool {
-        !self.broken.contains(section)
+        !self.is_given_up(section) && !self.unread.iter().any(|path| is_within(path, section))
     }
 
     /// Keeps a value out of every message; `shown` stands for it.
@@ -160,6 +178,11 @@ impl Report {
         let (file, path) = (self.file.clone(), path.to_owned());
         self.errors.push(ConfigError { file, line, path, message: fault.message, hint });
     }
+}
+
+/// Whether a setting is another, or a part of it.
+fn is_within(path: &str, whole: &str) -> bool {
+    path.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn section(path: &str) -> &str {

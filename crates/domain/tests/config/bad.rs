@@ -511,6 +511,12 @@ fn jobs_that_could_never_run_are_named() {
                  add it under [channels], or name one that is there",
             ),
             (
+                "[[cron]]\nid = \"a\"\nschedule = \"99 * * * *\"\nmessage = \"x\"\ntimezone = \"Mars/Base\"",
+                "config.toml:3: cron[0].schedule: \"99 * * * *\" is no schedule: \
+                 Component error: Number out of bounds.; write `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`\n\
+                 config.toml:5: cron[0].timezone: \"Mars/Base\" is no time zone; write a name like Europe/Berlin",
+            ),
+            (
                 "[heartbeat.nobody]",
                 "config.toml:1: heartbeat.nobody: there is no agent \"nobody\"; there is only \"main\"",
             ),
@@ -542,8 +548,9 @@ fn a_hook_has_one_place_and_something_to_tell() {
 /// One conversation for everybody is refused where more than one person can write, however the config says so.
 #[test]
 fn several_people_never_share_a_conversation_by_accident() {
-    let account =
-        |name: &str, rules: &str| format!("[channels.telegram.{name}]\nbot_token = \"t\"\n{rules}\n");
+    let account = |name: &str, rules: &str| {
+        format!("[channels.telegram.{name}]\nbot_token = \"token {name}\"\n{rules}\n")
+    };
     let one = "dm_policy = \"allowlist\"\nallow_from = [\"1\"]";
     let other = "dm_policy = \"allowlist\"\nallow_from = [\"2\"]";
     let binding = |scope: &str, matching: &str| {
@@ -578,5 +585,56 @@ fn several_people_never_share_a_conversation_by_accident() {
         let says = refused.as_ref().is_some_and(|said| said.contains("would share one conversation"));
         assert_eq!(says, is_refused, "{text}\n{refused:?}");
         assert_eq!(refused.is_some(), is_refused, "{text}\n{refused:?}");
+    }
+}
+
+#[test]
+fn a_value_that_can_not_be_read_hides_nothing_beside_it() {
+    assert_table(
+        said,
+        &[
+            (
+                "[broadcast]\nstrategy = \"paralel\"\n\"-7\" = [\"nobody\"]",
+                "config.toml:2: broadcast.strategy: \"paralel\" is not one of the choices; did you mean \"parallel\"?\n\
+                 config.toml:3: broadcast.-7[0]: there is no agent \"nobody\"; there is only \"main\"",
+            ),
+            // What is not there because it could not be read is not missed.
+            (
+                "[channels.matrix.home]\nhomeserver = \"https://h\"\nuser_id = \"@c:h\"\naccess_token = 7",
+                "config.toml:4: channels.matrix.home.access_token: expected text, found a whole number",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_account_that_could_never_work_is_refused() {
+    const APART: &str = "[session]\ndm_scope = \"per-channel-peer\"\n";
+    for (text, path, expected) in [
+        (
+            "[channels.telegram.a]\nbot_token = \"t\"\n[channels.telegram.b]\nbot_token = \"t\"",
+            "channels.telegram.b.bot_token",
+            "account \"a\" has the same bot_token",
+        ),
+        (
+            "[channels.telegram.a]\nbot_token = \"t\"\nowners = [\"7\", \"@ann\"]",
+            "channels.telegram.a.owners[1]",
+            "\"@ann\" is a name",
+        ),
+        (
+            "[channels.discord.a]\nbot_token = \"t\"\nallow_from = [\"@ann\"]",
+            "channels.discord.a.allow_from[0]",
+            "\"@ann\" is a name",
+        ),
+        (
+            "[channels.matrix.a]\nhomeserver = \"https://h\"\nuser_id = \"claw\"\npassword = \"p\"\nowners = [\"@ann:h\"]",
+            "channels.matrix.a.user_id",
+            "\"claw\" is no user of a homeserver",
+        ),
+    ] {
+        let errors = toml(&format!("{APART}{text}")).expect_err(text).0;
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert_eq!(errors[0].path, path);
+        assert!(errors[0].message.contains(expected), "{errors:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod bad;
 mod documents;
+mod guide;
 mod hidden;
 mod reading;
 

@@ -72,7 +72,12 @@ impl Engine {
                 Err(error) => return Ok(say(error.to_string())),
             },
         };
-        self.check_model(model.as_ref())?;
+        match self.check_model(model.as_ref()) {
+            Err(error @ Error::UnknownProvider(_)) => {
+                return Ok(say(format!("{error}. /models shows the models there are.")));
+            }
+            checked => checked?,
+        }
         let now = self.now();
         Ok(on(session, move |tx, session| {
             sessions::set_model(tx, &session.key, model.as_ref(), now)?;
@@ -81,6 +86,9 @@ impl Engine {
     }
 
     async fn agent_deed(&self, session: &SessionKey, rest: &str) -> Result<Deed> {
+        if rest.is_empty() {
+            return Ok(say("Say which agent: /agent <id or name>. /agents shows those there are."));
+        }
         let listed = self.db().read(agents::list).await?;
         let (id, now) = (find_exactly(&listed, rest)?.spec.agent_id.clone(), self.now());
         Ok(on(session, move |tx, session| {

@@ -6,6 +6,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
 use polyclaw_domain::plain;
 use polyclaw_domain::run::{RunKind, RunStatus, Task};
+use polyclaw_domain::time::length;
 use polyclaw_store::{Tx, messages, runs, sessions};
 
 use super::{Order, names};
@@ -47,9 +48,9 @@ impl Engine {
         let line = |child: &Child| {
             let Child { number, run, depth, .. } = child;
             let indent = "  ".repeat(depth - 1);
-            let age = now.since(run.created_at) / 1000;
+            let age = length(now.since(run.created_at));
             let label = plain::line(&run.task.label, 60);
-            format!("{number} {indent}{label} ({}) {}, {age} s ago", run.agent, run.status.as_str())
+            format!("{number} {indent}{label} ({}) {}, {age} ago", run.agent, run.status.as_str())
         };
         let lines: Vec<String> = children.iter().filter(|child| child.is_listed).map(line).collect();
         Ok(if lines.is_empty() { "There are no sub-agents here.".to_owned() } else { lines.join("\n") })
@@ -159,7 +160,7 @@ impl Engine {
         let run = self
             .begin_run(Wish {
                 // Where several agents answer one letter, each begins one.
-                id: RunId::new(format!("by-hand-{}-{session}", self.key_of(order))),
+                id: RunId::derived(&format!("{}-{session}", self.key_of(order))),
                 kind: RunKind::Subagent,
                 owner: owner.key,
                 asked: AskedBy::Person(order.place.map(|given| given.address.clone())),

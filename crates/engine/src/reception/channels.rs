@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use polyclaw_domain::channel::{Call, CallAnswer, Channel, MenuItem};
+use polyclaw_domain::channel::{Call, CallAnswer, Channel, MenuItem, Standing};
 use polyclaw_domain::command;
 use tokio::task::JoinSet;
 
@@ -14,6 +14,8 @@ use crate::error::Result;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A menu that is refused for good, as with a wrong token, is offered in vain this often.
+const LONGEST_MENU_PAUSE: Duration = Duration::from_secs(600);
 /// How long a platform may take to be told a menu.
 const MENU: Duration = Duration::from_secs(30);
 
@@ -24,8 +26,9 @@ pub(crate) async fn receive(engine: &Engine) -> Result<()> {
         tasks.spawn(open(engine.clone(), name.clone(), Arc::clone(channel)));
     }
     while !engine.is_draining() {
-        engine.offer_menus().await;
+        let accounts = engine.settings().reception.accounts();
         tokio::select! {
+            () = engine.offer_menus(accounts) => {}
             () = engine.agents_changed.notified() => {}
             () = engine.drained() => {}
         }
@@ -44,28 +47,60 @@ async fn open(engine: Engine, name: String, channel: Arc<dyn Channel>) {
 }
 
 impl Engine {
-    /// Tells every account which commands and agents it offers.
-    async fn offer_menus(&self) {
-        let items = match self.menu().await {
-            Ok(items) => Arc::new(items),
-            Err(error) => return tracing::warn!(%error, "the menus could not be made"),
-        };
+    /// Tells every account which commands and agents it offers. One that does not take it, as where its platform is not
+    /// reached yet, is told again until it does. It does not return: what it offers holds until agents change.
+    async fn offer_menus(&self, mut accounts: Vec<(String, String)>) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let untold = accounts.clone();
+            accounts = self.offer_menu(accounts).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "the menus could not be made");
+                untold
+            });
+            if accounts.is_empty() {
+                return std::future::pending().await;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_MENU_PAUSE);
+        }
+    }
+
+    /// Those that did not take it.
+    async fn offer_menu(&self, accounts: Vec<(String, String)>) -> Result<Vec<(String, String)>> {
+        let items = Arc::new(self.menu().await?);
         let mut told = JoinSet::new();
-        for (channel, account) in self.settings().reception.accounts() {
+        for (channel, account) in accounts {
             let Some(port) = self.ports.channels.get(&channel).cloned() else { continue };
             let items = Arc::clone(&items);
             told.spawn(async move {
-                match tokio::time::timeout(MENU, port.menu(&account, &items)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(why)) => tracing::warn!(channel, account, why, "the menu was not taken"),
-                    Err(_) => tracing::warn!(channel, account, "the menu took too long"),
-                }
+                let answer = tokio::time::timeout(MENU, port.menu(&account, &items)).await;
+                let why = match answer.unwrap_or_else(|_| Err("it took too long".to_owned())) {
+                    Ok(()) => return None,
+                    Err(why) => why,
+                };
+                tracing::warn!(channel, account, why, "the menu was not taken; it will be offered again");
+                Some((channel, account))
             });
         }
-        tokio::select! {
-            () = async { while told.join_next().await.is_some() {} } => {}
-            () = self.drained() => {}
+        let mut left = Vec::new();
+        while let Some(ended) = told.join_next().await {
+            // An adapter that panicked would do so again.
+            left.extend(ended.ok().flatten());
         }
+        Ok(left)
+    }
+
+    /// How every account that is used stands with its platform: channel, account, standing. `None`: it is new in the
+    /// config, and there from the next start on.
+    pub fn standings(&self) -> Vec<(String, String, Option<Standing>)> {
+        let mut accounts = self.settings().reception.accounts();
+        accounts.sort();
+        let standing = |(channel, account): (String, String)| {
+            let port = self.ports.channels.get(&channel);
+            let standing = port.and_then(|port| port.standing(&account));
+            (channel, account, standing)
+        };
+        accounts.into_iter().map(standing).collect()
     }
 
     async fn menu(&self) -> Result<Vec<MenuItem>> {

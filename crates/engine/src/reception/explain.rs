@@ -40,9 +40,20 @@ pub struct Answerer {
     pub tools: Vec<Explained>,
 }
 
+/// Who answers what is posted to a hook, and where.
+#[derive(Clone, Debug)]
+pub struct Hooked<'a> {
+    pub agent: &'a AgentId,
+    pub session: SessionKey,
+}
+
 impl Engine {
     pub async fn explain_route(&self, letter: &Letter) -> Result<Explanation> {
         let (arrival, settings) = (&letter.arrival, self.settings());
+        let admission = self.admission(letter).await?;
+        if settings.reception.access_of(arrival).is_none() {
+            return Ok(self.undecided(letter, admission));
+        }
         let command = parse(&letter.text).map(|(command, _)| command.name);
         let place = self.place(arrival).await?;
         let routed = match command {
@@ -59,13 +70,37 @@ impl Engine {
             answers.push(self.answerer(target, letter).await?);
         }
         Ok(Explanation {
-            admission: self.admission(letter).await?,
+            admission,
             command,
             layer,
             bindings: settings.reception.router.explain(arrival),
             asks_classifier: layer == Some(Layer::Default) && settings.reception.classifier.model.is_some(),
             answers,
         })
+    }
+
+    /// The same for what is posted to a hook, whose agent and session are settled by the hook alone.
+    pub async fn explain_hook(&self, hook: Hooked<'_>, letter: &Letter) -> Result<Explanation> {
+        let command = parse(&letter.text).map(|(command, _)| command.name);
+        let mut told = Explanation { command, ..self.undecided(letter, "admitted") };
+        if command.is_none() {
+            let target = Target::new(hook.session, hook.agent.clone());
+            told.layer = Some(Layer::Hook);
+            told.answers.push(self.answerer(target, letter).await?);
+        }
+        Ok(told)
+    }
+
+    /// Nobody answers it.
+    fn undecided(&self, letter: &Letter, admission: &'static str) -> Explanation {
+        Explanation {
+            admission,
+            layer: None,
+            command: None,
+            bindings: self.settings().reception.router.explain(&letter.arrival),
+            asks_classifier: false,
+            answers: Vec::new(),
+        }
     }
 
     async fn admission(&self, letter: &Letter) -> Result<&'static str> {
@@ -87,8 +122,7 @@ impl Engine {
         let session = stored.unwrap_or_else(begun);
         let agent = target.by.as_ref().unwrap_or(&session.active_agent).clone();
         let spec = self.agent(&agent).await?.spec;
-        let own = || spec.defaults.model.clone().or_else(|| self.settings().default_model.clone());
-        let model = session.model_override.clone().or_else(own);
+        let model = session.model_override.clone().or_else(|| self.settings().model_of(&spec));
         let tools = self.explain_in(&agent, Some(&session)).await?;
         Ok(Answerer { agent, session: target.session, model, tools })
     }

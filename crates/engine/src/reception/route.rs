@@ -28,6 +28,8 @@ pub enum Layer {
     Active,
     Binding,
     Classifier,
+    /// The hook it comes by names its agent.
+    Hook,
     Default,
 }
 
@@ -40,6 +42,7 @@ impl Layer {
             Self::Active => "active",
             Self::Binding => "binding",
             Self::Classifier => "classifier",
+            Self::Hook => "hook",
             Self::Default => "default",
         }
     }
@@ -56,7 +59,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    fn new(session: SessionKey, agent: AgentId) -> Self {
+    pub(super) fn new(session: SessionKey, agent: AgentId) -> Self {
         Self { session, agent, by: None }
     }
 }
@@ -161,7 +164,7 @@ impl Engine {
     /// The agent named in front of a message, and the rest: by its id, or as a menu writes it.
     async fn prefix<'a>(&self, text: &'a str) -> Result<Option<(AgentId, &'a str)>> {
         let Some((word, rest)) = slashed(text).filter(|(word, _)| !word.is_empty()) else { return Ok(None) };
-        let listed = self.db().read(agents::list).await?;
+        let (word, listed) = (word.to_ascii_lowercase(), self.db().read(agents::list).await?);
         let ids = || listed.iter().map(|stored| &stored.spec.agent_id);
         let found = ids().find(|id| id.as_str() == word).or_else(|| ids().find(|id| menu_name(id) == word));
         Ok(found.map(|id| (id.clone(), rest)))

@@ -16,7 +16,7 @@ use polyclaw_testkit::{Faulty, group_letter, letter};
 use tokio::sync::Semaphore;
 
 use crate::approvals::{self, question};
-use crate::reception::{CONFIG, recorded};
+use crate::reception::{CONFIG, read_after, recorded};
 use crate::{glance, worker};
 
 const OWN: &str = "agent:main:telegram:dm:boss";
@@ -184,4 +184,27 @@ async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
     }
     world.settled().await;
     assert_eq!(standing().await, before);
+}
+
+/// What a person reads of the model, and what is said to words that mean nothing or something else.
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_told_the_model_of_its_agent_and_takes_no_strange_one() {
+    let config = CONFIG.replace(" id = \"ops\"\n", " id = \"ops\"\n    model = \"lab/small\"\n");
+    let mut ground = crate::reception::ground(&config).await;
+    ground.settings.providers = vec!["lab".to_owned()];
+    let world = ground.wake(Faulty::never());
+    let reads = async |text: &str| read_after(&world, letter("boss", text)).await.pop().unwrap_or_default();
+    assert_eq!(reads("hello").await, "echo: hello");
+    assert!(reads("/status").await.contains("\nmodel scripted/model\n"));
+    reads("/agent ops").await;
+    for line in ["/STATUS", "/Model", "/model"] {
+        assert!(reads(line).await.contains("\nmodel lab/small\n"), "{line}");
+    }
+    let refused = reads("/model nope/x").await;
+    assert!(refused.contains("no provider 'nope'") && refused.contains("/models"), "{refused}");
+    assert!(reads("/model lab/large").await.contains("lab/large from the next turn on"));
+    assert!(reads("/sTatus").await.contains("\nmodel lab/large (picked)\n"));
+    assert!(reads("/agent").await.contains("/agents"));
+    assert_eq!(reads("/start").await, reads("/Help").await);
+    assert_eq!(reads("/Ops-Night hi").await, "echo: hi", "an agent's name in whatever case");
 }

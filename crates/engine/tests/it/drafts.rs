@@ -6,7 +6,7 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::provider::Prompt;
 use polyclaw_store::Db;
 use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use polyclaw_testkit::{Faulty, Line, Outlet, Script, Scripted};
 
 /// Says ten words, a second each.
 fn slowly(_: &Prompt) -> Script {
@@ -84,6 +84,31 @@ async fn a_draft_nobody_knows_of_is_left_alone_and_the_answer_comes_once() {
         assert_eq!(shown.iter().filter(|text| *text == WHOLE).count(), 1, "{point:?}: {shown:?}");
         let drafts = shown.iter().filter(|text| text.ends_with('…')).count();
         assert!(drafts <= 1 && drafts + 1 == shown.len(), "{point:?}: {shown:?}");
+    }
+}
+
+/// A platform that knows keys again shows one message, whether the next life drafts or answers at once.
+#[tokio::test(start_paused = true)]
+async fn a_draft_of_doubtful_fate_is_found_again_by_its_key() {
+    fn at_once(_: &Prompt) -> Script {
+        vec![Line::Say(WHOLE.into())]
+    }
+    for point in [KillPoint::OutboxSending, KillPoint::OutboxAccepted] {
+        for next_life in [slowly as fn(&Prompt) -> Script, at_once] {
+            let dying = Faulty::at(point, 1);
+            let mut first = ground(slowly).await;
+            first.outlet = Outlet::new(true);
+            first.outlet.allow_edits();
+            let world = first.wake(Arc::clone(&dying));
+            world.sends("me", "hi").await.unwrap();
+            dying.death().await;
+            let mut next = world.killed().await;
+            next.provider = Scripted::new(next_life);
+            let world = next.wake(Faulty::never());
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            world.settled().await;
+            assert_eq!(visible(&world), [WHOLE], "{point:?}");
+        }
     }
 }
 

@@ -128,7 +128,7 @@ async fn who_may_not_write_is_neither_answered_nor_stored() {
         .collect();
     assert_eq!(
         reasons,
-        ["sender_not_listed", "group_not_listed", "account_disabled"],
+        ["sender_not_listed", "group_not_listed", "unknown_account"],
         "each once, small talk never"
     );
 }
@@ -325,6 +325,15 @@ async fn menus_hold_commands_and_agents_and_follow_them() {
     let shadow = polyclaw_domain::id::AgentId::parse("status").unwrap();
     let refused = world.engine.create_agent(polyclaw_domain::agent::AgentSpec::named(shadow)).await;
     assert!(refused.is_err(), "an agent can not have the id of a command");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_menu_that_is_not_taken_is_offered_again() {
+    let ground = ground(CONFIG).await;
+    ground.outlet.refuse_menus(5);
+    let _world = ground.wake(Faulty::never());
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!(ground.outlet.menus().contains_key("default"));
 }
 
 /// Wherever the process dies while a letter is taken, it is answered once.

@@ -70,6 +70,26 @@ async fn what_is_due_is_done_and_its_answer_delivered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn runs_left_out_before_one_in_time_are_told_too() {
+    let ground = ground(errand("every 10m", CatchUp::Skip)).await;
+    ground.clock.set(60_007);
+    let world = ground.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let standing = world.engine.errands().await.unwrap().remove(0);
+    assert_eq!(standing.last, None, "where it was begun is no due time");
+    let ground = world.killed().await;
+    ground.clock.set(89 * 60_000);
+    let world = ground.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.settled().await;
+    assert_eq!(told(world.engine.db(), SessionKey::cron("tick")).await.len(), 1, "the last is in time");
+    let read = |tx: &mut polyclaw_store::Tx<'_>| events::list(tx, 0, Some("schedule.missed"), None, 10);
+    let missed = world.engine.db().read(read).await.unwrap();
+    assert_eq!(missed.len(), 1);
+    assert_eq!(missed[0].data["missed"], 8);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_missed_is_left_out_or_made_good_once() {
     for (policy, runs) in [(CatchUp::Skip, 0), (CatchUp::Once, 1)] {
         let ground = ground(errand("every 10m", policy)).await;

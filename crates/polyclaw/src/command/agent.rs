@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::ask::{Answer, Ask, main_session, tell_of_demo};
 use crate::cli::Context;
-use crate::client::Client;
+use crate::client::{Client, segment};
 use crate::failure::Failure;
 
 /// Ask an agent one thing; its answer is on stdout.
@@ -47,7 +47,26 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let live = !context.output.json && std::io::stdout().is_terminal();
     ask.can_ask = args.wait_for_approval || (live && std::io::stdin().is_terminal());
     let answer = if live { ask.live(limit, context.output).await? } else { ask.wait(limit).await? };
-    finish(&answer, context, live)
+    let is_silent = answer.failure().is_none() && answer.text.trim().is_empty();
+    finish(&answer, context, live)?;
+    if is_silent {
+        tell_of_silence(&client, &session).await;
+    }
+    Ok(())
+}
+
+/// An answer of nothing: the agent waits for others, or has nothing to say. Stdout is the answer's alone.
+async fn tell_of_silence(client: &Client, session: &str) {
+    let runs = client.get(&format!("/runs?owner={}&limit=100", segment(session))).await.unwrap_or_default();
+    let waits = runs["runs"].as_array().into_iter().flatten().any(|run| run["status"] == "running");
+    let words = match waits {
+        true => format!(
+            "It waits for what it asked others to do, and goes on when that is done: \
+             `polyclaw sessions tail {session}` shows it."
+        ),
+        false => "It has nothing to say.".to_owned(),
+    };
+    let _ = writeln!(std::io::stderr(), "({words})");
 }
 
 fn finish(answer: &Answer, context: &Context, live: bool) -> anyhow::Result<()> {

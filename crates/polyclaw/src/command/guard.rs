@@ -7,6 +7,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::client_runtime;
 
+/// What is written before a program that is to be guarded.
+pub const GUARD: [&str; 3] = ["/proc/self/exe", "guard", "--"];
+
 /// Run a program, and kill it with all it started when the process that asked for it is gone.
 #[derive(clap::Args)]
 #[command(hide = true)]

@@ -10,7 +10,7 @@ use crate::output::{Output, cell, safe};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw route explain --channel telegram --peer 123456 --text \"hello\"
-  polyclaw route explain --channel discord --kind channel --peer c1 --guild g1 --role admin,ops --sender u1
+  polyclaw route explain --channel discord --kind channel --peer c1 --guild g1 --role admin,ops --sender u1 --mentioned
   polyclaw route explain --channel telegram --peer 123456 --text \"/ops restart\" --json
 
 It is decided by the code that decides about real messages. Nothing is changed, nothing stored, and no model asked.")]
@@ -60,6 +60,9 @@ struct Event {
     /// The topic it is written in.
     #[arg(long)]
     topic: Option<String>,
+    /// The account is named in the text, or the message replies to it. Most groups are answered only then.
+    #[arg(long)]
+    mentioned: bool,
     /// What is written.
     #[arg(long, allow_hyphen_values = true)]
     text: Option<String>,
@@ -84,7 +87,8 @@ impl Event {
             .into_iter()
             .filter_map(|(name, value)| Some(format!("{name}={}", segment(value.as_ref()?))));
         let channel = format!("channel={}", segment(&self.channel));
-        std::iter::once(channel).chain(given).collect::<Vec<_>>().join("&")
+        let mentioned = format!("mentioned={}", self.mentioned);
+        [channel, mentioned].into_iter().chain(given).collect::<Vec<_>>().join("&")
     }
 }
 
@@ -100,6 +104,7 @@ fn explained(told: &Value, output: Output) -> String {
     let mut lines = vec![format!("admission  {}", cell(&told["admission"]))];
     match told["command"].as_str() {
         Some(command) => lines.push(format!("command    /{command}: nobody is asked")),
+        None if told["layer"].is_null() => lines.push("nobody answers".to_owned()),
         None => lines.push(format!("decided by {}, best tier {}", cell(&told["layer"]), cell(&told["tier"]))),
     }
     if told["asks_classifier"] == true {

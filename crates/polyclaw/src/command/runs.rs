@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
+use crate::failure::Failure;
 use crate::output::cell;
 
 /// Work that agents gave to sub-agents and to each other: list, held, show, dismiss, pairs.
@@ -27,7 +28,7 @@ enum Verb {
     /// What one conversation asked for, the newest first.
     List {
         /// Which conversation: a key as `polyclaw sessions` lists it.
-        key: String,
+        key: Option<String>,
         /// List at most so many.
         #[arg(long, value_name = "N", default_value_t = 100)]
         limit: usize,
@@ -55,6 +56,10 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             list(&client, context, "/runs?held=true&limit=1000".to_owned(), NONE_HELD).await
         }
         Some(Verb::List { key, limit }) => {
+            let key = key.as_ref().ok_or_else(|| {
+                Failure::usage("say whose: polyclaw runs list <KEY>")
+                    .hint("`polyclaw sessions tree` shows the conversations that began others")
+            })?;
             let path = format!("/runs?owner={}&limit={limit}", segment(key));
             list(&client, context, path, "This conversation has asked for nothing.").await
         }

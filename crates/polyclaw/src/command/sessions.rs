@@ -31,7 +31,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// All conversations, those in which something happened last first.
+    /// Conversations, those in which something happened last first; 100 of them unless --limit says otherwise.
     List(List),
     /// Show the state of one conversation and its last messages.
     Show {
@@ -135,7 +135,13 @@ async fn list(client: &Client, output: Output, args: &List) -> anyhow::Result<()
         if rows.is_empty() {
             "No conversations yet: `polyclaw chat` begins one.".to_owned()
         } else {
-            output.table(&head, &rows)
+            let table = output.table(&head, &rows);
+            match rows.len() < args.limit {
+                true => table,
+                false => {
+                    format!("{table}\nThere may be more: these are {}; --limit shows others.", args.limit)
+                }
+            }
         }
     })?)
 }

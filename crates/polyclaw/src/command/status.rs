@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::accounts;
 use crate::cli::Context;
 use crate::client::Client;
 use crate::command::{memory, models};
@@ -29,20 +30,22 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
         ),
     };
     let memory = memory.unwrap_or_else(|failure| json!({ "error": failure.code }));
+    let channels = client.get("/channels").await?["channels"].take();
     let (sessions, running, waiting) = (&counts["sessions"], &counts["running"], &counts["waiting"]);
     let value = json!({
         "url": client.url(), "health": health, "model": models["default_model"],
-        "sessions": sessions, "running": running, "waiting": waiting, "memory": memory,
+        "sessions": sessions, "running": running, "waiting": waiting, "memory": memory, "channels": channels,
     });
     context.output.say(&value, |_| {
-        [
+        let mut lines = vec![
             format!("{} at {}", cell(&health["status"]), client.url()),
             format!("version {}, up {}", cell(&health["version"]), span(health["uptime_ms"].as_u64())),
             format!("model {}", models::in_use(&models)),
             format!("{sessions} session(s), {running} answering, {waiting} waiting"),
             told.clone(),
-        ]
-        .join("\n")
+        ];
+        lines.extend(channels.as_array().into_iter().flatten().map(accounts::sentence));
+        lines.join("\n")
     })?;
     Ok(())
 }

@@ -9,6 +9,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
+use crate::command::guard::GUARD;
+
 const PASSED_ON: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER"];
 /// What it says is worth this many bytes of the log.
 const SAID: u64 = 4 * 1024;
@@ -21,7 +23,10 @@ pub async fn run(
 ) -> Result<(), String> {
     let (program, arguments) = command.split_first().ok_or("there is no program")?;
     let passed_on = PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-    let mut child = Command::new(program)
+    // The guard dies with the daemon, however that ends, and takes the program and all it started along.
+    let mut child = Command::new(GUARD[0])
+        .args(&GUARD[1..])
+        .arg(program)
         .args(arguments)
         .env_clear()
         .envs(passed_on)

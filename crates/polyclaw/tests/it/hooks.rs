@@ -75,3 +75,27 @@ command = ["/bin/sh", "-c", "sleep 30 & echo $! > {stuck}; wait"]
     let child = fs::read_to_string(&stuck).unwrap().trim().to_owned();
     until("what the stuck one started is gone", || !fs::exists(format!("/proc/{child}")).unwrap());
 }
+
+#[test]
+fn a_hook_does_not_outlive_a_daemon_that_is_killed() {
+    let model = ModelServer::start();
+    let notes = tempfile::tempdir().unwrap();
+    let begun = notes.path().join("begun");
+    let rest = format!(
+        r#"
+[[hooks]]
+on = ["message.accepted"]
+timeout_seconds = 300
+command = ["/bin/sh", "-c", "sleep 300 & echo $! > {begun}; wait"]
+"#,
+        begun = begun.display(),
+    );
+    let home = Home::with_model_and(&model, &rest);
+    let mut daemon = home.daemon();
+    assert_eq!(home.run(&["agent", "--message", "hello"]).code, 0);
+    until("the hook began", || fs::read_to_string(&begun).is_ok_and(|text| !text.trim().is_empty()));
+    let child = fs::read_to_string(&begun).unwrap().trim().to_owned();
+    assert!(fs::exists(format!("/proc/{child}")).unwrap());
+    daemon.kill();
+    until("what the hook started is gone", || !fs::exists(format!("/proc/{child}")).unwrap());
+}

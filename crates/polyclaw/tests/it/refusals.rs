@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 
-use crate::fixture::{Home, command, ran};
+use crate::fixture::{Home, command, ran, until};
 
 #[test]
 fn a_second_daemon_on_a_home_is_refused_with_the_pid_of_the_first() {
@@ -123,4 +123,30 @@ fn no_token_and_an_open_address_do_not_go_together() {
     let home = Home::new();
     home.write_config("auth = \"off\"\n");
     assert_eq!(home.run(&["daemon", "--bind", "0.0.0.0", "--json"]).error(), (2, "usage".into()));
+}
+
+#[test]
+fn without_a_daemon_a_broken_config_is_what_is_told() {
+    let home = Home::new();
+    home.write_config("prot = 1\n");
+    let refused = home.run(&["status"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("gateway.prot: unknown key"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("no daemon"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_account_that_does_not_connect_is_told_by_status_and_doctor() {
+    let home = Home::new();
+    home.write_config(
+        "[session]\ndm_scope = \"per-channel-peer\"\n\
+         [channels.telegram.main]\nbot_token = \"1:x\"\napi_url = \"http://127.0.0.1:1\"\n",
+    );
+    let _daemon = home.daemon();
+    let told = "telegram/main: not connected: Telegram is not reached";
+    until("status says why", || home.run(&["status"]).stdout.contains(told));
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.stdout.contains(told), "{}", doctor.stdout);
+    let usage = home.run(&["runs", "list"]);
+    assert!(usage.code == 2 && usage.stderr.contains("polyclaw sessions tree"), "{}", usage.stderr);
 }

@@ -1,13 +1,54 @@
-//! `/channels/{channel}/{account}`: platforms that call. They sign what they send, and their adapter checks it.
+//! `/channels/{channel}/{account}`: platforms that call. They sign what they send, and their adapter checks it. And how
+//! the accounts stand with their platforms.
 
+use axum::Json;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use polyclaw_domain::channel::Call;
+use polyclaw_domain::channel::{Call, Standing};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
 use crate::extract::read;
 use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+pub struct Channels {
+    channels: Vec<AccountView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct AccountView {
+    channel: String,
+    account: String,
+    /// `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls) or `restart_needed`.
+    state: &'static str,
+    /// Why it is apart.
+    why: Option<String>,
+}
+
+impl From<(String, String, Option<Standing>)> for AccountView {
+    fn from((channel, account, standing): (String, String, Option<Standing>)) -> Self {
+        let (state, why) = match standing {
+            Some(Standing::Opening) => ("opening", None),
+            Some(Standing::Connected) => ("connected", None),
+            Some(Standing::Apart(why)) => ("apart", Some(why)),
+            Some(Standing::Called) => ("called", None),
+            None => ("restart_needed", None),
+        };
+        Self { channel, account, state, why }
+    }
+}
+
+/// How each account of a chat platform stands: connected, or why not.
+#[utoipa::path(get, path = "/channels", tag = "channels", responses((status = 200, body = Channels)))]
+pub async fn list(State(app): State<AppState>) -> Json<Channels> {
+    let redactor = app.engine.settings().redactor.clone();
+    let mut channels: Vec<AccountView> = app.engine.standings().into_iter().map(AccountView::from).collect();
+    channels.iter_mut().filter_map(|view| view.why.as_mut()).for_each(|why| redactor.string(why));
+    Json(Channels { channels })
+}
 
 pub async fn called(State(app): State<AppState>, request: Request) -> Result<Response> {
     let (mut parts, body) = request.into_parts();

@@ -61,15 +61,23 @@ fn check(hook: &Hook, headers: &HeaderMap, body: &[u8]) -> Result<()> {
     mac.verify_slice(&given).map_err(|_| Error::BadSignature)
 }
 
-fn inbound(name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
-    let peer = post.peer.unwrap_or_else(|| "default".to_owned());
-    let mut parts = vec!["webhook", name, "dm", peer.as_str()];
-    if let Some(thread) = &post.thread {
+/// The channel's name in addresses.
+pub const CHANNEL: &str = "webhook";
+
+/// The conversation that a post belongs to.
+pub fn session(name: &str, hook: &Hook, peer: &str, thread: Option<&str>) -> Result<SessionKey> {
+    let mut parts = vec![CHANNEL, name, "dm", peer];
+    if let Some(thread) = thread {
         parts.extend(["thread", thread]);
     }
-    let session = bounded(SessionKey::of(&hook.agent, &parts), "peer")?;
+    bounded(SessionKey::of(&hook.agent, &parts), "peer")
+}
+
+fn inbound(name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
+    let peer = post.peer.unwrap_or_else(|| "default".to_owned());
+    let session = session(name, hook, &peer, post.thread.as_deref())?;
     let address = Address {
-        channel: "webhook".to_owned(),
+        channel: CHANNEL.to_owned(),
         account: name.to_owned(),
         peer: peer.clone(),
         thread: post.thread,

@@ -7,12 +7,13 @@ use polyclaw_domain::channel::{Address, Letter};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::route::{Candidate, Loss, Tier};
-use polyclaw_engine::reception::{self, Answerer};
+use polyclaw_engine::reception::{self, Answerer, Hooked};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::Query;
+use crate::http::hooks;
 use crate::http::tools::Ruled;
 use crate::state::AppState;
 
@@ -43,7 +44,7 @@ pub struct Event {
     thread: Option<String>,
     topic: Option<String>,
     text: Option<String>,
-    /// Whether the account is named in the text; `true` if left out.
+    /// Whether the account is named in the text, or it replies to the account; `false` if left out.
     mentioned: Option<bool>,
 }
 
@@ -51,7 +52,8 @@ pub struct Event {
 pub struct RouteExplanation {
     /// `admitted`, `pair` (a stranger is told a code), or why it is ignored.
     admission: &'static str,
-    /// What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier` or `default`; null for a command.
+    /// What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier`, `hook` or `default`; null
+    /// where nobody answers: a command, or an account that is not there.
     layer: Option<&'static str>,
     /// The command it is.
     command: Option<&'static str>,
@@ -136,7 +138,13 @@ pub async fn explain(
     Query(event): Query<Event>,
 ) -> Result<Json<RouteExplanation>> {
     let letter = letter(&app, event)?;
-    Ok(Json(app.engine.explain_route(&letter).await?.into()))
+    let address = &letter.address;
+    let hook = app.hooks.get(&address.account).filter(|_| address.channel == hooks::CHANNEL);
+    let Some(hook) = hook else {
+        return Ok(Json(app.engine.explain_route(&letter).await?.into()));
+    };
+    let session = hooks::session(&address.account, hook, &address.peer, address.thread.as_deref())?;
+    Ok(Json(app.engine.explain_hook(Hooked { agent: &hook.agent, session }, &letter).await?.into()))
 }
 
 fn letter(app: &AppState, event: Event) -> Result<Letter> {
@@ -171,7 +179,7 @@ fn letter(app: &AppState, event: Event) -> Result<Letter> {
         platform_id: String::new(),
         text: event.text.unwrap_or_default(),
         parts: Vec::new(),
-        mentioned: event.mentioned.unwrap_or(true),
+        mentioned: event.mentioned.unwrap_or(false),
         sender_name: None,
     })
 }

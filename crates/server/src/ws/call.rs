@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::http::messages::{self, Receipt};
 use crate::http::stream::Position;
 use crate::http::{approvals, commands};
+use crate::refusal;
 use crate::state::AppState;
 use crate::ws::frame::{Incoming, response};
 use crate::ws::subscription::Subscriptions;
@@ -110,7 +111,7 @@ fn read<T: DeserializeOwned>(params: Value) -> Result<T> {
     if params.is_array() {
         return Err(Error::InvalidBody("params must be an object, not a list".to_owned()));
     }
-    serde_json::from_value(params).map_err(|error| Error::InvalidBody(error.to_string()))
+    serde_json::from_value(params).map_err(|error| Error::InvalidBody(refusal::plain(&error.to_string())))
 }
 
 fn value(result: impl serde::Serialize) -> Result<Value> {

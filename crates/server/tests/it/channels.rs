@@ -8,7 +8,7 @@ use polyclaw_engine::Settings;
 use polyclaw_engine::reception::Rules;
 use polyclaw_testkit::letter;
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::instance::{Answer, Instance};
 
@@ -20,6 +20,7 @@ const CONFIG: &str = r#"
     match = { channel = "telegram", peer = { kind = "group", id = "-7" } }
     [channels.telegram.default]
     bot_token = "123:token"
+    groups = ["-8"]
 "#;
 
 async fn instance() -> Instance {
@@ -79,9 +80,31 @@ async fn who_would_answer_is_told_and_nothing_changes() {
     assert_eq!((&other.ok()["layer"], &other.body["tier"]), (&json!("default"), &json!("default")));
     assert_eq!(other.body["candidates"][0]["why"], "it is for another conversation");
     assert_eq!(other.body["answers"][0]["session_key"], "agent:main:telegram:dm:1:topic:5");
+    for (mentioned, admission) in [("", "not_spoken_to"), ("&mentioned=true", "admitted")] {
+        let path = format!("/api/v1/route/explain?channel=telegram&kind=group&peer=-8&sender=1{mentioned}");
+        assert_eq!(instance.get(&path).await.ok()["admission"], admission);
+    }
+    let unknown = instance.get("/api/v1/route/explain?channel=telegram&account=none&sender=1").await;
+    assert_eq!(
+        (&unknown.ok()["admission"], &unknown.body["layer"]),
+        (&json!("unknown_account"), &Value::Null)
+    );
+    assert_eq!(unknown.body["answers"], json!([]));
+    let hook = instance.get("/api/v1/route/explain?channel=webhook&account=build&peer=Repo").await;
+    assert_eq!((&hook.ok()["admission"], &hook.body["layer"]), (&json!("admitted"), &json!("hook")));
+    assert_eq!(hook.body["answers"][0]["session_key"], "agent:main:webhook:build:dm:%52epo");
     instance.get("/api/v1/route/explain?channel=telegram").await.refuses(400, "invalid_parameter");
     let sessions = instance.get("/api/v1/sessions").await;
     assert_eq!(sessions.ok()["sessions"], json!([]));
+}
+
+#[tokio::test]
+async fn every_account_is_listed_with_how_it_stands() {
+    let instance = instance().await;
+    let listed = instance.get("/api/v1/channels").await;
+    let account =
+        json!({ "channel": "telegram", "account": "default", "state": "restart_needed", "why": null });
+    assert_eq!(listed.ok()["channels"], json!([account]), "the config was read again, and nobody opened it");
 }
 
 #[tokio::test]

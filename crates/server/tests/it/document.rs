@@ -19,6 +19,7 @@ const PROMISED: &[&str] = &[
     "GET /api/v1/agents/{id}/tools",
     "GET /api/v1/approvals",
     "GET /api/v1/approvals/{id}",
+    "GET /api/v1/channels",
     "GET /api/v1/cron",
     "GET /api/v1/delegations",
     "GET /api/v1/events",

@@ -1,4 +1,5 @@
 use polyclaw_domain::channel::Address;
+use polyclaw_store::drafts::Begun;
 use polyclaw_store::{Db, Result, drafts};
 
 use crate::rows::{NOW, turn};
@@ -16,7 +17,9 @@ async fn a_draft_is_known_until_its_turn_ends(db: Db) -> Result<()> {
     db.write(|tx| drafts::shown(tx, &turn("t"), &address("x"), "m1")).await?;
     db.write(|tx| drafts::drop_one(tx, &turn("t"), &address("z"))).await?;
     let known = db.read(|tx| drafts::of_turn(tx, &turn("t"))).await?;
-    assert_eq!(known, [(address("x"), Some("m1".to_owned())), (address("y"), None)]);
+    let begun =
+        |peer, id: Option<&str>| Begun { address: address(peer), platform_id: id.map(Into::into), at: NOW };
+    assert_eq!(known, [begun("x", Some("m1")), begun("y", None)]);
     db.write(|tx| drafts::forget(tx, &turn("t"))).await?;
     assert!(db.read(|tx| drafts::of_turn(tx, &turn("t"))).await?.is_empty());
     Ok(())

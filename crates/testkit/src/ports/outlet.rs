@@ -28,6 +28,8 @@ pub struct Outlet {
     /// How often receiving fails before it works.
     failures: AtomicU64,
     menus: Mutex<BTreeMap<String, Vec<MenuItem>>>,
+    /// How many menus it refuses before it takes one.
+    menus_refused: AtomicU64,
 }
 
 impl Outlet {
@@ -43,6 +45,7 @@ impl Outlet {
             posted: Notify::new(),
             failures: AtomicU64::new(0),
             menus: Mutex::default(),
+            menus_refused: AtomicU64::new(0),
         })
     }
 
@@ -77,6 +80,11 @@ impl Outlet {
     /// Receiving panics so many times, as a badly written adapter does.
     pub fn fail(&self, times: u64) {
         self.failures.store(times, Ordering::Relaxed);
+    }
+
+    /// So many menus are refused, as by a platform that is not reached.
+    pub fn refuse_menus(&self, times: u64) {
+        self.menus_refused.store(times, Ordering::Relaxed);
     }
 
     /// What each account offers.
@@ -118,6 +126,11 @@ impl Channel for Outlet {
     }
 
     fn menu<'a>(&'a self, account: &'a str, items: &'a [MenuItem]) -> Pending<'a, Result<(), String>> {
+        let left = self.menus_refused.load(Ordering::Relaxed);
+        self.menus_refused.store(left.saturating_sub(1), Ordering::Relaxed);
+        if left > 0 {
+            return Box::pin(std::future::ready(Err("not reached".to_owned())));
+        }
         lock(&self.menus).insert(account.to_owned(), items.to_vec());
         Box::pin(std::future::ready(Ok(())))
     }

@@ -47,7 +47,7 @@ impl Isolated {
         // A worker sees its workspace where it really is: a link to it may lead nowhere inside.
         let workspace = match scope.workspace.canonicalize() {
             Ok(workspace) => workspace,
-            Err(error) => return told(Error::Workspace(error).into(), scope, None, 0),
+            Err(error) => return told(Error::Workspace(error).into(), scope, None, (0, None)),
         };
         let run = Run {
             scope: ToolScope { workspace, ..scope.clone() },

@@ -67,7 +67,7 @@ async fn a_request_is_answered_after_its_letter_was_taken() {
     let form = "command=%2Fpolyclaw&text=say+hi&channel_id=D1&user_id=U1&trigger_id=1.2";
     let command = signed_call(SECRET, "application/x-www-form-urlencoded", form, now());
     assert_eq!(slack.called("work", command, inbox.as_ref()).await.status, 200);
-    assert_eq!(inbox.texts(), ["hi", "/polyclaw say hi"]);
+    assert_eq!(inbox.texts(), ["hi", "say hi"]);
     let hello =
         signed_call(SECRET, "application/json", r#"{"type":"url_verification","challenge":"c-1"}"#, now());
     assert_eq!(slack.called("work", hello, inbox.as_ref()).await.body, "c-1");

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::check::is_user;
 use crate::admission::Access;
 use crate::config::report::Report;
 use crate::config::secret::Secret;
@@ -131,6 +132,10 @@ impl Matrix {
         if self.access_token.is_some() == self.password.is_some() {
             let message = "a Matrix user needs an access_token or a password, one of them";
             report.error(path, message, "add access_token = \"env:MATRIX_TOKEN\"");
+        }
+        if !is_user(&self.user_id) {
+            let message = format!("{:?} is no user of a homeserver", self.user_id);
+            report.error(&format!("{path}.user_id"), message, "write it whole, like @polyclaw:example.org");
         }
     }
 }

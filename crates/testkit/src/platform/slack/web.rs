@@ -40,7 +40,9 @@ pub(super) async fn call(
     let called = Called { bot: token.to_owned(), method: method.clone(), body: body.clone() };
     let outcome = state.board.called(called);
     let perform = || match method.as_str() {
-        "auth.test" => ok(&json!({ "ok": true, "user_id": "UBOT", "bot_id": "BBOT", "team_id": "T1" })),
+        "auth.test" => ok(
+            &json!({ "ok": true, "user_id": "UBOT", "user": "polyclaw", "bot_id": "BBOT", "team_id": "T1" }),
+        ),
         "apps.connections.open" => {
             let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
             ok(&json!({ "ok": true, "url": format!("ws://{host}/link/{}", token.trim_start_matches(kind)) }))

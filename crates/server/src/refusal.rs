@@ -1,0 +1,105 @@
+//! What a reader of ours says about a value that does not fit, in words for people who do not read Rust.
+
+/// The words of a deserializer in ours; what is not known here stays as it is.
+pub fn plain(said: &str) -> String {
+    match said.trim().rsplit_once(" at line ") {
+        Some((said, place)) => format!("{} (line {place})", words(said)),
+        None => words(said.trim()),
+    }
+}
+
+fn words(said: &str) -> String {
+    if let Some(name) = said.strip_prefix("missing field ") {
+        return format!("{name} is missing");
+    }
+    let unknown = said.strip_prefix("unknown variant ").or_else(|| said.strip_prefix("unknown field "));
+    if let Some((word, known)) = unknown.and_then(|rest| rest.split_once(", expected ")) {
+        let known = known.trim_start_matches("one of ");
+        return format!("{word} is not known here; there is {known}");
+    }
+    if let Some((_, expected)) = said.split_once(", expected ") {
+        return format!("must be {}", noun(expected));
+    }
+    match said {
+        "invalid float literal" => "must be a number".to_owned(),
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            "must be a whole number".to_owned()
+        }
+        "provided string was not `true` or `false`" => "must be true or false".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// The same where a setting is named in front: `wait: invalid float literal`.
+pub fn named(said: &str) -> (Option<&str>, String) {
+    let word = |name: &str| {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !name.is_empty() && name.chars().all(is_word)
+    };
+    match said.split_once(": ") {
+        Some((name, rest)) if word(name) => (Some(name), plain(rest)),
+        _ => (None, plain(said)),
+    }
+}
+
+/// What a type is called outside of programs.
+fn noun(expected: &str) -> &str {
+    match expected {
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "string" => "text",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        _ if expected.starts_with("struct ") => "an object",
+        _ if expected.len() <= 5 && expected.starts_with(['u', 'i']) => "a whole number",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Post {
+        text: String,
+        count: Option<u32>,
+        size: Option<f64>,
+        is_late: Option<bool>,
+        lines: Option<Vec<String>>,
+        state: Option<State>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum State {
+        Open,
+        Done,
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_without_the_words_of_a_program() {
+        for (text, words) in [
+            ("[]", "must be an object (line 1 column 2)"),
+            ("7", "must be an object (line 1 column 1)"),
+            (r#"{"text":5}"#, "must be text (line 1 column 9)"),
+            (r#"{"text":"","count":-1}"#, "must be a whole number (line 1 column 21)"),
+            (r#"{"text":"","size":"x"}"#, "must be a number (line 1 column 21)"),
+            (r#"{"text":"","is_late":1}"#, "must be true or false (line 1 column 22)"),
+            (r#"{"text":"","lines":1}"#, "must be a list (line 1 column 20)"),
+        ] {
+            let said = serde_json::from_str::<Post>(text).unwrap_err().to_string();
+            assert_eq!(plain(&said), words, "{said}");
+        }
+        let said = |text| plain(&serde_json::from_str::<Post>(text).unwrap_err().to_string());
+        assert!(said("{}").starts_with("`text` is missing"));
+        let unknown = said(r#"{"text":"","state":"x"}"#);
+        assert!(unknown.starts_with("`x` is not known here; there is `open` or `done`"), "{unknown}");
+        assert!(said(r#"{"txt":""}"#).starts_with("`txt` is not known here; there is `text`, "));
+        assert_eq!(named("wait: invalid float literal"), (Some("wait"), "must be a number".to_owned()));
+    }
+}
