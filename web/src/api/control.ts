@@ -1,5 +1,4 @@
 import type * as T from "./control.types";
-import type * as M from "./message.types";
 import { answer, call, query, root, socketAddress, type Options } from "./http";
 import type { Page } from "./instance";
 
@@ -33,14 +32,14 @@ export const control = {
     call<T.Changed>("PUT", `api/instances/${at(id)}/config`, saving(toml, etag, withSecrets)),
   validate: (id: string, toml: string, signal?: AbortSignal) => call<T.Checked>("POST", `api/instances/${at(id)}/config/validate`, { body: { toml }, signal }),
 
-  rules: () => get<M.Rules>("/routing-rules"),
-  createRule: (body: M.NewRule) => post<M.Rule>("/routing-rules", body),
+  rules: () => get<T.RuleList>("/routing-rules"),
+  createRule: (body: T.RuleWish) => post<T.RoutingRule>("/routing-rules", body),
   removeRule: (id: string) => call<void>("DELETE", `api/routing-rules/${at(id)}`),
-  envelopes: (filter: Page & { from?: string; to?: string; state?: string; correlation_id?: string }) => get<M.Envelopes>(`/messages${query({ ...filter })}`),
-  envelopesOf: (id: string, direction: "in" | "out", page: Page) => get<M.Envelopes>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
-  envelope: (id: string) => get<M.Envelope>(`/messages/${at(id)}`),
-  deadLetters: (page: Page) => get<M.Envelopes>(`/messages/dead_letter${query({ ...page })}`),
-  replay: (id: string) => post<M.Envelope>(`/messages/${at(id)}/replay`),
+  envelopes: (filter: Page & { from?: string; to?: string; state?: string; correlation_id?: string }) => get<T.MessageList>(`/messages${query({ ...filter })}`),
+  envelopesOf: (id: string, direction: "in" | "out", page: Page) => get<T.MessageList>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
+  envelope: (id: string) => get<T.MessageDetail>(`/messages/${at(id)}`),
+  deadLetters: (page: Page) => get<T.MessageList>(`/messages/dead_letter${query({ ...page })}`),
+  replay: (id: string) => post<T.Message>(`/messages/${at(id)}/replay`),
 
   setRestart: (id: string, restart: string) => call<T.Instance>("PATCH", `api/instances/${at(id)}`, { body: { restart } }),
   importOpenclaw: (body: T.NewImport) => post<T.Imported>("/import/openclaw", body),

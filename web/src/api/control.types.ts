@@ -99,6 +99,13 @@ export type Draft = {
   toml?: string | null;
 };
 
+export type Failure = {
+  /** Why, for people. */
+  error?: string;
+  /** As it was handed out. */
+  lease: string;
+};
+
 export type FaultView = {
   hint?: string | null;
   line?: number | null;
@@ -112,6 +119,11 @@ export type FleetHealth = {
   status: string;
   uptime_ms: number;
   version: string;
+};
+
+export type Held = {
+  /** As it was handed out. */
+  lease: string;
 };
 
 /** A place in the other files, and a sentence about it. */
@@ -219,6 +231,58 @@ export type MadeToken = Token & {
   secret: string;
 };
 
+/** A message as lists show it: without what it says. */
+export type Message = {
+  attempts: number;
+  correlation_id?: string | null;
+  created_at: string;
+  /** Why it was not taken up the last time. */
+  error?: string | null;
+  expires_at: string;
+  /** The ids of both instances. */
+  from: string;
+  /** Their names now; null of one that was deleted. */
+  from_name?: string | null;
+  hop_count: number;
+  id: string;
+  idempotency_key?: string | null;
+  max_retries: number;
+  /** Something in it was a secret and was taken out. */
+  redacted: boolean;
+  /** `queued`, `delivered`, `acknowledged`, `failed` (tried again) or `dead_letter`. */
+  state: string;
+  to: string;
+  to_name?: string | null;
+  type: string;
+  updated_at: string;
+};
+
+export type MessageDetail = Message & {
+  /** All that happened to it, in order. */
+  events: MessageEvent[];
+  payload: Record<string, unknown>;
+};
+
+/** Something that happened to a message. It never holds what the message says. */
+export type MessageEvent = {
+  at: string;
+  correlation_id?: string | null;
+  detail?: string | null;
+  from: string;
+  /** `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`. */
+  kind: string;
+  message_id: string;
+  message_type: string;
+  /** The state it left the message in. */
+  state: string;
+  to: string;
+};
+
+export type MessageList = {
+  messages: Message[];
+  next_cursor?: string | null;
+};
+
 export type NewClone = {
   new_name: string;
   port?: number | null;
@@ -258,6 +322,23 @@ export type NewInstance = {
   restart?: string | null;
 };
 
+export type NewMessage = {
+  /** The same in a question and everything that follows from it. */
+  correlation_id?: string | null;
+  /** For an operator: the instance they write for. An instance writes for itself. */
+  from?: string | null;
+  /** Through how many instances the sender knows it to have gone. Never less than the broker knows. */
+  hop_count?: number;
+  /** Sent twice within a day with the same key, a message is there once. */
+  idempotency_key?: string | null;
+  /** At most 64 KiB as JSON. */
+  payload?: Record<string, unknown>;
+  /** By id or name. */
+  to: string;
+  /** Words joined by dots, such as `task.handoff`. */
+  type: string;
+};
+
 export type NewToken = {
   /** For people: whose it is, what for. */
   name: string;
@@ -291,6 +372,18 @@ export type PastTurns = {
   tasks: PastTurn[];
 };
 
+export type PendingList = {
+  messages: PendingMessage[];
+};
+
+/** A message that is yours until its lease ends. */
+export type PendingMessage = Message & {
+  /** Shown with every word about it. */
+  lease: string;
+  leased_until: string;
+  payload: Record<string, unknown>;
+};
+
 export type PersonaView = {
   bytes: number;
   /** Below the workspace. */
@@ -307,10 +400,59 @@ export type Problem = {
   error: Detail;
 };
 
+export type Receipt = {
+  /** The key was used before: this is the first message with it. */
+  deduplicated: boolean;
+  expires_at?: string | null;
+  hop_count?: number | null;
+  id: string;
+  /** Something in the payload was a secret and was taken out; null of an earlier message. */
+  redacted?: boolean | null;
+  state: string;
+};
+
+export type Renewed = {
+  leased_until: string;
+};
+
 /** A log is moved aside when it is full, and goes when too many are. */
 export type Retention = {
   file_bytes: number;
   files_kept: number;
+};
+
+export type RoutingRule = {
+  /** Whether a message starts a recipient that was stopped. */
+  auto_start: boolean;
+  created_at: string;
+  /** The ids of both instances. */
+  from: string;
+  id: string;
+  /** How often it is tried to hand a message over. */
+  max_retries: number;
+  to: string;
+  /** How long a message may wait. */
+  ttl_secs: number;
+  /** One type, or all below one: `task.*`. */
+  type: string;
+};
+
+export type RuleList = {
+  next_cursor?: string | null;
+  rules: RoutingRule[];
+};
+
+export type RuleWish = {
+  auto_start?: boolean;
+  /** Both by id or name. */
+  from: string;
+  /** 5 if not given. */
+  max_retries?: number | null;
+  to: string;
+  /** 3600 if not given. */
+  ttl_secs?: number | null;
+  /** One type, or all below one: `task.*`. */
+  type: string;
 };
 
 export type Runtime = {

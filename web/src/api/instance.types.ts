@@ -1,5 +1,14 @@
 // Written by scripts/types.mjs from the OpenAPI document of an instance. Do not edit.
 
+export type AccountView = {
+  account: string;
+  channel: string;
+  /** `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls) or `restart_needed`. */
+  state: string;
+  /** Why it is apart. */
+  why?: string | null;
+};
+
 export type Add = {
   active_form?: string | null;
   assignee?: string | null;
@@ -284,6 +293,10 @@ export type Change = {
   active_agent_id?: string | null;
   /** `provider/model`; null goes back to the agent's own. */
   model?: string | null;
+};
+
+export type Channels = {
+  channels: AccountView[];
 };
 
 export type Cleanup = {
@@ -783,7 +796,7 @@ export type RouteExplanation = {
   candidates: CandidateView[];
   /** The command it is. */
   command?: string | null;
-  /** What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier` or `default`; null for a command. */
+  /** What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier`, `hook` or `default`; null where nobody answers: a command, or an account that is not there. */
   layer?: string | null;
   /** What bindings alone would say: how closely the best one fits. */
   tier: string;
