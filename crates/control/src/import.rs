@@ -237,7 +237,9 @@ fn load(config: &Value) -> std::result::Result<Config, ConfigErrors> {
     let look_up = |reference: Reference<'_>| match reference {
         Reference::Env(name) => std::env::var(name).map_err(|_| "is not set".to_owned()),
         // Each its own: two accounts are not taken for one.
-        Reference::File(name) | Reference::Keyring(name) | Reference::Stored(name) => Ok(format!("kept {name}")),
+        Reference::File(name) | Reference::Keyring(name) | Reference::Stored(name) => {
+            Ok(format!("kept {name}"))
+        }
     };
     config::load(&text.unwrap_or_default(), "config.toml", &look_up)
 }

@@ -19,6 +19,6 @@ mod state;
 mod tokens;
 mod ws;
 
-pub use imports::Imported;
+pub use imports::ImportResult;
 pub use router::{openapi, router};
 pub use state::{ControlSetup, ControlState};

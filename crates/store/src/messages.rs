@@ -144,7 +144,8 @@ pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis)
 }
 
 /// What a prompt is made of: everything of one session id taken up after `after`, without what still waits
-/// for `queued`. What the runtime said of a turn that failed is no word of the model's, and not shown to it as one.
+/// for `queued`. What the runtime said to people of a turn that failed is no word of the model's: it is only told that
+/// there was no answer, so that it does not take the task for one that waits.
 pub fn history(
     tx: &mut Tx<'_>,
     (session, id): (&SessionKey, &SessionId),
@@ -154,21 +155,19 @@ pub fn history(
     const SQL: &str = "SELECT ticket, role, origin, text, parts_json, meta_json FROM messages
         WHERE session_key = $1 AND ticket > $2 AND turn_id <> $3 AND session_id = $4 ORDER BY ticket";
     let queued = queued.map_or("", TurnId::as_str);
-    let lines = tx.query(SQL, params![session, after, queued, id], |row| {
+    tx.query(SQL, params![session, after, queued, id], |row| {
         let (role, meta) = (row.parsed(1, Role::parse)?, read_meta(row, 5)?);
-        if role == Role::Assistant && meta.as_ref().is_some_and(|meta| meta.get("error").is_some()) {
-            return Ok(None);
-        }
-        Ok(Some(Line {
+        let failure =
+            meta.as_ref().filter(|_| role == Role::Assistant).and_then(|meta| meta["error"].as_str());
+        Ok(Line {
             ticket: row.int(0)?,
             role,
             origin: row.parsed(2, Origin::parse)?,
-            text: row.text(3)?,
+            text: failure.map_or_else(|| row.text(3), |code| Ok(format!("[no answer: {code}]")))?,
             parts: read_parts(row, 4)?,
             author: meta.as_ref().and_then(Author::among_others),
-        }))
-    });
-    Ok(lines?.into_iter().flatten().collect())
+        })
+    })
 }
 
 /// A page of the transcript of one session id, without what still waits.

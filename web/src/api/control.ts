@@ -39,10 +39,10 @@ export const control = {
   envelopesOf: (id: string, direction: "in" | "out", page: Page) => get<T.MessageList>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
   envelope: (id: string) => get<T.MessageDetail>(`/messages/${at(id)}`),
   deadLetters: (page: Page) => get<T.MessageList>(`/messages/dead_letter${query({ ...page })}`),
-  replay: (id: string) => post<T.Message>(`/messages/${at(id)}/replay`),
+  replay: (id: string) => post<T.Envelope>(`/messages/${at(id)}/replay`),
 
   setRestart: (id: string, restart: string) => call<T.Instance>("PATCH", `api/instances/${at(id)}`, { body: { restart } }),
-  importOpenclaw: (body: T.NewImport) => post<T.Imported>("/import/openclaw", body),
+  importOpenclaw: (body: T.NewImport) => post<T.ImportResult>("/import/openclaw", body),
   tokens: () => get<T.TokenList>("/tokens"),
   createToken: (body: T.NewToken) => call<T.MadeToken>("POST", "api/tokens", { body }),
   revokeToken: (id: string) => call<void>("DELETE", `api/tokens/${at(id)}`),

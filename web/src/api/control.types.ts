@@ -168,7 +168,7 @@ export type ImportRuns = {
   runs: ImportRun[];
 };
 
-export type Imported = {
+export type ImportResult = {
   /** The same was brought in before: nothing was changed. */
   already: boolean;
   instance?: Instance | null;
@@ -232,7 +232,7 @@ export type MadeToken = Token & {
 };
 
 /** A message as lists show it: without what it says. */
-export type Message = {
+export type Envelope = {
   attempts: number;
   correlation_id?: string | null;
   created_at: string;
@@ -257,7 +257,7 @@ export type Message = {
   updated_at: string;
 };
 
-export type MessageDetail = Message & {
+export type MessageDetail = Envelope & {
   /** All that happened to it, in order. */
   events: MessageEvent[];
   payload: Record<string, unknown>;
@@ -279,7 +279,7 @@ export type MessageEvent = {
 };
 
 export type MessageList = {
-  messages: Message[];
+  messages: Envelope[];
   next_cursor?: string | null;
 };
 
@@ -377,7 +377,7 @@ export type PendingList = {
 };
 
 /** A message that is yours until its lease ends. */
-export type PendingMessage = Message & {
+export type PendingMessage = Envelope & {
   /** Shown with every word about it. */
   lease: string;
   leased_until: string;

@@ -1,5 +1,5 @@
 import { control, sockets } from "../api/control";
-import type { Message } from "../api/control.types";
+import type { Envelope } from "../api/control.types";
 import { Line } from "../api/line";
 import { connection } from "./connection.svelte";
 
@@ -9,7 +9,7 @@ export type Box = "all" | "in" | "out" | "dead";
 const SOON_MS = 300;
 
 export class Envelopes {
-  list = $state.raw<Message[]>([]);
+  list = $state.raw<Envelope[]>([]);
   loaded = $state(false);
   box = $state<Box>("all");
   /** Counts what happened, for whoever shows more than the list. */
@@ -54,7 +54,7 @@ export class Envelopes {
     const box = this.box;
     const page = await this.#page(null);
     if (box !== this.box) return;
-    const isOfInstance = (one: Message) => !this.instance || [one.from, one.to].includes(this.instance);
+    const isOfInstance = (one: Envelope) => !this.instance || [one.from, one.to].includes(this.instance);
     this.list = page.messages.filter(isOfInstance);
     this.#cursor = page.next_cursor ?? null;
     this.loaded = true;

@@ -106,7 +106,7 @@ async fn what_a_person_asks_comes_after_what_a_child_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_told_to_people_and_not_to_the_model_as_its_own_words() {
+async fn the_words_of_a_failure_are_for_people_and_not_the_models_own() {
     let model = Scripted::new(|prompt| match last_user(prompt) {
         "fail" => vec![Line::Fail(ProviderError {
             class: ErrorClass::Unreachable,
@@ -119,7 +119,8 @@ async fn a_failure_is_told_to_people_and_not_to_the_model_as_its_own_words() {
     let world = World::with(Arc::clone(&model) as _).await;
     assert!(world.says("fail").await.text.contains("could not get an answer"));
     assert_eq!(world.says("again").await.text, "fine");
-    assert_eq!(said(model.prompts().last().unwrap()), "user fail\nuser again\n");
+    let shown = said(model.prompts().last().unwrap());
+    assert_eq!(shown, "user fail\nassistant [no answer: provider_failed]\nuser again\n");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use polyclaw_control::Caller;
 use polyclaw_control::import::Order;
-use polyclaw_server::control::Imported;
+use polyclaw_server::control::ImportResult;
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -80,7 +80,7 @@ async fn by_ourselves(context: &Context, order: Order) -> anyhow::Result<Value> 
     let control = control::open(&context.home)?;
     control.recover().await.map_err(Failure::from)?;
     let outcome = control.import(&Caller::operator(), order).await.map_err(Failure::from)?;
-    Ok(serde_json::to_value(Imported::from(outcome))?)
+    Ok(serde_json::to_value(ImportResult::from(outcome))?)
 }
 
 fn told(answer: &Value, dry_run: bool) -> String {

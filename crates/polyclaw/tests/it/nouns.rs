@@ -224,13 +224,16 @@ fn routes_are_explained_and_follow_the_config() {
     let home = Home::new();
     let config = |agent: &str| {
         format!(
-            "[agents]\ndefault = \"main\"\n[[agents.list]]\nid = \"main\"\n[[agents.list]]\nid = \"ops\"\n\
+            "[session]\ndm_scope = \"per-channel-peer\"\n\
+             [channels.telegram.default]\nbot_token = \"1:t\"\napi_url = \"http://127.0.0.1:9\"\ngroups = [\"-7\"]\n\
+             [agents]\ndefault = \"main\"\n[[agents.list]]\nid = \"main\"\n[[agents.list]]\nid = \"ops\"\n\
              [[bindings]]\nagent_id = \"{agent}\"\nmatch = {{ channel = \"telegram\", peer = {{ kind = \"group\", id = \"-7\" }} }}\n"
         )
     };
     home.write_config(&config("ops"));
     let daemon = home.daemon();
-    let explain = ["route", "explain", "--channel", "telegram", "--kind", "group", "--peer", "-7"];
+    let explain =
+        ["route", "explain", "--channel", "telegram", "--kind", "group", "--peer", "-7", "--mentioned"];
     let told = home.run(&explain).stdout;
     assert!(told.contains("decided by binding, best tier peer"), "{told}");
     assert!(told.contains("session    agent:ops:telegram:group:-7"), "{told}");

@@ -93,7 +93,7 @@ impl From<Report> for ImportReport {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Imported {
+pub struct ImportResult {
     /// The run, as it is recorded; none for a dry run.
     run: Option<String>,
     instance: Option<InstanceView>,
@@ -102,7 +102,7 @@ pub struct Imported {
     report: ImportReport,
 }
 
-impl From<Outcome> for Imported {
+impl From<Outcome> for ImportResult {
     fn from(outcome: Outcome) -> Self {
         Self {
             run: outcome.run,
@@ -152,12 +152,12 @@ pub async fn list(State(app): State<ControlState>) -> Result<Json<ImportRuns>> {
 }
 
 /// Makes an instance of the home of an OpenClaw gateway: all of it or nothing. The same again changes nothing.
-#[utoipa::path(post, path = "/import/openclaw", tag = "import", request_body = NewImport, responses((status = 200, body = Imported)))]
+#[utoipa::path(post, path = "/import/openclaw", tag = "import", request_body = NewImport, responses((status = 200, body = ImportResult)))]
 pub async fn openclaw(
     State(app): State<ControlState>,
     Extension(by): Extension<Caller>,
     Body(new): Body<NewImport>,
-) -> Result<Json<Imported>> {
+) -> Result<Json<ImportResult>> {
     let path = PathBuf::from(&new.path);
     if !path.is_absolute() || new.path.contains('\0') {
         return Err(Error::invalid("path", "must be absolute"));

@@ -103,7 +103,7 @@ pub struct NewMessage {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Receipt {
+pub struct MessageReceipt {
     id: String,
     state: &'static str,
     /// The key was used before: this is the first message with it.
@@ -117,12 +117,12 @@ pub struct Receipt {
 
 /// Sends a message from one instance to another.
 #[utoipa::path(post, path = "/messages", tag = "messages", request_body = NewMessage,
-    responses((status = 201, body = Receipt), (status = 200, description = "The key was used before", body = Receipt)))]
+    responses((status = 201, body = MessageReceipt), (status = 200, description = "The key was used before", body = MessageReceipt)))]
 pub async fn send(
     State(app): State<ControlState>,
     Extension(by): Extension<Caller>,
     Body(new): Body<NewMessage>,
-) -> Result<(StatusCode, Json<Receipt>)> {
+) -> Result<(StatusCode, Json<MessageReceipt>)> {
     let letter = Letter {
         from: new.from,
         to: new.to,
@@ -134,7 +134,7 @@ pub async fn send(
     };
     Ok(match app.control.send(&by, letter).await? {
         Sent::New(accepted) => {
-            let receipt = Receipt {
+            let receipt = MessageReceipt {
                 id: accepted.id.to_string(),
                 state: envelope::State::Queued.as_str(),
                 deduplicated: false,
@@ -146,8 +146,14 @@ pub async fn send(
         }
         Sent::Repeated(id, state) => {
             let (id, state) = (id.to_string(), state.as_str());
-            let receipt =
-                Receipt { id, state, deduplicated: true, redacted: None, hop_count: None, expires_at: None };
+            let receipt = MessageReceipt {
+                id,
+                state,
+                deduplicated: true,
+                redacted: None,
+                hop_count: None,
+                expires_at: None,
+            };
             (StatusCode::OK, Json(receipt))
         }
     })

@@ -53,9 +53,8 @@ async fn stopping_the_lead_stops_its_members_with_what_they_began_and_wakes_nobo
     world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "go on")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(model.prompts().len() > before, "and can be woken again");
-    let shown =
-        model.prompts().iter().skip(before).filter(|prompt| said(prompt).contains("work on<")).count();
-    assert!(shown >= 2, "what the stopped turns were shown was not read, and is shown again");
+    let again = model.prompts().iter().skip(before).any(|prompt| said(prompt).contains("work on<"));
+    assert!(again, "what the stopped turns were shown was not read, and is shown again");
     world.engine.stop(&World::key("me")).await.unwrap();
     world.settled().await;
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 /// A message as lists show it: without what it says.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Message)]
+#[schema(as = Envelope)]
 pub struct MessageView {
     id: String,
     /// The ids of both instances.
