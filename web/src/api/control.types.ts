@@ -99,6 +99,32 @@ export type Draft = {
   toml?: string | null;
 };
 
+/** A message as lists show it: without what it says. */
+export type Envelope = {
+  attempts: number;
+  correlation_id?: string | null;
+  created_at: string;
+  /** Why it was not taken up the last time. */
+  error?: string | null;
+  expires_at: string;
+  /** The ids of both instances. */
+  from: string;
+  /** Their names now; null of one that was deleted. */
+  from_name?: string | null;
+  hop_count: number;
+  id: string;
+  idempotency_key?: string | null;
+  max_retries: number;
+  /** Something in it was a secret and was taken out. */
+  redacted: boolean;
+  /** `queued`, `delivered`, `acknowledged`, `failed` (tried again) or `dead_letter`. */
+  state: string;
+  to: string;
+  to_name?: string | null;
+  type: string;
+  updated_at: string;
+};
+
 export type Failure = {
   /** Why, for people. */
   error?: string;
@@ -154,6 +180,15 @@ export type ImportReport = {
   workspaces: number;
 };
 
+export type ImportResult = {
+  /** The same was brought in before: nothing was changed. */
+  already: boolean;
+  instance?: Instance | null;
+  report: ImportReport;
+  /** The run, as it is recorded; none for a dry run. */
+  run?: string | null;
+};
+
 export type ImportRun = {
   created_at: string;
   ended_at?: string | null;
@@ -166,15 +201,6 @@ export type ImportRun = {
 
 export type ImportRuns = {
   runs: ImportRun[];
-};
-
-export type ImportResult = {
-  /** The same was brought in before: nothing was changed. */
-  already: boolean;
-  instance?: Instance | null;
-  report: ImportReport;
-  /** The run, as it is recorded; none for a dry run. */
-  run?: string | null;
 };
 
 export type Instance = {
@@ -231,32 +257,6 @@ export type MadeToken = Token & {
   secret: string;
 };
 
-/** A message as lists show it: without what it says. */
-export type Envelope = {
-  attempts: number;
-  correlation_id?: string | null;
-  created_at: string;
-  /** Why it was not taken up the last time. */
-  error?: string | null;
-  expires_at: string;
-  /** The ids of both instances. */
-  from: string;
-  /** Their names now; null of one that was deleted. */
-  from_name?: string | null;
-  hop_count: number;
-  id: string;
-  idempotency_key?: string | null;
-  max_retries: number;
-  /** Something in it was a secret and was taken out. */
-  redacted: boolean;
-  /** `queued`, `delivered`, `acknowledged`, `failed` (tried again) or `dead_letter`. */
-  state: string;
-  to: string;
-  to_name?: string | null;
-  type: string;
-  updated_at: string;
-};
-
 export type MessageDetail = Envelope & {
   /** All that happened to it, in order. */
   events: MessageEvent[];
@@ -281,6 +281,17 @@ export type MessageEvent = {
 export type MessageList = {
   messages: Envelope[];
   next_cursor?: string | null;
+};
+
+export type MessageReceipt = {
+  /** The key was used before: this is the first message with it. */
+  deduplicated: boolean;
+  expires_at?: string | null;
+  hop_count?: number | null;
+  id: string;
+  /** Something in the payload was a secret and was taken out; null of an earlier message. */
+  redacted?: boolean | null;
+  state: string;
 };
 
 export type NewClone = {
@@ -398,17 +409,6 @@ export type Policy = {
 /** The body of every error. */
 export type Problem = {
   error: Detail;
-};
-
-export type Receipt = {
-  /** The key was used before: this is the first message with it. */
-  deduplicated: boolean;
-  expires_at?: string | null;
-  hop_count?: number | null;
-  id: string;
-  /** Something in the payload was a secret and was taken out; null of an earlier message. */
-  redacted?: boolean | null;
-  state: string;
 };
 
 export type Renewed = {
