@@ -26,10 +26,10 @@ def check(binary):
         try:
             token = ready(url, home)
             call(url, token, "/instances", {"name": "one", "port": free_port()})
-            # Whoever waits for a daemon to start or end waits long: those calls have tests of their own.
+            # Whoever waits for a daemon to start or end, or for a message, waits long: those calls have tests of their own.
             odd.requests(
                 "the control plane", url + "/api/openapi.json", token,
-                "/(metrics|start|stop|restart|archive|download|gateway)(/|$)", CHECKS,
+                "/(metrics|start|stop|restart|archive|download|gateway|pending)(/|$)", CHECKS,
             )
         finally:
             process.send_signal(signal.SIGKILL)

@@ -8,10 +8,12 @@ import { frontOf } from "./front.mjs";
 import { Model, followsTool, gate, lastUserText, says } from "./model.mjs";
 
 let model, daemon, front, browser, visit, page;
+/** An account everybody may write to, of a platform that is away. */
+const telegram = `[session]\ndm_scope = "per-channel-peer"\n[channels.telegram.default]\nbot_token = "1:t"\napi_url = "http://127.0.0.1:9"\ndm_policy = "open"\n`;
 
 before(async () => {
   model = await new Model().start();
-  daemon = await Daemon.start(model.url);
+  daemon = await Daemon.start(model.url, undefined, telegram);
   front = await frontOf(daemon);
   browser = await launch();
   await daemon.api("POST", "/agents", { agent_id: "research", name: "Research", defaults: { system_prompt: "You read." } });

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::header::{ETAG, IF_MATCH};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use polyclaw_control::Caller;
@@ -138,7 +138,7 @@ pub async fn replace(
 ) -> Result<Response> {
     let edit = whole(new.toml, new.config)?
         .ok_or_else(|| Error::InvalidBody("toml or config is missing".to_owned()))?;
-    write(&app, &by, &id, &edit, terms(&headers, new.etag)).await
+    write(&app, &by, &id, &edit, terms(&headers, new.etag)?).await
 }
 
 /// A JSON merge patch. What it does not name stays as it is, comments and order too.
@@ -152,7 +152,7 @@ pub async fn patch(
 ) -> Result<Response> {
     let etag = patch.remove("etag").and_then(|etag| etag.as_str().map(str::to_owned));
     let edit = Edit::Merge(Value::Object(patch));
-    write(&app, &by, &id, &edit, terms(&headers, etag)).await
+    write(&app, &by, &id, &edit, terms(&headers, etag)?).await
 }
 
 /// Whether a config would be taken; nothing is written.
@@ -203,13 +203,15 @@ fn whole(toml: Option<String>, config: Option<Map<String, Value>>) -> Result<Opt
     })
 }
 
-fn terms(headers: &HeaderMap, etag: Option<String>) -> Terms {
-    let named = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+fn terms(headers: &HeaderMap, etag: Option<String>) -> Result<Terms> {
+    let may_write_secrets = match headers.get(&MAY_WRITE_SECRETS).map(HeaderValue::as_bytes) {
+        None | Some(b"false") => false,
+        Some(b"true") => true,
+        Some(_) => return Err(Error::invalid("X-Allow-Secret-Write", "true or false")),
+    };
     let plain = |tag: &str| tag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
-    Terms {
-        etag: headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(plain).or(etag),
-        may_write_secrets: named(&MAY_WRITE_SECRETS) == Some("true"),
-    }
+    let etag = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(plain).or(etag);
+    Ok(Terms { etag, may_write_secrets })
 }
 
 async fn write(app: &ControlState, by: &Caller, id: &str, edit: &Edit, terms: Terms) -> Result<Response> {

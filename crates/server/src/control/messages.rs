@@ -45,7 +45,7 @@ pub struct Which {
     after: Option<Millis>,
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<Millis>,
-    hop_count: Option<u32>,
+    hop_count: Option<u8>,
     #[param(minimum = 1)]
     limit: Option<usize>,
     cursor: Option<String>,
@@ -189,7 +189,7 @@ pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -
         correlation: which.correlation_id,
         after: which.after,
         before: which.before,
-        hop: which.hop_count,
+        hop: which.hop_count.map(u32::from),
         place: None,
     };
     let list = if filter.correlation.is_some() { "together" } else { "messages" };
