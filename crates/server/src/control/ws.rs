@@ -44,15 +44,49 @@ enum Heard {
     Gone,
 }
 
+/// What a reader's turn brings.
+enum Next<T> {
+    News(T),
+    /// The peer wants archived instances shown, or no longer.
+    WithArchived(bool),
+}
+
 /// One end of a socket.
 struct Line {
     socket: WebSocket,
     heard: Instant,
+    closing: Option<Closing>,
 }
 
 impl Line {
-    fn new(socket: WebSocket) -> Self {
-        Self { socket, heard: Instant::now() }
+    fn new(socket: WebSocket, closing: Option<Closing>) -> Self {
+        Self { socket, heard: Instant::now(), closing }
+    }
+
+    /// Waits for news and hears the peer meanwhile. `None`: it is over, and the peer was told so.
+    async fn next<T>(&mut self, news: impl Future<Output = T>) -> Option<Next<T>> {
+        let closed = closed(self.closing.clone());
+        tokio::pin!(closed, news);
+        loop {
+            let deadline = self.heard + SILENCE;
+            tokio::select! {
+                heard = self.hear() => match heard {
+                    Heard::Word(Word::Ping) if self.pong().await => {}
+                    Heard::Word(Word::SetIncludeArchived { value }) => return Some(Next::WithArchived(value)),
+                    Heard::Alive => {}
+                    Heard::Wrong => {
+                        self.close(POLICY).await;
+                        return None;
+                    }
+                    Heard::Word(Word::Ping) | Heard::Gone => return None,
+                },
+                news = &mut news => return Some(Next::News(news)),
+                () = tokio::time::sleep_until(deadline) => break,
+                () = &mut closed => break,
+            }
+        }
+        self.close(AWAY).await;
+        None
     }
 
     async fn hear(&mut self) -> Heard {
@@ -66,11 +100,6 @@ impl Line {
         }
     }
 
-    /// When the peer counts as gone.
-    fn deadline(&self) -> Instant {
-        self.heard + SILENCE
-    }
-
     /// Whether it was taken.
     async fn say(&mut self, frame: &impl Serialize) -> bool {
         let text = serde_json::to_string(frame).unwrap_or_default();
@@ -81,13 +110,13 @@ impl Line {
         self.say(&json!({ "type": "pong" })).await
     }
 
-    async fn close(mut self, code: u16) {
+    async fn close(&mut self, code: u16) {
         let farewell = Message::Close(Some(CloseFrame { code, reason: "".into() }));
         let _ = timeout(Duration::from_secs(1), self.socket.send(farewell)).await;
     }
 
     /// Says what went wrong, then closes with a code of the same kind.
-    async fn fail(mut self, error: &Error) {
+    async fn fail(&mut self, error: &Error) {
         error.log();
         let detail = error.detail();
         self.say(&json!({ "type": "error", "code": detail.code, "message": detail.message })).await;

@@ -14,7 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::super::messages::MessageEvent;
 use super::super::state::ControlState;
-use super::{AWAY, Heard, LARGEST_FRAME, Line, POLICY, Word, closed};
+use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
 use crate::error::{Error, Result};
 use crate::extract::Query;
 use crate::serve::Closing;
@@ -46,7 +46,7 @@ pub async fn open(
         let instance = match &which.instance {
             Some(word) => match app.control.get(word).await {
                 Ok(view) => Some(view.id),
-                Err(error) => return Line::new(socket).fail(&error.into()).await,
+                Err(error) => return Line::new(socket, None).fail(&error.into()).await,
             },
             None => None,
         };
@@ -56,11 +56,9 @@ pub async fn open(
 }
 
 async fn run(app: ControlState, reader: Reader, socket: WebSocket, closing: Option<Closing>) {
-    let mut line = Line::new(socket);
+    let mut line = Line::new(socket, closing);
     // Listened to before the first look: what happens in between is told twice rather than not at all.
     let mut news = app.control.watch_messages();
-    let closed = closed(closing);
-    tokio::pin!(closed);
     let mut behind = true;
     loop {
         if behind {
@@ -70,30 +68,17 @@ async fn run(app: ControlState, reader: Reader, socket: WebSocket, closing: Opti
                 Err(error) => return line.fail(&error).await,
             }
         }
-        let deadline = line.deadline();
-        let taken = tokio::select! {
-            heard = line.hear() => match heard {
-                Heard::Word(Word::Ping) => line.pong().await,
-                Heard::Alive => true,
-                Heard::Word(_) | Heard::Wrong => return line.close(POLICY).await,
-                Heard::Gone => return,
-            },
-            event = news.recv() => match event {
-                Ok(event) if reader.wants(&event) => line.say(&told(&MessageEvent::from(&*event))).await,
-                Ok(_) => true,
-                Err(RecvError::Lagged(_)) => {
-                    tokio::time::sleep(CATCH_UP).await;
-                    news = news.resubscribe();
-                    behind = true;
-                    true
-                }
-                Err(RecvError::Closed) => return line.close(AWAY).await,
-            },
-            () = tokio::time::sleep_until(deadline) => return line.close(AWAY).await,
-            () = &mut closed => return line.close(AWAY).await,
-        };
-        if !taken {
-            return;
+        match line.next(news.recv()).await {
+            Some(Next::News(Ok(event))) if !reader.wants(&event) => {}
+            Some(Next::News(Ok(event))) if line.say(&told(&MessageEvent::from(&*event))).await => {}
+            Some(Next::News(Err(RecvError::Lagged(_)))) => {
+                tokio::time::sleep(CATCH_UP).await;
+                news = news.resubscribe();
+                behind = true;
+            }
+            Some(Next::News(Err(RecvError::Closed))) => return line.close(AWAY).await,
+            Some(Next::WithArchived(_)) => return line.close(POLICY).await,
+            Some(Next::News(Ok(_))) | None => return,
         }
     }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::state::ControlState;
-use super::{AWAY, Heard, LARGEST_FRAME, Line, POLICY, Word, closed};
+use super::{LARGEST_FRAME, Line, Next, POLICY};
 use crate::error::{Error, Result};
 use crate::extract::Query;
 use crate::http::events::EventView;
@@ -56,7 +56,7 @@ pub async fn open(
 }
 
 async fn run(app: ControlState, interest: Interest, socket: WebSocket, closing: Option<Closing>) {
-    let (mut line, mut places) = (Line::new(socket), Places::default());
+    let (mut line, mut places) = (Line::new(socket, closing), Places::default());
     let first = match app.control.happened(&interest, &mut places).await {
         Ok(events) => events.into_iter().map(shown).collect::<Vec<Value>>(),
         Err(error) => return line.fail(&error.into()).await,
@@ -64,26 +64,18 @@ async fn run(app: ControlState, interest: Interest, socket: WebSocket, closing: 
     if !line.say(&json!({ "type": "snapshot", "events": first, "timestamp": app.control.now() })).await {
         return;
     }
-    let closed = closed(closing);
-    tokio::pin!(closed);
     loop {
-        let deadline = line.deadline();
-        let taken = tokio::select! {
-            heard = line.hear() => match heard {
-                Heard::Word(Word::Ping) => line.pong().await,
-                Heard::Alive => true,
-                Heard::Word(_) | Heard::Wrong => return line.close(POLICY).await,
-                Heard::Gone => return,
-            },
-            () = tokio::time::sleep(LOOK_EVERY) => match app.control.happened(&interest, &mut places).await {
-                Ok(events) => tell(&mut line, events).await,
+        match line.next(tokio::time::sleep(LOOK_EVERY)).await {
+            Some(Next::News(())) => match app.control.happened(&interest, &mut places).await {
+                Ok(events) => {
+                    if !tell(&mut line, events).await {
+                        return;
+                    }
+                }
                 Err(error) => return line.fail(&error.into()).await,
             },
-            () = tokio::time::sleep_until(deadline) => return line.close(AWAY).await,
-            () = &mut closed => return line.close(AWAY).await,
-        };
-        if !taken {
-            return;
+            Some(Next::WithArchived(_)) => return line.close(POLICY).await,
+            None => return,
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::super::instances::InstanceView;
 use super::super::state::ControlState;
-use super::{AWAY, Heard, LARGEST_FRAME, Line, POLICY, Word, closed};
+use super::{AWAY, LARGEST_FRAME, Line, Next};
 use crate::error::{Error, Result};
 use crate::serve::Closing;
 
@@ -30,11 +30,9 @@ pub async fn open(
 }
 
 async fn run(app: ControlState, socket: WebSocket, closing: Option<Closing>) {
-    let (mut line, mut with_archived) = (Line::new(socket), false);
+    let (mut line, mut with_archived) = (Line::new(socket, closing), false);
     // Listened to before the first look: what changes in between is told twice rather than not at all.
     let mut news = app.control.watch();
-    let closed = closed(closing);
-    tokio::pin!(closed);
     let mut behind = true;
     loop {
         if behind {
@@ -44,31 +42,12 @@ async fn run(app: ControlState, socket: WebSocket, closing: Option<Closing>) {
                 Err(error) => return line.fail(&error).await,
             }
         }
-        let deadline = line.deadline();
-        let taken = tokio::select! {
-            heard = line.hear() => match heard {
-                Heard::Word(Word::Ping) => line.pong().await,
-                Heard::Word(Word::SetIncludeArchived { value }) => {
-                    (with_archived, behind) = (value, true);
-                    true
-                }
-                Heard::Alive => true,
-                Heard::Wrong => return line.close(POLICY).await,
-                Heard::Gone => return,
-            },
-            change = news.recv() => match change {
-                Ok(change) => line.say(&told(&change)).await,
-                Err(RecvError::Lagged(_)) => {
-                    behind = true;
-                    true
-                }
-                Err(RecvError::Closed) => return line.close(AWAY).await,
-            },
-            () = tokio::time::sleep_until(deadline) => return line.close(AWAY).await,
-            () = &mut closed => return line.close(AWAY).await,
-        };
-        if !taken {
-            return;
+        match line.next(news.recv()).await {
+            Some(Next::News(Ok(change))) if line.say(&told(&change)).await => {}
+            Some(Next::News(Err(RecvError::Lagged(_)))) => behind = true,
+            Some(Next::News(Err(RecvError::Closed))) => return line.close(AWAY).await,
+            Some(Next::WithArchived(value)) => (with_archived, behind) = (value, true),
+            Some(Next::News(Ok(_))) | None => return,
         }
     }
 }

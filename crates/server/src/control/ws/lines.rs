@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::state::ControlState;
-use super::{AWAY, Heard, LARGEST_FRAME, Line, POLICY, Word, closed};
+use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
 use crate::error::{Error, Result};
 use crate::extract::{Id, Query};
 use crate::serve::Closing;
@@ -46,13 +46,13 @@ pub async fn open(
     Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
         match app.control.log_of(&id).await {
             Ok(log) => run(log, count, socket, closing).await,
-            Err(error) => Line::new(socket).fail(&error.into()).await,
+            Err(error) => Line::new(socket, None).fail(&error.into()).await,
         }
     }))
 }
 
 async fn run(log: PathBuf, count: usize, socket: WebSocket, closing: Option<Closing>) {
-    let mut line = Line::new(socket);
+    let mut line = Line::new(socket, closing);
     let (mut follow, backlog) = match Follow::with_backlog(log, count) {
         Ok(begun) => begun,
         Err(error) => return line.fail(&super::super::logs::blocking_failed(error)).await,
@@ -60,30 +60,19 @@ async fn run(log: PathBuf, count: usize, socket: WebSocket, closing: Option<Clos
     if !line.say(&json!({ "type": "backlog", "count": backlog.len(), "lines": backlog })).await {
         return;
     }
-    let closed = closed(closing);
-    tokio::pin!(closed);
     let mut pause = LOOK_EVERY;
     loop {
-        let deadline = line.deadline();
-        let taken = tokio::select! {
-            heard = line.hear() => match heard {
-                Heard::Word(Word::Ping) => line.pong().await,
-                Heard::Alive => true,
-                Heard::Word(_) | Heard::Wrong => return line.close(POLICY).await,
-                Heard::Gone => return,
-            },
-            () = tokio::time::sleep(pause) => {
-                let Ok(news) = follow.look() else { return line.close(super::AWAY).await };
-                pause = if news.more { Duration::ZERO } else { LOOK_EVERY };
-                let lines = news.lines;
-                let told = lines.is_empty()
-                    || line.say(&json!({ "type": "lines", "count": lines.len(), "lines": lines })).await;
-                told && (!news.rotated || line.say(&json!({ "type": "rotated" })).await)
-            }
-            () = tokio::time::sleep_until(deadline) => return line.close(AWAY).await,
-            () = &mut closed => return line.close(AWAY).await,
-        };
-        if !taken {
+        match line.next(tokio::time::sleep(pause)).await {
+            Some(Next::News(())) => {}
+            Some(Next::WithArchived(_)) => return line.close(POLICY).await,
+            None => return,
+        }
+        let Ok(news) = follow.look() else { return line.close(AWAY).await };
+        pause = if news.more { Duration::ZERO } else { LOOK_EVERY };
+        let lines = news.lines;
+        let told = lines.is_empty()
+            || line.say(&json!({ "type": "lines", "count": lines.len(), "lines": lines })).await;
+        if !told || news.rotated && !line.say(&json!({ "type": "rotated" })).await {
             return;
         }
     }
