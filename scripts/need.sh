@@ -99,7 +99,7 @@ need_telegram() { # a Bot API that others wrote
 need_deny() {
   if command -v cargo-deny >/dev/null || [ -x .tools/bin/cargo-deny ]; then return; fi
   say "installing cargo-deny (a few minutes, once)"
-  cargo install --quiet --locked --root .tools cargo-deny
+  cargo install --quiet --locked --debug --root .tools cargo-deny
 }
 
 case "${1:-build}" in

@@ -13,17 +13,24 @@ step() { # step <name> <command>...
   printf '    %s: %d s\n' "$name" $((SECONDS - start))
 }
 
-rust_tests() { # on one PostgreSQL cluster of their own
-  local runner=(cargo test --locked --workspace)
-  if cargo nextest --version >/dev/null 2>&1; then runner=(cargo nextest run --locked --workspace --no-fail-fast); fi
-  cargo run --quiet --locked -p polyclaw-testkit --bin with_postgres -- "${runner[@]}"
+# Clippy's driver compiles the project's own crates for the tests: what it finds fails the build, and nothing is compiled
+# a second time to be looked at. The libraries below are compiled as always.
+linted() {
+  RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" "$@"
 }
+
+runner=(cargo test --locked --workspace)
+if cargo nextest --version >/dev/null 2>&1; then runner=(cargo nextest run --locked --workspace --no-fail-fast); fi
+
+build_tests() { linted cargo test --locked --workspace --no-run --quiet; }
+
+run_tests() { linted target/debug/with_postgres "${runner[@]}"; } # on one PostgreSQL cluster of their own
 
 if [ -z "$quick" ]; then step "what the tests need" scripts/need.sh test; else step "what the Rust tests need" scripts/need.sh rust; fi
 step "formatting" cargo fmt --all --check
-step "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
 if [ -z "$quick" ]; then step "licences and sources" cargo deny --locked check --hide-inclusion-graph licenses bans sources; fi
-step "Rust tests on SQLite and PostgreSQL" rust_tests
+step "lints and build of the Rust tests" build_tests
+step "Rust tests on SQLite and PostgreSQL" run_tests
 if [ -n "$quick" ]; then exit 0; fi
 
 step "command center" scripts/web.sh check

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the command center into web/dist. `web.sh check` also checks its types. Without Node it says what to install;
-# the binary builds without it and then has only the small chat page.
+# Builds the command center into web/dist. `web.sh check` also checks its types. Without Node it fails and says what to
+# install; `cargo build` alone works without it, and such a binary has only the small chat page.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/need.sh web

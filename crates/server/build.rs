@@ -11,6 +11,12 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", dist.display());
     let mut packed = Vec::new();
     collect(&dist, &mut packed)?;
+    if packed.is_empty() {
+        println!(
+            "cargo::warning=the command center is not built: this binary will have only the small chat page. \
+             `make web` builds it (Node 20 or newer), then build again"
+        );
+    }
     packed.sort();
     let mut table = String::from("&[\n");
     for path in packed {

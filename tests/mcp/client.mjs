@@ -1,16 +1,30 @@
-// A client of somebody else's making (the protocol's own SDK) that calls one server over stdio and prints what it got:
-// node client.mjs <program> <arguments as JSON> <calls as JSON: [[tool, arguments], …]>
+// A client of somebody else's making (the protocol's own SDK) that calls one server and prints what it got:
+// node client.mjs <program> <arguments as JSON> <calls as JSON: [[tool, arguments], …]>   over stdio
+// node client.mjs <url> <token> <calls as JSON>                                            over streamable HTTP
+// Before a call `["sign", {}]` it says so on stderr and waits for a line on stdin.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { once } from "node:events";
 
-const [command, args, calls] = process.argv.slice(2);
+const [place, second, calls] = process.argv.slice(2);
+const overHttp = () =>
+  new StreamableHTTPClientTransport(new URL(place), { requestInit: { headers: { Authorization: `Bearer ${second}` } } });
+const overStdio = () =>
+  new StdioClientTransport({ command: place, args: JSON.parse(second), env: process.env, stderr: "inherit" });
 const client = new Client({ name: "outside", version: "1" });
-await client.connect(new StdioClientTransport({ command, args: JSON.parse(args), env: process.env, stderr: "inherit" }));
+await client.connect(place.startsWith("http") ? overHttp() : overStdio());
 const { tools } = await client.listTools();
 const results = [];
 for (const [name, given] of JSON.parse(calls)) {
+  if (name === "sign") {
+    console.error("waiting");
+    await once(process.stdin, "data");
+    continue;
+  }
   const { content, isError } = await client.callTool({ name, arguments: given });
   results.push({ text: content.map((one) => one.text).join("\n"), isError: isError ?? false });
 }
 console.log(JSON.stringify({ server: client.getServerVersion(), tools: tools.map((one) => one.name), results }));
 await client.close();
+process.exit(0);

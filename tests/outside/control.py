@@ -11,9 +11,6 @@ import urllib.request
 import odd
 from llama import free_port
 
-# All there are but one: that what fits the schema is taken. A cursor must be one that was given out, a name may be taken.
-CHECKS = ["--checks", "all", "--exclude-checks", "positive_data_acceptance"]
-
 
 def check(binary):
     with tempfile.TemporaryDirectory() as home:
@@ -29,7 +26,7 @@ def check(binary):
             # Whoever waits for a daemon to start or end, or for a message, waits long: those calls have tests of their own.
             odd.requests(
                 "the control plane", url + "/api/openapi.json", token,
-                "/(metrics|start|stop|restart|archive|download|gateway|pending)(/|$)", CHECKS,
+                "/(metrics|start|stop|restart|archive|download|gateway|pending)(/|$)", odd.CHECKS,
             )
         finally:
             process.send_signal(signal.SIGKILL)

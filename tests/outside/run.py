@@ -1,7 +1,8 @@
 """Polyclaw between two things nobody here wrote: the official OpenAI client on one side, llama.cpp's server with a
-small real model on the other. What the model says is never checked, only its shape. Then schemathesis throws odd
+small real model on the other; clients of A2A and ACP ask the same. What the model says is never checked, only its shape. Then schemathesis throws odd
 requests at the APIs of an instance and of a control plane, and the Matrix adapter talks to a real homeserver. Needs POLYCLAW_BIN."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import tempfile
 import time
 import urllib.request
 
+import a2a_client
 import control
 import golden
 import llama
@@ -20,6 +22,7 @@ from llama import WEIGHTS, free_port
 
 BINARY = os.environ.get("POLYCLAW_BIN") or sys.exit("run.py: POLYCLAW_BIN is not set")
 TOKEN = "outside"
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Daemon:
@@ -126,6 +129,13 @@ def command_line(daemon):
     print("polyclaw agent --message:", answer.stdout.strip()[:60].replace("\n", " "))
 
 
+def agent_protocols(daemon):
+    """Clients of A2A and ACP that others wrote, with a real model behind the agent."""
+    asyncio.run(a2a_client.check(daemon.url, TOKEN))
+    command = [sys.executable, os.path.join(HERE, "acp_client.py"), BINARY, "plain"]
+    subprocess.run(command, env=daemon.env, check=True, timeout=120)
+
+
 def killed_in_the_middle(daemon):
     """kill -9 while the real model is answering: one answer after the restart."""
     key = "agent%3Amain%3Aweb%3Adm%3Akilled"
@@ -147,10 +157,12 @@ def main():
         embedded_model(folder, url)
         provider = f'[providers.llama]\nkind = "openai_compatible"\nbase_url = "{url}/v1"\nmodels = ["smollm2"]\n'
         defaults = '[agents.defaults]\nmodel = "llama/smollm2"\nmax_tokens = 60\n'
-        daemon = Daemon(os.path.join(folder, "home"), provider + defaults)
+        exposed = '[a2a]\nexpose = ["main"]\n'
+        daemon = Daemon(os.path.join(folder, "home"), provider + defaults + exposed)
         try:
             command_line(daemon)
             openai_client(daemon)
+            agent_protocols(daemon)
             killed_in_the_middle(daemon)
             daemon.kill()
             # The odd requests need no model: one that refuses at once keeps them quick.
@@ -158,15 +170,14 @@ def main():
             defaults = '[agents.defaults]\nmodel = "none/m"\n'
             daemon = Daemon(os.path.join(folder, "odd"), closed + defaults)
             odd.requests(
-                "an instance", daemon.url + "/api/v1/openapi.json", TOKEN, "/(ws|stream|metrics)$",
-                ["--checks", "not_a_server_error,content_type_conformance,response_schema_conformance"],
+                "an instance", daemon.url + "/api/v1/openapi.json", TOKEN, "/(ws|stream|metrics)$", odd.CHECKS,
             )
         finally:
             daemon.kill()
     del server
     control.check(BINARY)
     matrix.check()
-    print("outside checks: 7 passed, 0 failed")
+    print("outside checks: 8 passed, 0 failed")
 
 
 main()

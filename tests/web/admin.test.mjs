@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { UNREACHABLE, Visit, launch, shot } from "./browser.mjs";
+import { UNREACHABLE, Visit, barriers, launch, shot } from "./browser.mjs";
 import { freePort } from "./daemon.mjs";
 import { Plane, frontOf } from "./plane.mjs";
 
@@ -46,6 +46,15 @@ describe("tokens", () => {
     assert.equal((await call("GET", "/instances")).status, 200);
     assert.equal((await call("POST", `/instances/${main.id}/stop`)).status, 403, "it may look, and no more");
     await dialog().getByRole("button", { name: "Close" }).last().click();
+    const guest = await Visit.of(browser, front.url);
+    guest.expected = /40[13]|WebSocket/;
+    await guest.page.getByLabel("Or paste the token").fill(secret);
+    await guest.page.getByRole("button", { name: "Enter" }).click();
+    await guest.page.getByRole("heading", { name: "Fleet" }).waitFor();
+    await guest.page.getByRole("button", { name: "Stop" }).first().click();
+    await guest.page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
+    await guest.page.getByText("Your login does not allow that.").waitFor();
+    assert.equal((await plane.api(`/instances/${main.id}`)).status, "running", "whoever came in with it may look, and no more");
     const row = page.locator("main li", { hasText: "dashboard" });
     await row.getByText("look").waitFor();
     assert.ok(!(await page.content()).includes(secret), "the token is gone from the page");
@@ -53,6 +62,9 @@ describe("tokens", () => {
     await dialog().getByRole("button", { name: "Revoke" }).click();
     await page.getByText("No tokens yet").waitFor();
     assert.equal((await call("GET", "/instances")).status, 401);
+    await guest.page.reload();
+    await guest.page.getByRole("heading", { name: "You are not logged in" }).waitFor();
+    await guest.end();
     await page.getByRole("button", { name: "Show revoked" }).click();
     await row.getByText("revoked").waitFor();
   });
@@ -73,7 +85,7 @@ describe("an instance", () => {
   it("comes from another gateway: first a look, then all of it, and no second time", async () => {
     const home = path.join(plane.home, "their-claw");
     await mkdir(path.join(home, "workspace"), { recursive: true });
-    await writeFile(path.join(home, "openclaw.json"), `{ agents: { list: [{ id: "ops" }] }, gateway: { port: 1 }, channels: { discord: { token: "${CANARY}" } } }`);
+    await writeFile(path.join(home, "openclaw.json"), `{ agents: { list: [{ id: "ops" }] }, gateway: { port: 1, ${Array.from({ length: 20 }, (_, n) => `key${n}: 1`).join()} }, channels: { discord: { token: "${CANARY}" } } }`);
     const fill = async () => {
       await page.getByRole("button", { name: "Import", exact: true }).click();
       await dialog().getByLabel("Folder or openclaw.json").fill(home);
@@ -82,8 +94,9 @@ describe("an instance", () => {
     await fill();
     await dialog().getByText("gateway.port").waitFor();
     await dialog().getByText("channels.discord.token").waitFor();
-    await dialog().getByText("1 agents, 0 channel accounts").waitFor();
+    await dialog().getByText("1 agent, 0 channel accounts").waitFor();
     await shot(page, "import");
+    assert.deepEqual(await barriers(page), [], "a list that scrolls can be reached by keys");
     assert.ok(!(await page.content()).includes(CANARY));
     assert.equal((await plane.api("/instances")).instances.length, 1, "so far it was a look");
     await dialog().getByRole("button", { name: "Bring it in" }).click();
@@ -143,18 +156,46 @@ describe("a config", () => {
     assert.equal(await other.locator(".cm-line", { hasText: "[memory]" }).count(), 0);
   });
 
+  it("that is no TOML says in which line, and what was not saved is there when one comes back", async () => {
+    await go(`#/i/${main.id}/config`);
+    await page.locator(".cm-content").waitFor();
+    const lines = (await plane.api(`/instances/${main.id}/config`)).toml.split("\n").length;
+    await page.locator(".cm-content").click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.insertText("[turns\n");
+    await page.getByText(new RegExp(`Line ${lines}:`)).waitFor();
+    await page.locator(".cm-lint-marker-error").waitFor();
+    assert.equal(await page.getByText("JSON").count(), 0);
+    await shot(page, "config-no-toml");
+    await go("#/fleet");
+    await page.getByText("The changes to the config are not saved.", { exact: false }).waitFor();
+    await go(`#/i/${main.id}/config`);
+    await page.getByText("These changes were left unsaved.", { exact: false }).waitFor();
+    await page.locator(".cm-line", { hasText: /^\[turns$/ }).waitFor();
+    await page.getByText(new RegExp(`Line ${lines}:`)).waitFor();
+    await page.locator(".cm-content").focus();
+    for (const key of ["Escape", "Tab"]) await page.keyboard.press(key);
+    assert.equal(await page.evaluate(() => document.activeElement?.shadowRoot?.activeElement?.className ?? ""), "", "as the line below the editor says, Escape and Tab lead out of it");
+    await page.getByRole("button", { name: "Undo my changes" }).click();
+    await page.locator(".cm-line", { hasText: /^\[turns$/ }).waitFor({ state: "detached" });
+  });
+
   it("that the running instance cannot work with is put back, and the page says why", async () => {
     visit.expected = /401|409|WebSocket/;
     // The instance has an agent of that name, which no check of the file can know.
     await plane.api(`/instances/${main.id}/gateway/agents`, "POST", { agent_id: "made", name: "Made" });
-    const before = (await plane.api(`/instances/${main.id}/config`)).toml;
     await go(`#/i/${main.id}/config`);
     await page.locator(".cm-content").waitFor();
+    await type(page, "# a note\n");
+    await save(page);
+    await page.getByText("the running instance works with it").waitFor();
+    const kept = (await plane.api(`/instances/${main.id}/config`)).toml;
     await type(page, '\n[[agents.list]]\nid = "other"\nname = "Made"\n');
     await save(page);
     await page.getByText("the old one is back", { exact: false }).first().waitFor();
+    assert.equal(await page.getByText("the running instance works with it").count(), 0, "what was saved before is no news any more");
     await shot(page, "config-put-back");
-    assert.equal((await plane.api(`/instances/${main.id}/config`)).toml, before);
+    assert.equal((await plane.api(`/instances/${main.id}/config`)).toml, kept);
     assert.equal((await plane.api(`/instances/${main.id}`)).status, "running");
   });
 });

@@ -2,15 +2,25 @@
 import assert from "node:assert/strict";
 import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import os from "node:os";
+import path from "node:path";
 import { chromium } from "playwright-core";
 
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const SHOTS = process.env.POLYCLAW_SHOTS;
-export const UNREACHABLE = /ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|WebSocket connection|status of 502/;
+/** Pictures are always made, by all files of a run in one folder; where it is is said at the end. */
+const SHOTS = process.env.POLYCLAW_SHOTS ?? path.join(os.tmpdir(), `polyclaw-shots-${process.ppid}`);
+let made = 0;
+process.once("exit", () => { if (made) console.log(`${made} pictures of ${path.basename(process.argv[1])} are in ${SHOTS}`); });
+/** Somebody is away; or was stopped between being seen to run and being asked. */
+export const UNREACHABLE = /ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|WebSocket connection|status of 502|status of (409|503|504)[^\n]*\/gateway\//;
 
 export const DESKTOP = { viewport: { width: 1440, height: 900 } };
 export const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
+
+/** Every size in every theme. */
+export const LOOKS = Object.fromEntries(Object.entries({ desktop: DESKTOP, phone: PHONE }).flatMap(([size, options]) =>
+  ["light", "dark"].map((colorScheme) => [`${size}-${colorScheme}`, { ...options, colorScheme }])));
 
 export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
 
@@ -30,7 +40,7 @@ export class Visit {
   async open(address) {
     const page = await this.context.newPage();
     page.setDefaultTimeout(10_000);
-    page.on("console", (message) => { if (["error", "warning"].includes(message.type())) this.faults.push(message.text()); });
+    page.on("console", (message) => { if (["error", "warning"].includes(message.type())) this.faults.push(`${message.text()} ${message.location().url ?? ""}`.trim()); });
     page.on("pageerror", (error) => this.faults.push(String(error.stack ?? error)));
     await page.goto(address);
     return page;
@@ -43,8 +53,8 @@ export class Visit {
 }
 
 export async function shot(page, name) {
-  if (!SHOTS) return;
   await mkdir(SHOTS, { recursive: true });
+  made += 1;
   await page.screenshot({ path: `${SHOTS}/${name}.png` });
 }
 
@@ -61,3 +71,15 @@ export async function barriers(page) {
 
 /** Nothing may stick out of a narrow page. */
 export const sticksOut = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+
+/** How long two frames take while a list is scrolled, in the middle of many. */
+export const scrolled = (list) => list.evaluate(async (node) => {
+  const slow = [];
+  for (let step = 0; step < 60; step += 1) {
+    const start = performance.now();
+    node.scrollTop += 900;
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    slow.push(performance.now() - start);
+  }
+  return slow.sort((a, b) => a - b)[30];
+});

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { chromium } from "playwright-core";
+import { shot as take } from "./browser.mjs";
 import { Daemon, TOKEN } from "./daemon.mjs";
 import { Model, followsTool, gate, lastUserText } from "./model.mjs";
 
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const SHOTS = process.env.POLYCLAW_SHOTS;
 const UNREACHABLE = /ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/;
 
 let model, daemon, browser, context, page, faults, expected;
@@ -65,7 +65,7 @@ async function say(text) {
   await page.locator("#composer-text").press("Enter");
 }
 
-const shot = (name) => SHOTS ? page.screenshot({ path: `${SHOTS}/${name}.png` }) : null;
+const shot = (name) => take(page, `small-${name}`);
 const see = (text) => page.locator("#log").getByText(text, { exact: true }).first().waitFor();
 const count = (text) => page.locator("#log").getByText(text, { exact: true }).count();
 /** Nothing runs, and the page shows all that is stored. */

@@ -1,4 +1,4 @@
-// Serves the built page in front of a daemon that was built without it, with the headers the daemon itself would send.
+// Serves the page as it is built now in front of a server whose own is older or missing, with the headers it would send.
 import { readFile } from "node:fs/promises";
 import http from "node:http";
 import path from "node:path";
@@ -6,22 +6,25 @@ import { forward, forwardSocket } from "./forward.mjs";
 
 const DIST = path.join(import.meta.dirname, "../../web/dist");
 const KINDS = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml" };
-export const POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+const POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+const FOLDER = "/app/";
+/** Whether an address is the page's: it and its files are in this folder, and nowhere else. */
+const isOfApp = ({ pathname }) => pathname.startsWith(FOLDER);
 
 /** A file of the page, or its index. */
-export async function appFile(pathname, response) {
-  const name = pathname.replace(/^\/(app\/)?/, "") || "index.html";
+async function appFile(pathname, response) {
+  const name = pathname.slice(FOLDER.length) || "index.html";
   const found = await readFile(path.join(DIST, path.normalize(name))).catch(() => null);
   response.writeHead(found ? 200 : 404, { "content-type": KINDS[path.extname(name)] ?? "text/plain", "content-security-policy": POLICY, "referrer-policy": "no-referrer", "cache-control": "no-store" });
   response.end(found ?? "not found");
 }
 
 export class Front {
-  /** `isPage` says which addresses are the page's: an instance has it in `/app/`. */
-  async start(target, isPage = ({ pathname }) => pathname.startsWith("/app/")) {
+  async start(target) {
     this.server = http.createServer((request, response) => {
       const url = new URL(request.url, "http://x");
-      if (isPage(url)) void appFile(url.pathname, response);
+      if (isOfApp(url)) void appFile(url.pathname, response);
       else forward(request, response, target, request.url);
     });
     this.server.on("upgrade", (request, socket, head) => forwardSocket(request, socket, head, target, request.url));
@@ -33,9 +36,11 @@ export class Front {
   stop() { this.server.closeAllConnections(); this.server.close(); }
 }
 
-/** Where the page of a daemon is: its own, if it was built in. */
-export async function frontOf(daemon) {
-  const answer = await fetch(`${daemon.url}/app/`);
-  const isBuiltIn = answer.ok && (await answer.text()).includes("type=\"module\"");
-  return isBuiltIn ? { url: daemon.url, stop() {} } : new Front().start(daemon.url);
+/** Whether the page that was built last is another than the one a binary has in it. */
+export async function isNewer(url) {
+  const [built, own] = await Promise.all([readFile(path.join(DIST, "index.html"), "utf8").catch(() => null), fetch(`${url}/app/`).then((answer) => answer.text())]);
+  return built !== null && built !== own;
 }
+
+/** Where the page of a daemon is: its own, unless it was built anew since. */
+export const frontOf = async (daemon) => ((await isNewer(daemon.url)) ? new Front().start(daemon.url) : { url: daemon.url, stop() {} });

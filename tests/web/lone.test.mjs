@@ -11,6 +11,17 @@ let model, daemon, front, browser, visit, page;
 /** An account everybody may write to, of a platform that is away. */
 const telegram = `[session]\ndm_scope = "per-channel-peer"\n[channels.telegram.default]\nbot_token = "1:t"\napi_url = "http://127.0.0.1:9"\ndm_policy = "open"\n`;
 
+/** One agent that may ask another. */
+const FAMILY = `
+[[agents.list]]
+id = "main"
+default = true
+delegation = { allow_agents = ["expert"] }
+[[agents.list]]
+id = "expert"
+name = "Expert"
+`;
+
 before(async () => {
   model = await new Model().start();
   daemon = await Daemon.start(model.url, undefined, telegram);
@@ -78,7 +89,8 @@ describe("chat", () => {
     await log().getByText("second").waitFor();
     await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
     assert.equal(await count("Tell me something"), 1);
-    assert.equal(await log().locator("strong").innerText(), "second");
+    // Not what is drawn of it: that may be a moment later.
+    assert.equal(await log().locator("strong").textContent(), "second");
     await page.reload();
     await log().getByText("second").waitFor();
     assert.equal(await log().locator("article").count(), 2);
@@ -148,14 +160,60 @@ describe("chat", () => {
     await log().getByText("works for this chat").waitFor({ state: "detached" });
   });
 
-  it("stops when told to", async () => {
+  it("shows what a delegated agent says once, while it speaks and afterwards", async () => {
+    const [usual, usualFront] = [daemon, front];
+    daemon = await Daemon.start(model.url, "scripted/steady", FAMILY);
+    front = await frontOf(daemon);
+    const one = await enter();
+    try {
+      page = one.page;
+      const more = gate();
+      model.answer = async function* (asked) {
+        if (lastUserText(asked).includes("the hard part")) { yield { text: "It must be " }; await more.passed; yield { text: "forty-two." }; }
+        else if (followsTool(asked)) yield { text: "So says the expert." };
+        else yield { call: { id: "c1", name: "delegate_to_agent", arguments: { agent_id: "expert", task: "the hard part", stream: true } } };
+      };
+      const speeches = () => log().getByRole("region", { name: "Expert" });
+      await say("What is it?");
+      await speeches().getByText("It must be", { exact: false }).first().waitFor();
+      // Its own session is looked for every three seconds; it is there by now, and not shown beside what it says here.
+      for (let looks = 0; looks < 2; looks += 1) await page.waitForResponse((answer) => answer.url().includes("owner="));
+      assert.equal(await speeches().count(), 1);
+      await shot(page, "chat-delegate-live");
+      more.open();
+      await see("So says the expert.");
+      for (const again of [false, true]) {
+        if (again) { await page.reload(); await see("So says the expert."); }
+        await speeches().getByText("It must be forty-two.").waitFor();
+        assert.equal(await speeches().count(), 1);
+        assert.equal(await log().getByText("finish", { exact: false }).count(), 0, "what the model reads is not for people");
+      }
+      await shot(page, "chat-delegate-end");
+    } finally {
+      await one.end();
+      front.stop();
+      await daemon.remove();
+      [daemon, front] = [usual, usualFront];
+    }
+  });
+
+  it("stops when told to, keeps what was said until then, and what a command answered stands below the question", async () => {
     const never = gate();
     model.answer = async function* () { yield { text: "On and on" }; await never.passed; };
     await say("Count for ever");
     await see("On and on");
+    await say("/help");
+    await log().getByText("what you can type").waitFor();
+    const inOrder = async (...texts) => {
+      const said = await log().innerText();
+      const places = texts.map((text) => said.indexOf(text));
+      assert.deepEqual(places, places.filter((at) => at >= 0).toSorted((a, b) => a - b), said);
+    };
+    await inOrder("Count for ever", "On and on", "/help");
     await page.getByRole("button", { name: "Stop" }).click();
-    await see("Stopped.");
+    await see("Stopped here.");
     await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+    await inOrder("Count for ever", "On and on", "Stopped here.", "/help");
     never.open();
   });
 
@@ -173,11 +231,26 @@ describe("chat", () => {
     await log().getByText("Research").waitFor();
   });
 
-  it("attaches text, refuses pictures in words, runs commands and shows what went wrong", async () => {
+  it("shows a picture in the composer, to the model and in the transcript", async () => {
+    let seen = null;
+    model.answer = async function* (asked) { seen = asked.messages.at(-1).content; yield { text: "A red dot." }; };
+    const pixel = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC", "base64");
+    await page.locator("input[type=file]").setInputFiles([{ name: "dot.png", mimeType: "image/png", buffer: pixel }]);
+    await page.locator("form .files img").waitFor();
+    await say("What is it?");
+    await see("A red dot.");
+    assert.equal(seen.at(-1).image_url.url, `data:image/png;base64,${pixel.toString("base64")}`);
+    const shown = log().getByRole("img", { name: "dot.png" });
+    await shown.waitFor();
+    await page.waitForFunction((image) => image.naturalWidth === 1, await shown.elementHandle());
+    assert.match(await shown.getAttribute("src"), /\/api\/v1\/media\/[0-9a-f]{64}$/);
+  });
+
+  it("attaches text, refuses other pictures in words, runs commands and shows what went wrong", async () => {
     visit.expected = /40\d/;
     model.answer = async function* (asked) { yield { text: lastUserText(asked).includes("secret of the file") ? "I read it." : "No file." }; };
-    await page.locator("input[type=file]").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("secret of the file") }, { name: "a.png", mimeType: "image/png", buffer: Buffer.from("x") }]);
-    await page.getByText("a.png was left out: only text can be attached.").waitFor();
+    await page.locator("input[type=file]").setInputFiles([{ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("secret of the file") }, { name: "a.svg", mimeType: "image/svg+xml", buffer: Buffer.from("x") }]);
+    await page.getByText("a.svg was left out: only text and PNG, JPEG, GIF or WebP images can be attached.").waitFor();
     await say("Read this");
     await see("I read it.");
     await log().getByText("notes.txt").waitFor();
@@ -195,14 +268,14 @@ describe("chat", () => {
     await say("Survive this");
     await see("An answer cut sho");
     await daemon.kill();
-    await page.getByText(/The connection is lost|No live connection/).first().waitFor();
+    await page.getByText(/The connection is lost|Nothing answers/).first().waitFor();
     await say("And this, meanwhile");
     await page.getByText("Not sent.", { exact: false }).waitFor();
     await shot(page, "chat-lost");
     model.answer = async function* (asked) { yield { text: `Whole: ${lastUserText(asked)}` }; };
     await daemon.run();
     await log().getByText("Whole: And this, meanwhile").waitFor({ timeout: 45_000 });
-    await page.getByText(/The connection is lost|No live connection/).first().waitFor({ state: "hidden" });
+    await page.getByText(/The connection is lost|Nothing answers/).first().waitFor({ state: "hidden" });
     for (const text of ["Survive this", "And this, meanwhile"]) assert.equal(await log().locator(".bubble", { hasText: text }).count(), 1, text);
     assert.equal(await count("An answer cut sho"), 0);
     never.open();
@@ -284,7 +357,7 @@ describe("sessions, agents, usage, events", () => {
     };
     const { session_key } = await daemon.api("POST", "/sessions", { title: "Dangerous" });
     await daemon.api("POST", `/sessions/${encodeURIComponent(session_key)}/messages`, { text: "Go" });
-    await page.getByLabel("1 questions wait").waitFor();
+    await page.getByLabel("1 question waits").waitFor();
     await go("#/approvals");
     await page.getByText("rm -r everything").waitFor();
     await page.locator("section", { hasText: "rm -r everything" }).getByRole("button", { name: "Deny" }).click();

@@ -32,9 +32,35 @@ describe("the words", () => {
     }
   });
 
-  it("have a sentence for what an instance may refuse", async () => {
+  it("have a sentence in both languages for every error that an instance or a control plane may answer with", async () => {
+    const page = await readFile(path.join(src, "../../docs/errors.md"), "utf8");
+    // The rest is told to models and in terminals.
+    const parts = ["Messages and sessions", "Why a turn failed", "The store", "HTTP and WebSocket", "The control plane"].map((title) => page.split(`\n## ${title}\n`)[1].split("\n## ")[0]);
+    const codes = parts.flatMap((part) => part.split("\n").filter((line) => line.startsWith("| `")).flatMap((line) => [...line.split("|")[1].matchAll(/`(\w+)`/g)].map(([, code]) => code)));
+    assert.ok(codes.length > 150, String(codes.length));
+    const [en, zh] = [await words("en"), await words("zh")];
+    assert.deepEqual(codes.filter((code) => !en[`error.${code}`] || !/[\u4e00-\u9fff]/.test(zh[`error.${code}`] ?? "")), []);
+  });
+
+  it("have a sentence for one where they have one for many of the same", async () => {
+    const [en, zh] = [await words("en"), await words("zh")];
+    for (const key of Object.keys(en).filter((name) => name.endsWith("_one"))) {
+      for (const all of [en, zh]) assert.match(all[key], /\{n\}/, key);
+      assert.ok(en[key.slice(0, -4)], key);
+    }
+  });
+
+  it("name in both languages every loop that an instance runs", async () => {
+    const tasks = await readFile(path.join(src, "../../crates/engine/src/tasks.rs"), "utf8");
+    const names = [...tasks.matchAll(/Self::\w+ => "(\w+)"/g)].map(([, name]) => name);
+    assert.ok(names.length > 9, String(names));
+    for (const language of ["en", "zh"]) { const all = await words(language); assert.deepEqual(names.filter((name) => !all[`loop.${name}`]), [], language); }
+  });
+
+  it("name the rules of skills and the files of agents", async () => {
     const en = await words("en");
-    for (const code of ["unauthorized", "unknown_session", "backlog_full", "not_now", "etag_stale", "name_taken", "instance_busy", "not_taken_up"]) assert.ok(en[`error.${code}`], code);
+    for (const rule of ["open", "allowed", "denied", "not_listed", "no_tool"]) assert.ok(en[`skill_rule.${rule}`], rule);
+    for (const file of ["agents", "soul", "identity", "user", "tools", "memory", "heartbeat", "bootstrap"]) assert.ok(en[`overlay.${file}`], file);
   });
 });
 
@@ -161,6 +187,75 @@ describe("a turn that streams", async () => {
   });
 });
 
+describe("stored messages, as they are shown", async () => {
+  const { entriesOf } = await source("live/entries.ts");
+  const message = (ticket, role, origin, text, more = {}) => ({ id: `m${ticket}`, ticket, turn_id: "t", role, origin, text, parts: [], meta: null, channel: "web", created_at: "", ...more });
+  const called = (ticket, name) => message(ticket, "assistant", "agent:main", "", { parts: [{ type: "tool_call", id: "c", name, arguments: {} }] });
+  const answered = (ticket, told) => message(ticket, "tool", "agent:main", JSON.stringify(told), { parts: [{ type: "tool_result", call_id: "c" }] });
+  const announce = (ticket, run, status = "ok") => message(ticket, "user", "agent:expert", "[@agent:Expert#expert] finish", { meta: { kind: "subagent_announce", source_run_id: run, source_agent_name: "Expert", task: { label: "the hard part" }, result: { status, summary: "42" } } });
+  const shown = (entry) => `${entry.kind}:${entry.word ?? entry.team ?? entry.text}${entry.failed ? "!" : ""}${(entry.tools ?? []).map((tool) => `[${tool.name}${tool.heard ? ` heard ${tool.heard.text}` : ""}]`).join("")}`;
+  const rows = [
+    ["a command stands behind what was the last when it was asked", [message(1, "user", "user", "a"), message(5, "assistant", "agent:main", "b")], [{ after: 1, text: "/help" }, { after: 9, text: "/usage" }], ["person:a", "said:/help", "reply:b", "said:/usage"]],
+    ["a command stands behind all of the turn that ran when it was asked", [message(1, "user", "user", "a"), message(2, "assistant", "agent:main", "b"), message(3, "user", "user", "c", { turn_id: "u" })], [{ after: 0, turn: "t", text: "/help" }], ["person:a", "reply:b", "said:/help", "person:c"]],
+    ["a result is said by who found it", [announce(1, "r"), announce(2, "s", "failed")], [], ["result:42", "result:42!"]],
+    ["what was heard while it was said is shown once", [called(1, "delegate_to_agent"), answered(2, { streamed: true, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent heard forty-two]"]],
+    ["what was not heard comes as a result", [called(1, "delegate_to_agent"), answered(2, { streamed: false, response: "forty-two", run_id: "r" }), announce(3, "r")], [], ["reply:[delegate_to_agent]", "result:42"]],
+    ["who waits for others is not silent", [called(1, "sessions_yield"), message(2, "assistant", "agent:main", "", { meta: { silent: true } })], [], ["reply:[sessions_yield]", "note:yields"]],
+    ["news of a team", [message(1, "user", "agent:main", "[@team:x] news", { meta: { kind: "team_news", team: "x" } })], [], ["news:x"]],
+  ];
+  it("stand where they belong, each once, in words", () => {
+    for (const [name, messages, said, wanted] of rows) assert.deepEqual(entriesOf(messages, {}, said).map(shown), wanted, name);
+  });
+});
+
+describe("a turn that was stopped", async () => {
+  const { entriesOf } = await source("live/entries.ts");
+  const end = { id: "m", ticket: 1, turn_id: "t", role: "assistant", origin: "agent:main", text: "Stopped.", parts: [], meta: { error: "stopped" }, created_at: "" };
+  it("keeps what was heard of it, and says that it was stopped where nothing was", () => {
+    assert.deepEqual(entriesOf([end], {}, [], { t: "Half an" }).map((one) => [one.kind, one.text]), [["cut", "Half an"]]);
+    assert.deepEqual(entriesOf([end]).map((one) => [one.kind, one.word]), [["note", "stopped"]]);
+  });
+});
+
+describe("what was asked of an instance, as the audit has it", async () => {
+  const { passed } = await source("text/audit.ts");
+  it("is told without its address", () => {
+    assert.deepEqual(passed("main: POST /api/v1/sessions/agent%3Amain%3Aweb/messages → 200"), { method: "POST", noun: "sessions", id: "agent:main:web", rest: "messages", status: 200 });
+    assert.deepEqual(passed("main: DELETE /api/v1/agents/ops"), { method: "DELETE", noun: "agents", id: "ops", rest: "", status: null });
+    assert.equal(passed("main: PATCH /api/v1/sessions/cut%3").id, "cut%3");
+    assert.equal(passed("name=main"), null);
+  });
+});
+
+describe("a line of a log", async () => {
+  const { logLine } = await source("text/log.ts");
+  const rows = [
+    ["INFO drained", "drained", ""],
+    ['INFO turn{turn.id=1 agent.id=main}: turn ended state=done model="a b"', "turn ended", 'state=done model="a b" turn{turn.id=1 agent.id=main}:'],
+    ["WARN a:b{x=1}:c{y=2}: slow tool", "slow tool", "a:b{x=1}:c{y=2}:"],
+    ["INFO kind=x y=1", "kind=x y=1", ""],
+    ["ERROR it is 3 = three: no", "it is 3 = three: no", ""],
+  ];
+  it("begins with what it says", () => {
+    for (const [text, message, facts] of rows) {
+      const line = logLine(`2026-01-01T00:00:00.000Z  ${text}`, 0);
+      assert.deepEqual([line.message, line.facts], [message, facts], text);
+    }
+    assert.equal(logLine("  at main.rs", 0).message, "  at main.rs");
+  });
+});
+
+describe("the tasks of a team, read page by page", async () => {
+  const { isWhole, merged, numbersOf } = await source("live/ledger.svelte.ts");
+  const task = (task_id, status, blocked_by = []) => ({ task_id, status, blocked_by });
+  it("are those that the server counts, each once, as they were read last", () => {
+    const tasks = merged([task(1, "claimed"), task(3, "pending", [1])], [task(1, "pending"), task(2, "completed")]);
+    assert.deepEqual(tasks.map((one) => `${one.task_id} ${one.status}`), ["3 pending", "2 completed", "1 claimed"]);
+    assert.ok(isWhole(tasks, numbersOf({ counts: { blocked: 1, in_progress: 1, completed: 1 } })));
+    assert.ok(!isWhole(tasks, numbersOf({ counts: { pending: 1, in_progress: 1, completed: 1 } })));
+  });
+});
+
 describe("the end of a long list", async () => {
   const { lastNumber } = await source("live/end.ts");
   it("is found with few looks", async () => {
@@ -189,5 +284,23 @@ describe("a change of a spec", async () => {
   });
   it("reads fields as what they are", () => {
     assert.deepEqual([valueOf("number", " 2.5 "), valueOf("list", "a\n\n b "), valueOf("switch", "true"), valueOf("text", "  ")], [2.5, ["a", "b"], true, undefined]);
+  });
+});
+
+describe("how long turns take", async () => {
+  const { latencies } = await source("pages/usage/latency.ts");
+  const turn = (agent_id, seconds, began = 1000) => ({ agent_id, model: null, started_at: new Date(began).toISOString(), ended_at: seconds === null ? null : new Date(began + seconds * 1000).toISOString() });
+  it("is said for each agent: what half of them and nearly all of them stay below", () => {
+    const turns = [...Array.from({ length: 20 }, (_, n) => turn("quick", n + 1)), turn("slow", 60), turn("slow", null), turn("old", 5, 0)];
+    assert.deepEqual(latencies(turns, 500, (one) => one.agent_id), [{ group: "slow", turns: 1, middle: 60_000, slow: 60_000 }, { group: "quick", turns: 20, middle: 10_000, slow: 19_000 }]);
+    assert.deepEqual(latencies(turns, 0, (one) => one.model), []);
+  });
+});
+
+describe("types of a document", () => {
+  it("keep what alternatives have in common, and single words", () => {
+    const schemas = { Frame: { type: "object", properties: { seq: { type: "integer" } }, required: ["seq"], oneOf: [{ type: "object", properties: { event: { const: "a" } }, required: ["event"] }, { type: "object", properties: { event: { const: "b" } } }] } };
+    const text = typesOf({ info: { title: "x" }, components: { schemas } }).replace(/\s+/g, " ");
+    assert.match(text, /export type Frame = \{ seq: number; \} & \(\{ event: "a"; \} \| \{ event\?: "b"; \}\);/);
   });
 });

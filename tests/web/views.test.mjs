@@ -2,14 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { DESKTOP, PHONE, Visit, barriers, launch, shot, sticksOut } from "./browser.mjs";
+import { LOOKS, Visit, barriers, launch, shot, sticksOut } from "./browser.mjs";
 import { furnish, question, world } from "./fixture.mjs";
 
-const LOOKS = {
-  light: { ...DESKTOP, colorScheme: "light" },
-  dark: { ...DESKTOP, colorScheme: "dark" },
-  phone: { ...PHONE, colorScheme: "light" },
-};
 let set, browser, sessions, asked;
 
 /** Where each view is, and what it shows when it is there. */
@@ -29,8 +24,10 @@ const views = () => {
     sessions: [`${i}/sessions`, "Plan the week"],
     session: [`${i}/sessions/${chat}`, "Let me look."],
     agents: [`${i}/agents/research`, "You read carefully."],
+    files: [`${i}/agents/research`, "What this agent is told", "Files"],
     route: [`${i}/agents/%3F`, "Nothing is sent."],
-    teams: [`${i}/teams`, "Build for Linux and macOS"],
+    teams: [`${i}/teams/release`, "Build for Linux and macOS"],
+    graph: [`${i}/teams/release`, "Build for Linux and macOS", "What needs what"],
     messages: [`${i}/messages`, "task.handoff"],
     logs: [`${i}/logs`, "message accepted"],
     config: [`${i}/config`, "openai_compatible"],
@@ -44,8 +41,8 @@ before(async () => {
   set = await world();
   await furnish(set);
   asked = await question(set);
-  sessions = (await set.daemon.api("GET", "/sessions")).sessions;
-  for (const action of ["archive", "unarchive"]) await fetch(`${set.control.url}/api/instances/${set.lab.id}/${action}`, { method: "POST", headers: { authorization: "Bearer a-control-token-for-tests-0123456789" } });
+  sessions = (await set.main.api("/sessions")).sessions;
+  for (const action of ["archive", "unarchive"]) await set.plane.act(set.lab.id, action);
   browser = await launch();
 });
 after(async () => { await browser?.close(); await set?.end(); });
@@ -53,12 +50,13 @@ after(async () => { await browser?.close(); await set?.end(); });
 for (const [look, options] of Object.entries(LOOKS)) {
   describe(`in ${look}`, () => {
     it("shows every view, without barriers, inside its page", async () => {
-      const visit = await Visit.of(browser, set.control.link(), options);
+      const visit = await Visit.of(browser, await set.link(), options);
       const { page } = visit;
       const found = [];
       await page.locator("main").getByText("research-lab").waitFor();
-      for (const [name, [address, text]] of Object.entries(views())) {
+      for (const [name, [address, text, tab]] of Object.entries(views())) {
         await page.evaluate((hash) => { location.hash = hash; }, address);
+        if (tab) await page.getByRole("tab", { name: tab }).click();
         // `input` and `textarea` hold their text as a value.
         await page.waitForFunction((wanted) => {
           const inside = (root) => (root.textContent ?? "").includes(wanted) || [...root.querySelectorAll("*")].some((node) => node.value?.includes?.(wanted) || (node.shadowRoot && inside(node.shadowRoot)));

@@ -15,9 +15,14 @@ const comment = (text, indent = "") => (text ? `${indent}/** ${text.replace(/\s+
 
 function type(schema, indent) {
   if (schema.$ref) return schema.$ref.split("/").at(-1);
+  if (schema === true) return "unknown";
+  if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   for (const [field, sign] of [["allOf", " & "], ["oneOf", " | "], ["anyOf", " | "]]) {
-    if (schema[field]) return [...new Set(schema[field].map((one) => wrapped(type(one, indent))))].join(sign);
+    if (!schema[field]) continue;
+    const parts = [...new Set(schema[field].map((one) => wrapped(type(one, indent))))].join(sign);
+    // What all of them have stands beside them.
+    return schema.properties ? `${object(schema, indent)} & (${parts})` : parts;
   }
   // Nothing is said about it: it may be anything.
   if (!schema.type && !schema.properties && !schema.additionalProperties) return "unknown";

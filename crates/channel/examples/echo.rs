@@ -81,6 +81,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         access: Access { dm_policy: DmPolicy::Open, group_policy: GroupPolicy::Open, ..Access::default() },
     };
     let matrix = Matrix::from_config(&BTreeMap::from([("echo".to_owned(), account)]))?;
-    matrix.receive(&Echo(&matrix)).await;
+    matrix.receive("echo", &Echo(&matrix)).await;
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, ready};
 
-use futures_util::future::join_all;
 use polyclaw_domain::admission::Access;
 use polyclaw_domain::channel::{
     Address, Call, CallAnswer, Capabilities, Channel, Inbox, MenuItem, Sent, Standing,
@@ -44,6 +43,11 @@ pub trait Account: Send + Sync + Sized {
 
     fn menu(&self, _items: &[MenuItem]) -> impl Future<Output = Result<(), String>> + Send {
         ready(Ok(()))
+    }
+
+    /// Whether it keeps a connection by which it receives.
+    fn connects(&self) -> bool {
+        false
     }
 
     /// Receives until it is dropped.
@@ -131,10 +135,15 @@ impl<A: Account> Channel for Accounts<A> {
         Box::pin(async move { self.get(account)?.menu(items).await })
     }
 
-    fn receive<'a>(&'a self, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
-        let receiving: Vec<_> = self.table.values().map(|account| account.receive(inbox)).collect();
+    fn connecting(&self) -> Vec<String> {
+        self.table.iter().filter(|(_, account)| account.connects()).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn receive<'a>(&'a self, account: &'a str, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
         Box::pin(async move {
-            join_all(receiving).await;
+            if let Some(account) = self.table.get(account) {
+                account.receive(inbox).await;
+            }
         })
     }
 

@@ -1,8 +1,9 @@
-//! What people attach. A small text file is read into the message; of anything else the message says what it is, and
-//! where, if that address is no secret.
+//! What people attach. A small text file is read into the message and an image comes along with it; of anything else the
+//! message says what it is, and where, if that address is no secret.
 
 use std::time::Duration;
 
+use polyclaw_domain::media::{Image, MOST_BYTES};
 use polyclaw_domain::message::{Attachment, Part};
 use reqwest::RequestBuilder;
 
@@ -21,6 +22,21 @@ const TEXT_ENDINGS: [&str; 22] = [
     "ts", "go", "c", "h", "java", "sh", "sql",
 ];
 
+const IMAGE_ENDINGS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+
+/// What is in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Image,
+}
+
+/// What of a file goes to a model.
+pub(crate) enum Content {
+    Text(String),
+    Image(Image),
+}
+
 /// A file as its platform describes it.
 pub(crate) struct File {
     pub name: String,
@@ -33,20 +49,75 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Whether it is worth fetching: text by its type, or by its name where the type says nothing; and not too large.
-    pub fn is_short_text(&self) -> bool {
-        let short = self.size.is_none_or(|size| usize::try_from(size).is_ok_and(|size| size <= MAX_TEXT));
-        short && is_text(&self.media_type, &self.name)
+    /// Whether it is worth fetching: text or an image by its type, or by its name where the type says nothing; and not too
+    /// large.
+    pub fn is_wanted(&self) -> bool {
+        self.kind().is_some_and(|kind| {
+            self.size.is_none_or(|size| usize::try_from(size).is_ok_and(|size| size <= kind.most_bytes()))
+        })
     }
 
-    /// `text`: what it says, if it was fetched.
-    pub fn into_part(self, text: Option<String>) -> Part {
+    /// As far as its platform says.
+    fn kind(&self) -> Option<Kind> {
+        match is_text(&self.media_type, &self.name) {
+            true => Some(Kind::Text),
+            false => is_image(&self.media_type, &self.name).then_some(Kind::Image),
+        }
+    }
+
+    /// What is in it; nothing if it does not come whole, is too large, or is no text and no image after all.
+    pub async fn fetch(&self, request: RequestBuilder) -> Option<Content> {
+        let kind = self.kind()?;
+        // A platform that wants somebody to log in answers with another address, and a page there.
+        let response =
+            request.timeout(PATIENCE).send().await.ok().filter(|response| response.status().is_success())?;
+        let bytes = answer::bounded(response, kind.most_bytes()).await?;
+        match kind {
+            Kind::Text => {
+                let text = String::from_utf8(bytes).ok()?;
+                (!text.contains('\0')).then_some(Content::Text(text))
+            }
+            Kind::Image => Image::read(bytes).ok().map(Content::Image),
+        }
+    }
+
+    /// `content`: what is in it, if it was fetched.
+    pub fn into_part(self, content: Option<Content>) -> Part {
         let media_type = match self.media_type.is_empty() {
             true => "application/octet-stream".to_owned(),
             false => self.media_type,
         };
-        Part::Attachment(Attachment { name: self.name, media_type, url: self.url, text })
+        let (text, image) = match content {
+            Some(Content::Text(text)) => (Some(text), None),
+            Some(Content::Image(image)) => (None, Some(image)),
+            None => (None, None),
+        };
+        Part::Attachment(match image {
+            Some(image) => Attachment { url: self.url, ..Attachment::image(self.name, image) },
+            None => Attachment { name: self.name, media_type, url: self.url, text, media: None },
+        })
     }
+}
+
+impl Kind {
+    fn most_bytes(self) -> usize {
+        match self {
+            Self::Text => MAX_TEXT,
+            Self::Image => MOST_BYTES,
+        }
+    }
+}
+
+fn is_image(media_type: &str, name: &str) -> bool {
+    match media_type {
+        "" | "application/octet-stream" => has_ending(name, &IMAGE_ENDINGS),
+        media_type => media_type.starts_with("image/"),
+    }
+}
+
+fn has_ending(name: &str, endings: &[&str]) -> bool {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    ending.is_some_and(|ending| endings.contains(&ending.as_str()))
 }
 
 fn is_text(media_type: &str, name: &str) -> bool {
@@ -56,26 +127,35 @@ fn is_text(media_type: &str, name: &str) -> bool {
         Some(("application", kind)) if kind != "octet-stream" => {
             TEXT_TYPES.iter().any(|text| kind == *text || kind.ends_with(&format!("+{text}")))
         }
-        Some(("application", _)) | None => {
-            let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-            ending.is_some_and(|ending| TEXT_ENDINGS.contains(&ending.as_str()))
-        }
+        Some(("application", _)) | None => has_ending(name, &TEXT_ENDINGS),
         Some(_) => false,
     }
-}
-
-/// The file as text; nothing if it does not come whole, is too large, or is no text after all.
-pub(crate) async fn fetch(request: RequestBuilder) -> Option<String> {
-    // A platform that wants somebody to log in answers with another address, and a page there.
-    let response =
-        request.timeout(PATIENCE).send().await.ok().filter(|response| response.status().is_success())?;
-    let text = String::from_utf8(answer::bounded(response, MAX_TEXT).await?).ok()?;
-    (!text.contains('\0')).then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_a_file_its_platform_says_and_size_decides_whether_it_is_fetched() {
+        let wanted = |media_type: &str, name: &str, size| {
+            let (name, media_type) = (name.to_owned(), media_type.to_owned());
+            File { name, media_type, size: Some(size), url: None }.is_wanted()
+        };
+        for (media_type, name, size, expected) in [
+            ("image/jpeg", "photo", 5 << 20, true),
+            ("image/jpeg", "photo", (5 << 20) + 1, false),
+            ("", "photo.JPG", 9, true),
+            ("application/octet-stream", "a.webp", 9, true),
+            ("application/pdf", "a.png", 9, false),
+            ("video/mp4", "a.png", 9, false),
+            ("text/plain", "a.png", 9, true),
+            ("text/plain", "a.txt", 64 << 10, true),
+            ("text/plain", "a.txt", (64 << 10) + 1, false),
+        ] {
+            assert_eq!(wanted(media_type, name, size), expected, "{media_type} {name} {size}");
+        }
+    }
 
     #[test]
     fn text_is_known_by_its_type_or_else_by_its_name() {

@@ -5,6 +5,7 @@ mod api;
 mod called;
 mod event;
 mod listen;
+mod press;
 mod text;
 
 use std::collections::BTreeMap;

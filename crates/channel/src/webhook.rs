@@ -93,13 +93,17 @@ impl Line {
 
 impl accounts::Account for Line {
     const CHANNEL: &'static str = NAME;
-    const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: false, max_chars: Account::MAX_CHARS, edits: false };
+    const CAPABILITIES: Capabilities = Capabilities {
+        idempotent_send: false,
+        max_chars: Account::MAX_CHARS,
+        edits: false,
+        acknowledges: true,
+    };
     const ABSENT: &'static str = "has no reply_url";
 
     fn capabilities(&self) -> Capabilities {
         let Account { idempotent, max_chars, .. } = self.account;
-        Capabilities { idempotent_send: idempotent, max_chars, edits: false }
+        Capabilities { idempotent_send: idempotent, max_chars, edits: false, acknowledges: true }
     }
 
     async fn send(&self, key: &str, outgoing: &Outgoing) -> Sent {

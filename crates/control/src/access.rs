@@ -1,10 +1,15 @@
 //! Who calls, and the tokens by which they are known.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use polyclaw_domain::audit::{Entry, fingerprint};
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::Access;
+use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::tokens::{self, Token};
+use tokio::sync::watch;
 
 use crate::audit;
 use crate::control::Control;
@@ -18,12 +23,14 @@ pub struct Caller {
     pub access: Access,
     /// The instance whose own token it is.
     pub instance: Option<InstanceId>,
+    /// The id of the token they showed, if it is one that was given out.
+    pub token: Option<String>,
 }
 
 impl Caller {
     /// Whoever has the token of the control plane itself.
     pub fn operator() -> Self {
-        Self { who: "operator".to_owned(), access: Access::Admin, instance: None }
+        Self { who: "operator".to_owned(), access: Access::Admin, instance: None, token: None }
     }
 
     pub(crate) fn supervisor() -> Self {
@@ -37,7 +44,35 @@ impl From<Token> for Caller {
             Some(instance) => format!("instance:{instance}"),
             None => format!("token:{}", token.id),
         };
-        Self { who, access: token.access, instance: token.instance }
+        Self { who, access: token.access, instance: token.instance, token: Some(token.id) }
+    }
+}
+
+/// For as long as a token opens anything. What was opened with it and lasts, ends with it.
+#[derive(Clone, Debug)]
+pub struct Stay(watch::Receiver<()>);
+
+impl Stay {
+    /// Returns when the token was revoked.
+    pub async fn ended(&mut self) {
+        // Nothing is ever sent: the other end is dropped with the token.
+        while self.0.changed().await.is_ok() {}
+    }
+}
+
+/// Those who stay, by the hash of their token, or by its id where they logged in with it.
+#[derive(Default)]
+pub(crate) struct Stays(Mutex<HashMap<String, watch::Sender<()>>>);
+
+impl Stays {
+    fn of(&self, token: &str) -> Stay {
+        let mut stays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stays.retain(|_, stay| stay.receiver_count() > 0);
+        Stay(stays.entry(token.to_owned()).or_insert_with(|| watch::channel(()).0).subscribe())
+    }
+
+    fn end(&self, token: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
     }
 }
 
@@ -48,15 +83,32 @@ pub struct Made {
 }
 
 impl Control {
-    /// Whose token this is.
-    pub async fn caller(&self, token: &str) -> Result<Option<Caller>> {
+    /// Whose token this is, and for how long.
+    pub async fn caller(&self, token: &str) -> Result<Option<(Caller, Stay)>> {
         let hash = fingerprint(token.as_bytes());
+        // Before it is looked up: one that is revoked in between is not found, or its end is told.
+        let stay = self.stays.of(&hash);
         let found = self.db.read(move |tx: &mut Tx<'_>| tokens::find(tx, &hash)).await?;
-        Ok(found.map(Caller::from))
+        Ok(found.map(|token| (Caller::from(token), stay)))
     }
 
-    pub async fn tokens(&self) -> Result<Vec<Token>> {
-        Ok(self.db.read(tokens::list).await?)
+    /// Whose token it is that has this id, and for how long.
+    pub async fn caller_by_id(&self, id: &str) -> Result<Option<(Caller, Stay)>> {
+        let (id, stay) = (id.to_owned(), self.stays.of(id));
+        let found = self.db.read(move |tx: &mut Tx<'_>| tokens::by_id(tx, &id)).await?;
+        Ok(found.map(|token| (Caller::from(token), stay)))
+    }
+
+    /// The newest first, behind one: when it was made, and its id.
+    pub async fn tokens(&self, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<Token>> {
+        let read = move |tx: &mut Tx<'_>| tokens::list(tx, behind.clone(), limit);
+        Ok(self.db.read(read).await?)
+    }
+
+    /// Before a link is given out that lets a browser in.
+    pub async fn note_login(&self, by: &Caller) -> Result<()> {
+        let target = by.token.as_deref().unwrap_or(&by.who);
+        self.record(self.entry(by, "login.make", target)).await
     }
 
     pub async fn make_token(&self, by: &Caller, name: String, access: Access) -> Result<Made> {
@@ -101,9 +153,11 @@ impl Control {
         let (entry, now, wanted) = (self.entry(by, "token.revoke", id), self.now(), id.to_owned());
         let revoked = self.db.write(move |tx| {
             let revoked = tokens::revoke(tx, &wanted, now)?;
-            audit::note(tx, Some(&entry).filter(|_| revoked))?;
+            audit::note(tx, Some(&entry).filter(|_| revoked.is_some()))?;
             Ok(revoked)
         });
-        if revoked.await? { Ok(()) } else { Err(Error::UnknownToken(id.to_owned())) }
+        let hash = revoked.await?.ok_or_else(|| Error::UnknownToken(id.to_owned()))?;
+        [&hash, id].iter().for_each(|token| self.stays.end(token));
+        Ok(())
     }
 }

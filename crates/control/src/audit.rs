@@ -1,12 +1,16 @@
 //! What was changed, by whom. An entry is committed with the change it tells of, or before it.
 
-use polyclaw_domain::audit::{Break, Chain, Entry, Link};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use polyclaw_domain::audit::{Break, Chain, Entry, Head, Link};
 use polyclaw_store::Tx;
 use polyclaw_store::registry::audit;
 
 use crate::access::Caller;
 use crate::control::Control;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::file;
 
 /// Entries read at a time while a chain is followed.
 const STRIDE: usize = 1000;
@@ -38,18 +42,76 @@ impl Control {
         Ok(self.db.read(move |tx: &mut Tx<'_>| audit::latest(tx, before, limit)).await?)
     }
 
-    /// Counts every hash again.
+    /// Counts every hash again, and looks for what was written down beside the chain: how far it had come.
     pub async fn verify_audit(&self) -> Result<(Chain, Option<Break>)> {
         let mut chain = Chain::default();
+        let Some(head) = self.db.read(audit::head).await? else {
+            return Ok((chain, Some(Break { seq: 0, why: "how far the record had come was taken out" })));
+        };
+        let heads: Vec<Head> = self.noted_head().into_iter().chain([head]).collect();
         loop {
             let seq = chain.len();
             let links = self.db.read(move |tx: &mut Tx<'_>| audit::after(tx, seq, STRIDE)).await?;
             if links.is_empty() {
-                return Ok((chain, None));
+                break;
             }
-            if let Err(broken) = links.iter().try_for_each(|link| chain.follow(link)) {
+            if let Err(broken) = links.iter().try_for_each(|link| step(&mut chain, link, &heads)) {
                 return Ok((chain, Some(broken)));
             }
         }
+        let missing = heads.iter().find_map(|head| chain.lacks(head));
+        let broken = match missing {
+            None => self.db.read(audit::head).await?.and_then(|head| behind(&chain, &head)),
+            missing => missing,
+        };
+        Ok((chain, broken))
     }
+
+    fn head_file(&self) -> PathBuf {
+        self.home.join("cp/audit.head")
+    }
+
+    /// Written outside of the database: who cuts both has to know of both.
+    fn noted_head(&self) -> Option<Head> {
+        let text = std::fs::read_to_string(self.head_file()).ok()?;
+        let (entries, hash) = text.trim().split_once(' ')?;
+        Some(Head { entries: entries.parse().ok()?, hash: hash.to_owned() })
+    }
+
+    /// Notes how far the record has come. A note that does not fit the record stays: it is what shows that.
+    pub(crate) async fn note_head(&self) -> Result<()> {
+        let Some(head) = self.db.read(audit::head).await? else { return Ok(()) };
+        let noted = self.noted_head();
+        if noted.as_ref() == Some(&head) {
+            return Ok(());
+        }
+        if let Some(noted) = noted.filter(|noted| noted.entries > 0) {
+            let before = noted.entries - 1;
+            let links = self.db.read(move |tx: &mut Tx<'_>| audit::after(tx, before, 1)).await?;
+            if !links.first().is_some_and(|link| link.seq == noted.entries && link.hash == noted.hash) {
+                if !self.audit_doubted.swap(true, Ordering::Relaxed) {
+                    tracing::error!(
+                        "the audit is not the one that cp/audit.head notes: `polyclaw audit verify` says where; if a power cut explains it, remove that file"
+                    );
+                }
+                return Ok(());
+            }
+        }
+        let (path, text) = (self.head_file(), format!("{} {}\n", head.entries, head.hash));
+        file::write(&path, text.as_bytes()).map_err(|error| Error::files(path, &error))
+    }
+}
+
+fn step(chain: &mut Chain, link: &Link, heads: &[Head]) -> std::result::Result<(), Break> {
+    chain.follow(link)?;
+    match heads.iter().any(|head| chain.parts_from(head)) {
+        true => Err(Break { seq: link.seq, why: "it is not the entry that was there" }),
+        false => Ok(()),
+    }
+}
+
+/// Rows that were put behind the last entry there is.
+fn behind(chain: &Chain, head: &Head) -> Option<Break> {
+    let why = "it was put there behind the control plane's back";
+    (chain.len() > head.entries).then_some(Break { seq: head.entries + 1, why })
 }

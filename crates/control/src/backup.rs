@@ -54,7 +54,7 @@ pub fn check(from: &Path) -> Result<List> {
 pub fn restore(from: &Path, home: &Path) -> Result<List> {
     let list = check(from)?;
     let partial = begin(home)?;
-    let copied = file::copy_folder(from, &partial).map_err(|error| Error::files(from, &error));
+    let copied = file::copy_folder(from, &partial, &[]).map_err(|error| Error::files(from, &error));
     let made = copied.and_then(|()| {
         // The copy is looked at, not only what it was made from.
         list.compare(&walk::listed(&partial)?)?;

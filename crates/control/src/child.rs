@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use polyclaw_domain::id::InstanceId;
@@ -19,10 +20,13 @@ use crate::log;
 use crate::place::Place;
 
 /// Of our own environment instances get nothing that means this process.
-const OURS: [&str; 6] = [
+const OURS: [&str; 9] = [
     "POLYCLAW_TOKEN",
     "POLYCLAW_URL",
+    "POLYCLAW_CP_ALLOWED_HOSTS",
     "POLYCLAW_CP_BIND",
+    "POLYCLAW_CP_FOLDER",
+    "POLYCLAW_CP_IDLE_SECS",
     "POLYCLAW_CP_PORT",
     "POLYCLAW_CP_URL",
     "POLYCLAW_CP_TOKEN",
@@ -115,6 +119,10 @@ impl Control {
         let number = process.id().and_then(|pid| i32::try_from(pid).ok());
         let number = number.ok_or_else(|| failed("it ended at once".to_owned()))?;
         self.children.set(&one.id, Known::Running(number));
+        let ends = self.ends_children.load(Ordering::Relaxed);
+        if let Err(error) = place.note_ending(ends.then_some(number)) {
+            tracing::warn!(instance = %one.name, %error, "it would outlive this server if that were killed");
+        }
         let (tell, ended) = watch::channel(None);
         let (control, id) = (self.clone(), one.id.clone());
         tokio::spawn(async move {

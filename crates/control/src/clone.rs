@@ -52,7 +52,7 @@ fn copy(from: &Place, to: &Place) -> Result<()> {
     for name in COPIED {
         let (source, target) = (from.path().join(name), to.path().join(name));
         if source.is_dir() {
-            file::copy_folder(&source, &target).map_err(|error| Error::files(&source, &error))?;
+            file::copy_folder(&source, &target, &[]).map_err(|error| Error::files(&source, &error))?;
         }
     }
     for name in SECRETS {

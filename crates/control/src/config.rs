@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use polyclaw_domain::audit::{Entry, fingerprint};
-use polyclaw_domain::config::{Config, ConfigErrors};
+use polyclaw_domain::config::{Config, ConfigError, ConfigErrors};
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::Process;
 use polyclaw_domain::redact::{MARK, Redactor};
@@ -27,6 +27,9 @@ use mask::Shown;
 /// How long an instance gets to take a config up.
 const TAKE_UP: Duration = Duration::from_secs(20);
 
+/// The section of the listener.
+const GATEWAY: &str = "gateway";
+
 /// A config as it may be seen.
 #[derive(Clone, Debug)]
 pub struct Read {
@@ -35,6 +38,15 @@ pub struct Read {
     pub toml: String,
     pub config: Value,
     pub secrets: Vec<Shown>,
+    /// Why the file can not be read. Where its secrets stand is not known then, so nothing of it is shown.
+    pub broken: Option<String>,
+}
+
+impl Read {
+    fn broken(etag: String, error: &Error) -> Self {
+        let config = Value::Object(Map::new());
+        Self { etag, toml: String::new(), config, secrets: Vec::new(), broken: Some(error.to_string()) }
+    }
 }
 
 /// What somebody wants a config to be.
@@ -85,14 +97,18 @@ impl Control {
     pub async fn read_config(&self, word: &str) -> Result<Read> {
         let one = self.row(word).await?;
         let text = self.config_text(&one)?;
-        let mut document = edit::parse(&text)?;
+        let etag = fingerprint(text.as_bytes());
+        let mut document = match edit::parse(&text) {
+            Ok(document) => document,
+            Err(error) => return Ok(Read::broken(etag, &error)),
+        };
         let secrets = mask::hide(&mut document);
         // A comment may hold what was a secret once, an address a password.
         let redactor = Redactor::default();
         let mut config = edit::to_json(document.as_item());
         redactor.json(&mut config);
         let toml = redactor.text(&document.to_string()).into_owned();
-        Ok(Read { etag: fingerprint(text.as_bytes()), toml, config, secrets })
+        Ok(Read { etag, toml, config, secrets, broken: None })
     }
 
     fn config_text(&self, one: &Instance) -> Result<String> {
@@ -113,8 +129,14 @@ impl Control {
         match self.drafted(&one, &before, edit, true) {
             Ok(_) => Ok(None),
             Err(Error::BadConfig(errors)) => Ok(Some(errors)),
+            Err(Error::NotToml { line: Some(line), why }) => Ok(Some(self.fault(&one, line, why))),
             Err(error) => Err(error),
         }
+    }
+
+    fn fault(&self, one: &Instance, line: usize, message: String) -> ConfigErrors {
+        let file = self.place(one).config().display().to_string();
+        ConfigErrors(vec![ConfigError { file, line: Some(line), path: String::new(), message, hint: None }])
     }
 
     /// What a change would change, and how many values it leaves as they are.
@@ -127,8 +149,9 @@ impl Control {
             // A secret that is another now must show as a change: its hash does, and says nothing else.
             for path in mask::paths(&edit::to_json(document.as_item())) {
                 let value = edit::to_json(document.as_item());
-                if let Some(secret) = mask::find(&value, &path).and_then(Value::as_str) {
-                    let stand_in = format!("{} {}", mask::MASK, &fingerprint(secret.as_bytes())[..8]);
+                if let Some(secret) = mask::find(&value, &path) {
+                    let hash = fingerprint(secret.to_string().as_bytes());
+                    let stand_in = format!("{} {}", mask::MASK, &hash[..8]);
                     edit::set_text(&mut document, &path, &stand_in);
                 }
             }
@@ -150,11 +173,12 @@ impl Control {
         let _held = self.hold(&one).await?;
         let before = self.config_text(&one)?;
         current(&before, &wanted)?;
+        let found = fingerprint(before.as_bytes());
         let (after, config) = self.drafted(&one, &before, edit, terms.may_write_secrets)?;
-        self.check_port(&one, &config).await?;
+        self.check_port(&one, &before, &config).await?;
         let etag = fingerprint(after.as_bytes());
         let entry = Entry {
-            before: Some(wanted),
+            before: Some(found),
             after: Some(etag.clone()),
             detail: one.name.to_string(),
             ..self.entry(by, "config.write", &one.id)
@@ -162,7 +186,7 @@ impl Control {
         self.record(entry).await?;
         let place = self.place(&one);
         put(&place, &after)?;
-        match self.take_up(&one, &place).await {
+        match self.take_up(&one, &place, config.gateway.port).await {
             Ok(outcome) => Ok(Written { etag, outcome }),
             Err(error) => {
                 put(&place, &before)?;
@@ -188,22 +212,30 @@ impl Control {
     ) -> Result<(String, Config)> {
         let after = draft(before, edit, may_write)?;
         let config = (self.load)(self.place(one).path(), &after).map_err(Error::BadConfig)?;
+        // What was so before is not this change's to mend.
+        let was_sound = (self.load)(self.place(one).path(), before)
+            .is_ok_and(|config| config.check_default_model("config.toml").is_ok());
+        if was_sound {
+            config.check_default_model("config.toml").map_err(Error::BadConfig)?;
+        }
         Ok((after, config))
     }
 
-    async fn check_port(&self, one: &Instance, config: &Config) -> Result<()> {
+    /// A port it does not have yet must be one it could have been made with.
+    async fn check_port(&self, one: &Instance, before: &str, config: &Config) -> Result<()> {
         let port = config.gateway.port;
-        if port == one.port {
+        let was = (self.load)(self.place(one).path(), before).map(|config| config.gateway.port);
+        if port == one.port || was.is_ok_and(|was| was == port) {
             return Ok(());
         }
         let rows = self.db.read(registry::list).await?;
-        let taken =
-            rows.iter().any(|other| other.id != one.id && other.archived_at.is_none() && other.port == port);
-        if taken || self.own_port() == Some(port) { Err(Error::PortTaken(port)) } else { Ok(()) }
+        let others = rows.iter().filter(|other| other.id != one.id && other.archived_at.is_none());
+        self.vet_port(port, &others.map(|other| other.port).collect())
     }
 
-    /// Asks a running instance to work with the config that is there now.
-    async fn take_up(&self, one: &Instance, place: &Place) -> Result<Outcome> {
+    /// Asks a running instance to work with the config that is there now. Its port was stated to it when it was started,
+    /// so it can not tell that another waits: that is known here.
+    async fn take_up(&self, one: &Instance, place: &Place, port: u16) -> Result<Outcome> {
         if Live::of(one, place).process != Process::Ours {
             return Ok(Outcome::Saved);
         }
@@ -214,14 +246,19 @@ impl Control {
             return Err(Error::NotTakenUp(why.to_owned()));
         }
         let sections = body["restart_required"].as_array().into_iter().flatten();
-        let sections: Vec<String> = sections.filter_map(Value::as_str).map(str::to_owned).collect();
+        let mut sections: Vec<String> = sections.filter_map(Value::as_str).map(str::to_owned).collect();
+        let moves = port != one.port && self.overridden_port(&one.id).is_none();
+        if moves && !sections.iter().any(|section| section == GATEWAY) {
+            sections.insert(0, GATEWAY.to_owned());
+        }
         Ok(if sections.is_empty() { Outcome::Reloaded } else { Outcome::RestartRequired(sections) })
     }
 }
 
+/// `*` is whatever is there.
 fn current(text: &str, wanted: &str) -> Result<()> {
     let current = fingerprint(text.as_bytes());
-    if current == wanted { Ok(()) } else { Err(Error::EtagStale { current }) }
+    if current == wanted || wanted == "*" { Ok(()) } else { Err(Error::EtagStale { current }) }
 }
 
 fn put(place: &Place, text: &str) -> Result<()> {
@@ -230,7 +267,12 @@ fn put(place: &Place, text: &str) -> Result<()> {
 }
 
 fn draft(before: &str, edit: &Edit, may_write: bool) -> Result<String> {
-    let stored = edit::to_json(edit::parse(before)?.as_item());
+    let stored = match (edit::parse(before), edit) {
+        (Ok(document), _) => edit::to_json(document.as_item()),
+        // A whole text takes the place of one that can not be read; nothing of that can be kept.
+        (Err(_), Edit::Whole(_)) => Value::Null,
+        (Err(error), Edit::Merge(_)) => return Err(error),
+    };
     let text = match edit {
         Edit::Whole(text) => text.clone(),
         Edit::Merge(patch) => edit::merge(before, patch)?,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use polyclaw_domain::config::{Config, ConfigErrors};
@@ -14,12 +15,15 @@ use polyclaw_store::Db;
 use polyclaw_store::registry::{answers, imports};
 use tokio::sync::Notify;
 
+use crate::access::Stays;
 use crate::child::Children;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::import::Keeper;
 use crate::lock::{self, Held};
 use crate::message::Broker;
+use crate::pulse::Pulses;
+use crate::reach::Doors;
 use crate::view::Feed;
 
 /// Reads the text of a config as the daemon of that folder would, references and all.
@@ -64,6 +68,13 @@ pub struct Inner {
     pub(crate) feed: Feed,
     pub(crate) broker: Broker,
     pub(crate) children: Children,
+    /// What this server starts is to end with it, or with one that follows if it is killed.
+    pub(crate) ends_children: AtomicBool,
+    pub(crate) doors: Doors,
+    pub(crate) stays: Stays,
+    pub(crate) pulses: Pulses,
+    /// It was said that the audit does not fit what was noted of it.
+    pub(crate) audit_doubted: AtomicBool,
     /// A reason for the supervisor to look at once.
     pub(crate) look: Notify,
     /// One instance is made at a time: ports and names are looked at, then taken.
@@ -83,13 +94,16 @@ impl Deref for Control {
     }
 }
 
+/// In the folder of the control plane, held while one runs.
+pub const LOCK: &str = "cp.lock";
+
 impl Control {
     /// Opens the control plane of a home; there is one at a time. Blocks.
     pub fn open(setup: Setup) -> Result<Self> {
         let folder = setup.home.join("cp");
         let made = file::make_private(&folder.join("instances"));
         made.map_err(|error| Error::files(&folder, &error))?;
-        let lock = lock::take(&folder.join("cp.lock"))?;
+        let lock = lock::take(&folder.join(LOCK)).map_err(|error| Error::files(&folder, &error))?;
         let lock = lock.ok_or_else(|| Error::ServerRunning(setup.home.display().to_string()))?;
         let db = Db::open_registry(&folder.join("registry.db"))?;
         Ok(Self(Arc::new(Inner {
@@ -108,6 +122,11 @@ impl Control {
             feed: Feed::new(),
             broker: Broker::new(),
             children: Children::default(),
+            ends_children: AtomicBool::new(false),
+            doors: Doors::default(),
+            stays: Stays::default(),
+            pulses: Pulses::default(),
+            audit_doubted: AtomicBool::new(false),
             look: Notify::new(),
             making: tokio::sync::Mutex::default(),
             editing: Mutex::default(),
@@ -128,6 +147,11 @@ impl Control {
     pub fn listens_at(&self, url: String, port: u16) {
         let _ = self.url.set(url);
         let _ = self.own_port.set(port);
+    }
+
+    /// Says so of all that is started from now on.
+    pub fn ends_what_it_starts(&self) {
+        self.ends_children.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn url(&self) -> Option<&str> {

@@ -45,7 +45,8 @@ impl Control {
         let text = first_config(wish, port)?;
         self.settle(by, "instance.create", &one, || {
             lay_out(&place)?;
-            (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
+            let config = (self.load)(place.path(), &text).map_err(Error::BadConfig)?;
+            config.check_default_model("config.toml").map_err(Error::BadConfig)?;
             write(&place.config(), text.as_bytes())
         })
         .await?;
@@ -133,11 +134,16 @@ impl Control {
             let mut free = PORTS.filter(|port| !used.contains(port) && is_free(*port));
             return free.next().ok_or(Error::NoPortLeft);
         };
+        self.vet_port(port, &used).map(|()| port)
+    }
+
+    /// Whether an instance can have a port it does not have yet. `used`: those of the others.
+    pub(crate) fn vet_port(&self, port: u16, used: &HashSet<u16>) -> Result<()> {
         match port {
             port if !is_port(port) || self.own_port() == Some(port) => Err(Error::BadPort(port)),
             port if used.contains(&port) => Err(Error::PortTaken(port)),
             port if !is_free(port) => Err(Error::PortInUse(port)),
-            port => Ok(port),
+            _ => Ok(()),
         }
     }
 
@@ -170,6 +176,8 @@ impl Control {
                 (None, true) => drop(fs::remove_file(place.unfinished())),
                 // Without the mark it may be what somebody is putting back by hand.
                 (None, false) if place.unfinished().exists() => drop(fs::remove_dir_all(entry.path())),
+                // Its maker died before the mark. This removes nothing that holds anything.
+                (None, false) if fs::remove_dir(entry.path()).is_ok() => {}
                 (None, false) => {
                     tracing::warn!(folder = %entry.path().display(), "no instance is known there");
                 }
@@ -187,12 +195,13 @@ pub(crate) fn refuse(taken: Option<Taken>, one: &Instance) -> Result<()> {
     }
 }
 
-/// The folders of a new instance, marked until it is known.
+/// The folders of a new instance, marked until it is known: before there is anything else in it.
 pub(crate) fn lay_out(place: &Place) -> Result<()> {
-    for folder in place.folders() {
-        file::make_private(&folder).map_err(|error| Error::files(&folder, &error))?;
-    }
-    write(&place.unfinished(), b"")
+    let make = |folder: &Path| file::make_private(folder).map_err(|error| Error::files(folder, &error));
+    make(place.path())?;
+    // Not by way of a file beside it: killed in between, that would be all there is, and a mark of nothing.
+    fs::File::create(place.unfinished()).map_err(|error| Error::files(place.unfinished(), &error))?;
+    place.folders().iter().try_for_each(|folder| make(folder))
 }
 
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -232,6 +241,17 @@ mod tests {
     #[test]
     fn ids_are_uuids() {
         assert_eq!(uuid("0123456789abcdef0123456789abcdef"), "01234567-89ab-4def-8123-456789abcdef");
+    }
+
+    /// All that a kill can leave is an empty folder or a marked one: both are swept away.
+    #[test]
+    fn a_folder_is_marked_without_another_file_in_between() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::at(dir.path().join("one"));
+        // Where such a file would be written.
+        fs::create_dir_all(place.path().join(".creating.writing")).unwrap();
+        lay_out(&place).unwrap();
+        assert!(place.unfinished().is_file());
     }
 
     #[test]

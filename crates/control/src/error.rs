@@ -30,6 +30,8 @@ pub enum Error {
     AlreadyRunning { name: String, pid: i32 },
     #[error("'{0}' does not run")]
     NotRunning(String),
+    #[error("'{0}' does not run: there is nothing to stop")]
+    NothingToStop(String),
     #[error("the process {pid} is not an instance of ours: it is left alone")]
     NotOurs { pid: i32 },
     #[error("'{0}' is archived")]
@@ -38,6 +40,8 @@ pub enum Error {
     NotArchived(String),
     #[error("'{0}' is not archived")]
     NotInArchive(String),
+    #[error("{count} archived instances are called '{name}'")]
+    Ambiguous { name: String, count: usize },
     #[error("'{0}' is the instance of the home itself, whose folder holds all others")]
     HomeInstance(String),
     #[error("'{name}' did not start: {why}")]
@@ -50,8 +54,8 @@ pub enum Error {
     ServerRunning(String),
     #[error("the config is wrong:\n{0}")]
     BadConfig(ConfigErrors),
-    #[error("the config is not TOML: {0}")]
-    NotToml(String),
+    #[error("the config is not TOML: {why}{}", line.map(|line| format!(" (line {line})")).unwrap_or_default())]
+    NotToml { line: Option<usize>, why: String },
     #[error("'{0}' has no config file")]
     NoConfig(String),
     #[error("say which version of the config this changes")]
@@ -66,6 +70,8 @@ pub enum Error {
     NotTakenUp(String),
     #[error("'{name}' can not be reached: {why}")]
     Unreachable { name: String, why: String },
+    #[error("'{0}' runs and does not answer")]
+    Silent(String),
     #[error("there is no message '{0}'")]
     UnknownMessage(String),
     #[error("there is no rule '{0}'")]
@@ -120,12 +126,18 @@ pub enum Action {
     Retry,
     /// The instance is to blame.
     Gateway,
+    /// It is, and said nothing at all.
+    GatewayTimeout,
     Alarm,
 }
 
 impl Error {
     pub fn files(what: impl AsRef<std::path::Path>, error: &std::io::Error) -> Self {
         Self::Files { what: what.as_ref().display().to_string(), why: error.to_string() }
+    }
+
+    pub(crate) fn not_toml(why: impl Into<String>) -> Self {
+        Self::NotToml { line: None, why: why.into() }
     }
 
     pub(crate) fn unknown_message(id: &polyclaw_domain::id::EnvelopeId) -> Self {
@@ -145,18 +157,19 @@ impl Error {
             Self::NoPortLeft => "no_port_left",
             Self::Busy(_) => "instance_busy",
             Self::AlreadyRunning { .. } => "instance_running",
-            Self::NotRunning(_) => "instance_not_running",
+            Self::NotRunning(_) | Self::NothingToStop(_) => "instance_not_running",
             Self::NotOurs { .. } => "not_ours",
             Self::Archived(_) => "instance_archived",
             Self::NotArchived(_) => "not_archived",
             Self::NotInArchive(_) => "not_in_archive",
+            Self::Ambiguous { .. } => "ambiguous_name",
             Self::HomeInstance(_) => "home_instance",
             Self::StartFailed { .. } => "start_failed",
             Self::DidNotEnd { .. } => "did_not_end",
             Self::Files { .. } => "files_failed",
             Self::ServerRunning(_) => "control_running",
             Self::BadConfig(_) => "bad_config",
-            Self::NotToml(_) => "config_not_toml",
+            Self::NotToml { .. } => "config_not_toml",
             Self::NoConfig(_) => "no_config",
             Self::EtagMissing => "etag_missing",
             Self::EtagStale { .. } => "etag_stale",
@@ -164,6 +177,7 @@ impl Error {
             Self::MaskedNothing(_) => "masked_nothing",
             Self::NotTakenUp(_) => "not_taken_up",
             Self::Unreachable { .. } => "instance_unreachable",
+            Self::Silent(_) => "instance_silent",
             Self::UnknownMessage(_) => "unknown_message",
             Self::UnknownRule(_) => "unknown_rule",
             Self::RuleExists => "rule_exists",
@@ -190,13 +204,14 @@ impl Error {
             Self::Store(_) | Self::Files { .. } | Self::DidNotEnd { .. } | Self::Failed(_) => Action::Alarm,
             Self::UnknownInstance(_) | Self::UnknownToken(_) | Self::NoConfig(_) => Action::NotFound,
             Self::NoImport(_) | Self::NoBackup(_) => Action::NotFound,
-            Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml(_) => Action::Reject,
+            Self::BadName(_) | Self::BadPort(_) | Self::BadConfig(_) | Self::NotToml { .. } => Action::Reject,
             Self::SecretWrite(_) | Self::MaskedNothing(_) | Self::BadImport { .. } => Action::Reject,
             Self::BadBackup { .. } => Action::Reject,
             Self::InTheWay(_) => Action::Conflict,
             Self::NameTaken(_) | Self::PortTaken(_) | Self::PortInUse(_) => Action::Conflict,
             Self::AlreadyRunning { .. } | Self::NotRunning(_) | Self::NotOurs { .. } => Action::Conflict,
             Self::Archived(_) | Self::NotArchived(_) | Self::NotInArchive(_) => Action::Conflict,
+            Self::Ambiguous { .. } | Self::NothingToStop(_) => Action::Conflict,
             Self::HomeInstance(_) | Self::ServerRunning(_) | Self::NotTakenUp(_) => Action::Conflict,
             Self::UnknownMessage(_) | Self::UnknownRule(_) => Action::NotFound,
             Self::BadRule(_) | Self::BadMessage(_) => Action::Reject,
@@ -208,6 +223,7 @@ impl Error {
             Self::EtagStale { .. } => Action::Stale,
             Self::Busy(_) | Self::NoPortLeft => Action::Retry,
             Self::StartFailed { .. } | Self::Unreachable { .. } => Action::Gateway,
+            Self::Silent(_) => Action::GatewayTimeout,
         }
     }
 
@@ -216,23 +232,29 @@ impl Error {
             Self::UnknownInstance(_) => "`polyclaw instances list --all` shows what there is",
             Self::NameTaken(_) | Self::PortTaken(_) => "take another, or archive the one that has it",
             Self::PortInUse(_) => "stop what listens there, or take another port",
+            Self::Files { .. } => "check its owner and mode, and that the disk has room",
             Self::BadPort(_) => "ports from 1024 on, but for the control plane's own",
             Self::NoPortLeft => "archive an instance, or name a port of your own",
             Self::Busy(_) => "wait for it and try again",
             Self::NotRunning(_) => "start it first",
             Self::NotOurs { .. } => "`start` takes no notice of it",
             Self::Archived(_) => "unarchive it first",
+            Self::Ambiguous { .. } => "name it by its id: `polyclaw instances list --all` shows them",
             Self::HomeInstance(_) => "archive it, or remove the whole home by hand",
             Self::StartFailed { .. } => "its last log lines say why",
             Self::ServerRunning(_) => "use that one, or set POLYCLAW_HOME to another home",
             Self::BadConfig(_) => "nothing was written; mend what is listed",
-            Self::NotToml(_) => "write it as TOML: a file in JSON can be read, and not changed from here",
+            Self::NotToml { line: Some(_), .. } => {
+                "mend that line, or put a whole config in its place: this one can not be changed in parts"
+            }
+            Self::NotToml { .. } => "write it as TOML: a file in JSON can be read, and not changed from here",
             Self::EtagMissing => "send If-Match with the ETag of the config you read",
             Self::EtagStale { .. } => "read it again, look at what changed, and send your change anew",
             Self::SecretWrite(_) => "send X-Allow-Secret-Write: true to change them, or leave their masks",
             Self::MaskedNothing(_) => "write the secret itself, or a reference such as env:NAME",
+            Self::Silent(_) => "its log may say what it hangs on; a restart ends it",
             Self::NotTakenUp(_) => "the instance goes on with the old config",
-            Self::RouteDenied { .. } => "`polyclaw rules allow <from> <to> <type>` makes one",
+            Self::RouteDenied { .. } => "`polyclaw messages rules allow <from> <to> <type>` makes one",
             Self::PayloadTooLarge(_) => "send less, or say where the rest is",
             Self::MessageLoops(_) => "instances answer each other in circles: a person begins anew",
             Self::LeaseLost => "leave it: it is handed out again, or was taken up by another",

@@ -56,8 +56,9 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Copies a folder with all that is in it. Links stay links; what is no file, folder or link is left out.
-pub fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a folder with all that is in it but the folders `without`. Links stay links; what is no file, folder or link
+/// is left out.
+pub fn copy_folder(from: &Path, to: &Path, without: &[PathBuf]) -> io::Result<()> {
     make_private(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -65,7 +66,9 @@ pub fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
         if kind.is_symlink() {
             std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
         } else if kind.is_dir() {
-            copy_folder(&entry.path(), &target)?;
+            if !without.contains(&entry.path()) {
+                copy_folder(&entry.path(), &target, without)?;
+            }
         } else if kind.is_file() {
             fs::copy(entry.path(), target)?;
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use polyclaw_domain::config::{self, Config, ConfigErrors, Secret, Source as Reference};
 use polyclaw_domain::instance::{Name, Restart};
 use polyclaw_domain::openclaw::{self, Inputs, Notes, Translation};
+use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::imports::{self, Done, Import};
 use serde::{Deserialize, Serialize};
@@ -92,8 +93,10 @@ impl Control {
         work.await.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
     }
 
-    pub async fn imports(&self, limit: usize) -> Result<Vec<Import>> {
-        Ok(self.db.read(move |tx: &mut Tx<'_>| imports::list(tx, limit)).await?)
+    /// The newest first, behind one: when it was begun, and its id.
+    pub async fn imports(&self, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<Import>> {
+        let read = move |tx: &mut Tx<'_>| imports::list(tx, behind.clone(), limit);
+        Ok(self.db.read(read).await?)
     }
 
     async fn bring_in(&self, by: &Caller, order: Order) -> Result<Outcome> {

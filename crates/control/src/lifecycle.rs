@@ -52,7 +52,7 @@ impl Control {
         let one = self.row(one.id.as_str()).await?;
         let live = Live::of(&one, &self.place(&one));
         match live.status(&one) {
-            Status::Stopped | Status::Archived => return Err(Error::NotRunning(one.name.to_string())),
+            Status::Stopped | Status::Archived => return Err(Error::NothingToStop(one.name.to_string())),
             Status::StalePid | Status::Unknown => return Err(not_ours(&live)),
             // Whoever stops one that crashed wants it to stay down.
             Status::Running | Status::Crashed | Status::Error => {}
@@ -77,12 +77,22 @@ impl Control {
         self.launch_or_rest(&one).await
     }
 
-    /// Ends those this server started, without forgetting that they should run.
+    /// Ends those this server started, and those an earlier one did that was killed before it could end them, without
+    /// forgetting that they should run.
     pub async fn stop_children(&self, patience: Duration) {
-        let ends = self.children.running().into_iter().map(|id| {
+        let rows = self.db.read(registry::list).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "instances were left running");
+            Vec::new()
+        });
+        let started = self.children.running();
+        let inherited = |one: &Instance| {
+            let (place, live) = (self.place(one), Live::of(one, &self.place(one)));
+            live.process == Process::Ours && live.pid.is_some_and(|pid| place.ending() == Some(pid.number))
+        };
+        let ending = rows.into_iter().filter(|one| started.contains(&one.id) || inherited(one));
+        let ends = ending.map(|one| {
             let control = self.clone();
             tokio::spawn(async move {
-                let one = control.row(id.as_str()).await?;
                 let _held = control.hold(&one).await?;
                 let live = Live::of(&one, &control.place(&one));
                 control.end(&one, &live, patience).await
@@ -146,7 +156,11 @@ impl Control {
         let mut child = self.spawn(&one, &place).await?;
         let ready = self.until_ready(&one, &place, &config, &mut child).await;
         let kept = match ready {
-            Ok(pid) => self.keep_pid(&one, Some(pid)).await,
+            Ok(pid) => {
+                self.doors.set(&one.id, pid, config.gateway.local());
+                self.pulses.felt(&one.id, true);
+                self.keep_pid(&one, Some(pid)).await
+            }
             Err(error) => Err(error),
         };
         if kept.is_err() {

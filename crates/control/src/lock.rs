@@ -1,23 +1,37 @@
 //! Locks that the kernel lets go of when their holder dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
-use crate::error::{Error, Result};
 use crate::file::FILE_MODE;
+
+/// Whoever asks whether a lock is held has it for less than this.
+const PAUSE: Duration = Duration::from_millis(2);
+const TRIES: usize = 5;
 
 /// Held until it is dropped.
 #[derive(Debug)]
 pub struct Held(#[allow(dead_code, reason = "it is held, not used")] File);
 
+/// Whether somebody holds it. Only its owner can open it, so whoever does is the owner's.
+pub fn is_held(path: &Path) -> bool {
+    // A lock that is shared by those who ask is in the way of whoever takes it for a moment only.
+    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Takes a lock nobody has; `None` where somebody does.
-pub fn take(path: &Path) -> Result<Option<Held>> {
-    let open = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path);
-    let file = open.map_err(|error| Error::files(path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(Held(file))),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(Error::files(path, &error)),
+pub fn take(path: &Path) -> io::Result<Option<Held>> {
+    let file = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path)?;
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(Held(file))),
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
+    Ok(None)
 }

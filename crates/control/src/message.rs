@@ -4,6 +4,7 @@
 mod keep;
 mod poll;
 mod rule;
+mod secret;
 mod send;
 
 use std::collections::HashMap;
@@ -37,6 +38,8 @@ pub(crate) struct Broker {
     /// A message came in whose rule lets it start its recipient.
     pub(crate) wake: Notify,
     redactor: OnceLock<Redactor>,
+    /// What each sender has that must not be in its messages.
+    senders: secret::Senders,
 }
 
 impl Broker {
@@ -46,6 +49,7 @@ impl Broker {
             waiting: Mutex::default(),
             wake: Notify::new(),
             redactor: OnceLock::new(),
+            senders: secret::Senders::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What an instance is and does: its settings, its files, its turns and what they took. Turns and usage are rows of the
-//! instance's own database, which is read beside it, whether it runs or not.
+//! instance's own database, which is read beside it, whether it runs or not. Where that is PostgreSQL, the instance is
+//! asked: it alone knows its way in.
 
 use std::fs;
 use std::path::Path;
@@ -27,6 +28,9 @@ mod events;
 pub use events::{Happened, Interest, Places};
 
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is known, or why nothing is.
+pub type Told<T> = std::result::Result<T, String>;
 
 /// A file that tells agents who they are.
 #[derive(Clone, Debug, Serialize)]
@@ -87,8 +91,33 @@ impl Control {
             .map_err(|errors| Redactor::default().text(&errors.to_string()).into_owned())
     }
 
-    /// The newest turns first. `None`: nothing can be known, and why.
-    pub async fn tasks(&self, word: &str, filter: Filter) -> Result<std::result::Result<Vec<Past>, String>> {
+    /// What the instance itself says, where what it did is in no file of its own. `None`: it is in one.
+    pub async fn told(&self, word: &str, path: &str) -> Result<Option<Told<Value>>> {
+        let one = self.row(word).await?;
+        if self.has_file(&one) {
+            return Ok(None);
+        }
+        Ok(Some(self.hear(&one, path).await))
+    }
+
+    /// An answer of the instance's own API, or why there is none.
+    async fn hear(&self, one: &Instance, path: &str) -> Told<Value> {
+        match self.ask(one, Method::GET, path, PATIENCE).await {
+            Ok((200, body)) => Ok(body),
+            Ok((status, _)) => Err(format!("it answered {status}")),
+            Err(Error::NotRunning(_)) => {
+                Err("what it did is kept in PostgreSQL, and it does not run to be asked".to_owned())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn has_file(&self, one: &Instance) -> bool {
+        !self.loaded(&self.place(one)).is_ok_and(|config| config.store.url.is_some())
+    }
+
+    /// The newest turns first. `Err`: nothing can be known, and why.
+    pub async fn tasks(&self, word: &str, filter: Filter) -> Result<Told<Vec<Past>>> {
         let one = self.row(word).await?;
         self.look_into(&one, move |tx| history(tx, &filter)).await
     }
@@ -106,12 +135,8 @@ impl Control {
         &self,
         one: &Instance,
         body: impl FnMut(&mut Tx<'_>) -> polyclaw_store::Result<T> + Send + 'static,
-    ) -> Result<std::result::Result<T, String>> {
-        let place = self.place(one);
-        if self.loaded(&place).is_ok_and(|config| config.store.url.is_some()) {
-            return Ok(Err("its turns are kept in PostgreSQL: ask the instance itself".to_owned()));
-        }
-        let path = place.database();
+    ) -> Result<Told<T>> {
+        let path = self.place(one).database();
         if !path.exists() {
             return Ok(Err("it has not run yet".to_owned()));
         }

@@ -1,10 +1,11 @@
 //! The folder of an instance, and where things are in it.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use polyclaw_store::registry::Instance;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lock::{self, Held};
 
 /// The folder that is the home itself.
@@ -41,6 +42,10 @@ impl Place {
 
     pub fn token_file(&self) -> PathBuf {
         self.0.join("token")
+    }
+
+    pub fn secrets_file(&self) -> PathBuf {
+        self.0.join("secrets.json")
     }
 
     pub fn logs(&self) -> PathBuf {
@@ -81,8 +86,32 @@ impl Place {
         std::fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok().filter(|pid| *pid > 0)
     }
 
+    /// The process that is to end with the server, also where the one that started it was killed.
+    pub fn ending(&self) -> Option<i32> {
+        std::fs::read_to_string(self.ending_file()).ok()?.trim().parse().ok()
+    }
+
+    pub fn note_ending(&self, pid: Option<i32>) -> std::io::Result<()> {
+        match pid {
+            Some(pid) => std::fs::write(self.ending_file(), format!("{pid}\n")),
+            None if self.ending_file().exists() => std::fs::remove_file(self.ending_file()),
+            None => Ok(()),
+        }
+    }
+
+    fn ending_file(&self) -> PathBuf {
+        self.0.join("ends.pid")
+    }
+
+    /// Where the daemon wrote that it listens; it may have died since.
+    pub fn noted_address(&self) -> Option<SocketAddr> {
+        let note = std::fs::read_to_string(self.0.join("daemon.url")).ok()?;
+        note.trim().strip_prefix("http://")?.parse().ok()
+    }
+
     /// The right to act on the instance; `None` while somebody else does.
     pub fn lock(&self) -> Result<Option<Held>> {
-        lock::take(&self.0.join("lifecycle.lock"))
+        let path = self.0.join("lifecycle.lock");
+        lock::take(&path).map_err(|error| Error::files(path, &error))
     }
 }

@@ -1,8 +1,10 @@
 //! Processes as the kernel knows them. A process is signalled only through a descriptor that was opened before it was
 //! found to be ours: a number that is used again meanwhile can not be hit.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -89,6 +91,45 @@ fn works_on(environment: &[u8], home: &Path) -> bool {
 fn is_daemon(number: i32) -> bool {
     let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).skip(1).any(|argument| argument == ROLE)
+}
+
+/// Whether the process itself listens there, or everywhere on that port.
+pub fn listens(number: i32, address: SocketAddr) -> bool {
+    let sockets: HashSet<String> = fs::read_dir(format!("/proc/{number}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok()?.to_str().map(str::to_owned))
+        .filter_map(|link| Some(link.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let tables = ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/{number}/net/{name}")));
+    tables.iter().flatten().flat_map(|table| table.lines().skip(1)).any(|line| {
+        listener(line).is_some_and(|(ip, port, inode)| {
+            let serves = ip == address.ip() || ip.is_unspecified();
+            serves && port == address.port() && sockets.contains(inode)
+        })
+    })
+}
+
+/// The address and the inode of a socket that listens, of a line of `/proc/net/tcp` or `tcp6`.
+fn listener(line: &str) -> Option<(IpAddr, u16, &str)> {
+    const LISTENS: &str = "0A";
+    let mut fields = line.split_whitespace();
+    let (ip, port) = fields.nth(1)?.split_once(':')?;
+    if fields.nth(1)? != LISTENS {
+        return None;
+    }
+    // Each group of four bytes is a number as this machine writes it.
+    let groups = ip
+        .as_bytes()
+        .chunks(8)
+        .map(|digits| u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok().map(u32::to_ne_bytes));
+    let bytes = groups.collect::<Option<Vec<_>>>()?.concat();
+    let ip = match <[u8; 4]>::try_from(bytes.as_slice()) {
+        Ok(four) => IpAddr::from(four),
+        Err(_) => IpAddr::from(<[u8; 16]>::try_from(bytes.as_slice()).ok()?),
+    };
+    Some((ip, u16::from_str_radix(port, 16).ok()?, fields.nth(5)?))
 }
 
 /// A process that was found to be ours.
@@ -181,6 +222,27 @@ mod tests {
         assert!(Stat::of(number).is_some(), "it is a zombie now");
         assert_eq!(look(number, None, Path::new("/")), Process::Gone);
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_listens_where_a_socket_of_its_own_does() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        for (bind, asked) in
+            [("127.0.0.1", "127.0.0.1"), ("127.0.0.3", "127.0.0.3"), ("0.0.0.0", "127.0.0.1"), ("::1", "::1")]
+        {
+            let Ok(listener) = std::net::TcpListener::bind((bind, 0)) else {
+                assert_eq!(bind, "::1", "a machine may be without the new addresses");
+                continue;
+            };
+            let port = listener.local_addr().unwrap().port();
+            let asked = SocketAddr::new(asked.parse().unwrap(), port);
+            assert!(listens(own, asked), "{bind}");
+            assert!(!listens(1, asked), "it is not of another process");
+            let elsewhere = SocketAddr::new("127.0.0.9".parse().unwrap(), port);
+            assert_eq!(listens(own, elsewhere), bind == "0.0.0.0", "{bind}");
+            drop(listener);
+            assert!(!listens(own, asked), "{bind} is closed");
+        }
     }
 
     #[test]

@@ -39,7 +39,9 @@ impl Control {
     }
 
     pub async fn unarchive(&self, by: &Caller, word: &str) -> Result<View> {
-        let one = self.archived(word, Error::NotInArchive).await?;
+        let Some(one) = self.archived(word).await? else {
+            return Err(Error::NotInArchive(self.row(word).await?.name.to_string()));
+        };
         let _held = self.hold(&one).await?;
         let (row, entry) = (one.clone(), self.about(by, "instance.unarchive", &one));
         let taken = self.db.write(move |tx| {
@@ -53,7 +55,11 @@ impl Control {
 
     /// Its folder, tokens and crashes go with it; messages and the audit stay.
     pub async fn delete(&self, by: &Caller, word: &str) -> Result<()> {
-        let one = self.archived(word, Error::NotArchived).await?;
+        let not_archived = |one: Instance| Error::NotArchived(one.name.to_string());
+        let named = self.row(word).await?;
+        // An active one of that name is the one that is meant, and is not deleted.
+        let archived = if named.archived_at.is_some() { self.archived(word).await? } else { None };
+        let one = archived.ok_or_else(|| not_archived(named))?;
         if one.folder == HOME {
             return Err(Error::HomeInstance(one.name.to_string()));
         }
@@ -96,12 +102,21 @@ impl Control {
             audit::note(tx, Some(&entry))
         });
         set.await?;
-        self.get(one.id.as_str()).await
+        self.announce(&one.id, |instance| Change::StatusChanged { instance }).await
     }
 
-    async fn archived(&self, word: &str, otherwise: fn(String) -> Error) -> Result<Instance> {
-        let one = self.row(word).await?;
-        if one.archived_at.is_some() { Ok(one) } else { Err(otherwise(one.name.to_string())) }
+    /// The archived instance of this id, or the only one of this name.
+    async fn archived(&self, word: &str) -> Result<Option<Instance>> {
+        let mut rows = self.db.read(registry::list).await?;
+        rows.retain(|one| one.archived_at.is_some());
+        if let Some(at) = rows.iter().position(|one| one.id.as_str() == word) {
+            return Ok(Some(rows.swap_remove(at)));
+        }
+        rows.retain(|one| one.name.as_str() == word);
+        if rows.len() > 1 {
+            return Err(Error::Ambiguous { name: word.to_owned(), count: rows.len() });
+        }
+        Ok(rows.pop())
     }
 
     fn about(&self, by: &Caller, action: &str, one: &Instance) -> Entry {

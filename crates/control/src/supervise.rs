@@ -28,10 +28,17 @@ type Due = HashMap<InstanceId, Millis>;
 impl Control {
     /// Runs until it is dropped. What it is doing then is finished by the next server.
     pub async fn supervise(&self) {
+        tokio::join!(self.look_after(), self.feel_pulses());
+    }
+
+    async fn look_after(&self) {
         let mut due = Due::new();
         loop {
             if let Err(error) = self.round(&mut due).await {
                 tracing::error!(%error, "the supervisor could not look at the instances");
+            }
+            if let Err(error) = self.note_head().await {
+                tracing::error!(%error, "how far the audit has come could not be noted");
             }
             let pause = if due.is_empty() { EVERY } else { SOON };
             tokio::select! {

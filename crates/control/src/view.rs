@@ -28,7 +28,7 @@ pub struct View {
     pub pid: Option<i32>,
     pub wanted: Wanted,
     pub restart: Restart,
-    /// Why it does not run although it should.
+    /// Why it does not run although it should, or that it runs and does not answer.
     pub error: Option<String>,
     pub archived_at: Option<Millis>,
     pub created_at: Millis,
@@ -45,11 +45,14 @@ pub enum Change {
     InstanceDeleted { instance: View },
 }
 
+/// Of an instance: what it is, its pid, and what is wrong with it.
+type Told = (Status, Option<i32>, Option<String>);
+
 /// Tells readers what is new.
 pub(crate) struct Feed {
     news: broadcast::Sender<Arc<Change>>,
     /// What readers were told last.
-    told: Mutex<HashMap<InstanceId, (Status, Option<i32>)>>,
+    told: Mutex<HashMap<InstanceId, Told>>,
 }
 
 impl Feed {
@@ -65,8 +68,8 @@ impl Feed {
     /// Whether this is not what was told last; it is from now on.
     fn is_new(&self, view: &View) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = (view.status, view.pid);
-        told.insert(view.id.clone(), now) != Some(now)
+        let now = (view.status, view.pid, view.error.clone());
+        told.insert(view.id.clone(), now.clone()) != Some(now)
     }
 
     fn forget(&self, id: &InstanceId) {
@@ -141,6 +144,7 @@ impl Control {
         let status = live.status(&one);
         let error = match status {
             Status::Error => one.broken.clone(),
+            Status::Running if self.pulses.is_silent(&one.id) => Some("it does not answer".to_owned()),
             Status::Crashed => {
                 let id = one.id.clone();
                 let last = self.db.read(move |tx: &mut Tx<'_>| registry::last_crash(tx, &id)).await?;

@@ -3,7 +3,6 @@
 mod family;
 mod file;
 mod model;
-mod patch;
 mod review;
 mod workspace;
 
@@ -12,11 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
 pub use crate::policy::ToolPolicy;
-use crate::provider::ModelRef;
+use crate::provider::{ModelRef, ReasoningEffort};
 pub use family::{Delegation, Subagents};
 pub use file::{of_toml, to_toml};
 pub use model::ModelChoice;
-pub use patch::patched;
 pub use review::{Known, Problem, in_words, review, widens};
 pub use workspace::Workspace;
 
@@ -119,7 +117,7 @@ pub enum Isolation {
 pub struct Sandbox {
     /// How far its programs reach.
     pub mode: SandboxMode,
-    /// Memory of one program, in MiB.
+    /// Memory of all its processes together, in MiB.
     #[schemars(range(min = 16))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<u32>,
@@ -176,6 +174,9 @@ pub struct Defaults {
     pub temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// How long the model thinks: `low`, `medium` or `high`; the provider's own default where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
 }

@@ -5,10 +5,14 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::channel::Address;
+use crate::delivery::Button;
 use crate::hex::hex;
 
 /// An unanswered question becomes a tool result after this long.
 pub const EXPIRY_MS: i64 = 30 * 60 * 1000;
+
+/// Before the id of a question, in the name of its message.
+const MESSAGE: &str = "approval-";
 
 /// The longest question that is sent to a chat, in characters. A longer one shows its beginning and its end.
 const LONGEST: usize = 1_500;
@@ -145,8 +149,24 @@ pub fn question(agent: &str, id: &str, what: &str) -> String {
     let minutes = EXPIRY_MS / 60_000;
     format!(
         "{agent} asks for your approval:\n{what}\n\nAnswer /approve {id} or /deny {id} within {minutes} minutes. \
-         Nothing else counts as an answer."
+         Other words are no answer."
     )
+}
+
+/// What names the message of a question in the outbox.
+pub fn message_key(id: &str) -> String {
+    format!("{MESSAGE}{id}")
+}
+
+/// The buttons under a message of this name: the answers to the question it asks, where it ends with them. Only the
+/// runtime names messages, so no text can have buttons made for it.
+pub fn buttons(part_key: &str, text: &str) -> Vec<Button> {
+    let named = part_key.strip_prefix(MESSAGE).and_then(|rest| rest.rsplit_once('-'));
+    let Some((id, _)) = named.filter(|(id, _)| text.contains(&format!("/approve {id} or"))) else {
+        return Vec::new();
+    };
+    let button = |label, command: &str| Button { label, command: format!("/{command} {id}") };
+    vec![button("Approve", "approve"), button("Deny", "deny")]
 }
 
 fn shortened(text: &str, id: &str) -> String {
@@ -228,5 +248,18 @@ mod tests {
             long.contains("characters are not shown here") && long.contains("rm -rf /"),
             "its end is shown"
         );
+    }
+
+    #[test]
+    fn only_the_message_of_a_question_has_its_buttons() {
+        let asked = question("Ops", "id-1", "shell ls");
+        let commands: Vec<String> = buttons(&format!("{}-0", message_key("id-1")), &asked)
+            .into_iter()
+            .map(|one| one.command)
+            .collect();
+        assert_eq!(commands, ["/approve id-1", "/deny id-1"]);
+        assert!(buttons("turn-1-0", &asked).is_empty(), "a text that reads like one");
+        assert!(buttons("approval-id-2-0", &asked).is_empty());
+        assert!(buttons("approval-id-1-0", "its beginning").is_empty(), "a part without the answers");
     }
 }

@@ -1,13 +1,16 @@
 //! A message as a channel's adapter reports it, before anybody decided who answers.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// The kind of conversation a message arrived in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(transform = with_short_name)]
 pub enum PeerKind {
     /// One person alone.
+    #[serde(rename = "direct", alias = "dm")]
     Dm,
     /// Several people.
     Group,
@@ -18,7 +21,7 @@ pub enum PeerKind {
 impl PeerKind {
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Dm => "dm",
+            Self::Dm => "direct",
             Self::Group => "group",
             Self::Channel => "channel",
         }
@@ -27,6 +30,13 @@ impl PeerKind {
     /// Platforms do not agree on what is a group and what a channel, so rules treat them alike.
     pub fn is_like(self, other: Self) -> bool {
         (self == Self::Dm) == (other == Self::Dm)
+    }
+}
+
+/// The schema says what may be written as well as what is meant.
+fn with_short_name(schema: &mut Schema) {
+    if let Some(Value::Array(words)) = schema.get_mut("oneOf") {
+        words.push(json!({ "type": "string", "const": "dm", "description": "The same as `direct`." }));
     }
 }
 

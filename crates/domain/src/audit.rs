@@ -57,6 +57,20 @@ pub fn fingerprint(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// How far a chain has come, as it was written down beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub entries: i64,
+    /// Of the last entry.
+    pub hash: String,
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self { entries: 0, hash: ORIGIN.to_owned() }
+    }
+}
+
 /// Where a chain stops being whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Break {
@@ -91,6 +105,17 @@ impl Chain {
         }
         (self.seq, self.last) = (link.seq, link.hash.clone());
         Ok(())
+    }
+
+    /// Whether the chain is, where it is now, another than the one a head was written down of.
+    pub fn parts_from(&self, head: &Head) -> bool {
+        self.seq == head.entries && self.last != head.hash
+    }
+
+    /// What is missing at its end, by a head that was written down before.
+    pub fn lacks(&self, head: &Head) -> Option<Break> {
+        let why = "it is missing, with all behind it: the end was cut off, or was lost with the power";
+        (self.seq < head.entries).then_some(Break { seq: self.seq + 1, why })
     }
 
     /// The hash of the last entry: written down elsewhere, it shows whether the end was cut off.
@@ -151,6 +176,23 @@ mod tests {
             links[1].hash = hash(&links[1].previous, &links[1].entry);
         };
         assert_eq!(tampered(&rewritten), 3, "a new hash no longer fits the next entry");
+    }
+
+    #[test]
+    fn a_head_shows_what_was_cut_off_and_what_was_put_in_its_place() {
+        let links = chain();
+        let head = Head { entries: 4, hash: links[3].hash.clone() };
+        let mut whole = Chain::default();
+        links.iter().try_for_each(|link| whole.follow(link)).unwrap();
+        assert!(whole.lacks(&head).is_none() && !whole.parts_from(&head));
+        let mut cut = Chain::default();
+        links[..3].iter().try_for_each(|link| cut.follow(link)).unwrap();
+        assert_eq!(cut.lacks(&head).unwrap().seq, 4);
+        assert_eq!(Chain::default().lacks(&head).unwrap().seq, 1, "all of it");
+        let other = Entry { detail: "other".into(), ..links[3].entry.clone() };
+        let hash = hash(cut.head(), &other);
+        cut.follow(&Link { seq: 4, entry: other, previous: links[2].hash.clone(), hash }).unwrap();
+        assert!(cut.parts_from(&head), "a chain of its own, and not the one that was written down");
     }
 
     #[test]

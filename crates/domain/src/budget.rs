@@ -2,6 +2,7 @@
 //! so that sums are exact.
 
 use crate::agent::Budget;
+use crate::media;
 use crate::prompt::text_tokens;
 use crate::provider::{Prompt, PromptMessage, Usage};
 use crate::time::Millis;
@@ -84,7 +85,7 @@ impl Amount {
 /// What one call may come to at most: its prompt, and the longest answer. `None`: the price of a candidate is not known.
 pub fn estimate(prompt: &Prompt, dearest: Option<Price>) -> (i64, Option<Nanos>) {
     let words = |message: &PromptMessage| match message {
-        PromptMessage::User(text) => text_tokens(text),
+        PromptMessage::User { text, images } => text_tokens(text) + images.len() * media::TOKENS,
         PromptMessage::ToolResult { content, .. } => text_tokens(content),
         PromptMessage::Assistant { text, calls } => {
             text_tokens(text) + calls.iter().map(|call| call.arguments.to_string().len() / 3).sum::<usize>()
@@ -110,6 +111,8 @@ pub enum Purse {
     Agent(String),
     /// A session and everything that was begun for it.
     Session(String),
+    /// The members of the teams of a name, and everything that was begun for them.
+    Team(String),
 }
 
 impl Purse {
@@ -118,6 +121,7 @@ impl Purse {
             Self::Instance => "instance".to_owned(),
             Self::Agent(id) => format!("agent:{id}"),
             Self::Session(key) => format!("session:{key}"),
+            Self::Team(name) => format!("team:{name}"),
         }
     }
 
@@ -126,6 +130,7 @@ impl Purse {
             None if name == "instance" => Some(Self::Instance),
             Some(("agent", id)) => Some(Self::Agent(id.to_owned())),
             Some(("session", key)) => Some(Self::Session(key.to_owned())),
+            Some(("team", name)) => Some(Self::Team(name.to_owned())),
             _ => None,
         }
     }
@@ -135,6 +140,7 @@ impl Purse {
             Self::Instance => "this instance".to_owned(),
             Self::Agent(id) => format!("the agent '{id}'"),
             Self::Session(_) => "this session".to_owned(),
+            Self::Team(name) => format!("the team '{name}'"),
         }
     }
 
@@ -143,6 +149,7 @@ impl Purse {
             Self::Instance => "[budget] in config.toml",
             Self::Agent(_) => "the agent's budget (config.toml, or `polyclaw agents`)",
             Self::Session(_) => "[budget.session] in config.toml",
+            Self::Team(_) => "[budget.team] in config.toml",
         }
     }
 }
@@ -285,8 +292,12 @@ mod tests {
 
     #[test]
     fn a_purse_is_known_by_its_name_and_the_user_is_told_which_when_and_how() {
-        for purse in [Purse::Instance, Purse::Agent("main".into()), Purse::Session("agent:main:main".into())]
-        {
+        for purse in [
+            Purse::Instance,
+            Purse::Agent("main".into()),
+            Purse::Session("agent:main:main".into()),
+            Purse::Team("web".into()),
+        ] {
             assert_eq!(Purse::parse(&purse.name()), Some(purse));
         }
         let reached = Reached::Usd { used: nanos(5.004), limit: nanos(5.0) };

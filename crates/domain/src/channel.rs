@@ -16,6 +16,17 @@ pub const REMOTE: &str = "cp";
 /// Conversations people read where they are kept: nothing is sent, the stored reply is the delivery.
 pub const PULLED: [&str; 3] = ["api", "cli", "web"];
 
+/// Programs that post messages to `/hooks/<name>`.
+pub const WEBHOOK: &str = "webhook";
+
+/// Where people have accounts of their own.
+pub const PLATFORMS: [&str; 5] = ["telegram", "discord", "slack", "whatsapp", "matrix"];
+
+/// Every channel that a message of a person can come by.
+pub fn known() -> Vec<&'static str> {
+    PLATFORMS.into_iter().chain([WEBHOOK]).chain(PULLED).collect()
+}
+
 /// Where a message came from and where its reply goes: one value, taken whole from one inbound event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Address {
@@ -55,6 +66,9 @@ pub struct Capabilities {
     pub max_chars: usize,
     /// A message can be changed after it was sent, so an answer can be shown while it grows.
     pub edits: bool,
+    /// Whoever writes sees that it was taken: somebody types, or a call is answered. Where it is not so, whoever has to wait is
+    /// told in a line.
+    pub acknowledges: bool,
 }
 
 /// What became of one send.
@@ -81,6 +95,8 @@ pub enum Standing {
     Apart(String),
     /// It keeps no connection: its platform calls, or it only sends.
     Called,
+    /// This other node has it.
+    Elsewhere(String),
 }
 
 /// A message as its platform delivered it.
@@ -176,9 +192,14 @@ pub trait Channel: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Receives for all accounts until it is dropped. Connections that break are made again, with growing pauses; an
-    /// account that cannot work is said in the log and holds up no other.
-    fn receive<'a>(&'a self, _inbox: &'a dyn Inbox) -> Pending<'a, ()> {
+    /// The accounts that keep a connection of their own: one node at a time may have it.
+    fn connecting(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Receives for one of them until it is dropped. A connection that breaks is made again, with growing pauses; an
+    /// account that cannot work says so in the log.
+    fn receive<'a>(&'a self, _account: &'a str, _inbox: &'a dyn Inbox) -> Pending<'a, ()> {
         Box::pin(async {})
     }
 

@@ -1,6 +1,9 @@
 //! Chat commands: their names, what they do, and who may give them. What runs them is the engine's.
 
+use std::fmt;
+
 use crate::channel::MenuItem;
+use crate::config::nearest;
 use crate::id::AgentId;
 
 /// Whom a command concerns, and so who may give it. Whoever holds the instance's token may give them all.
@@ -117,6 +120,44 @@ pub fn parse(line: &str) -> Option<(&'static Command, &str)> {
     Some((known, rest))
 }
 
+/// The word of a line that looks like a command and is none: it stands alone, so `/etc/passwd` and `/bogus thing` are
+/// messages. It may still name an agent.
+pub fn bare_word(line: &str) -> Option<&str> {
+    let (word, rest) = slashed(line)?;
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let is_taken = parse(line).is_some() || TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(word));
+    (is_word && rest.is_empty() && !is_taken).then_some(word)
+}
+
+/// A command there is not, and the name it is nearest to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    word: String,
+    near: Option<String>,
+}
+
+impl Unknown {
+    pub fn new<'a>(word: &str, agents: impl IntoIterator<Item = &'a AgentId>) -> Self {
+        let names = COMMANDS.iter().map(|command| command.name);
+        let names: Vec<&str> = names.chain(agents.into_iter().map(AgentId::as_str)).collect();
+        let near = nearest(word, &names).map(str::to_owned);
+        Self { word: word.chars().take(LONGEST).collect(), near }
+    }
+
+    /// For whoever typed it.
+    pub fn sentence(&self) -> String {
+        let meant = self.near.as_ref().map(|near| format!(" Did you mean /{near}?")).unwrap_or_default();
+        format!("There is no command /{}.{meant} /help lists them.", self.word)
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no command /{}", self.word)?;
+        self.near.as_ref().map_or(Ok(()), |near| write!(f, "; did you mean /{near}?"))
+    }
+}
+
 /// `/word rest`, apart.
 pub fn slashed(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().strip_prefix('/')?;
@@ -181,6 +222,48 @@ mod tests {
         assert_eq!(parsed("/etc/passwd"), None);
         assert_eq!(parsed("stop"), None);
         assert_eq!(parsed("/steer do this"), None, "an ordinary message");
+    }
+
+    #[test]
+    fn one_word_behind_a_slash_that_is_no_command_is_told_from_a_message() {
+        for (line, word) in [
+            ("/bogus", Some("bogus")),
+            (" /Statsu ", Some("Statsu")),
+            ("/ops-night", Some("ops-night")),
+            ("/new_2", Some("new_2")),
+            ("/приве́т", None),
+            ("/привет", Some("привет")),
+            ("/status", None),
+            ("/STATUS", None),
+            ("/start", None),
+            ("/steer", None),
+            ("/bogus thing", None),
+            ("/etc/passwd", None),
+            ("/etc/passwd is a file", None),
+            ("/tmp/", None),
+            ("/bogus.", None),
+            ("/bogus?", None),
+            ("//", None),
+            ("/", None),
+            ("", None),
+            ("bogus", None),
+            ("a /bogus", None),
+        ] {
+            assert_eq!(bare_word(line), word, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_command_is_told_its_nearest_name() {
+        let agents = [id("ops-night")];
+        let said = |word: &str| Unknown::new(word, &agents).sentence();
+        assert_eq!(said("statsu"), "There is no command /statsu. Did you mean /status? /help lists them.");
+        assert_eq!(
+            said("ops-nihgt"),
+            "There is no command /ops-nihgt. Did you mean /ops-night? /help lists them."
+        );
+        assert_eq!(said("bogus"), "There is no command /bogus. /help lists them.");
+        assert!(said(&"x".repeat(10_000)).len() < 100, "however long it is");
     }
 
     #[test]

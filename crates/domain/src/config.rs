@@ -6,6 +6,7 @@
 //! The schema that editors get is therefore the one that decides. A new section is a file with a type, a
 //! field in [`Config`] and a line in `Config::check`.
 
+mod a2a;
 mod agents;
 mod budget;
 mod channels;
@@ -28,6 +29,7 @@ mod sandbox;
 mod secret;
 mod session;
 mod shape;
+mod skills;
 mod store;
 mod telemetry;
 mod tools;
@@ -38,10 +40,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use a2a::{A2a, RemoteAgent};
 pub use agents::{Agent, AgentDefaults, Agents};
 pub use budget::Budget;
 pub use channels::{
-    Channels, DEFAULT_ACCOUNT, Discord, Matrix, Slack, SlackMode, Telegram, Webhook, Whatsapp,
+    Channels, DEFAULT_ACCOUNT, Discord, Mapping, Matrix, Post, Slack, SlackMode, Telegram, Webhook, Whatsapp,
 };
 pub use cron::{CatchUp, Cron, DeliverTo, Heartbeat};
 pub use delivery::Delivery;
@@ -52,7 +55,7 @@ pub use lanes::Lanes;
 pub use mcp::{Mcp, McpApproval, McpServer, McpTools};
 pub use memory::Memory;
 pub use models::Model;
-pub(crate) use name::suggest;
+pub(crate) use name::{nearest, suggest};
 pub use observability::{LogFormat, LogLevel, Observability};
 pub use providers::{Provider, ProviderKind};
 pub use report::{ConfigError, ConfigErrors};
@@ -60,6 +63,7 @@ pub use routing::{Broadcast, Classifier, Routing, Strategy};
 pub use sandbox::{SandboxConfig, Workers};
 pub use secret::Secret;
 pub use session::{Maintenance, Mode, Session};
+pub use skills::Skills;
 pub use store::Store;
 pub use telemetry::Telemetry;
 pub use tools::{SearchKind, Tools, WebSearch};
@@ -108,8 +112,10 @@ pub struct Config {
     pub hooks: Vec<Hook>,
     pub session: Session,
     pub memory: Memory,
+    pub skills: Skills,
     pub tools: Tools,
     pub mcp: Mcp,
+    pub a2a: A2a,
     pub sandbox: SandboxConfig,
     pub workers: Workers,
     pub lanes: Lanes,
@@ -143,8 +149,10 @@ impl Default for Config {
             hooks: Vec::new(),
             session: Session::default(),
             memory: Memory::default(),
+            skills: Skills::default(),
             tools: Tools::default(),
             mcp: Mcp::default(),
+            a2a: A2a::default(),
             sandbox: SandboxConfig::default(),
             workers: Workers::default(),
             lanes: Lanes::default(),
@@ -177,7 +185,7 @@ impl Config {
         providers::check(&self.providers, report);
         models::check(&self.models, &self.providers, report);
         self.agents.check(&self.providers, report);
-        routing::check_bindings(&self.bindings, &self.agents, report);
+        routing::check_bindings(&self.bindings, &self.agents, &self.channels, report);
         self.broadcast.check(&self.agents, report);
         if let Some(model) = &self.routing.intent_classifier.model {
             providers::check_model(model, "routing.intent_classifier.model", &self.providers, report);
@@ -189,7 +197,9 @@ impl Config {
         let plain = written.filter(|(_, entry)| !entry.contains('*'));
         self.agents.check_listed(plain, "tools.agent_to_agent.allow", report);
         self.memory.check(&self.providers, report);
+        self.skills.check(report);
         self.mcp.check(&self.agents, report);
+        self.a2a.check(&self.agents, report);
         self.sandbox.check(report);
         self.workers.check(report);
         self.channels.check(&self.agents, report);
@@ -232,6 +242,7 @@ fn shaped(root: Node, json: bool, lookup: Lookup<'_>, report: &mut Report) -> Co
             is_readable
         });
     }
+    agents::inherit(&mut value);
     serde_json::from_value(value).unwrap_or_else(|error| {
         report.error("", format!("this config cannot be read: {error}"), "");
         Config::default()
@@ -241,6 +252,27 @@ fn shaped(root: Node, json: bool, lookup: Lookup<'_>, report: &mut Report) -> Co
 /// Whether what is left of a section is still one.
 fn can_be_read(section: &str, own: &serde_json::Value) -> bool {
     serde_json::from_value::<Config>(serde_json::json!({ section: own })).is_ok()
+}
+
+impl Config {
+    /// That the default model could answer: with no provider configured it is one of those that are found at start. A
+    /// daemon starts without, and says so when it is asked; whoever writes a config is told at once.
+    pub fn check_default_model(&self, file: &str) -> Result<(), ConfigErrors> {
+        let named = self.agents.defaults.model.as_ref().map(|choice| &choice.model);
+        let Some(model) = named.filter(|model| !providers::needs_no_section(&model.provider)) else {
+            return Ok(());
+        };
+        if !self.providers.is_empty() {
+            return Ok(());
+        }
+        let mut report = Report::new(file);
+        report.error(
+            "agents.defaults.model",
+            format!("{model} is of provider {:?}, which is not configured", model.provider),
+            format!("add a section [providers.{}], or name a model of another", model.provider),
+        );
+        Err(report.into_errors())
+    }
 }
 
 /// The JSON Schema of the file, for editors and for `polyclaw config schema`.

@@ -12,6 +12,15 @@ const SILENCE: &str = "NO_REPLY";
 pub struct Outgoing {
     address: Address,
     text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    buttons: Vec<Button>,
+}
+
+/// A command that platforms with buttons offer under a message. Pressing it is giving the command there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Button {
+    pub label: &'static str,
+    pub command: String,
 }
 
 impl Outgoing {
@@ -23,6 +32,15 @@ impl Outgoing {
         &self.text
     }
 
+    pub fn buttons(&self) -> &[Button] {
+        &self.buttons
+    }
+
+    /// The same with buttons under it.
+    pub fn with_buttons(self, buttons: Vec<Button>) -> Self {
+        Self { buttons, ..self }
+    }
+
     /// Cuts the text into parts no longer than the platform takes, at a line or word end where there is one. A part with
     /// nothing to see in it is left out: platforms refuse such a message.
     pub fn split(self, max_chars: usize) -> Vec<Self> {
@@ -30,7 +48,7 @@ impl Outgoing {
         split_text(&self.text, max_chars.max(1))
             .into_iter()
             .filter(|text| !text.trim().is_empty())
-            .map(|text| Self { address: address.clone(), text: text.to_owned() })
+            .map(|text| Self { address: address.clone(), text: text.to_owned(), buttons: Vec::new() })
             .collect()
     }
 
@@ -88,7 +106,7 @@ pub fn gate(address: Option<Address>, policy: Policy, text: String) -> Result<Ou
     if is_silence(&text) {
         return Err(Kept::Silence);
     }
-    Ok(Outgoing { address, text })
+    Ok(Outgoing { address, text, buttons: Vec::new() })
 }
 
 /// Silence is an outcome, never text: a reply of nothing but the word, or of nothing at all, is not sent.
@@ -147,9 +165,12 @@ impl OutboxState {
     }
 }
 
-/// Pause before send attempt `attempt` (1 is the first retry): 1 s doubling to 60 s, five retries, then `None`.
+/// From a second to a minute, each almost three times as long as the one before.
+const PAUSES_MS: [i64; 5] = [1_000, 3_000, 8_000, 22_000, 60_000];
+
+/// Pause before send attempt `attempt` (1 is the first retry), or `None` where it is not tried again.
 pub fn retry_pause_ms(attempt: u32) -> Option<i64> {
-    (attempt <= 5).then(|| (1000_i64 << (attempt - 1).min(6)).min(60_000))
+    PAUSES_MS.get(usize::try_from(attempt.checked_sub(1)?).ok()?).copied()
 }
 
 #[cfg(test)]
@@ -185,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn retries_double_to_a_minute_and_end() {
+    fn retries_wait_from_a_second_to_a_minute_and_end() {
         let pauses: Vec<_> = (1..=6).map(retry_pause_ms).collect();
-        assert_eq!(pauses, [Some(1000), Some(2000), Some(4000), Some(8000), Some(16000), None]);
+        assert_eq!(pauses, [Some(1_000), Some(3_000), Some(8_000), Some(22_000), Some(60_000), None]);
     }
 
     proptest! {

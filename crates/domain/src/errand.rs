@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use crate::channel::Address;
-use crate::config::CatchUp;
+use crate::config::{CatchUp, Cron};
 use crate::id::AgentId;
 use crate::key::SessionKey;
-use crate::schedule::{Missed, Schedule};
+use crate::schedule::{InvalidSchedule, Missed, Schedule};
 use crate::time::{Millis, length};
 
 /// Later than this a run counts as missed: nothing was there to begin it.
@@ -15,8 +15,10 @@ pub const GRACE_MS: i64 = 60_000;
 #[derive(Clone, Debug)]
 pub struct Errand {
     pub id: String,
-    /// What its schedule was made of: with another one it begins anew.
-    pub rule: String,
+    /// Its schedule as it was written.
+    pub written: String,
+    /// UTC where none is named.
+    pub timezone: Option<String>,
     pub schedule: Schedule,
     pub agent: AgentId,
     pub session: SessionKey,
@@ -24,6 +26,8 @@ pub struct Errand {
     /// Where the answer goes; without it the answer stays in the conversation.
     pub address: Option<Address>,
     pub catch_up: CatchUp,
+    /// Whether it comes by itself. One that does not can be run by hand.
+    pub enabled: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +43,48 @@ pub enum ErrandKind {
 pub struct Due {
     pub at: Millis,
     pub late_ms: i64,
-    /// Due times before this one that nobody looked after.
+    /// Due times before this one that nobody looked after; at [`Due::COUNTED`], that many or more.
     pub missed: usize,
     pub runs: bool,
 }
 
+/// Nodes whose clocks differ are not this far apart: a due time looked after that lies further ahead was looked after
+/// while the clock was wrong.
+const AHEAD_MS: i64 = 5 * 60_000;
+
+/// The clock has been set back since a due time was looked after.
+pub fn is_set_back(last: Millis, now: Millis) -> bool {
+    last.since(now) > AHEAD_MS
+}
+
 impl Errand {
+    /// What a job tells an agent, in a conversation of the job's own.
+    pub fn of(job: &Cron, default: &AgentId, address: Option<Address>) -> Result<Self, InvalidSchedule> {
+        Ok(Self {
+            id: job.id.clone(),
+            written: job.schedule.clone(),
+            timezone: job.timezone.clone(),
+            schedule: job.schedule()?,
+            agent: job.agent.clone().unwrap_or_else(|| default.clone()),
+            session: SessionKey::cron(&job.id),
+            kind: ErrandKind::Tell(job.message.clone()),
+            address,
+            catch_up: job.catch_up,
+            enabled: job.enabled,
+        })
+    }
+
+    /// What its due times follow from: with another rule it begins anew.
+    pub fn rule(&self) -> String {
+        format!("{} {}", self.written, self.timezone.as_deref().unwrap_or("UTC"))
+    }
+
+    /// When it is begun next. What was looked after already does not come again.
+    pub fn next(&self, last: Option<Millis>, now: Millis) -> Option<Millis> {
+        let last = last.filter(|last| !is_set_back(*last, now));
+        self.schedule.next(last.map_or(now, |last| last.max(now)))
+    }
+
     /// The newest due time after the last one looked after, and whether it still runs.
     pub fn due(&self, last: Millis, now: Millis) -> Option<Due> {
         let Missed { last: at, count } = self.schedule.missed(last, now)?;
@@ -60,6 +100,13 @@ impl Errand {
 }
 
 impl Due {
+    const COUNTED: usize = Missed::COUNTED - 1;
+
+    /// More were missed than anybody counted.
+    pub fn is_at_least(&self) -> bool {
+        self.missed >= Self::COUNTED
+    }
+
     /// What a late run is told about it.
     pub fn remark(&self) -> Option<String> {
         if self.late_ms <= GRACE_MS && self.missed == 0 {
@@ -72,9 +119,9 @@ impl Due {
         match self.missed {
             0 => {}
             1 => remark.push_str("; one run before it was missed"),
-            Missed::COUNTED.. => remark.push_str("; very many runs before it were missed"),
             missed => {
-                let _ = write!(remark, "; {missed} runs before it were missed");
+                let bound = if self.is_at_least() { "at least " } else { "" };
+                let _ = write!(remark, "; {bound}{missed} runs before it were missed");
             }
         }
         remark.push_str(".)");
@@ -89,13 +136,15 @@ mod tests {
     fn errand(rule: &str, catch_up: CatchUp) -> Errand {
         Errand {
             id: "e".into(),
-            rule: rule.into(),
+            written: rule.into(),
+            timezone: None,
             schedule: Schedule::parse(rule, None).unwrap(),
             agent: AgentId::main(),
             session: SessionKey::cron("e"),
             kind: ErrandKind::Tell("x".into()),
             address: None,
             catch_up,
+            enabled: true,
         }
     }
 
@@ -112,5 +161,19 @@ mod tests {
         assert!(once.runs);
         let said = once.remark().unwrap();
         assert!(said.ends_with("and is 2 min late; 4 runs before it were missed.)"), "{said}");
+        let far = errand("every 1h", CatchUp::Once).due(Millis(0), Millis(5_000 * hour)).unwrap();
+        let said = far.remark().unwrap();
+        assert!(said.ends_with("; at least 999 runs before it were missed.)"), "{said}");
+    }
+
+    #[test]
+    fn what_comes_next_is_behind_what_was_looked_after_unless_the_clock_was_set_back() {
+        let hour = 3_600_000;
+        let hourly = errand("every 1h", CatchUp::Skip);
+        let now = Millis(10 * hour - 60_000);
+        for (last, next) in [(None, 10), (Some(9), 10), (Some(10), 11), (Some(500), 10)] {
+            let last = last.map(|hours| Millis(hours * hour));
+            assert_eq!(hourly.next(last, now), Some(Millis(next * hour)), "{last:?}");
+        }
     }
 }

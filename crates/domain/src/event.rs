@@ -64,6 +64,8 @@ pub enum EventKind {
     RecallPartial,
     #[serde(rename = "memory.flushed")]
     MemoryFlushed,
+    #[serde(rename = "announce.told")]
+    AnnounceTold,
     #[serde(rename = "announce.held")]
     AnnounceHeld,
     #[serde(rename = "announce.dismissed")]
@@ -78,6 +80,8 @@ pub enum EventKind {
     TaskChanged,
     #[serde(rename = "mail.sent")]
     MailSent,
+    #[serde(rename = "mail.undeliverable")]
+    MailUndeliverable,
     #[serde(rename = "schedule.missed")]
     ScheduleMissed,
     #[serde(rename = "schedule.failed")]
@@ -115,6 +119,7 @@ impl EventKind {
             Self::SessionRenewed => "session.renewed",
             Self::RecallPartial => "recall.partial",
             Self::MemoryFlushed => "memory.flushed",
+            Self::AnnounceTold => "announce.told",
             Self::AnnounceHeld => "announce.held",
             Self::AnnounceDismissed => "announce.dismissed",
             Self::RunRefused => "run.refused",
@@ -122,6 +127,7 @@ impl EventKind {
             Self::TeamChanged => "team.changed",
             Self::TaskChanged => "task.changed",
             Self::MailSent => "mail.sent",
+            Self::MailUndeliverable => "mail.undeliverable",
             Self::ScheduleMissed => "schedule.missed",
             Self::ScheduleFailed => "schedule.failed",
         }

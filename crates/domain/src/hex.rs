@@ -2,6 +2,18 @@
 
 use std::fmt::Write;
 
+use sha2::{Digest, Sha256};
+
+/// A short name for some words together: other words have another one.
+pub fn digest(words: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for word in words {
+        hash.update(word.len().to_be_bytes());
+        hash.update(word.as_bytes());
+    }
+    hex(&hash.finalize()[..16])
+}
+
 pub fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

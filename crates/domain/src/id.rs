@@ -10,8 +10,9 @@ use crate::hex::hex;
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(transparent)]
+        #[schemars(inline)]
         pub struct $name(String);
 
         impl $name {
@@ -98,6 +99,13 @@ id!(
     /// One instance under a control plane. It stays the same whatever the instance is called.
     InstanceId
 );
+
+impl NodeId {
+    /// The node across restarts: what stands before its life.
+    pub fn family(&self) -> &str {
+        self.as_str().rsplit_once('/').map_or(self.as_str(), |(family, _)| family)
+    }
+}
 
 /// The id of an agent: `^[a-z][a-z0-9_-]{0,63}$`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

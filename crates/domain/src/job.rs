@@ -55,7 +55,7 @@ impl Priority {
     pub const ALL: [Self; 4] = [Self::Direct, Self::Group, Self::Webhook, Self::Background];
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
     Queued,

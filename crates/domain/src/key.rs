@@ -68,6 +68,12 @@ impl SessionKey {
         (parts.next() == Some("agent")).then(|| parts.next())?.and_then(|id| AgentId::parse(id).ok())
     }
 
+    /// The conversation that another agent has there; `None` where the key names no agent.
+    pub fn of_agent(&self, agent: &AgentId) -> Option<Self> {
+        let (_, rest) = self.0.strip_prefix("agent:")?.split_once(':')?;
+        Some(Self(format!("agent:{agent}:{rest}")))
+    }
+
     pub fn parts(&self) -> Vec<String> {
         self.0.split(':').filter_map(unescape).collect()
     }
@@ -143,6 +149,16 @@ fn unescape(part: &str) -> Option<String> {
     }
     let raw = String::from_utf8(bytes).ok()?;
     (!raw.is_empty()).then_some(raw)
+}
+
+impl schemars::JsonSchema for SessionKey {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SessionKey".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string" })
+    }
 }
 
 #[cfg(test)]

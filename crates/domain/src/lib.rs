@@ -1,6 +1,7 @@
 //! Words and rules of Polyclaw. Nothing here reads a file, a clock or a socket: a rule takes values and
 //! returns values, so that every one of them can be tested in a table and replayed by a seed.
 
+pub mod a2a;
 pub mod admission;
 pub mod agent;
 pub mod approval;
@@ -28,10 +29,12 @@ pub mod job;
 pub mod key;
 pub mod mail;
 pub mod mcp;
+pub mod media;
 pub mod memory;
 pub mod message;
 pub mod openclaw;
 pub mod pairing;
+pub mod patch;
 pub mod plain;
 pub mod policy;
 pub mod port;

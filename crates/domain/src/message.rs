@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
+use crate::media::{Image, Media};
 use crate::tool::ToolCall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +115,7 @@ pub enum Part {
     Attachment(Attachment),
 }
 
-/// Something a person attached: its text, or where it is.
+/// Something that came with a message: its text, where it is, or the image it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     pub name: String,
@@ -123,6 +124,20 @@ pub struct Attachment {
     pub url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<Media>,
+}
+
+impl Attachment {
+    pub fn image(name: impl Into<String>, image: Image) -> Self {
+        Self {
+            name: name.into(),
+            media_type: image.media_type().to_owned(),
+            url: None,
+            text: None,
+            media: Some(Media::Fresh(image)),
+        }
+    }
 }
 
 pub fn attachments(parts: &[Part]) -> impl Iterator<Item = &Attachment> {
@@ -132,9 +147,38 @@ pub fn attachments(parts: &[Part]) -> impl Iterator<Item = &Attachment> {
     })
 }
 
+/// Those of them that are images.
+pub fn images(parts: &[Part]) -> impl DoubleEndedIterator<Item = &Media> {
+    parts.iter().filter_map(|part| match part {
+        Part::Attachment(attachment) => attachment.media.as_ref(),
+        _ => None,
+    })
+}
+
+/// Parts as they are read back: where an image was, its hash.
+pub fn stored(parts: &[Part]) -> Vec<Part> {
+    let mut parts = parts.to_vec();
+    for part in &mut parts {
+        if let Part::Attachment(Attachment { media: Some(media), .. }) = part {
+            *media = media.stored();
+        }
+    }
+    parts
+}
+
 pub fn calls(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
     parts.iter().filter_map(|part| match part {
         Part::ToolCall(call) => Some(call),
         _ => None,
     })
+}
+
+impl schemars::JsonSchema for Origin {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Origin".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string" })
+    }
 }

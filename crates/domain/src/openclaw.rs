@@ -97,7 +97,7 @@ pub fn translate(inputs: Inputs<'_>) -> Translation {
     config.retain(|_, value| !is_empty(value));
     Translation {
         config: Value::Object(config),
-        secrets: secrets.kept,
+        secrets: secrets.end(&mut notes),
         agents: roster.files,
         renamed: roster.renamed,
         notes,

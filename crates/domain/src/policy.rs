@@ -4,6 +4,7 @@
 //! Layers narrow only: a tool is there if no layer refuses it. Inside a layer deny wins.
 
 mod explain;
+mod lent;
 mod word;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::glob::matches;
 use crate::id::AgentId;
 use crate::tool::{Consent, Risk, ToolSpec};
 pub use explain::Reason;
+pub use lent::Lent;
 pub use word::{Unknown, check, covers};
 
 /// A named list of tools to start from.
@@ -96,6 +98,8 @@ pub struct Owner<'a> {
 pub struct Layers<'a> {
     pub rules: &'a Rules,
     pub agent: Owner<'a>,
+    /// What the turn that began this session could use; none where a person began it.
+    pub lent: Option<&'a Lent>,
     /// How many sessions above this one spawned each other.
     pub spawn_depth: u32,
     /// It is not so deep that it could spawn none of its own.
@@ -112,6 +116,7 @@ pub enum Layer {
     Instance,
     Agent,
     Risk,
+    Lent,
     Subagents,
     Sender,
     Approval,
@@ -141,6 +146,8 @@ pub enum Rule<'a> {
     NotListed,
     /// Of high risk, and nobody allowed it here by name, group or profile.
     NotGranted,
+    /// The turn that began this session did not have it.
+    NotLent,
     /// A session that another spawned never has it.
     NeverInChild,
     /// A session that another spawned has it only where it is allowed by name.
@@ -178,6 +185,7 @@ pub fn steps<'a>(tool: &'a ToolSpec, layers: &'a Layers<'a>) -> impl Iterator<It
         step(Layer::Instance, instance(tool, layers.rules)),
         step(Layer::Agent, by_policy(tool, layers.agent.policy)),
         step(Layer::Risk, by_risk(tool, layers)),
+        step(Layer::Lent, lent::by_lent(tool, layers)),
         step(Layer::Subagents, in_child(tool, layers)),
     ]
     .into_iter()
@@ -197,8 +205,11 @@ pub fn allows(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
 /// Whether a person must agree before each call of it. What the tool says call by call comes on top.
 ///
 /// An agent can be stricter than the instance, the rules for children and those for senders; it can only be
-/// laxer where none of them says anything.
+/// laxer where none of them says anything. What was lent with the question is had with it.
 pub fn asks(tool: &ToolSpec, layers: &Layers<'_>) -> bool {
+    if lent::asks_first(tool, layers) {
+        return true;
+    }
     let senders = layers
         .rules
         .senders

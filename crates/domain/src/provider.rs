@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::media::Image;
 use crate::port::Pending;
 use crate::tool::{ToolCall, ToolSpec};
 
@@ -67,13 +68,80 @@ pub struct Prompt {
     pub tools: Vec<Arc<ToolSpec>>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
+    pub reasoning_effort: Option<ReasoningEffort>,
+}
+
+/// How long a model thinks before it answers, where it can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasoningEffort {
+    Low,
+    Medium,
+    High,
+}
+
+impl ReasoningEffort {
+    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|effort| effort.as_str() == text)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum PromptMessage {
-    User(String),
+    User { text: String, images: Vec<Image> },
     Assistant { text: String, calls: Vec<ToolCall> },
     ToolResult { call_id: String, name: String, content: String, is_error: bool },
+}
+
+impl PromptMessage {
+    /// A message of words alone.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { text: text.into(), images: Vec::new() }
+    }
+
+    pub fn images(&self) -> &[Image] {
+        match self {
+            Self::User { images, .. } => images,
+            _ => &[],
+        }
+    }
+}
+
+impl Prompt {
+    pub fn has_images(&self) -> bool {
+        self.messages.iter().any(|message| !message.images().is_empty())
+    }
+
+    /// The same for a model that can not see: it is told what it misses.
+    pub fn without_images(&self) -> Self {
+        let mut prompt = self.clone();
+        for message in &mut prompt.messages {
+            if let PromptMessage::User { text, images } = message
+                && !images.is_empty()
+            {
+                text.push_str(&format!("\n[{} attached here that you can not see]", counted(images.len())));
+                images.clear();
+            }
+        }
+        prompt
+    }
+}
+
+fn counted(images: usize) -> String {
+    match images {
+        1 => "an image is".to_owned(),
+        _ => format!("{images} images are"),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +153,7 @@ pub enum Delta {
 }
 
 /// Tokens as the provider reported them. What it did not say stays `None`: unknown is never 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Usage {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
@@ -172,7 +240,7 @@ pub struct ModelInfo {
     pub model: ModelRef,
     /// Tokens; `None` where nobody said.
     pub context_window: Option<u64>,
-    /// `ready`, `cooling` after an error, or `unreachable`.
+    /// `ready`, `cooling` after an error, `unreachable`, or `damaged` where its weights can not be loaded.
     pub status: ModelStatus,
     /// For trying things out: its answers have the right shape and are often wrong.
     pub demo: bool,
@@ -184,6 +252,8 @@ pub enum ModelStatus {
     Ready,
     Cooling,
     Unreachable,
+    /// The weights of the model inside Polyclaw can not be loaded.
+    Damaged,
 }
 
 pub type Sink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
@@ -213,6 +283,18 @@ mod tests {
                 && ModelRef::parse("/x").is_err()
                 && ModelRef::parse("x/").is_err()
         );
+    }
+
+    #[test]
+    fn a_model_that_can_not_see_is_told_what_it_misses() {
+        let image = Image::read(crate::media::tests::PNG).unwrap();
+        let shown = PromptMessage::User { text: "look".into(), images: vec![image.clone(), image] };
+        let prompt = Prompt { messages: vec![PromptMessage::user("hi"), shown], ..Prompt::default() };
+        let told = prompt.without_images();
+        assert!(prompt.has_images() && !told.has_images());
+        assert_eq!(told.messages[0], PromptMessage::user("hi"));
+        let words = "look\n[2 images are attached here that you can not see]";
+        assert_eq!(told.messages[1], PromptMessage::user(words));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! It keeps accidents from becoming leaks. A program that is given a secret and wants to hide it (reversed, encrypted,
 //! letter by letter) is not stopped by it: what must not leak is not given to begin with.
 
+mod assigned;
 mod forms;
 mod named;
 mod pattern;
@@ -134,12 +135,19 @@ impl Redactor {
 
     /// A call as it may be run: nothing a model made up is changed, what it can not know is.
     pub fn runnable(&self, call: &mut ToolCall) {
-        each_text(&mut call.arguments, &|text| self.values(text));
+        self.values_in(&mut call.arguments);
     }
 
-    /// An agent as it may be stored. Its names stay: they are checked against rules of their own.
+    /// Known values alone, in every text of it.
+    pub fn values_in(&self, value: &mut Value) {
+        each_text(value, &|text| self.values(text));
+    }
+
+    /// An agent as it may be stored. Its id stays: it is a word by rules of its own.
     pub fn spec(&self, spec: &mut AgentSpec) {
+        self.string(&mut spec.name);
         self.string(&mut spec.description);
+        spec.identity.name.iter_mut().for_each(|name| self.string(name));
         spec.defaults.system_prompt.iter_mut().for_each(|prompt| self.string(prompt));
     }
 
@@ -156,7 +164,7 @@ impl Redactor {
         clean(&mut prompt.system);
         for message in &mut prompt.messages {
             match message {
-                PromptMessage::User(text) => clean(text),
+                PromptMessage::User { text, .. } => clean(text),
                 PromptMessage::ToolResult { content, .. } => clean(content),
                 PromptMessage::Assistant { text, calls } => {
                     clean(text);

@@ -10,6 +10,9 @@ use crate::key::SessionKey;
 /// A message is refused at this hop; 0 to 7 are accepted.
 pub const MAX_HOPS: u32 = 8;
 
+pub const TOO_MANY_HOPS: &str = "too_many_hops";
+pub const BUDGET_SPENT: &str = "automatic_budget_spent";
+
 /// A message one session sends to another, as the runtime knows it; nothing here is taken from its text.
 #[derive(Clone, Debug)]
 pub struct Relay {
@@ -34,8 +37,8 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::SelfSend => "self_send",
-            Self::TooManyHops(_) => "too_many_hops",
-            Self::BudgetSpent(_) => "automatic_budget_spent",
+            Self::TooManyHops(_) => TOO_MANY_HOPS,
+            Self::BudgetSpent(_) => BUDGET_SPENT,
         }
     }
 }

@@ -145,6 +145,11 @@ impl Router {
         Self { bindings, default, channels }
     }
 
+    /// In the order of the config.
+    pub fn bindings(&self) -> &[Binding] {
+        &self.bindings
+    }
+
     /// The closest binding, or the default agent. Among equals the first of the config.
     pub fn choose(&self, arrival: &Arrival) -> Choice<'_> {
         let found = self.channels.get(&arrival.channel).and_then(|index| {

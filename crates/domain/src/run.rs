@@ -245,6 +245,15 @@ pub fn reply_to(meta: &Value) -> Vec<Address> {
     addresses.filter_map(|address| serde_json::from_value(address.clone()).ok()).collect()
 }
 
+/// News of a team for a session whose turns fail: people were told of the first, and are told when one ends well.
+pub fn mark_again(meta: &mut Value) {
+    meta["again"] = Value::Bool(true);
+}
+
+pub fn is_again(meta: &Value) -> bool {
+    meta["kind"] == NEWS && meta["again"] == true
+}
+
 /// For whom a message of the runtime's own is, as the rules about senders name them.
 pub fn asked_by(meta: &Value) -> impl Iterator<Item = &str> {
     meta["asked_by"].as_array().into_iter().flatten().filter_map(Value::as_str)
@@ -270,12 +279,32 @@ pub struct Limits {
     pub children: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TooMany {
-    #[error("this would be depth {0}, and max_spawn_depth is {1}")]
     Depth(u32, u32),
-    #[error("{0} children are at work already, and max_children_per_agent is {1}")]
     Children(u32, u32),
+    AtOnce(u32, u32),
+}
+
+impl TooMany {
+    /// With the limit's name, so that whoever wants more knows what to set.
+    pub fn in_words(&self, kind: RunKind) -> String {
+        let (depth, children) = match kind {
+            RunKind::Subagent => ("subagents.max_spawn_depth", "subagents.max_children_per_agent"),
+            RunKind::Delegate => ("delegation.max_depth", "delegation.max_concurrent"),
+        };
+        match self {
+            Self::Depth(wanted, most) => format!("this would be depth {wanted}, and {depth} is {most}"),
+            Self::Children(now, most) => {
+                format!("{now} are at work for this session already, and {children} is {most}")
+            }
+            Self::AtOnce(now, most) => {
+                format!(
+                    "{now} sub-agents of this agent are at work already, and subagents.max_concurrent is {most}"
+                )
+            }
+        }
+    }
 }
 
 impl Limits {

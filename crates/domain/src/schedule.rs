@@ -206,6 +206,29 @@ mod tests {
         assert_eq!(spring[1], "2026-03-30T00:30:00Z");
     }
 
+    /// Elsewhere the clocks are changed on other days and at other hours, and by another length.
+    #[test]
+    fn every_zone_has_its_own_spring_and_autumn() {
+        let autumn = due("30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", 2);
+        assert_eq!(
+            autumn,
+            ["2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"],
+            "half past one comes twice, and is due once"
+        );
+        let hourly = due("30 * * * *", "America/New_York", "2026-11-01T04:00:00Z", 4);
+        assert_eq!(hourly[0], "2026-11-01T04:30:00Z");
+        assert!(hourly.windows(2).all(|pair| pair[0] < pair[1]), "{hourly:?}");
+        let spring = due("30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", 2);
+        assert_eq!(spring, ["2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"], "half past two is left out");
+        // Lord Howe Island goes back by half an hour, in April.
+        let howe = due("45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", 2);
+        assert_eq!(howe, ["2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"]);
+        assert_eq!(
+            due("at 2026-11-01 01:30", "America/New_York", "2026-01-01T00:00:00Z", 2),
+            ["2026-11-01T05:30:00Z"]
+        );
+    }
+
     #[test]
     fn intervals_are_counted_from_the_epoch() {
         assert_eq!(

@@ -6,7 +6,8 @@ use crate::channel::Address;
 use crate::id::{AgentId, SessionId};
 use crate::job::Lane;
 use crate::key::SessionKey;
-use crate::provider::ModelRef;
+use crate::policy::Lent;
+use crate::provider::{ModelRef, ReasoningEffort};
 use crate::team::TeamRole;
 use crate::time::Millis;
 
@@ -19,12 +20,16 @@ pub struct Session {
     pub active_agent: AgentId,
     /// The model a person picked: never silently replaced by a fallback.
     pub model_override: Option<ModelRef>,
+    /// How long its model thinks before it answers, where whoever began it said so.
+    pub thinking: Option<ReasoningEffort>,
     pub delivers: bool,
     pub sends: bool,
     pub owner: Option<SessionKey>,
     pub lane: Lane,
     pub spawn_depth: u32,
     pub delegation_depth: u32,
+    /// What it may use at most; none where no turn of another began it.
+    pub lent: Option<Lent>,
     /// The conversation it first came from; replies use the address of their own message.
     pub address: Option<Address>,
     /// Where what is written here goes instead.
@@ -33,6 +38,8 @@ pub struct Session {
     pub ttl_ms: Option<i64>,
     /// Its place in a team, if it has one. Which team is in the rows of teams.
     pub team_role: Option<TeamRole>,
+    /// The ticket of the first announce that only turns which failed were shown.
+    pub untold_from: Option<i64>,
     pub status: Status,
     pub title: Option<String>,
     pub created_at: Millis,
@@ -48,16 +55,19 @@ impl Session {
             active_agent: agent.clone(),
             agent,
             model_override: None,
+            thinking: None,
             delivers: true,
             sends: true,
             owner: None,
             lane: Lane::Main,
             spawn_depth: 0,
             delegation_depth: 0,
+            lent: None,
             address: None,
             focus: None,
             ttl_ms: None,
             team_role: None,
+            untold_from: None,
             status: Status::Active,
             title: None,
             created_at: now,

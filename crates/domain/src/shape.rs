@@ -12,6 +12,33 @@ pub fn fits(value: &Value, schema: &Value) -> bool {
     has_type(value, &schema["type"]) && has_fields(value, schema) && has_items(value, &schema["items"])
 }
 
+/// The types there are.
+const TYPES: [&str; 7] = ["object", "array", "string", "boolean", "null", "number", "integer"];
+
+/// What is wrong with a schema that nothing could be held against, if anything is. The parts that are not looked at are
+/// not judged.
+pub fn fault(schema: &Value) -> Option<String> {
+    if schema.is_boolean() {
+        return None;
+    }
+    let Some(parts) = schema.as_object() else { return Some(format!("{schema} is no object")) };
+    let one = |name: &Value| match name.as_str() {
+        Some(name) if TYPES.contains(&name) => None,
+        _ => Some(format!("{name} is no type")),
+    };
+    let wrong_type = match parts.get("type") {
+        None => None,
+        Some(Value::Array(names)) => names.iter().find_map(one),
+        Some(name) => one(name),
+    };
+    let is_list = |name: &str| parts.get(name).is_none_or(Value::is_array);
+    let wrong_list = ["enum", "required"].into_iter().find(|name| !is_list(name));
+    let fields = parts.get("properties").and_then(Value::as_object).into_iter().flatten();
+    wrong_type
+        .or_else(|| wrong_list.map(|name| format!("{name} is no list")))
+        .or_else(|| fields.map(|(_, field)| field).chain(parts.get("items")).find_map(fault))
+}
+
 fn has_type(value: &Value, wanted: &Value) -> bool {
     match wanted {
         Value::String(name) => is(value, name),
@@ -53,6 +80,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_schema_that_nothing_fits_is_named() {
+        for (schema, wrong) in [
+            (json!({}), None),
+            (json!(true), None),
+            (json!({ "type": ["integer", "null"], "format": "x" }), None),
+            (json!({ "type": "nonsense" }), Some("\"nonsense\" is no type")),
+            (json!({ "type": ["string", 3] }), Some("3 is no type")),
+            (json!("object"), Some("\"object\" is no object")),
+            (json!({ "required": "name" }), Some("required is no list")),
+            (json!({ "properties": { "a": { "items": { "type": "x" } } } }), Some("\"x\" is no type")),
+        ] {
+            assert_eq!(fault(&schema).as_deref(), wrong, "{schema}");
+        }
+    }
 
     #[test]
     fn a_value_is_held_against_every_part_of_a_schema() {

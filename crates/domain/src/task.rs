@@ -265,14 +265,22 @@ pub fn why_not(task: &Task, worker: &Worker) -> Option<Refusal> {
     (!task.blocked_by.is_empty()).then(|| Refusal::Blocked(no, task.blocked_by.clone()))
 }
 
-/// Whether this one may release or end a task now. The fence that must still hold comes back.
-pub fn may_end(task: &Task, worker: &Worker) -> Result<i64, Refusal> {
+/// Whether this one may begin, release or end a task that is held now. The fence that must still hold comes back.
+pub fn may_hold(task: &Task, worker: &Worker) -> Result<i64, Refusal> {
     match &task.lease {
         _ if task.state.has_ended() => Err(Refusal::Ended(task.no, task.state)),
         Some(lease) if worker.is_lead || lease.session == worker.session => Ok(lease.fence),
         // Somebody else's, or one's own name in a newer session: an earlier life ends nothing of a later one.
         Some(_) => Err(Refusal::Late(task.no)),
         None => Err(Refusal::NotYours(task.no)),
+    }
+}
+
+/// The same for its end: the lead also ends what nobody holds, under no fence, so that nothing is stuck for good.
+pub fn may_end(task: &Task, worker: &Worker) -> Result<i64, Refusal> {
+    match may_hold(task, worker) {
+        Err(Refusal::NotYours(_)) if worker.is_lead => Ok(0),
+        decided => decided,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Teams: a lead session, member sessions, a ledger of tasks and mailboxes.
 
 pub mod idle;
+pub mod setback;
 pub mod shutdown;
 pub mod state;
 pub mod tools;
@@ -20,6 +21,11 @@ pub const RUNTIME: &str = "team";
 /// The name under which people write who look after the instance.
 pub const OPERATOR: &str = "operator";
 
+/// What people call all of a team when they write to it.
+pub const EVERYBODY: &str = "all";
+/// Names that no member has.
+const RESERVED: [&str; 4] = [LEAD, RUNTIME, OPERATOR, EVERYBODY];
+
 const COLORS: [&str; 8] = ["blue", "green", "yellow", "magenta", "cyan", "red", "white", "gray"];
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,11 +41,11 @@ pub fn check_name(text: &str) -> Result<(), InvalidName> {
     if first && rest && text.len() <= 50 { Ok(()) } else { Err(refused()) }
 }
 
-/// A name of a member; those of the lead, the runtime and the operator are taken.
-pub fn check_member_name(text: &str) -> Result<(), InvalidName> {
+/// A name of a member; those that mean somebody else, or everybody, are taken.
+pub fn check_member_name(text: &str) -> Result<(), Refusal> {
     check_name(text)?;
-    match [LEAD, RUNTIME, OPERATOR].contains(&text) {
-        true => Err(InvalidName(format!("{text} (taken)"))),
+    match RESERVED.contains(&text) {
+        true => Err(Refusal::Reserved(text.to_owned())),
         false => Ok(()),
     }
 }
@@ -209,6 +215,8 @@ impl Default for Limits {
 pub enum Refusal {
     #[error("{0}")]
     Name(#[from] InvalidName),
+    #[error("no member can be called '{0}': in every team that name means somebody else")]
+    Reserved(String),
     #[error("there is no team '{0}'")]
     Unknown(String),
     #[error("there is a team '{0}' already")]
@@ -238,7 +246,7 @@ pub enum Refusal {
 impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Name(_) => "invalid_name",
+            Self::Name(_) | Self::Reserved(_) => "invalid_name",
             Self::Unknown(_) => "unknown_team",
             Self::Exists(_) => "team_exists",
             Self::NotActive(..) => "team_not_active",
@@ -266,8 +274,10 @@ mod tests {
         for bad in ["", "test@team", "A", "-a", "_a", ".trash", "a/b", "a b", "ä", &"x".repeat(51)] {
             assert!(check_name(bad).is_err(), "{bad}");
         }
-        for taken in ["lead", "team", "operator"] {
-            assert!(check_name(taken).is_ok() && check_member_name(taken).is_err(), "{taken}");
+        for taken in ["lead", "team", "operator", "all"] {
+            assert!(check_name(taken).is_ok(), "{taken}");
+            let refused = check_member_name(taken).unwrap_err();
+            assert_eq!((refused.code(), refused), ("invalid_name", Refusal::Reserved(taken.into())));
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::agent::{AgentSpec, ContextPolicy, Isolation, Sandbox, SkillPolicy};
 use crate::id::{AgentId, TurnId};
 use crate::key::SessionKey;
+use crate::media::Image;
 use crate::port::Pending;
 use crate::sandbox::Facts;
 use crate::session::Session;
@@ -129,12 +130,15 @@ impl ToolScope {
         }
     }
 
-    /// In a session that others began: what it may begin itself depends on how many of them there are.
+    /// In a session that others began: what it may begin itself depends on how many of them there are, and its programs
+    /// reach no further than theirs.
     pub fn below(self, spec: &AgentSpec, session: &Session) -> Self {
         let delegates =
             spec.delegation.as_ref().is_some_and(|rules| session.delegation_depth < rules.max_depth);
         let spawns = session.spawn_depth < spec.subagents.max_spawn_depth;
-        Self { spawns, delegates, team_role: session.team_role, ..self }
+        let walls = session.lent.as_ref().map_or(self.sandbox.mode, |lent| lent.sandbox);
+        let sandbox = Sandbox { mode: self.sandbox.mode.max(walls), ..self.sandbox.clone() };
+        Self { spawns, delegates, sandbox, team_role: session.team_role, ..self }
     }
 }
 
@@ -142,6 +146,9 @@ impl ToolScope {
 pub struct ToolOutcome {
     pub content: String,
     pub is_error: bool,
+    /// What it shows beside its words, each with its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<(String, Image)>,
     /// What was in force while it ran, measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
@@ -149,11 +156,11 @@ pub struct ToolOutcome {
 
 impl ToolOutcome {
     pub fn ok(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: false, facts: None }
+        Self { content: content.into(), is_error: false, images: Vec::new(), facts: None }
     }
 
     pub fn error(content: impl Into<String>) -> Self {
-        Self { content: content.into(), is_error: true, facts: None }
+        Self { content: content.into(), is_error: true, images: Vec::new(), facts: None }
     }
 }
 

@@ -3,6 +3,7 @@
 mod explain;
 mod export;
 mod find;
+mod overlay;
 
 use polyclaw_domain::agent::{self, AgentSpec, Known};
 use polyclaw_domain::id::AgentId;
@@ -17,6 +18,7 @@ use crate::prompt;
 
 pub use explain::Explained;
 pub(crate) use find::{find_exactly, find_loosely};
+pub use overlay::{LONGEST as LONGEST_OVERLAY, Overlay};
 
 impl Engine {
     pub async fn agents(&self) -> Result<Vec<Stored>> {
@@ -47,6 +49,11 @@ impl Engine {
             true => Ok(()),
             false => Err(Error::InvalidAgent(problems.iter().map(sentence).collect::<Vec<_>>().join(". "))),
         }
+    }
+
+    /// An agent of this id before anything is said about it.
+    pub fn outset(&self, id: AgentId) -> AgentSpec {
+        AgentSpec { name: id.to_string(), agent_id: id, ..self.settings().outset.clone() }
     }
 
     pub async fn create_agent(&self, mut spec: AgentSpec) -> Result<Stored> {

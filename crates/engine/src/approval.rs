@@ -1,6 +1,7 @@
 //! Approvals: a turn asks a person and waits. The question is a row: it survives a restart and runs once.
 
 mod answer;
+mod open;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +108,7 @@ fn messages(engine: &Engine, context: &Context, asked: &Approval) -> Vec<Parcel>
         session_delivers: context.session.delivers,
         session_sends: context.session.sends,
     };
-    let key = format!("approval-{}", asked.id);
+    let key = rules::message_key(asked.id.as_str());
     let label = Label { session, turn, key: &key, first: 0, now: asked.created_at };
     match &asked.origin {
         Some(address) => {
@@ -191,7 +192,8 @@ async fn look(engine: &Engine, running: &Running, asked: &Approval, deadline: In
 
 async fn expire(engine: &Engine, asked: &Approval) -> Driven<()> {
     let (id, now) = (asked.id.clone(), engine.now());
-    let write = move |tx: &mut Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, (None, None), now);
+    let write =
+        move |tx: &mut Tx<'_>| approvals::decide(tx, &id, ApprovalState::Expired, (None, None), now.into());
     if lost(engine.persist(write).await)? {
         announce(engine, asked, ApprovalState::Expired);
     }

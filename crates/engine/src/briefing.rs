@@ -5,7 +5,7 @@ use std::path::Path;
 use polyclaw_domain::agent::{AgentSpec, Identity};
 use polyclaw_domain::briefing::{self, Briefing, Reader};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::skill::Skill;
+use polyclaw_domain::skill::{self, Ruling, Skill};
 
 use crate::core::Engine;
 use crate::error::Result;
@@ -24,11 +24,16 @@ impl Engine {
         briefing::identity(spec, &self.briefing_of(spec).identity)
     }
 
-    /// Every skill found for an agent, and whether its policy lets it have it.
-    pub async fn skills_of(&self, id: &AgentId) -> Result<Vec<(Skill, bool)>> {
+    /// Every skill found for an agent, and whether it has it: its policy allows it, and the tool that reads one.
+    pub async fn skills_of(&self, id: &AgentId) -> Result<Vec<(Skill, Ruling)>> {
         let spec = self.agent(id).await?.spec;
         let found = self.briefing_of(&spec).skills;
-        let ruled = |skill: &Skill| (skill.clone(), spec.policy.skills.allows(&skill.name));
+        let tools = self.tools_of(Some(id), None).await?;
+        let reads = !tools.iter().any(|tool| tool.tool.name == skill::TOOL && !tool.allowed);
+        let ruled = |skill: &Skill| match reads {
+            true => (skill.clone(), spec.policy.skills.rules(&skill.name)),
+            false => (skill.clone(), Ruling::NoTool),
+        };
         Ok(found.iter().map(ruled).collect())
     }
 }

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use polyclaw_domain::agent::Budget;
 use polyclaw_domain::budget::{self, Amount, Limits, Nanos, Price, Purse};
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::{self, OutboxState, Policy};
+use polyclaw_domain::delivery::{self, Policy};
 use polyclaw_domain::event::EventKind;
-use polyclaw_domain::id::{AgentId, OutboxId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::{ModelRef, Prompt, Reply, Usage};
+use polyclaw_domain::session::Session;
+use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::budgets::{self, Allowance, Standing};
 use polyclaw_store::jobs::{Claim, Hold};
 use polyclaw_store::outbox::{self, Parcel};
-use polyclaw_store::{Tx, agents, events, sessions, usage};
+use polyclaw_store::{Tx, agents, events, sessions, teams, usage};
 use serde_json::json;
 
 use crate::core::Engine;
@@ -113,25 +114,8 @@ impl Reservation {
             let Ok(outgoing) = delivery::gate(Some(address.clone()), *policy, text.to_owned()) else {
                 continue;
             };
-            // Derived, so that a transaction that is run again makes the same row.
-            let id = format!("{}-{}-notice-{n}", claim.turn, now.0);
-            let parcel = Parcel {
-                id: OutboxId::new(&id),
-                part_key: id,
-                session: claim.session.clone(),
-                turn: claim.turn.clone(),
-                part: n,
-                address: outgoing.address().clone(),
-                text: outgoing.text().to_owned(),
-                state: OutboxState::Pending,
-                attempts: 0,
-                expires_at: now.plus(self.ttl_ms),
-                platform_id: None,
-                error: None,
-                created_at: now,
-                updated_at: now,
-            };
-            outbox::push(tx, &parcel)?;
+            let about = (&claim.session, &claim.turn);
+            outbox::push(tx, &Parcel::notice(about, n, &outgoing, (now, self.ttl_ms)))?;
         }
         Ok(())
     }
@@ -146,13 +130,15 @@ pub(crate) async fn reserve(
     prompt: &mut Prompt,
 ) -> Driven<Option<Arc<Reservation>>> {
     let settings = engine.settings();
-    let per_turn = per_turn(&settings, &context.spec.budget);
     let mut all = own(&settings, context, engine.now());
     if context.session.owner.is_some() {
         all.extend(inherited(engine, context).await?);
         all.sort_by(|a, b| a.purse.cmp(&b.purse));
         all.dedup_by(|a, b| a.purse == b.purse);
     }
+    let is_teamwork = all.iter().any(|one| matches!(one.purse, Purse::Team(_)));
+    let per_turn = per_turn(&settings, &context.spec.budget, is_teamwork);
+    all.retain(|one| !one.limits.is_none());
     if all.is_empty() && per_turn.is_none() {
         return Ok(None);
     }
@@ -233,9 +219,10 @@ fn addressees(context: &Context) -> Vec<(Address, Policy)> {
 }
 
 /// The smallest of what one turn may cost.
-fn per_turn(settings: &Settings, agent: &Budget) -> Option<Nanos> {
-    let budgets = [agent, &settings.budget, &settings.session_budget];
-    budgets.into_iter().filter_map(|budget| budget.usd_per_turn).map(budget::nanos).min()
+fn per_turn(settings: &Settings, agent: &Budget, is_teamwork: bool) -> Option<Nanos> {
+    let team = is_teamwork.then_some(&settings.team_budget);
+    let budgets = [agent, &settings.budget, &settings.session_budget].into_iter().chain(team);
+    budgets.filter_map(|budget| budget.usd_per_turn).map(budget::nanos).min()
 }
 
 fn own(settings: &Settings, context: &Context, now: Millis) -> Vec<Allowance> {
@@ -250,18 +237,24 @@ fn own(settings: &Settings, context: &Context, now: Millis) -> Vec<Allowance> {
 }
 
 fn allowance(settings: &Settings, purse: Purse, budget: &Budget, now: Millis) -> Option<Allowance> {
-    let limits = Limits::of(budget);
-    let day = settings.calendar.day(now);
-    let since = settings.calendar.start(day);
-    (!limits.is_none()).then_some(Allowance { purse, limits, day, since })
+    Some(dated(settings, purse, budget, now)).filter(|allowance| !allowance.limits.is_none())
 }
 
-/// What a session draws on that was begun for another: the purses of all it was begun for, and of their agents.
+fn dated(settings: &Settings, purse: Purse, budget: &Budget, now: Millis) -> Allowance {
+    let day = settings.calendar.day(now);
+    Allowance { purse, limits: Limits::of(budget), day, since: settings.calendar.start(day) }
+}
+
+/// What a session draws on that was begun for another: the purses of all it was begun for, of their agents, and of the
+/// teams in which it or one of them is a member.
 async fn inherited(engine: &Engine, context: &Context) -> Driven<Vec<Allowance>> {
-    let (settings, now, owner) = (engine.settings(), engine.now(), context.session.owner.clone());
+    let (settings, now, own) = (engine.settings(), engine.now(), context.session.clone());
     let read = move |tx: &mut Tx<'_>| {
         let mut allowances = Vec::new();
-        for (session, agent) in ancestors(tx, owner.clone())? {
+        allowances.extend(team_allowance(tx, &settings, &own, now)?);
+        for above in ancestors(tx, own.owner.clone())? {
+            allowances.extend(team_allowance(tx, &settings, &above, now)?);
+            let (session, agent) = (above.key, above.active_agent);
             let purse = Purse::Session(session.to_string());
             allowances.extend(allowance(&settings, purse, &settings.session_budget, now));
             if let Some(stored) = agents::get(tx, &agent)? {
@@ -274,17 +267,31 @@ async fn inherited(engine: &Engine, context: &Context) -> Driven<Vec<Allowance>>
     engine.db().read(read).await.map_err(|error| Halt::Lost(error.into()))
 }
 
-fn ancestors(
-    tx: &mut Tx<'_>,
-    mut next: Option<SessionKey>,
-) -> polyclaw_store::Result<Vec<(SessionKey, AgentId)>> {
+fn ancestors(tx: &mut Tx<'_>, mut next: Option<SessionKey>) -> polyclaw_store::Result<Vec<Session>> {
     let mut found = Vec::new();
     while let Some(key) = next.take().filter(|_| found.len() < GENERATIONS) {
         let Some(session) = sessions::get(tx, &key)? else { break };
-        next = session.owner;
-        found.push((key, session.active_agent));
+        next = session.owner.clone();
+        found.push(session);
     }
     Ok(found)
+}
+
+/// What a member of a team draws on. One that says only what a turn may cost is a purse without limits.
+fn team_allowance(
+    tx: &mut Tx<'_>,
+    settings: &Settings,
+    session: &Session,
+    now: Millis,
+) -> polyclaw_store::Result<Option<Allowance>> {
+    if settings.team_budget == Budget::default() || session.team_role != Some(TeamRole::Member) {
+        return Ok(None);
+    }
+    let team = match teams::member_of(tx, &session.key)? {
+        Some(member) => teams::get(tx, &member.team)?,
+        None => None,
+    };
+    Ok(team.map(|team| dated(settings, Purse::Team(team.name), &settings.team_budget, now)))
 }
 
 /// The most any candidate may cost, or one whose price nobody said.
@@ -327,6 +334,9 @@ impl Engine {
                 for purse in budgets::sessions_of(tx, settings.calendar.day(now), SESSIONS)? {
                     all.extend(allowance(&settings, purse, &settings.session_budget, now));
                 }
+            }
+            for team in teams::open(tx)? {
+                all.extend(allowance(&settings, Purse::Team(team.name), &settings.team_budget, now));
             }
             let balance = |tx: &mut Tx<'_>, one: Allowance| {
                 let standing = budgets::standing(tx, &one)?;

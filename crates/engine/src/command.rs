@@ -184,11 +184,12 @@ fn listed(models: &[ModelInfo]) -> String {
     providers.dedup();
     let mut seen = HashSet::new();
     providers.retain(|provider| seen.insert(*provider));
-    let mut lines = Vec::new();
+    let (mut lines, mut shown) = (Vec::new(), 0);
     for (n, provider) in providers.iter().enumerate() {
         let own: Vec<_> = models.iter().filter(|info| info.model.provider == *provider).collect();
         // What earlier ones left is shared by those that still come.
-        let share = MODELS_SHOWN.saturating_sub(lines.len()) / (providers.len() - n);
+        let share = (MODELS_SHOWN - shown) / (providers.len() - n);
+        shown += own.len().min(share);
         lines.extend(own.iter().take(share).map(|info| info.model.to_string()));
         if own.len() > share {
             lines.push(format!("{provider}: + ({} more)", own.len() - share));
@@ -212,4 +213,36 @@ fn help() -> String {
     };
     let agent = "/<agent id> …  ask another agent, this once".to_owned();
     COMMANDS.iter().map(line).chain([agent]).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::provider::{ModelRef, ModelStatus};
+
+    use super::*;
+
+    fn models(provider: &str, count: usize) -> Vec<ModelInfo> {
+        let one = |n: usize| ModelInfo {
+            model: ModelRef { provider: provider.to_owned(), model: format!("m{n}") },
+            context_window: None,
+            status: ModelStatus::Ready,
+            demo: false,
+        };
+        (0..count).map(one).collect()
+    }
+
+    #[test]
+    fn sixty_models_are_shown_and_of_each_provider_how_many_more() {
+        let all = [models("big", 100), models("small", 5), models("other", 70)].concat();
+        let text = listed(&all);
+        let (more, shown): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains("more)"));
+        let of =
+            |provider: &str| shown.iter().filter(|line| line.starts_with(&format!("{provider}/"))).count();
+        assert_eq!(shown.len(), MODELS_SHOWN, "{text}");
+        assert_eq!((of("big") + of("other"), of("small")), (55, 5), "a small one is shown whole");
+        let hidden = |provider: &str, count: usize| format!("{provider}: + ({} more)", count - of(provider));
+        assert_eq!(more, [hidden("big", 100), hidden("other", 70)]);
+        assert_eq!(listed(&models("big", 60)).lines().count(), 60);
+        assert!(!listed(&models("big", 60)).contains("more)"));
+    }
 }

@@ -21,50 +21,130 @@ use crate::worker::Running;
 /// The least share of a window that a conversation is taken to have: one of so many.
 const LEAST_ROOM: usize = 8;
 
+/// Nothing works in a smaller window; one that still refuses does so for another reason.
+const LEAST_WINDOW: usize = 256;
+
 impl Context {
     /// Four fifths of the room for the conversation are used: time to fold, so that the answer still has some.
     pub fn is_too_long(&self, engine: &Engine) -> bool {
-        let Some(model) = self.candidates.first() else { return false };
+        let (used, window) = (self.used(), self.window(engine));
+        // Counting all tools takes a while, and a short conversation fits beside any.
+        used * LEAST_ROOM > window && used * 5 > self.room(window) * 4
+    }
+
+    /// What is said of the conversation.
+    fn used(&self) -> usize {
         let lines: usize = self.lines.iter().map(prompt::estimate_tokens).sum();
         let summary = self.compaction.summary.as_deref().map_or(0, prompt::text_tokens);
         let recalled = self.recalled.as_ref().map_or(0, |recall| prompt::text_tokens(&recall.text));
-        let used = lines + summary + recalled;
-        // Counting all tools takes a while, and a short conversation fits beside any.
-        used * LEAST_ROOM > engine.settings().context_window(model) && used * 5 > self.room(engine, model) * 4
+        lines + summary + recalled
     }
 
-    /// What the window of a model leaves for the conversation beside what is said before every one.
-    fn room(&self, engine: &Engine, model: &ModelRef) -> usize {
-        let window = engine.settings().context_window(model);
+    /// What is said before every conversation.
+    fn fixed(&self) -> usize {
         let tools: usize = self.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum();
         let client_tools: usize = self.client_tools.iter().map(|tool| tool_tokens(tool)).sum();
-        let fixed = prompt::text_tokens(&self.system) + tools + client_tools;
-        // One that is filled by tools alone would be folded for ever.
-        window.saturating_sub(fixed).max(window / LEAST_ROOM)
+        prompt::text_tokens(&self.system) + tools + client_tools
+    }
+
+    fn window(&self, engine: &Engine) -> usize {
+        let model = self.candidates.first();
+        let usual = || engine.settings().default_context_window;
+        self.window.unwrap_or_else(|| model.map_or_else(usual, |model| engine.context_window(model)))
+    }
+
+    /// What a window leaves for the conversation. One that is filled by tools alone would be folded for ever.
+    fn room(&self, window: usize) -> usize {
+        window.saturating_sub(self.fixed()).max(window / LEAST_ROOM)
+    }
+
+    /// The model says that what it was sent is too long, whatever its window is said to be. `false`: it can not be that.
+    fn shrink(&mut self, engine: &Engine) -> bool {
+        let window = self.window(engine).min(self.used() + self.fixed()) * 2 / 3;
+        self.window = Some(window);
+        window >= LEAST_WINDOW
+    }
+
+    /// Makes the conversation so much smaller that asking again is worth it. `false`: nothing of it can be left out.
+    pub async fn give_way(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
+        while self.shrink(engine) {
+            if self.make_room(engine, running).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The model took what it was sent after it had refused more: the next turn need not find that out again. What
+    /// another than the first one took says nothing about the first.
+    pub fn learn_window(&self, engine: &Engine, answered: &ModelRef) {
+        let first = self.candidates.first().filter(|model| *model == answered);
+        if let (Some(window), Some(model)) = (self.window, first) {
+            engine.windows.learn(model, window.max(self.used() + self.fixed()));
+        }
+    }
+
+    /// Folds; and shows in part what no folding makes small enough. What is stored stays whole.
+    pub async fn make_room(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
+        let has_folded = self.compact(engine, running).await?;
+        if !self.is_too_long(engine) {
+            return Ok(has_folded);
+        }
+        let most = self.room(self.window(engine)) / 2;
+        let shorten = |did: bool, line: &mut prompt::Line| prompt::shorten(line, most) | did;
+        let has_shortened = self.lines.iter_mut().fold(false, shorten);
+        self.is_shortened |= has_shortened;
+        Ok(has_shortened | has_folded)
     }
 
     /// Folds what does not fit into a third of the room. `false`: there was nothing to fold.
     pub async fn compact(&mut self, engine: &Engine, running: &Arc<Running>) -> Driven<bool> {
-        let Some(model) = self.candidates.first() else { return Ok(false) };
         let manual = running.claim.kind == polyclaw_store::jobs::Kind::Compact;
-        let keep = if manual { 0 } else { self.room(engine, model) / 3 };
-        let at = prompt::cut(&self.lines, keep);
-        if at == 0 {
+        let keep = if manual { 0 } else { self.room(self.window(engine)) / 3 };
+        let mut left = prompt::cut(&self.lines, keep);
+        if left == 0 {
             return Ok(false);
         }
-        self.flush(engine, running, at).await?;
-        let request = prompt::summary_request(self.compaction.summary.as_deref(), &self.lines[..at]);
+        self.flush(engine, running, left).await?;
+        while left > 0 {
+            match self.fold(engine, running, left).await? {
+                Ok(folded) => left -= folded,
+                Err(error) if error.class == ErrorClass::ContextTooLong && self.shrink(engine) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// What one request for a summary may hold, beside the answer.
+    pub(crate) fn request_tokens(&self, engine: &Engine) -> usize {
+        self.window(engine) / 2
+    }
+
+    /// Folds as many of the first lines as one request takes, at most `left`.
+    async fn fold(
+        &mut self,
+        engine: &Engine,
+        running: &Arc<Running>,
+        left: usize,
+    ) -> Driven<Result<usize, ProviderError>> {
+        let most = self.request_tokens(engine);
+        let at = prompt::fitting(&self.lines[..left], most);
+        let request = prompt::summary_request(self.compaction.summary.as_deref(), &self.lines[..at], most);
         let ask = Prompt {
             system: SUMMARY_SYSTEM.to_owned(),
-            messages: vec![PromptMessage::User(request)],
+            messages: vec![PromptMessage::user(request)],
             ..Prompt::default()
         };
-        let reply = self.ask_aside(engine, running, (ask, Duration::MAX)).await?.map_err(Halt::from)?;
+        let reply = match self.ask_aside(engine, running, (ask, Duration::MAX)).await? {
+            Ok(reply) => reply,
+            Err(error) => return Ok(Err(error)),
+        };
         let compaction = Compaction { summary: Some(reply.text), through: self.lines[at - 1].ticket };
         self.store_compaction(engine, running, &compaction).await?;
         self.lines.drain(..at);
         self.compaction = compaction;
-        Ok(true)
+        Ok(Ok(at))
     }
 
     /// A call of this turn that is no step of it: nobody reads along. Whoever asks stores what it cost.

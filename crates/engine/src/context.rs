@@ -48,12 +48,11 @@ impl Engine {
         let newest = context.lines.iter().rev().find(|line| line.role == Role::User);
         let question = newest.map(|line| line.text.clone()).unwrap_or_default();
         let recalled = context.look_up(self, &question).await.and_then(|recalled| Recall::of(&recalled));
-        let settings = self.settings();
         let model = context.candidates.first().cloned();
         Ok(Account {
             window: model
                 .as_ref()
-                .map_or(settings.default_context_window, |model| settings.context_window(model)),
+                .map_or(self.settings().default_context_window, |model| self.context_window(model)),
             model,
             system: text_tokens(&context.system),
             tools: context.tools.iter().map(|tool| tool_tokens(&tool.spec)).sum(),

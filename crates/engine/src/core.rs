@@ -23,14 +23,17 @@ use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::memory::Brain;
-use crate::reception::{Judgements, Refused};
+use crate::reception::{Holdings, Judgements, Refused};
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
 use crate::toolbox::Toolboxes;
+use crate::toolbox::cron::CronTool;
 use crate::toolbox::family::FamilyTool;
+use crate::toolbox::message::MessageTool;
 use crate::toolbox::own::OwnTools;
 use crate::toolbox::settings::SettingsTool;
 use crate::toolbox::team::TeamTool;
+use crate::window::Windows;
 use crate::worker::{Running, Start};
 
 /// What the engine needs from the world.
@@ -62,6 +65,7 @@ pub struct Inner {
     pub hub: Hub,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) histories: Histories,
+    pub(crate) windows: Windows,
     /// Turns that were claimed as they were asked for, on their way to the worker.
     pub(crate) starts: mpsc::UnboundedSender<Start>,
     pub(crate) started: tokio::sync::Mutex<mpsc::UnboundedReceiver<Start>>,
@@ -74,12 +78,16 @@ pub struct Inner {
     /// A turn has ended, so that a round may go on.
     pub(crate) turn_ended: Notify,
     pub(crate) round_begun: Notify,
+    /// A run has begun whose time may be over before that of any other.
+    pub(crate) run_begun: Notify,
     /// Something happened in a team that its keeper must look at.
     pub(crate) team_wake: Notify,
     /// Whoever writes the files of teams: an older picture must not be written over a newer one.
-    pub(crate) team_files: tokio::sync::Mutex<()>,
+    pub(crate) team_files: tokio::sync::Mutex<crate::team::Files>,
     /// The agents are others, so that menus are too.
     pub(crate) agents_changed: Notify,
+    /// Which accounts of platforms this node has.
+    pub(crate) holdings: Holdings,
     pub(crate) judgements: Judgements,
     pub(crate) refused: Refused,
     pub(crate) tasks: TaskBoard,
@@ -116,6 +124,8 @@ impl Engine {
                 Arc::new(OwnTools::<SettingsTool>::new(engine.clone())),
                 Arc::new(OwnTools::<FamilyTool>::new(engine.clone())),
                 Arc::new(OwnTools::<TeamTool>::new(engine.clone())),
+                Arc::new(OwnTools::<MessageTool>::new(engine.clone())),
+                Arc::new(OwnTools::<CronTool>::new(engine.clone())),
             ]),
             ports,
             settings: RwLock::new(Arc::new(settings)),
@@ -124,6 +134,7 @@ impl Engine {
             hub: Hub::default(),
             lanes: Arc::default(),
             histories: Histories::default(),
+            windows: Windows::default(),
             starts,
             started: tokio::sync::Mutex::new(started),
             outbox_wake: Notify::new(),
@@ -133,9 +144,11 @@ impl Engine {
             drain_began: Notify::new(),
             turn_ended: Notify::new(),
             round_begun: Notify::new(),
+            run_begun: Notify::new(),
             team_wake: Notify::new(),
             team_files: tokio::sync::Mutex::default(),
             agents_changed: Notify::new(),
+            holdings: Holdings::default(),
             judgements: Judgements::default(),
             refused: Refused::default(),
             tasks: TaskBoard::default(),
@@ -183,6 +196,7 @@ impl Inner {
     pub fn reload(&self, settings: Settings) {
         self.ports.brain.set_redactor(Arc::clone(&settings.redactor));
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        self.windows.forget();
         self.time_wake.notify_one();
         self.forget_agents();
     }

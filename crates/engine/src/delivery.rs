@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyclaw_domain::approval::buttons;
 use polyclaw_domain::channel::{Address, Channel, Sent};
 use polyclaw_domain::delivery::{OutboxState, Outgoing, retry_pause_ms};
 use polyclaw_domain::event::{Event, EventKind};
@@ -121,7 +122,7 @@ async fn due(engine: &Engine, room: usize) -> Result<Vec<Parcel>> {
     let (node, now) = (engine.node.clone(), engine.now());
     let write = move |tx: &mut polyclaw_store::Tx<'_>| {
         let mut begun = Vec::new();
-        for parcel in outbox::due(tx, now, room)? {
+        for parcel in outbox::due(tx, &node, now, room)? {
             let lease_ms = i64::try_from(SEND_MS).unwrap_or(i64::MAX) * 2;
             if outbox::begin(tx, &parcel.id, &node, now, lease_ms)? {
                 begun.push(parcel);
@@ -130,17 +131,20 @@ async fn due(engine: &Engine, room: usize) -> Result<Vec<Parcel>> {
         Ok(begun)
     };
     // Nothing pending: do not trouble the writer.
-    let pending = engine.db().read(outbox::next_due).await?;
-    if pending.is_none_or(|at| at > now) {
+    if next_due(engine).await?.is_none_or(|at| at > now) {
         return Ok(Vec::new());
     }
     Ok(engine.db().write(write).await?)
 }
 
+async fn next_due(engine: &Engine) -> Result<Option<Millis>> {
+    let (node, now) = (engine.node.clone(), engine.now());
+    Ok(engine.db().read(move |tx| outbox::next_due(tx, &node, now)).await?)
+}
+
 async fn until_due(engine: &Engine) -> Result<Duration> {
     const LONGEST_MS: i64 = 10_000;
-    let now = engine.now();
-    let next = engine.db().read(outbox::next_due).await?;
+    let (now, next) = (engine.now(), next_due(engine).await?);
     let millis = next.map_or(LONGEST_MS, |at| at.since(now)).clamp(50, LONGEST_MS);
     Ok(Duration::from_millis(millis.unsigned_abs()))
 }
@@ -167,7 +171,7 @@ async fn attempt(engine: &Engine, parcel: &mut Parcel) -> Sent {
         return Sent::Rejected { reason: format!("channel '{}' is not configured", parcel.address.channel) };
     };
     let outgoing = match Outgoing::stored(parcel.address.clone(), parcel.text.clone()) {
-        Ok(outgoing) => outgoing,
+        Ok(outgoing) => outgoing.with_buttons(buttons(&parcel.part_key, &parcel.text)),
         Err(kept) => return Sent::Rejected { reason: format!("the gate keeps it: {}", kept.as_str()) },
     };
     let sending = async {

@@ -1,4 +1,5 @@
 use polyclaw_domain::approval::Invalid;
+use polyclaw_domain::command::Unknown;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::memory::Unfit;
 use polyclaw_domain::relay::{Missing, Refusal};
@@ -14,6 +15,12 @@ pub enum Error {
     UnknownProvider(String),
     #[error("there is no scheduled errand '{0}'")]
     UnknownErrand(String),
+    #[error("there is an errand '{0}' already")]
+    ErrandExists(String),
+    #[error("the errand '{0}' belongs to the config file")]
+    ErrandInConfig(String),
+    #[error("this errand can not be: {0}")]
+    InvalidErrand(String),
     #[error("no session '{0}'")]
     UnknownSession(String),
     #[error("no turn '{0}'")]
@@ -46,6 +53,10 @@ pub enum Error {
     NotYours(Invalid),
     #[error("the message is empty")]
     EmptyMessage,
+    #[error("say what {0} is to do: /{0} <message>")]
+    OnlyAName(AgentId),
+    #[error("{0}")]
+    UnknownCommand(Unknown),
     #[error("the message has {0} characters; at most {1} are taken")]
     TooLong(usize, usize),
     #[error("the idempotency key or message id has {0} bytes; at most {1} are taken")]
@@ -60,7 +71,7 @@ pub enum Error {
     Relay(#[from] Refusal),
     #[error("{0}")]
     Family(String),
-    #[error("{1}")]
+    #[error("{}", .1.in_words(*.0))]
     TooMany(RunKind, TooMany),
     #[error("'{0}' may not give work to '{1}'")]
     DelegationDenied(String, String),
@@ -80,6 +91,8 @@ pub enum Error {
     Archive(String),
     #[error("the files of a team could not be written: {0}")]
     TeamFiles(String),
+    #[error("a file of an agent could not be read or written: {0}")]
+    AgentFiles(String),
     #[error("shutting down: nothing new is accepted")]
     Draining,
     #[error(transparent)]
@@ -102,6 +115,9 @@ impl Error {
             Self::UnknownAgent(_) => "unknown_agent",
             Self::UnknownProvider(_) => "unknown_provider",
             Self::UnknownErrand(_) => "unknown_errand",
+            Self::ErrandExists(_) => "errand_exists",
+            Self::ErrandInConfig(_) => "errand_in_config",
+            Self::InvalidErrand(_) => "invalid_errand",
             Self::UnknownSession(_) => "unknown_session",
             Self::UnknownTurn(_) => "unknown_turn",
             Self::UnknownApproval(_) => "unknown_approval",
@@ -115,7 +131,8 @@ impl Error {
             Self::TooMany(RunKind::Subagent, TooMany::Depth(..)) => "spawn_depth_exceeded",
             Self::TooMany(RunKind::Subagent, TooMany::Children(..)) => "max_children_exceeded",
             Self::TooMany(RunKind::Delegate, TooMany::Depth(..)) => "delegation_depth_exceeded",
-            Self::TooMany(RunKind::Delegate, TooMany::Children(..)) => "max_concurrent_exceeded",
+            Self::TooMany(RunKind::Delegate, TooMany::Children(..))
+            | Self::TooMany(_, TooMany::AtOnce(..)) => "max_concurrent_exceeded",
             Self::DelegationDenied(..) => "delegation_denied",
             Self::SendDenied { .. } => "send_denied",
             Self::MutualWait(_) => "mutual_wait",
@@ -130,7 +147,8 @@ impl Error {
             Self::NotYours(Invalid::WrongPerson) => "wrong_person",
             Self::NotYours(Invalid::OtherConversation) => "other_conversation",
             Self::NotYours(Invalid::OtherArguments) => "other_arguments",
-            Self::EmptyMessage => "empty_message",
+            Self::EmptyMessage | Self::OnlyAName(_) => "empty_message",
+            Self::UnknownCommand(_) => "unknown_command",
             Self::TooLong(..) => "message_too_long",
             Self::KeyTooLong(..) => "key_too_long",
             Self::SecretInKey => "secret_in_key",
@@ -140,6 +158,7 @@ impl Error {
             Self::NotNow(_) => "not_now",
             Self::Archive(_) => "archive_failed",
             Self::TeamFiles(_) => "team_files_failed",
+            Self::AgentFiles(_) => "agent_files_failed",
             Self::Draining => "shutting_down",
             Self::Store(error) => error.code(),
         }
@@ -160,14 +179,16 @@ impl Error {
             Self::Team(refusal) => team_action(refusal.code()),
             Self::Task(refusal) => team_action(refusal.code()),
             Self::UnfitMemory(_) => Action::Reject,
-            Self::EmptyMessage | Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
-            Self::InvalidAgent(_) | Self::AmbiguousAgent(..) => Action::Reject,
+            Self::EmptyMessage | Self::OnlyAName(_) | Self::UnknownCommand(_) => Action::Reject,
+            Self::TooLong(..) | Self::KeyTooLong(..) | Self::Relay(_) => Action::Reject,
+            Self::InvalidAgent(_) | Self::InvalidErrand(_) | Self::AmbiguousAgent(..) => Action::Reject,
             Self::NotYours(_) => Action::Conflict,
             Self::SecretInKey | Self::UnknownProvider(_) => Action::Reject,
             Self::AgentExists(_) | Self::AgentInConfig(_) | Self::DefaultAgent(_) => Action::Conflict,
+            Self::ErrandExists(_) | Self::ErrandInConfig(_) => Action::Conflict,
             Self::NotNow(_) | Self::Deleted | Self::MutualWait(_) => Action::Conflict,
             Self::BacklogFull(_) | Self::Draining => Action::Retry,
-            Self::Archive(_) | Self::TeamFiles(_) => Action::Alarm,
+            Self::Archive(_) | Self::TeamFiles(_) | Self::AgentFiles(_) => Action::Alarm,
             Self::Store(error) if error.is_transient() => Action::Retry,
             Self::Store(_) => Action::Alarm,
         }
@@ -199,11 +220,18 @@ impl Error {
             Self::UnfitMemory(_) => Some("keep a memory to a few sentences; longer text belongs into a file"),
             Self::AgentInConfig(_) => Some("change it in config.toml; the file wins at every start"),
             Self::DefaultAgent(_) => Some("make another agent the default in config.toml first"),
+            Self::ErrandExists(_) => Some("`polyclaw cron edit` changes it; or take another name"),
+            Self::ErrandInConfig(_) => Some("change it under [[cron]] or [heartbeat] in config.toml"),
+            Self::InvalidErrand(_) => Some(
+                "write a schedule as `30 8 * * 1-5`, `every 10m` or `at 2026-12-01 09:00`; nothing was changed",
+            ),
             Self::InvalidAgent(_) => Some("nothing was changed; correct what is named and send it again"),
             Self::NotYours(Invalid::OtherConversation) => {
                 Some("`polyclaw approvals` shows where each was asked")
             }
+            Self::UnknownCommand(_) => Some("/help lists the commands"),
             Self::BacklogFull(_) => Some("wait for an answer, or stop the running turn with /stop"),
+            Self::AgentFiles(_) => Some("look at the folder workspace/agents/ and the disk"),
             Self::TeamFiles(_) => Some("what teams do goes on; look at the folder teams/ and the disk"),
             Self::Archive(_) => Some("nothing was removed; look at the folder archive/ and the disk"),
             Self::Store(polyclaw_store::Error::Full(_)) => Some("free some space; nothing accepted was lost"),
@@ -237,7 +265,9 @@ fn team_hint(code: &str) -> Option<&'static str> {
         "too_many_teams" | "too_many_members" | "too_many_tasks" => {
             Some("[teams] in config.toml sets the bounds")
         }
-        "member_exists" => Some("replace = true gives the name to a new session"),
+        "member_exists" => {
+            Some("`polyclaw teams join --replace`, or replace = true, gives the name to a new session")
+        }
         _ => None,
     }
 }

@@ -5,17 +5,21 @@ mod begin;
 mod child;
 mod close;
 mod held;
+mod lend;
 mod mutual;
 mod pairs;
 mod put_away;
 mod tree;
 mod wait;
 
+use std::time::Duration;
+
 use polyclaw_domain::id::RunId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::Run;
 use polyclaw_store::{Tx, runs};
+use tokio::time::Instant;
 
 use crate::core::Engine;
 use crate::deed::After;
@@ -25,7 +29,7 @@ use crate::ingress::Fresh;
 use crate::session::stop;
 use close::close_idle;
 
-pub(crate) use begin::{AskedBy, Wish, asked_by, reply_to};
+pub(crate) use begin::{AskedBy, Wish, asked_by, check_walls, reply_to};
 pub(crate) use child::{Child, is_below};
 pub(crate) use close::{Closing, close, told_late};
 pub(crate) use mutual::Waits;
@@ -63,8 +67,26 @@ impl Engine {
     pub(crate) fn tell_closed(&self, closed: Closed) {
         closed.ended.iter().for_each(|ended| self.pairs.count(ended, self.now()));
         self.hub.publish(&closed.owner, FrameKind::Changed);
-        if let Some(lane) = closed.ready {
-            self.lanes.wake(lane);
+        match closed.ready {
+            Some(lane) => self.lanes.wake(lane),
+            // People may have been told that it waits.
+            None => self.outbox_wake.notify_one(),
+        }
+    }
+
+    /// Waits for so long, or until the time of a run is over before.
+    pub(crate) async fn wait_for_deadline(&self, longest: Duration) -> Result<()> {
+        let until = Instant::now() + longest;
+        loop {
+            let now = self.now();
+            let next = self.db().read(move |tx| runs::next_deadline(tx, now)).await?;
+            // It is over when the clock is past it, not when it is there.
+            let left = next.map(|at| Duration::from_millis(at.since(now).max(0).unsigned_abs() + 1));
+            let wake = left.map_or(until, |left| until.min(Instant::now() + left));
+            tokio::select! {
+                () = tokio::time::sleep_until(wake) => return Ok(()),
+                () = self.run_begun.notified() => {}
+            }
         }
     }
 

@@ -242,7 +242,7 @@ mod tests {
         let (mut slow, mut quick) = (hub.watch(&key("a")), hub.watch(&key("a")));
         for _ in 0..20 {
             let text = "x".repeat(BEHIND_BYTES / 4);
-            hub.publish(&key("a"), FrameKind::Delta { turn_id: TurnId::new("t"), text });
+            hub.publish(&key("a"), FrameKind::Delta { turn_id: TurnId::new("t"), step: 0, text });
             assert!(quick.recv().await.is_some());
         }
         let mut got = 0;
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(got, 4);
         hub.publish(
             &key("a"),
-            FrameKind::Delta { turn_id: TurnId::new("t"), text: "x".repeat(2 * BEHIND_BYTES) },
+            FrameKind::Delta { turn_id: TurnId::new("t"), step: 0, text: "x".repeat(2 * BEHIND_BYTES) },
         );
         assert!(quick.recv().await.is_some(), "one long frame alone is not too far behind");
     }
@@ -262,7 +262,7 @@ mod tests {
         let hub = Hub::default();
         for n in 0..100 {
             let text = "x".repeat(1_000_000);
-            hub.publish(&key("a"), FrameKind::Delta { turn_id: TurnId::new(n.to_string()), text });
+            hub.publish(&key("a"), FrameKind::Delta { turn_id: TurnId::new(n.to_string()), step: 0, text });
         }
         let state = hub.lock();
         assert!(

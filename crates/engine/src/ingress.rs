@@ -9,6 +9,7 @@ use std::sync::Arc;
 use polyclaw_domain::backlog::MAX_WAITING;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::command::steered;
+use polyclaw_domain::delivery::{Outgoing, Policy, gate};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::{AgentId, MessageId, SessionId, TraceId, TurnId};
@@ -35,6 +36,9 @@ pub(crate) use store::store;
 
 /// Longest text of one message.
 pub const MAX_CHARS: usize = 1_000_000;
+
+/// What whoever has to wait is told.
+const WAITING: &str = "I am at something else; I will come to this next.";
 
 /// Longest key of a sender or a platform: they are indexed.
 pub const MAX_KEY_BYTES: usize = 512;
@@ -187,6 +191,8 @@ pub(crate) struct Begun {
 
 /// What the transaction must know of this node.
 pub(crate) struct Here {
+    /// What is said to whoever has to wait and does not see it otherwise.
+    word: Option<Outgoing>,
     /// What it takes to begin the turn at once; none where whoever stores the message can not drive it.
     hands: Option<(Claimer, Arc<Lanes>)>,
     settings: Arc<Settings>,
@@ -194,12 +200,13 @@ pub(crate) struct Here {
 
 impl Here {
     pub fn of(engine: &Engine) -> Self {
-        Self { hands: Some((claimer(engine), Arc::clone(&engine.lanes))), settings: engine.settings() }
+        let hands = Some((claimer(engine), Arc::clone(&engine.lanes)));
+        Self { word: None, hands, settings: engine.settings() }
     }
 
     /// The turn is queued, and whoever has a slot takes it.
     pub fn queueing(settings: &Arc<Settings>) -> Self {
-        Self { hands: None, settings: Arc::clone(settings) }
+        Self { word: None, hands: None, settings: Arc::clone(settings) }
     }
 }
 
@@ -240,6 +247,10 @@ impl Engine {
                 self.reach(KillPoint::IngressCommitted).await;
                 self.announce_accepted(&accepted, inbound);
                 self.go_on(&accepted, begun);
+                if accepted.waiting {
+                    // A word may wait in the outbox.
+                    self.outbox_wake.notify_one();
+                }
                 Ok(accepted)
             }
             Err(refused) => Err(self.refuse(&inbound, refused).await),
@@ -280,9 +291,20 @@ impl Engine {
 
     async fn store_inbound(&self, inbound: &Inbound) -> polyclaw_store::Result<Verdict> {
         let fresh = Fresh::new(self, inbound.relayed.as_ref().map(|relayed| relayed.trace.clone()));
-        let here = Here::of(self);
+        let here = Here { word: self.word_to(inbound), ..Here::of(self) };
         let inbound = inbound.clone();
         self.db().write(move |tx| store(tx, &inbound, &fresh, &here)).await
+    }
+
+    /// For a person on a platform that shows nobody typing.
+    fn word_to(&self, inbound: &Inbound) -> Option<Outgoing> {
+        let address = &inbound.address;
+        let channel = self.ports.channels.get(&address.channel)?;
+        if !inbound.origin.is_person() || channel.capabilities(&address.account).acknowledges {
+            return None;
+        }
+        let policy = Policy { wanted: inbound.deliver, ..Policy::OPEN };
+        gate(Some(address.clone()), policy, WAITING.to_owned()).ok()
     }
 
     pub(crate) fn announce_accepted(&self, accepted: &Accepted, inbound: Inbound) {
@@ -292,6 +314,7 @@ impl Engine {
         let kind = FrameKind::Accepted {
             message_id: accepted.message_id.clone(),
             turn_id: accepted.turn_id.clone(),
+            origin: inbound.origin,
             text: inbound.text,
             waiting: accepted.waiting,
         };

@@ -36,10 +36,11 @@ pub mod team;
 pub mod toolbox;
 mod turn;
 mod wait;
+mod window;
 mod worker;
 
 pub use crate::core::{Engine, Ports};
-pub use agent::Explained;
+pub use agent::{Explained, LONGEST_OVERLAY, Overlay};
 pub use approval::{Verdict, decide};
 pub use budget::Balance;
 pub use error::{Action, Error, Result};

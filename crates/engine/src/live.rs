@@ -21,6 +21,8 @@ pub(crate) struct Live<'a> {
     listeners: Option<(&'a Listeners, Speaker)>,
     /// Somebody may want to know how far it came.
     is_kept: bool,
+    /// Which answer of the turn it is, the first being 0.
+    step: usize,
 }
 
 struct Streams {
@@ -43,13 +45,13 @@ impl<'a> Live<'a> {
             (listeners, listeners.speaker(&context.spec.agent_id, &context.spec.name))
         };
         let listeners = context.listeners.as_ref().map(speaker);
-        let live =
-            Self { engine, running, streams, drafting, listeners, is_kept: context.session.owner.is_some() };
+        let (is_kept, step) = (context.session.owner.is_some(), context.answers());
+        let live = Self { engine, running, streams, drafting, listeners, is_kept, step };
         live.begin();
         live
     }
 
-    /// What was said in an earlier call, or by a model that failed, no longer counts.
+    /// What is said from here on is another answer.
     fn begin(&self) {
         self.running.say_anew();
         self.tell(FrameKind::DelegateStarted);
@@ -87,13 +89,21 @@ impl<'a> Live<'a> {
                 self.running.say_more(&text);
                 self.tell(|speaker| FrameKind::DelegateDelta { speaker, text: text.clone() });
             }
-            self.publish(FrameKind::Delta { turn_id: self.running.claim.turn.clone(), text });
+            self.publish(FrameKind::Delta {
+                turn_id: self.running.claim.turn.clone(),
+                step: self.step,
+                text,
+            });
         }
     }
 
     fn reasoning(&self, text: String) {
         if !text.is_empty() {
-            self.publish(FrameKind::Reasoning { turn_id: self.running.claim.turn.clone(), text });
+            self.publish(FrameKind::Reasoning {
+                turn_id: self.running.claim.turn.clone(),
+                step: self.step,
+                text,
+            });
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::config::{Maintenance, Mode};
 use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_store::media;
 use polyclaw_store::sessions::{self, Unused};
 use serde_json::json;
 
@@ -58,6 +59,7 @@ impl Engine {
             for one in &cleanup.unused {
                 cleanup.removed += usize::from(self.remove_unused(&archive, one).await?);
             }
+            self.remove_images().await?;
         }
         cleanup.dropped_files = archive.keep_to_budget(run).await.map_err(not_written)?;
         Ok(cleanup)
@@ -73,6 +75,13 @@ impl Engine {
         self.brain().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
         self.hub.publish(&key, FrameKind::Changed);
         Ok(true)
+    }
+
+    /// Removes the images that only removed sessions showed.
+    pub(crate) async fn remove_images(&self) -> Result<()> {
+        let removed = self.db().write(media::remove_unused).await?;
+        tracing::debug!(removed, "images that nothing shows any more are removed");
+        Ok(())
     }
 
     async fn tell_cleanup(&self, cleanup: &Cleanup) {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::embedding::Embedder;
@@ -51,6 +51,10 @@ pub struct Brain {
     vectors: Arc<Vectors>,
     /// A memory waits for its vector, or another model makes them.
     wake: Notify,
+    /// Another model makes them: what the last one failed at is no reason to wait.
+    replaced: Notify,
+    /// Why the model made no vectors when it was last asked.
+    failure: Mutex<Option<String>>,
 }
 
 /// How it stands, for people.
@@ -61,12 +65,14 @@ pub struct Standing {
     pub pending: i64,
     /// Who makes vectors; without one memories are found by their words alone.
     pub model: Option<String>,
+    /// Why it makes none; it is asked again every minute.
+    pub error: Option<String>,
     /// Bytes of vectors in memory.
     pub cached_bytes: usize,
 }
 
 impl Brain {
-    pub fn new(place: Place, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, cache_bytes: usize) -> Self {
+    pub fn new(place: Place, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, vectors: Vectors) -> Self {
         let count = match &place {
             Place::File(path) if !path.exists() => 0,
             _ => UNKNOWN,
@@ -79,14 +85,18 @@ impl Brain {
             count: count.into(),
             embedder: RwLock::default(),
             redactor: RwLock::default(),
-            vectors: Arc::new(Vectors::new(cache_bytes)),
+            vectors: Arc::new(vectors),
             wake: Notify::new(),
+            replaced: Notify::new(),
+            failure: Mutex::default(),
         }
     }
 
     /// Who makes vectors from now on; `None` finds by words alone.
     pub fn set_embedder(&self, embedder: Option<Arc<dyn Embedder>>) {
         *self.embedder.write().unwrap_or_else(PoisonError::into_inner) = embedder;
+        self.note_failure(None);
+        self.replaced.notify_one();
         self.wake.notify_one();
     }
 
@@ -101,6 +111,10 @@ impl Brain {
         redactor.string(&mut memory.key);
         memory.metadata.values_mut().for_each(|value| redactor.json(value));
         memory
+    }
+
+    fn note_failure(&self, why: Option<String>) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
     pub fn has_embedder(&self) -> bool {
@@ -233,7 +247,8 @@ impl Brain {
         let wanted = model.clone();
         let counts = self.read(Counts::default(), move |tx| brain::counts(tx, wanted.as_deref())).await?;
         let pending = counts.memories - counts.embedded;
-        Ok(Standing { memories: counts.memories, pending, model, cached_bytes: self.vectors.bytes() })
+        let error = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(Standing { memories: counts.memories, pending, model, error, cached_bytes: self.vectors.bytes() })
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a turn knows: its session, its agent, its transcript, and the prompt made of them. Loaded in one read.
 
+mod picture;
 mod round;
 mod rows;
 mod tools;
@@ -14,7 +15,8 @@ use polyclaw_domain::budget::Nanos;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{RunId, SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Part, Role, calls};
+use polyclaw_domain::media::Gallery;
+use polyclaw_domain::message::{Part, Role, calls, stored};
 use polyclaw_domain::prompt::{self, Line};
 use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
 use polyclaw_domain::run;
@@ -55,8 +57,12 @@ pub(crate) struct Context {
     pub client_tools: Vec<Arc<ToolSpec>>,
     pub compaction: Compaction,
     pub lines: Vec<Line>,
+    /// The images that the lines show.
+    gallery: Gallery,
     /// This turn's own rows: inputs, then steps.
     pub stored: Vec<Message>,
+    /// What only turns that failed were told: this one is told it again.
+    pub untold: Vec<Message>,
     pub steered: bool,
     pub usage: Usage,
     pub model_used: Option<String>,
@@ -73,6 +79,10 @@ pub(crate) struct Context {
     pub recalled: Option<Recall>,
     /// What agents before it have said to the same message; in no message and no row.
     pub said_before: Option<String>,
+    /// What the model turned out to take in this turn.
+    pub window: Option<usize>,
+    /// Lines are shown in part: they are not what the next turn begins with.
+    pub is_shortened: bool,
     /// What its team shows it; in no message and no row of it.
     pub desk: Desk,
     /// A `BOOTSTRAP.md` that this turn tells.
@@ -148,7 +158,9 @@ impl Context {
             scope,
             compaction: rows.compaction,
             lines: rows.lines,
+            gallery: Gallery::default(),
             stored: rows.stored,
+            untold: rows.untold,
             steered: rows.steered,
             usage: Usage::ZERO,
             model_used: None,
@@ -159,6 +171,8 @@ impl Context {
             nonce,
             recalled: None,
             said_before: None,
+            window: None,
+            is_shortened: false,
             desk: Desk::default(),
             in_config: rows.in_config,
             run: rows.run.map(|run| run.id),
@@ -221,6 +235,12 @@ impl Context {
         addresses
     }
 
+    /// Nobody asked for this turn but one that failed before it.
+    pub fn is_again(&self) -> bool {
+        let mut inputs = self.inputs();
+        self.begun.is_empty() && inputs.all(|message| message.meta.as_ref().is_some_and(run::is_again))
+    }
+
     /// A person wrote to this child from there: what a child says leaves only for those who ask it themselves.
     pub fn is_child_asked_from(&self, address: &Address) -> bool {
         let mut asked = self.begun.iter().chain(self.inputs()).filter(|message| message.origin.is_person());
@@ -247,7 +267,8 @@ impl Context {
     }
 
     pub fn prompt(&self) -> Prompt {
-        let mut messages = prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.nonce);
+        let mut messages =
+            prompt::render(self.compaction.summary.as_deref(), &self.lines, &self.gallery, &self.nonce);
         if let Some(recall) = &self.recalled {
             prompt::insert_aside(&mut messages, "memory", &recall.text, &self.nonce);
         }
@@ -257,7 +278,8 @@ impl Context {
         for state in &self.desk.state {
             prompt::insert_aside(&mut messages, "team", state, &self.nonce);
         }
-        let announces = self.stored.iter().filter_map(|message| run::block(message.meta.as_ref()?));
+        let told = self.untold.iter().chain(&self.stored);
+        let announces = told.filter_map(|message| run::block(message.meta.as_ref()?));
         // What a person wrote last is what is asked.
         let is_asked = self.inputs().next_back().is_some_and(|message| message.origin.is_person());
         for block in announces {
@@ -274,7 +296,11 @@ impl Context {
             messages,
             tools: self.tools.iter().map(|tool| &tool.spec).chain(&self.client_tools).cloned().collect(),
             temperature: self.spec.defaults.temperature,
-            max_tokens: self.spec.defaults.max_tokens,
+            max_tokens: [self.spec.defaults.max_tokens, most_tokens(&self.stored)]
+                .into_iter()
+                .flatten()
+                .min(),
+            reasoning_effort: self.session.thinking.or(self.spec.defaults.reasoning_effort),
         }
     }
 
@@ -288,13 +314,18 @@ impl Context {
         self.stored.iter().rev().find(|message| message.role == Role::Assistant)
     }
 
+    /// How many answers of the model are stored of this turn.
+    pub fn answers(&self) -> usize {
+        self.stored.iter().filter(|message| message.role == Role::Assistant).count()
+    }
+
     pub fn push(&mut self, step: Message) {
         self.lines.push(Line {
             ticket: step.ticket,
             role: step.role,
             origin: step.origin.clone(),
             text: step.text.clone(),
-            parts: step.parts.clone(),
+            parts: stored(&step.parts),
             author: step.meta.as_ref().and_then(Author::among_others),
         });
         self.stored.push(step);
@@ -309,7 +340,8 @@ impl Context {
 
     /// What the next turn of a long conversation need not read again.
     pub fn keep(mut self, engine: &Engine, session: &SessionKey, reply: Option<Message>) {
-        let Some(reply) = reply.filter(|_| self.lines.len() >= KEPT) else { return };
+        let is_worth_it = self.lines.len() >= KEPT && !self.is_shortened;
+        let Some(reply) = reply.filter(|_| is_worth_it) else { return };
         self.push(reply);
         let history =
             History { session_id: self.session_id, through: self.compaction.through, lines: self.lines };
@@ -342,7 +374,7 @@ fn step(message: &Message) -> Option<Step> {
         Role::Tool => message.parts.iter().find_map(|part| match part {
             Part::ToolResult { call_id, is_error, .. } => Some(Step::Resulted {
                 call_id: call_id.clone(),
-                outcome: ToolOutcome { content: message.text.clone(), is_error: *is_error, facts: None },
+                outcome: ToolOutcome { is_error: *is_error, ..ToolOutcome::ok(message.text.clone()) },
             }),
             _ => None,
         }),
@@ -368,6 +400,12 @@ pub fn opening(spec: &AgentSpec, files: &str, tools: Vec<Arc<ToolSpec>>, nonce: 
 /// words, lasts for this turn and is never part of the history.
 fn instructions(stored: &[Message]) -> Option<&str> {
     stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("instructions")?.as_str())
+}
+
+/// How long the caller of an OpenAI-shaped endpoint lets each answer of this turn be.
+fn most_tokens(stored: &[Message]) -> Option<u32> {
+    let stated = stored.iter().rev().find_map(|message| message.meta.as_ref()?.get("max_tokens")?.as_u64());
+    stated.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
 }
 
 /// What stays the same from turn to turn comes first, so that providers can keep it.

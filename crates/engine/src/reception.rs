@@ -6,11 +6,14 @@
 
 mod channels;
 mod classifier;
+mod concern;
 mod explain;
+mod holding;
 mod order;
 mod round;
 mod route;
 mod rules;
+mod spoken;
 mod stranger;
 
 use polyclaw_domain::admission::{Admission, Known, Reason};
@@ -34,6 +37,7 @@ use route::{Routed, Target, key_of};
 pub(crate) use channels::receive;
 pub(crate) use classifier::Judgements;
 pub use explain::{Answerer, Explanation, Hooked};
+pub(crate) use holding::Holdings;
 pub(crate) use round::{advance_all, seat_of};
 pub use route::Layer;
 pub use rules::Rules;
@@ -147,13 +151,13 @@ impl Engine {
         if let Some(deed) = self.ordered(&letter, &place).await? {
             return self.settle_by(&receipt, deed).await.map(drop);
         }
-        match self.route(&letter.arrival, &letter.text, place).await? {
+        match self.route(&letter, place).await? {
             Routed::Usage(line) => self.settle(&receipt, &line).await,
             Routed::One { target, text, .. } => {
                 let inbound = inbound(&letter, target, text);
                 self.hand_in(inbound, &receipt).await
             }
-            Routed::Several(targets) => self.begin_round(&letter, targets, &receipt).await,
+            Routed::Several(targets) => self.take_round(&letter, targets, &receipt).await,
         }
     }
 

@@ -1,12 +1,15 @@
 //! The clock's side of ingress: begins errands when they are due. Each due time is run or left out once, whatever dies
 //! in between: the message has a key made of it, and how far a schedule was looked after is stored.
 
+mod change;
+mod list;
+
 use std::time::Duration;
 
 use polyclaw_domain::briefing::Reader;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::config::CatchUp;
-use polyclaw_domain::errand::{Due, Errand, ErrandKind};
+use polyclaw_domain::errand::{Due, Errand, ErrandKind, is_set_back};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{jobs, schedules};
@@ -16,19 +19,13 @@ use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::ingress::{Accepted, Injection, Provenance};
 
+pub use list::Standing;
+
 /// Looks again at least this often: the clock on the wall may have been set.
 const LONGEST_MS: i64 = 60_000;
 
 const CHECK_IN: &str = "This is your periodic check-in. Do what HEARTBEAT.md asks for, if anything is due. \
     If there is nothing that somebody should hear, answer NO_REPLY and nothing else.";
-
-/// An errand, and where its schedule stands.
-pub struct Standing {
-    pub errand: Errand,
-    /// The last due time that was run or left out; none where it was never looked after.
-    pub last: Option<Millis>,
-    pub next: Option<Millis>,
-}
 
 pub(crate) async fn keep_time(engine: &Engine) -> Result<()> {
     while !engine.is_draining() {
@@ -45,10 +42,9 @@ pub(crate) async fn keep_time(engine: &Engine) -> Result<()> {
 /// Begins what is due, and says when something is again.
 async fn begin_due(engine: &Engine) -> Result<Option<Millis>> {
     let mut next: Option<Millis> = None;
-    for errand in &engine.settings().errands {
+    for Standing { errand, .. } in engine.known_errands().await?.iter().filter(|one| one.errand.enabled) {
         let now = engine.now();
-        let (id, rule) = (errand.id.clone(), errand.rule.clone());
-        let last = engine.db().write(move |tx| schedules::last_due(tx, &id, &rule, now)).await?;
+        let last = looked_after(engine, errand, now).await?;
         if let Some(due) = errand.due(last, now) {
             look_after(engine, errand, due).await?;
             let (id, at) = (errand.id.clone(), due.at);
@@ -57,6 +53,27 @@ async fn begin_due(engine: &Engine) -> Result<Option<Millis>> {
         next = next.into_iter().chain(errand.schedule.next(now)).min();
     }
     Ok(next)
+}
+
+/// Up to when an errand has been looked after. Where that is in the future the clock was wrong and has been set back:
+/// to wait until it has passed would be silence. A due time that comes again has the key of its run, so that it is
+/// not begun twice.
+async fn looked_after(engine: &Engine, errand: &Errand, now: Millis) -> Result<Millis> {
+    let (id, rule) = (errand.id.clone(), errand.rule());
+    let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+        let last = schedules::last_due(tx, &id, &rule, now)?;
+        let is_wrong = is_set_back(last, now);
+        if is_wrong {
+            schedules::set_back(tx, &id, now)?;
+        }
+        Ok((last, is_wrong))
+    };
+    let (last, is_wrong) = engine.db().write(read).await?;
+    if !is_wrong {
+        return Ok(last);
+    }
+    tracing::warn!(schedule = errand.id, %last, "the clock was set back: the schedule goes on from now");
+    Ok(now)
 }
 
 async fn look_after(engine: &Engine, errand: &Errand, due: Due) -> Result<()> {
@@ -85,7 +102,7 @@ async fn look_after(engine: &Engine, errand: &Errand, due: Due) -> Result<()> {
 async fn tell(engine: &Engine, errand: &Errand, kind: EventKind, due: Due, code: Option<&str>) {
     let data = json!({
         "schedule": errand.id, "due_at": due.at.to_string(), "late_ms": due.late_ms,
-        "missed": due.missed + usize::from(!due.runs), "code": code,
+        "missed": due.missed + usize::from(!due.runs), "at_least": due.is_at_least(), "code": code,
     });
     tracing::warn!(schedule = errand.id, due.late_ms, due.missed, code, "{}", kind.as_str());
     let (session, agent) = (Some(errand.session.clone()), Some(errand.agent.clone()));
@@ -134,28 +151,9 @@ async fn can_check_in(engine: &Engine, errand: &Errand) -> Result<bool> {
 }
 
 impl Engine {
-    /// Every errand, in the order of the config.
-    pub async fn errands(&self) -> Result<Vec<Standing>> {
-        let (errands, now) = (self.settings().errands.clone(), self.now());
-        let ids: Vec<String> = errands.iter().map(|errand| errand.id.clone()).collect();
-        let read = move |tx: &mut polyclaw_store::Tx<'_>| {
-            ids.iter().map(|id| schedules::find(tx, id)).collect::<polyclaw_store::Result<Vec<_>>>()
-        };
-        let last = self.db().read(read).await?;
-        let standing = |(errand, last): (Errand, Option<Millis>)| {
-            // Where it was begun is no due time.
-            let last = last.filter(|at| errand.schedule.next(at.minus(1)) == Some(*at));
-            let next = errand.schedule.next(now);
-            Standing { errand, last, next }
-        };
-        Ok(errands.into_iter().zip(last).map(standing).collect())
-    }
-
     /// Begins an errand now, beside its schedule. `None`: there is nothing to do.
     pub async fn run_errand(&self, id: &str) -> Result<Option<Accepted>> {
-        let settings = self.settings();
-        let errand = settings.errands.iter().find(|errand| errand.id == id);
-        let errand = errand.ok_or_else(|| Error::UnknownErrand(id.chars().take(80).collect()))?;
-        begin(self, errand, format!("schedule:{id}:by-hand:{}", self.next_id()), "").await
+        let errand = self.errand(id).await?.errand;
+        begin(self, &errand, format!("schedule:{id}:by-hand:{}", self.next_id()), "").await
     }
 }

@@ -5,18 +5,19 @@ mod change;
 use std::sync::PoisonError;
 
 use polyclaw_domain::agent::MemoryScope;
+use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{AgentId, SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::Session;
-use polyclaw_store::{agents, jobs, sessions};
+use polyclaw_store::{agents, jobs, messages, sessions};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::ingress::Fresh;
 
-pub(crate) use change::{busy, compact, renew, renewed_event, set_agent, stop, stop_all};
+pub(crate) use change::{busy, compact, renew, renewed_event, set_agent, stop, stop_all, stop_turn};
 
 /// What `/stop` ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,21 @@ pub struct Stopped {
     pub children: Vec<String>,
 }
 
+/// How far back a conversation is looked for.
+const LOOKED_AT: usize = 1_000;
+
 impl Engine {
+    /// Where people outside read a session: the last conversation on a channel somebody wrote from, or the one it was
+    /// begun in.
+    pub async fn conversation(&self, key: &SessionKey) -> Result<Option<Address>> {
+        let begun = self.session(key).await?.address;
+        let wanted = key.clone();
+        let read = move |tx: &mut polyclaw_store::Tx<'_>| messages::last_addresses(tx, &wanted, LOOKED_AT);
+        let written = self.db().read(read).await?;
+        let is_open = |address: &Address| self.ports.channels.contains_key(&address.channel);
+        Ok(written.into_iter().chain(begun).find(|address| is_open(address) && !address.is_remote()))
+    }
+
     pub async fn session(&self, key: &SessionKey) -> Result<Session> {
         let wanted = key.clone();
         let found = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
@@ -63,6 +78,14 @@ impl Engine {
         let (stopped, after) = self.db().write(move |tx| stop_all(tx, &engine, &wanted)).await?;
         self.follow(after);
         Ok(stopped)
+    }
+
+    /// Ends the work on one turn. One that has not begun ends alone; of one that runs its session is stopped.
+    pub async fn stop_turn(&self, turn: &TurnId) -> Result<()> {
+        let (engine, wanted) = (self.clone(), turn.clone());
+        let after = self.db().write(move |tx| stop_turn(tx, &engine, &wanted)).await?;
+        self.follow(after.ok_or_else(|| Error::UnknownTurn(turn.to_string()))?);
+        Ok(())
     }
 
     /// Tells the turn's task if it is on this node. On another, that node hears of it.
@@ -141,6 +164,7 @@ impl Engine {
         if self.db().write(write).await? {
             return Err(Error::NotNow("a turn is running: stop it before deleting the session".to_owned()));
         }
+        self.remove_images().await?;
         self.brain().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
         self.hub.publish(key, FrameKind::Changed);
         Ok(())

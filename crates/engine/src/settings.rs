@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use polyclaw_domain::a2a::Remotes;
 use polyclaw_domain::agent::{AgentSpec, Budget};
 use polyclaw_domain::budget::{Calendar, Price};
-use polyclaw_domain::config::{Config, Maintenance};
+use polyclaw_domain::config::{A2a, Config, Maintenance};
 use polyclaw_domain::errand::Errand;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
@@ -34,6 +35,8 @@ pub struct Settings {
     /// Agents' files are below this folder.
     pub workspace: PathBuf,
     pub default_agent: AgentId,
+    /// What an agent that is made at run time has where it does not say otherwise.
+    pub outset: AgentSpec,
     /// Used by agents that name no model of their own.
     pub default_model: Option<ModelRef>,
     /// What to say when there is no model at all.
@@ -44,15 +47,23 @@ pub struct Settings {
     pub tools: Rules,
     /// Whether agents may write into each other's sessions.
     pub agent_to_agent: AgentToAgent,
+    /// Conversations that agents may write to: patterns of `channel:account:peer`.
+    pub message_to: Vec<String>,
     /// Providers by name; empty where they are only found later.
     pub providers: Vec<String>,
     pub mcp_servers: Vec<String>,
+    /// Agents that others may ask by A2A, and how others reach this instance.
+    pub a2a: A2a,
+    /// Agents elsewhere.
+    pub remotes: Option<Arc<dyn Remotes>>,
     /// What models cost, where somebody said so.
     pub prices: HashMap<ModelRef, Price>,
     /// What the whole instance may spend.
     pub budget: Budget,
     /// What each session may, with all that is begun for it.
     pub session_budget: Budget,
+    /// What the members of each team may spend together.
+    pub team_budget: Budget,
     /// When a day of a budget begins.
     pub calendar: Calendar,
     /// What agents do at set times.
@@ -91,17 +102,22 @@ impl Settings {
             upkeep: Upkeep { rules: Maintenance::default(), folder: workspace.join("archive") },
             workspace,
             default_agent: AgentId::main(),
+            outset: AgentSpec::named(AgentId::main()),
             default_model: None,
             no_model_hint: "No model is configured.".to_owned(),
             context_windows: HashMap::new(),
             default_context_window: 128_000,
             tools: Rules::default(),
             agent_to_agent: AgentToAgent::default(),
+            message_to: Vec::new(),
             providers: Vec::new(),
             mcp_servers: Vec::new(),
+            a2a: A2a::default(),
+            remotes: None,
             prices: HashMap::new(),
             budget: Budget::default(),
             session_budget: Budget::default(),
+            team_budget: Budget::default(),
             calendar: Calendar::default(),
             errands: Vec::new(),
             reception: Arc::new(reception::Rules::of(&Config::default())),

@@ -10,6 +10,7 @@ mod keep;
 mod make;
 mod post;
 mod relay;
+mod retry;
 mod shutdown;
 mod spawn;
 mod turn;
@@ -28,8 +29,10 @@ use crate::error::Result;
 use crate::hub::FrameKind;
 
 pub use actor::Actor;
+pub(crate) use files::Files;
 pub(crate) use keep::keep;
 pub use make::NewTeam;
+pub use polyclaw_store::tasks::Change;
 pub use post::{Outgoing, Receipt};
 pub use shutdown::{Ended, Outcome};
 pub use spawn::{NewMember, Spawned};

@@ -1,9 +1,11 @@
 //! Tools that change what the engine knows, and the join of all toolboxes into the one list that is filtered.
 
 mod agents;
+pub(crate) mod cron;
 mod draft;
 pub(crate) mod family;
 pub mod memory;
+pub(crate) mod message;
 mod models;
 pub(crate) mod own;
 pub(crate) mod settings;

@@ -9,7 +9,7 @@ use polyclaw_domain::backlog;
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Part, Role, calls};
+use polyclaw_domain::message::{Attachment, Origin, Part, Role, calls};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::team::tools::TEAM_CREATE;
@@ -65,7 +65,12 @@ impl From<ProviderError> for Halt {
             ErrorClass::NotConfigured => "no_model",
             _ => "provider_failed",
         };
-        Self::Failed { code, sentence: format!("I could not get an answer from the model ({error}).") }
+        let way_out = match error.class {
+            ErrorClass::ContextTooLong => " Begin anew with /new, or pick a model with a larger window.",
+            _ => "",
+        };
+        let sentence = format!("I could not get an answer from the model ({error}).{way_out}");
+        Self::Failed { code, sentence }
     }
 }
 
@@ -217,7 +222,10 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         running.drafts.find_again(engine, &claim.turn).await;
     }
     if context.agent_is_gone {
-        let sentence = format!("The agent '{}' no longer exists.", claim.agent);
+        let sentence = format!(
+            "The agent '{}' no longer exists. /agents lists those there are, /agent <id> lets one answer here.",
+            claim.agent
+        );
         return Err(Halt::Failed { code: "unknown_agent", sentence });
     }
     engine.hub.publish(
@@ -291,7 +299,10 @@ pub(crate) fn result_message(step: Message, call: &ToolCall, outcome: &ToolOutco
         Part::ToolResult { call_id: call.id.clone(), name: call.name.clone(), is_error: outcome.is_error };
     let meta =
         outcome.facts.as_ref().map(|facts| json!({ "sandbox": { "line": facts.line(), "facts": facts } }));
-    Message { role: Role::Tool, text: outcome.content.clone(), parts: vec![part], meta, ..step }
+    let shown = outcome.images.iter().cloned();
+    let shown = shown.map(|(name, image)| Part::Attachment(Attachment::image(name, image)));
+    let parts = [part].into_iter().chain(shown).collect();
+    Message { role: Role::Tool, text: outcome.content.clone(), parts, meta, ..step }
 }
 
 /// Stores a step and returns its ticket.

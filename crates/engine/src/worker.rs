@@ -1,6 +1,7 @@
 //! The loop that claims turns and drives them.
 
 mod running;
+mod said;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use crate::prompt::{self, Rows};
 use crate::turn;
 
 pub(crate) use running::{Running, Waiting};
+pub(crate) use said::Said;
 use upkeep::take_over;
 pub(crate) use upkeep::{family, keep, listen, sweep};
 

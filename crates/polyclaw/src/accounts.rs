@@ -9,6 +9,7 @@ pub fn sentence(account: &Value) -> String {
     let state = match account["state"].as_str().unwrap_or_default() {
         "opening" => "not connected yet".to_owned(),
         "apart" => format!("not connected: {}", cell(&account["why"])),
+        "elsewhere" => format!("held by another node, {}", cell(&account["node"])),
         "called" => "waits to be called by its platform".to_owned(),
         "restart_needed" => "new in the config: it is there after a restart".to_owned(),
         state => state.to_owned(),

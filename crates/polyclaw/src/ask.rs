@@ -28,6 +28,10 @@ pub struct Ask<'a> {
     text: String,
     /// A person sits there who can be asked before a tool runs.
     pub can_ask: bool,
+    /// The answer also goes where people read the session on a chat platform.
+    pub deliver: bool,
+    /// What goes with it, as the API takes it.
+    pub attachments: Vec<Value>,
     /// The same for every try, so that asking again is not asking twice.
     key: String,
 }
@@ -60,14 +64,21 @@ impl<'a> Ask<'a> {
     pub fn new(client: &'a Client, session: &str, agent: Option<&str>, text: String) -> Self {
         let key = format!("cli-{}", hex(&random::<12>()));
         let (session, agent) = (session.to_owned(), agent.map(str::to_owned));
-        Self { client, session, agent, text, can_ask: false, key }
+        Self { client, session, agent, text, can_ask: false, deliver: false, attachments: Vec::new(), key }
     }
 
     /// Waits for the whole answer.
     pub async fn wait(&self, limit: Duration) -> Result<Answer, Failure> {
+        self.wait_for(limit, false).await
+    }
+
+    /// The same for a message that the daemon may be known to have taken.
+    async fn wait_for(&self, limit: Duration, known: bool) -> Result<Answer, Failure> {
         let deadline = Instant::now() + limit;
         // From then on asking again is right: the key makes it the same message.
-        let mut sent = false;
+        let mut sent = known;
+        // It said so; without a word from it the message may or may not have arrived.
+        let mut taken = known;
         let mut gone_since: Option<Instant> = None;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -77,12 +88,12 @@ impl<'a> Ask<'a> {
             let path = format!("{}?wait={}", self.path(), left.as_secs().clamp(1, WAIT_SECONDS));
             match self.client.post(&path, &self.body()).await {
                 Ok(value) if value["reply"].is_object() => return Ok(answer(value)),
-                Ok(_) => (sent, gone_since) = (true, None),
+                Ok(_) => (sent, taken, gone_since) = (true, true, None),
                 Err(failure) if failure.exit == Exit::Unavailable && (sent || failure.code == LOST) => {
                     sent = true;
                     let since = *gone_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > PATIENCE {
-                        return Err(failure);
+                        return Err(self.gone(failure, taken));
                     }
                     tokio::time::sleep(Duration::from_millis(200)).await;
                 }
@@ -94,12 +105,16 @@ impl<'a> Ask<'a> {
     /// Shows the answer as it comes. If the stream breaks, the rest is waited for.
     pub async fn live(&self, limit: Duration, output: Output) -> Result<Answer, Failure> {
         let stream = self.client.stream(&format!("/sessions/{}/stream", segment(&self.session))).await?;
-        let accepted = self.client.post(&self.path(), &self.body()).await?;
+        let accepted = self.client.post(&self.path(), &self.body()).await;
+        let accepted = accepted.map_err(|failure| match failure.code == LOST {
+            true => self.gone(failure, false),
+            false => failure,
+        })?;
         let turn = accepted["turn_id"].as_str().unwrap_or_default().to_owned();
         let mut live = Live::new(self.client, turn, output);
         let ended = tokio::time::timeout(limit, live.follow(stream)).await;
         ended.map_err(|_| self.too_late(limit))?;
-        let answer = self.wait(limit).await?;
+        let answer = self.wait_for(limit, true).await?;
         if answer.failure().is_none() {
             live.complete(&answer.text);
         }
@@ -116,7 +131,27 @@ impl<'a> Ask<'a> {
         if let Some(agent) = &self.agent {
             body["agent"] = json!(agent);
         }
+        if self.deliver {
+            body["deliver"] = json!(true);
+        }
+        if !self.attachments.is_empty() {
+            body["attachments"] = json!(self.attachments);
+        }
         body
+    }
+
+    /// The daemon went away and did not come back. Whoever asks again, asks twice.
+    fn gone(&self, failure: Failure, taken: bool) -> Failure {
+        let became = match taken {
+            true => "your message was taken, and is answered when the daemon runs again",
+            false => "your message may have been taken: then it is answered when the daemon runs again",
+        };
+        let message = format!("{}; {became}", failure.message);
+        let hint = format!(
+            "do not send it again: `polyclaw up`, then `polyclaw sessions show {}` shows the answer",
+            self.session
+        );
+        Failure { message, ..failure }.hint(hint)
     }
 
     fn too_late(&self, limit: Duration) -> Failure {
@@ -147,6 +182,23 @@ pub async fn main_session(client: &Client, agent: Option<&str>) -> Result<String
 
 async fn default_agent(client: &Client) -> Result<String, Failure> {
     let answer = client.get("/agents").await?;
-    let marked = answer["agents"].as_array().into_iter().flatten().find(|agent| agent["default"] == true);
-    Ok(marked.and_then(|agent| agent["agent_id"].as_str()).unwrap_or("main").to_owned())
+    Ok(answer["bound"]["cli"].as_str().unwrap_or("main").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asked_a_daemon_that_went_away_is_told_not_to_ask_twice() {
+        let client = Client::at("http://127.0.0.1:1", None).unwrap();
+        let ask = Ask::new(&client, "agent:main:main", None, "hi".to_owned());
+        for (taken, became) in [(true, "your message was taken"), (false, "your message may have been taken")]
+        {
+            let failure = ask.gone(Failure::new(Exit::Unavailable, LOST, "it broke"), taken);
+            assert_eq!((failure.exit, failure.code.as_str()), (Exit::Unavailable, LOST));
+            assert!(failure.message.starts_with("it broke; ") && failure.message.contains(became));
+            assert!(failure.hint.unwrap().contains("polyclaw sessions show agent:main:main"));
+        }
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 pub mod broker;
 pub mod families;
+pub mod growth;
 pub mod ingress;
 pub mod memory;
 pub mod route;

@@ -10,9 +10,12 @@ mod keys;
 mod markdown;
 mod model;
 mod net;
+mod place;
 pub mod plain;
+mod reload;
 mod teams;
 mod terminal;
+mod transcript;
 mod view;
 mod wrap;
 

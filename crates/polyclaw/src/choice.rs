@@ -1,6 +1,8 @@
 //! Which providers there are and which model answers: what the config says, else keys in the environment,
 //! else a local server, else the model inside Polyclaw. Says plainly which it is, or exactly what to set.
 
+use std::time::Duration;
+
 use polyclaw_domain::config::{self, Config, ProviderKind};
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_provider::detect::{self, Found, Source};
@@ -114,6 +116,10 @@ fn settings(name: &str, provider: &config::Provider) -> Option<ProviderSettings>
     let mut settings = ProviderSettings::new(name, kind(provider.kind(name)?));
     settings.base_url.clone_from(&provider.base_url);
     settings.models.clone_from(&provider.models);
+    if let Some(seconds) = provider.first_token_seconds {
+        settings.first_token_timeout = Duration::from_secs(seconds.into());
+    }
+    settings.images = provider.images.unwrap_or(true);
     Some(match &provider.api_key {
         Some(key) => settings.api_key(key.expose()),
         None => settings,
@@ -171,6 +177,14 @@ mod tests {
         let choice = choose(toml, &["OPENAI_API_KEY"]);
         assert_eq!(names(&choice), ["lab"]);
         assert_eq!(choice.sentence(), "lab/m (from config.toml)");
+    }
+
+    #[test]
+    fn a_provider_is_silent_for_as_long_as_the_config_says() {
+        let lab = "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://h/v1\"\n";
+        let patience = |toml: &str| choose(toml, &[]).providers[0].first_token_timeout.as_secs();
+        assert_eq!(patience(lab), 45);
+        assert_eq!(patience(&format!("{lab}first_token_seconds = 9\n")), 9);
     }
 
     #[test]

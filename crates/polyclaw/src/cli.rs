@@ -3,10 +3,10 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, approvals, audit, backup, bench, chat, completions, config, control, cron, daemon, doctor,
-    events, guard, instances, mcp, memory, messages, migrate, model, models, outbox, pairing, restore, route,
-    rules, runs, sandbox_exec, secrets, selftest, service, sessions, skills, status, teams, tools, up, usage,
-    worker,
+    acp, agent, agents, approvals, audit, backup, bench, chat, completions, config, control, cron, daemon,
+    doctor, events, guard, instances, logs, mcp, memory, messages, migrate, model, models, outbox, pairing,
+    restore, route, runs, sandbox_exec, secrets, selftest, service, sessions, skills, status, teams, tools,
+    up, usage, worker,
 };
 use crate::home::Home;
 use crate::output::Output;
@@ -58,7 +58,6 @@ pub enum Command {
     Up(up::Args),
     Instances(instances::Args),
     Messages(messages::Args),
-    Rules(rules::Args),
     Control(control::Args),
     Daemon(daemon::Args),
     Chat(chat::Args),
@@ -71,6 +70,7 @@ pub enum Command {
     Memory(memory::Args),
     Skills(skills::Args),
     Mcp(mcp::Args),
+    Acp(acp::Args),
     Models(models::Args),
     Model(model::Args),
     Approvals(approvals::Args),
@@ -82,6 +82,7 @@ pub enum Command {
     Events(events::Args),
     Audit(audit::Args),
     Status(status::Args),
+    Logs(logs::Args),
     Doctor(doctor::Args),
     Config(config::Args),
     Migrate(migrate::Args),
@@ -154,6 +155,7 @@ impl Command {
             Self::Tools(args) => tools::run(&args, context).await,
             Self::Memory(args) => memory::run(&args, context).await,
             Self::Mcp(args) => mcp::run(&args, context).await,
+            Self::Acp(args) => acp::run(&args, context).await,
             Self::Skills(args) => skills::run(&args, context).await,
             Self::Models(args) => models::run(&args, context).await,
             Self::Model(args) => model::run(&args, context).await,
@@ -166,10 +168,10 @@ impl Command {
             Self::Events(args) => events::run(&args, context).await,
             Self::Instances(args) => instances::run(&args, context).await,
             Self::Messages(args) => messages::run(&args, context).await,
-            Self::Rules(args) => rules::run(&args, context).await,
             Self::Audit(args) => audit::run(&args, context).await,
             Self::Migrate(args) => migrate::run(&args, context).await,
             Self::Status(args) => status::run(&args, context).await,
+            Self::Logs(args) => logs::run(&args, context).await,
             Self::Doctor(args) => doctor::run(&args, context).await,
             Self::Up(_) | Self::Control(_) | Self::Daemon(_) | Self::Config(_) => Ok(()),
             Self::Completions(_) | Self::Backup(_) | Self::Restore(_) | Self::Service(_) => Ok(()),
@@ -192,6 +194,8 @@ mod tests {
     fn look(command: &clap::Command, path: &str) {
         let path = format!("{path} {}", command.get_name());
         assert!(command.get_about().is_some(), "{path} does not say what it does");
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(command.is_hide_set() || help.starts_with("Examples:"), "{path} has no examples");
         for arg in command.get_arguments() {
             assert!(arg.get_help().is_some(), "{path} does not say what {} is", arg.get_id());
         }

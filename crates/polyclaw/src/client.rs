@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::Context;
 use crate::control;
 use crate::failure::{Exit, Failure};
-use crate::home::Home;
+use crate::home::{self, Home};
 
 const CONNECT: Duration = Duration::from_secs(3);
 /// Longer than any wait we ask the instance for.
@@ -34,8 +34,12 @@ pub struct Client {
 impl Client {
     pub fn new(context: &Context) -> Result<Self, Failure> {
         let given = context.global.url.clone().filter(|url| !url.is_empty());
+        // Nobody else who has the port of a daemon that is not there is shown the home's token. One that is stated is
+        // for whoever listens there: a daemon in a container, say.
+        let is_known = given.is_some() || context.home.is_served();
         let url = given.map_or_else(|| local_url(&context.home), Ok)?;
-        let token = context.global.token.clone().or_else(|| context.home.token());
+        let stated = context.global.token.clone().or_else(home::stated_token);
+        let token = stated.or_else(|| context.home.token().filter(|_| is_known));
         Self::at(url.trim_end_matches('/'), token)
     }
 
@@ -129,7 +133,15 @@ impl Client {
 
     /// Opens a stream of server-sent events; it stays open for as long as both sides want.
     pub async fn stream(&self, path: &str) -> Result<Response, Failure> {
-        let request = self.request(Method::GET, path).header("Accept", "text/event-stream");
+        self.open(self.request(Method::GET, path).header("Accept", "text/event-stream")).await
+    }
+
+    /// A file, piece by piece.
+    pub async fn download(&self, path: &str) -> Result<Response, Failure> {
+        self.open(self.request(Method::GET, path)).await
+    }
+
+    async fn open(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
     }
@@ -207,9 +219,13 @@ pub fn base_url(gateway: &Gateway) -> String {
 }
 
 async fn refusal(response: Response) -> Failure {
-    let status = response.status();
+    let (status, place) = (response.status(), response.url().origin().ascii_serialization());
     let body: Value = response.json().await.unwrap_or_default();
     let error = &body["error"];
+    // Whoever is meant names a code; what a proxy in front of it says has none either.
+    if error["code"].as_str().is_none() && status.is_client_error() {
+        return Failure::failed("not_polyclaw", format!("{place} does not answer like a polyclaw instance"));
+    }
     let code = error["code"].as_str().unwrap_or("failed");
     let message = error["message"]
         .as_str()

@@ -1,5 +1,6 @@
 //! One command per file. Each has its arguments, its help with examples, and a `run`.
 
+pub mod acp;
 pub mod agent;
 pub mod agents;
 pub mod approvals;
@@ -16,6 +17,7 @@ pub mod doctor;
 pub mod events;
 pub mod guard;
 pub mod instances;
+pub mod logs;
 pub mod mcp;
 pub mod memory;
 pub mod messages;
@@ -26,7 +28,6 @@ pub mod outbox;
 pub mod pairing;
 pub mod restore;
 pub mod route;
-pub mod rules;
 pub mod runs;
 pub mod sandbox_exec;
 pub mod secrets;

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_control::{Caller, Control, DRAIN, Setup};
+use polyclaw_control::{Caller, Control, DRAIN, LOCK, Setup, lock};
 use polyclaw_domain::config::{Gateway, Observability};
 use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_server::control::{ControlSetup, ControlState, router};
-use polyclaw_server::{Auth, Logins};
+use polyclaw_server::{Auth, Guest, Logins};
 
 use crate::client::base_url;
 use crate::clock::SystemClock;
@@ -41,14 +41,18 @@ pub struct Plan {
     /// Where another home has the usual port, any will do.
     pub takes_any_port: bool,
     pub asks_for_token: bool,
+    /// Names it is reached by besides loopback and the address it listens on.
+    pub allowed_hosts: Vec<String>,
     /// At the end those it started end too.
     pub stops_instances: bool,
     /// Log less: what a person wants to know is said on the terminal.
     pub quiet: bool,
+    /// Whoever says nothing on a socket for this long is let go; 90 seconds if not stated.
+    pub idle: Option<Duration>,
 }
 
 impl Plan {
-    /// From the command line, else `POLYCLAW_CP_BIND` and `POLYCLAW_CP_PORT`.
+    /// From the command line, else `POLYCLAW_CP_BIND` and `POLYCLAW_CP_PORT`. Names are added to those of the environment.
     pub fn of(bind: Option<IpAddr>, port: Option<u16>) -> Result<Self, Failure> {
         let stated = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let wrong = |name: &str| Failure::usage(format!("{name} can not be read"));
@@ -63,8 +67,10 @@ impl Plan {
             port,
             takes_any_port: false,
             asks_for_token: true,
+            allowed_hosts: hosts(&stated(HOSTS).unwrap_or_default()),
             stops_instances: false,
             quiet: false,
+            idle: number("POLYCLAW_CP_IDLE_SECS")?.map(|seconds| Duration::from_secs(seconds.into())),
         })
     }
 
@@ -76,7 +82,7 @@ impl Plan {
     fn listen(&self) -> Result<TcpListener, Failure> {
         let usual = daemon::bind(&self.gateway(self.port.unwrap_or(PORT)));
         match usual {
-            Err(failure) if self.takes_any_port && self.port.is_none() && failure.code == "port_taken" => {
+            Err(failure) if self.takes_any_port && self.port.is_none() && failure.code == "port_in_use" => {
                 daemon::bind(&self.gateway(0))
             }
             other => other,
@@ -84,12 +90,26 @@ impl Plan {
     }
 }
 
+/// Names, with commas between them.
+const HOSTS: &str = "POLYCLAW_CP_ALLOWED_HOSTS";
+
+fn hosts(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|host| !host.is_empty()).map(str::to_owned).collect()
+}
+
+/// Tells instances where the notes are.
+pub const FOLDER: &str = "POLYCLAW_CP_FOLDER";
+
 /// What a running control plane leaves in the home for clients.
 pub struct Notes(PathBuf);
 
 impl Notes {
     pub fn of(home: &Home) -> Self {
-        Self(home.control())
+        Self::below(home.control())
+    }
+
+    pub fn below(folder: PathBuf) -> Self {
+        Self(folder)
     }
 
     fn read(&self, name: &str) -> Option<String> {
@@ -97,8 +117,9 @@ impl Notes {
         Some(text).filter(|text| !text.is_empty())
     }
 
+    /// Where it listens. A note of one that was killed is none: whoever has its port now is somebody else.
     pub fn url(&self) -> Option<String> {
-        self.read("control.url")
+        self.read("control.url").filter(|_| lock::is_held(&self.0.join(LOCK)))
     }
 
     pub fn pid(&self) -> Option<u32> {
@@ -107,8 +128,7 @@ impl Notes {
 
     /// `POLYCLAW_TOKEN`, else the one in the file.
     pub fn token(&self) -> Option<String> {
-        let stated = std::env::var("POLYCLAW_TOKEN").ok().filter(|token| !token.trim().is_empty());
-        stated.map(|token| token.trim().to_owned()).or_else(|| self.read("token"))
+        home::stated_token().or_else(|| self.read("token"))
     }
 
     fn ensure_token(&self) -> Result<String, Failure> {
@@ -136,15 +156,14 @@ pub fn open(home: &Home) -> Result<Control, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let program =
         std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
-    let stated = std::env::var("POLYCLAW_TOKEN").ok().filter(|token| !token.trim().is_empty());
     let setup = Setup {
         home: home.path().to_owned(),
         ids: Arc::new(SortableIds::new(Arc::clone(&clock))),
         clock,
         program: program.into(),
         load: Arc::new(|folder, text| Home::at(folder.to_owned()).load(text)),
-        environment: vec![(MODELS.into(), home.models().into())],
-        home_token: stated,
+        environment: vec![(MODELS.into(), home.models().into()), (FOLDER.into(), home.control().into())],
+        home_token: home::stated_token(),
         keep: Arc::new(|folder, name, value| {
             Secrets::of(&Home::at(folder.to_owned())).set(name, value).map_err(|failure| failure.message)
         }),
@@ -196,10 +215,13 @@ async fn serve(
     listener: TcpListener,
     ready: Ready,
 ) -> anyhow::Result<()> {
-    let mut stops = Stops::listen()?;
+    let mut stops = Stops::with_terminal()?;
     let port = listener.local_addr()?.port();
     let url = base_url(&plan.gateway(port));
     control.listens_at(url.clone(), port);
+    if plan.stops_instances {
+        control.ends_what_it_starts();
+    }
     control.recover().await.map_err(Failure::from)?;
     adopt(home, &control).await?;
     let logins = Logins::default();
@@ -210,7 +232,7 @@ async fn serve(
     let supervisor = tokio::spawn(async move { looking.supervise().await });
     let keeper = tokio::spawn(async move { keeping.keep_messages().await });
     let code = control.nonce();
-    logins.open(code.clone(), control.now());
+    logins.open(code.clone(), Guest::Owner, control.now());
     let link = format!("{url}{}", polyclaw_server::login_path(&code));
     let work = async {
         ready(control.clone(), link).await?;
@@ -253,11 +275,12 @@ fn start(
     let setup = ControlSetup {
         control: control.clone(),
         auth: if plan.asks_for_token { Auth::Token(token) } else { Auth::Off },
-        allowed_hosts: own_name(plan.bind).into_iter().collect(),
+        allowed_hosts: own_name(plan.bind).into_iter().chain(plan.allowed_hosts.iter().cloned()).collect(),
         allowed_origins: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         port,
         logins: logins.clone(),
+        silence: plan.idle,
     };
     Server::of(router(ControlState::new(setup)), listener)
 }

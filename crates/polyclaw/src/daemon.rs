@@ -105,8 +105,10 @@ pub fn bind(gateway: &Gateway) -> Result<TcpListener, Failure> {
     let refused = |error: io::Error| {
         let unavailable = |code: &str, what: String| Failure::new(Exit::Unavailable, code, what);
         match error.kind() {
-            io::ErrorKind::AddrInUse => unavailable("port_taken", format!("port {} is taken", gateway.port))
-                .hint("stop what listens there, or use another with --port or gateway.port"),
+            io::ErrorKind::AddrInUse => {
+                Failure::new(Exit::Conflict, "port_in_use", format!("port {} is taken", gateway.port))
+                    .hint("stop what listens there, or use another with --port or gateway.port")
+            }
             io::ErrorKind::PermissionDenied => {
                 unavailable("port_refused", format!("{address} can not be listened on: {error}"))
                     .hint("ports below 1024 need rights of their own; the default is 18801")
@@ -143,9 +145,10 @@ where
     let (looked, is_looked) = oneshot::channel();
     let mut tasks = Tasks::start(&instance.engine, is_looked);
     let _exchange = instance.exchange.as_ref().map(|exchange| exchange.start(&instance.engine));
-    let mut server = http::Server::start(instance, listener)?;
+    // Before anybody is answered: whoever is answered reads where to ask on.
     let url = address(&instance.config);
     write_url(&instance.home, &url)?;
+    let mut server = http::Server::start(instance, listener)?;
     tracing::info!(%url, pid = std::process::id(), ready_ms = began.elapsed().as_millis(), "ready");
     tokio::spawn(greet(Arc::clone(instance), looked, ready));
     tokio::spawn(give_back());
@@ -191,6 +194,7 @@ where
     tracing::info!(model = %choice.sentence(), "model in use");
     let _ = ready(&instance);
     instance.prepare_model().await;
+    instance.await_model().await;
 }
 
 async fn reload(instance: &Instance) {
@@ -236,19 +240,46 @@ async fn give_back() {
 pub struct Stops {
     terminate: Signal,
     interrupt: Signal,
+    /// Of one that runs in a terminal: the terminal was closed. Heard once, for a shell and the kernel both say it.
+    hangup: Option<Signal>,
 }
 
 impl Stops {
     pub fn listen() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())?, hangup: None })
+    }
+
+    /// The same, and the end of the terminal, unless whoever started this process wants it to outlive that.
+    pub fn with_terminal() -> io::Result<Self> {
+        let hangup = (!ignores_hangup()).then(|| signal(SignalKind::hangup())).transpose()?;
+        Ok(Self { hangup, ..Self::listen()? })
     }
 
     pub async fn recv(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => drop(hangup.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        let hung_up = tokio::select! {
+            _ = self.terminate.recv() => false,
+            _ = self.interrupt.recv() => false,
+            () = hangup => true,
+        };
+        if hung_up {
+            self.hangup = None;
         }
     }
+}
+
+/// `nohup` starts a program deaf to it, and a program that listens would hear it again. Where the system does not
+/// tell, nobody asked for it.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// The engine's loops. Channels stop receiving at once when it drains, turns and deliveries when they are done; the

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::client::{Client, segment};
+use crate::control::{FOLDER, Notes};
 use crate::current::Current;
 use crate::failure::Failure;
 use crate::ids;
@@ -37,7 +38,10 @@ pub const CHANNEL: &str = REMOTE;
 const WAIT_SECONDS: u64 = 30;
 
 pub struct Exchange {
-    client: Client,
+    client: Current<Client>,
+    token: String,
+    /// Where a control plane says how it is reached.
+    notes: Option<Notes>,
     /// Which instance this is.
     own: String,
     /// Names this life of the process.
@@ -62,7 +66,9 @@ impl Exchange {
         let all = (stated("POLYCLAW_CP_URL"), stated("POLYCLAW_CP_TOKEN"), stated("POLYCLAW_INSTANCE_ID"));
         let (Some(url), Some(token), Some(own)) = all else { return Ok(None) };
         Ok(Some(Self {
-            client: Client::at_control(&url, token)?,
+            client: Current::new(Client::at_control(&url, token.clone())?),
+            token,
+            notes: stated(FOLDER).map(|folder| Notes::below(folder.into())),
             own,
             life: fresh_word(),
             db: db.clone(),
@@ -103,15 +109,26 @@ impl Exchange {
             segment(&self.own),
             self.life
         );
-        let answer = self.client.get(&path).await?;
+        let answer = self.client.get().get(&path).await?;
         let wrong = |error: serde_json::Error| Failure::failed("not_polyclaw", error.to_string());
         serde_json::from_value(answer["messages"].clone()).map_err(wrong)
+    }
+
+    /// One that was started again may listen elsewhere.
+    fn look_for_control_plane(&self) {
+        let Some(url) = self.notes.as_ref().and_then(Notes::url) else { return };
+        if url != self.client.get().url()
+            && let Ok(client) = Client::at_control(&url, self.token.clone())
+        {
+            tracing::info!(%url, "the control plane is elsewhere now");
+            self.client.replace(client);
+        }
     }
 
     async fn send(&self, message: &Value) -> Result<Value, Failure> {
         let mut message = message.clone();
         self.redactor.get().payload(&mut message["payload"]);
-        self.client.post("/messages", &message).await
+        self.client.get().post("/messages", &message).await
     }
 
     /// A word about a message that was handed to us.
@@ -120,6 +137,6 @@ impl Exchange {
         if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
             body.extend(more);
         }
-        self.client.post(&format!("/messages/{}/{verb}", segment(&letter.id)), &body).await
+        self.client.get().post(&format!("/messages/{}/{verb}", segment(&letter.id)), &body).await
     }
 }

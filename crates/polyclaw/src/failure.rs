@@ -75,7 +75,7 @@ impl From<polyclaw_control::Error> for Failure {
             Action::Reject | Action::Precondition | Action::TooLarge | Action::Unfit => Exit::Usage,
             Action::NotFound => Exit::NotFound,
             Action::Conflict | Action::Stale => Exit::Conflict,
-            Action::Retry | Action::Gateway => Exit::Unavailable,
+            Action::Retry | Action::Gateway | Action::GatewayTimeout => Exit::Unavailable,
             Action::Alarm | Action::Forbid => Exit::Failed,
         };
         let mut failure = Self::new(exit, error.code(), error.to_string());

@@ -1,5 +1,7 @@
 //! What `polyclaw doctor` looks at. A check finds something out and judges it; it changes nothing.
 
+mod workspace;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::SystemTime;
@@ -18,7 +20,7 @@ use crate::command::secrets::CLOSE_KEY;
 use crate::failure::{Exit, Failure};
 use crate::home::{Home, free_space, is_open_to_others, refused};
 use crate::output::safe;
-use crate::weights::{ALL, Found, Shelf};
+use crate::weights::{ALL, Found, PULL_AGAIN, Shelf};
 
 /// Below this a database can not grow for long.
 const LOW_DISK: u64 = 500 * 1024 * 1024;
@@ -87,6 +89,7 @@ pub async fn all(context: &Context) -> Vec<Check> {
     let config = home.read_config();
     let mut checks = vec![folder(home), disk(home), clock(), token(home), configured(home, &config)];
     let config = config.unwrap_or_default();
+    checks.extend(workspace::folders(home, &config));
     checks.push(sqlite());
     if config.store.url.is_none() {
         checks.push(database(home));
@@ -217,11 +220,14 @@ async fn memory(context: &Context) -> Check {
         Err(_) => None,
     };
     match status {
+        Some(status) if status["error"].is_string() => {
+            Check::fail("memory", sentence(&status), "mend that; vectors are made as soon as it works again")
+        }
         Some(status) if status["embeddings"].is_string() => Check::ok("memory", sentence(&status)),
         Some(status) => Check::warn(
             "memory",
             format!("{} memories, found by words alone", status["memories"]),
-            "`polyclaw model pull all-minilm-l6-v2`, then restart the daemon",
+            "`polyclaw model pull all-minilm-l6-v2`",
         ),
         None if path.exists() => Check::ok("memory", path.display().to_string()),
         None => Check::ok("memory", "nothing is remembered yet"),
@@ -231,10 +237,10 @@ async fn memory(context: &Context) -> Check {
 /// Nothing is said of weights that are as they should be: they are for those who want them.
 fn weights(home: &Home) -> Option<Check> {
     let shelf = Shelf::of(home);
-    let damaged = ALL.iter().filter(|weights| shelf.find(weights) == Found::Damaged);
+    let damaged = ALL.iter().filter(|weights| shelf.examine(weights) == Found::Damaged);
     let names: Vec<&str> = damaged.map(|weights| weights.name).collect();
     let found = || format!("damaged: {}", names.join(", "));
-    (!names.is_empty()).then(|| Check::warn("weights", found(), "`polyclaw model pull` fetches them again"))
+    (!names.is_empty()).then(|| Check::fail("weights", found(), PULL_AGAIN))
 }
 
 /// Of the store of secrets, where it is a file and not as it should be.
@@ -326,6 +332,7 @@ async fn model(home: &Home, config: &Config, models: Option<&Value>) -> Check {
             format!("{chosen} can not be reached"),
             "start its server, or look at its base_url in config.toml",
         ),
+        Some("damaged") => Check::fail("model", format!("{chosen} can not be loaded"), PULL_AGAIN),
         Some("cooling") => {
             Check::warn("model", format!("{chosen} failed just now"), "`polyclaw events` says why")
         }

@@ -1,12 +1,12 @@
 //! The home of an instance: where its files are, how they are made at the first start, and whose they are.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polyclaw_control::file;
+use polyclaw_control::{file, lock};
 use polyclaw_domain::config::{self, Config, ConfigErrors, Source};
 use polyclaw_domain::hex::hex;
 
@@ -141,17 +141,11 @@ impl Home {
 
     /// Makes this process the only daemon of the home until the lock is dropped or the process dies.
     pub fn lock(&self) -> Result<Lock, Failure> {
-        let path = self.0.join("daemon.lock");
-        let open = OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(&path);
-        let file = open.map_err(|error| refused(&path, &error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(self.taken()),
-            Err(TryLockError::Error(error)) => return Err(refused(&path, &error)),
-        }
+        let path = self.lock_file();
+        let held = lock::take(&path).map_err(|error| refused(&path, &error))?.ok_or_else(|| self.taken())?;
         let pid = self.pid_file();
         write_note(&pid, &format!("{}\n", std::process::id())).map_err(|error| refused(&pid, &error))?;
-        Ok(Lock { _file: file, left: vec![pid, self.url_file()] })
+        Ok(Lock { _held: held, left: vec![pid, self.url_file()] })
     }
 
     fn taken(&self) -> Failure {
@@ -170,12 +164,19 @@ impl Home {
         fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok()
     }
 
+    fn lock_file(&self) -> PathBuf {
+        self.0.join("daemon.lock")
+    }
+
+    /// Whether a daemon of this home runs. Where none does, whoever has its port now is somebody else.
+    pub fn is_served(&self) -> bool {
+        lock::is_held(&self.lock_file())
+    }
+
     /// `POLYCLAW_TOKEN`, else the one in the file, if there is one.
     pub fn token(&self) -> Option<String> {
-        let stated = std::env::var("POLYCLAW_TOKEN").ok();
-        let stored = || fs::read_to_string(self.token_file()).ok();
-        let token = stated.filter(|token| !token.trim().is_empty()).or_else(stored)?.trim().to_owned();
-        Some(token).filter(|token| !token.is_empty())
+        let stored = || fs::read_to_string(self.token_file()).ok().and_then(|token| worth(&token));
+        stated_token().or_else(stored)
     }
 
     /// The same, made at the first start.
@@ -201,6 +202,10 @@ impl Home {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let what = format!("{} is no text: it is not UTF-8", path.display());
+                return Err(Failure::failed("bad_config", what).hint("save it as UTF-8"));
+            }
             Err(error) => return Err(refused(&path, &error)),
         };
         self.load(&text).map_err(|errors| {
@@ -230,7 +235,7 @@ impl Home {
 
 /// Held while the daemon runs. Dropping it takes away what tells clients where the daemon is.
 pub struct Lock {
-    _file: File,
+    _held: lock::Held,
     left: Vec<PathBuf>,
 }
 
@@ -240,6 +245,15 @@ impl Drop for Lock {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// The token that the environment states.
+pub fn stated_token() -> Option<String> {
+    std::env::var("POLYCLAW_TOKEN").ok().and_then(|token| worth(&token))
+}
+
+fn worth(token: &str) -> Option<String> {
+    Some(token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 /// A folder for its owner alone, with those above it that are not there.

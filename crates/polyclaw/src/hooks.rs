@@ -136,10 +136,49 @@ fn told(frame: &Frame) -> Option<(HookEvent, Value)> {
             });
             (event, body)
         }
+        FrameKind::Team { change } if change["change"] == "completed" && change["task_id"].is_u64() => {
+            let body = json!({
+                "team": change["team"], "task_id": change["task_id"], "text": change["subject"],
+                "by": change["by"],
+            });
+            (HookEvent::TaskCompleted, body)
+        }
         _ => return None,
     };
     body["event"] = event.as_str().into();
     body["session_key"] = frame.session_key.as_str().into();
     body["at"] = SystemClock.now().to_string().into();
     Some((event, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::id::AgentId;
+    use polyclaw_domain::key::SessionKey;
+
+    use super::*;
+
+    fn told_of(change: Value) -> Option<(HookEvent, Value)> {
+        let session_key = SessionKey::of(&AgentId::main(), &["team", "crew"]);
+        told(&Frame { seq: 1, session_key, kind: FrameKind::Team { change } })
+    }
+
+    #[test]
+    fn only_the_end_of_a_task_is_one() {
+        let change = |change: &str| json!({ "team": "crew", "task_id": 7, "change": change, "by": "ann", "subject": "paint" });
+        let (event, body) = told_of(change("completed")).unwrap();
+        assert_eq!(event, HookEvent::TaskCompleted);
+        assert_eq!(
+            (&body["event"], &body["task_id"], &body["text"], &body["by"], &body["session_key"]),
+            (
+                &json!("task.completed"),
+                &json!(7),
+                &json!("paint"),
+                &json!("ann"),
+                &json!("agent:main:team:crew")
+            )
+        );
+        assert!(told_of(change("claimed")).is_none());
+        assert!(told_of(json!({ "change": "completed", "text": "a letter" })).is_none());
+    }
 }

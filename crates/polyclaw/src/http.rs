@@ -88,7 +88,8 @@ pub fn own_name(bind: IpAddr) -> Option<String> {
 fn hooks(config: &Config) -> HashMap<String, Hook> {
     let hook = |webhook: &config::Webhook| Hook {
         secret: webhook.secret.expose().to_owned(),
-        agent: webhook.agent.clone().unwrap_or_else(|| config.agents.default_id()),
+        agent: webhook.agent.clone(),
+        map: webhook.map.clone(),
     };
     config.channels.webhook.iter().map(|(name, webhook)| (name.clone(), hook(webhook))).collect()
 }

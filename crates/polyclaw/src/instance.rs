@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use polyclaw_channel::discord::{self, Discord};
 use polyclaw_channel::matrix::{self, Matrix};
@@ -17,7 +18,7 @@ use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::span::Telemetry;
 use polyclaw_engine::Toolboxes;
-use polyclaw_engine::memory::{Brain, Place};
+use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Engine, Ports};
 use polyclaw_provider::Models;
@@ -25,7 +26,7 @@ use polyclaw_provider::embedded::Chat;
 use polyclaw_server::{Later, Logins, Reload};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Ledgers, Target};
-use polyclaw_tool::{FileBriefings, Mcp};
+use polyclaw_tool::{FileBriefings, Mcp, Shared};
 
 use crate::choice::Choice;
 use crate::clock::SystemClock;
@@ -42,8 +43,10 @@ use crate::redaction;
 use crate::settings;
 use crate::telemetry::{self, Carrying, Courier};
 use crate::tools;
-use crate::weights::{CHAT, Shelf};
+use crate::weights::{CHAT, EMBEDDINGS, Shelf};
 
+/// How often a model is looked for where there is none.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Connections to PostgreSQL, for one node.
 const CONNECTIONS: usize = 8;
 
@@ -66,9 +69,13 @@ pub struct Instance {
     /// What must not be seen, for the log too.
     redactor: Arc<Current<Redactor>>,
     choice: Mutex<Choice>,
+    /// The config that is in force now.
+    taken: Mutex<Arc<Config>>,
     models: Arc<Current<Models>>,
     /// The model inside Polyclaw. It outlives a reload, and is loaded when it is first asked.
     chat: Arc<Chat>,
+    /// The weights that make embeddings now, where those inside Polyclaw do.
+    embeddings: Mutex<Option<(u64, SystemTime)>>,
     tools: Arc<Current<Toolboxes>>,
     briefings: Arc<FileBriefings>,
     pub mcp: Arc<Mcp>,
@@ -98,6 +105,7 @@ impl Instance {
         let choice = Choice::known(&config, |name| std::env::var(name).ok());
         let chat = Arc::new(Chat::new(Shelf::of(&home).path(&CHAT)));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let embeddings = Mutex::new(Shelf::of(&home).mark(&EMBEDDINGS));
         let (db, clients) = open_beside(&target(&config, &home), || {
             let embedder = embedder::choose(&config, &choice, &Shelf::of(&home))?;
             Ok((models(&choice, &chat, &clock)?, channels(&config, &clock)?, embedder))
@@ -109,6 +117,7 @@ impl Instance {
         brain.set_embedder(embedder);
         let memories = Arc::new(Memories::new(Arc::clone(&brain)));
         let briefings = Arc::new(FileBriefings::new(home.workspace(), home.skills()));
+        briefings.share(shared(&config, &home));
         let mcp = Arc::new(Mcp::default());
         let tools = Arc::new(Current::new(tools::join(&config, &home, &briefings, &mcp)));
         let db = db?;
@@ -135,7 +144,7 @@ impl Instance {
         let mut settings = settings::engine(&config, &choice, &home, redactor.get());
         settings.telemetry = telemetry.clone();
         let engine = Engine::new(ports, settings, &home.node()?);
-        let choice = Mutex::new(choice);
+        let (choice, taken) = (Mutex::new(choice), Mutex::new(Arc::new(config.clone())));
         let logins = Logins::default();
         Ok(Self {
             home,
@@ -145,8 +154,10 @@ impl Instance {
             logins,
             redactor,
             choice,
+            taken,
             models,
             chat,
+            embeddings,
             tools,
             briefings,
             mcp,
@@ -205,11 +216,50 @@ impl Instance {
 
     /// Looks for a model on this machine, where nothing else names one. Takes up to a second.
     pub async fn search_model(&self) -> Result<(), Failure> {
+        let _turn = self.reloading.lock().await;
         let mut choice = self.choice();
         if choice.model.is_some() || !self.find_model(&mut choice).await {
             return Ok(());
         }
-        self.take_up(&self.config, choice)
+        let config = Arc::clone(&self.taken.lock().unwrap_or_else(PoisonError::into_inner));
+        self.take_up(&config, choice)
+    }
+
+    /// Where nothing names a model, one that turns up later is taken: pulled weights, or a server that was started.
+    /// Never returns.
+    pub async fn await_model(&self) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.renew_embedder();
+            let choice = self.choice();
+            if choice.model.is_some() || !choice.providers.is_empty() {
+                continue;
+            }
+            match self.search_model().await {
+                Err(error) => tracing::error!(%error, "the model found on this machine can not be used"),
+                Ok(()) if self.choice().model.is_some() => {
+                    tracing::info!(model = %self.choice().sentence(), "model in use");
+                    self.prepare_model().await;
+                }
+                Ok(()) => {}
+            }
+        }
+    }
+
+    /// Weights of embeddings that were pulled, pulled again or removed meanwhile.
+    fn renew_embedder(&self) {
+        let shelf = Shelf::of(&self.home);
+        let found = shelf.mark(&EMBEDDINGS);
+        let known =
+            std::mem::replace(&mut *self.embeddings.lock().unwrap_or_else(PoisonError::into_inner), found);
+        if known == found {
+            return;
+        }
+        let config = Arc::clone(&self.taken.lock().unwrap_or_else(PoisonError::into_inner));
+        match embedder::choose(&config, &self.choice(), &shelf) {
+            Ok(embedder) => self.engine.brain().set_embedder(embedder),
+            Err(error) => tracing::error!(%error, "the embeddings on this machine can not be used"),
+        }
     }
 
     /// Where the model inside Polyclaw answers, it is loaded and told the default agent's opening before anybody asks:
@@ -237,7 +287,8 @@ impl Instance {
         channels(&config, &self.clock)?;
         self.redactor.replace(redaction::redactor(&config, &self.home));
         if let Err(failure) = self.store_agents(&config).await {
-            self.redactor.replace(redaction::redactor(&self.config, &self.home));
+            let taken = Arc::clone(&self.taken.lock().unwrap_or_else(PoisonError::into_inner));
+            self.redactor.replace(redaction::redactor(&taken, &self.home));
             return Err(failure);
         }
         self.models.replace(made);
@@ -245,12 +296,14 @@ impl Instance {
             self.find_model(&mut choice).await;
         }
         self.engine.brain().set_embedder(embedder);
+        self.briefings.share(shared(&config, &self.home));
         self.tools.replace(tools::join(&config, &self.home, &self.briefings, &self.mcp));
         self.exchange.iter().for_each(|exchange| exchange.grant(&config.tools.instances));
         if let Err(error) = self.start_servers().await {
             tracing::error!(%error, "the MCP servers were not started");
         }
         *self.hooks.lock().unwrap_or_else(PoisonError::into_inner) = hooks.start(&self.engine);
+        tracing::info!(model = %choice.sentence(), "model in use");
         self.take_up(&config, choice)?;
         Ok(later(&self.config, &config))
     }
@@ -271,8 +324,8 @@ impl Instance {
         let mut settings = settings::engine(config, &choice, &self.home, self.redactor.get());
         settings.telemetry = self.telemetry.clone();
         self.engine.reload(settings);
-        tracing::info!(model = %choice.sentence(), "model in use");
         *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = choice;
+        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config.clone());
         Ok(())
     }
 }
@@ -320,6 +373,11 @@ fn open_beside<T: Send>(
     })
 }
 
+/// Skills for all agents besides those of the home.
+fn shared(config: &Config, home: &Home) -> Shared {
+    Shared { folders: config.skills.folders(home.path()), told: config.skills.told() }
+}
+
 fn target(config: &Config, home: &Home) -> Target {
     match &config.store.url {
         Some(url) => Target::Postgres { url: url.expose().to_owned(), connections: CONNECTIONS },
@@ -338,7 +396,8 @@ fn models(choice: &Choice, chat: &Arc<Chat>, clock: &Arc<dyn Clock>) -> Result<M
 
 fn brain(config: &Config, home: &Home, clock: &Arc<dyn Clock>, ids: &Arc<SortableIds>) -> Brain {
     let cache = usize::try_from(config.memory.cache_mb).unwrap_or(usize::MAX).saturating_mul(1 << 20);
-    Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, cache)
+    let vectors = Vectors::new(cache, polyclaw_provider::embedded::product);
+    Brain::new(Place::File(home.brain()), Arc::clone(clock), Arc::clone(ids) as _, vectors)
 }
 
 /// Every adapter there is. One that has an account in the config is put in; each is a line here.

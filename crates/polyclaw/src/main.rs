@@ -1,7 +1,9 @@
 //! The `polyclaw` binary.
 
 mod accounts;
+mod acp;
 mod ask;
+mod attach;
 mod bench;
 mod chat;
 mod choice;
@@ -24,8 +26,10 @@ mod http;
 mod ids;
 mod instance;
 mod keyring;
+mod level;
 mod log;
 mod output;
+mod own_config;
 mod progress;
 mod redaction;
 mod secrets;

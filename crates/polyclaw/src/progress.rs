@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 pub struct Progress {
     style: Style,
@@ -26,14 +27,24 @@ impl Progress {
         Self { style, shown: Cell::new(u64::MAX) }
     }
 
+    /// So many bytes of so many.
     pub fn show(&self, name: &str, done: u64, total: u64) {
+        let megabytes = |bytes: u64| bytes / 1_000_000;
+        self.draw(name, (done, total), &format!("{} of {} MB", megabytes(done), megabytes(total)));
+    }
+
+    /// So many things of so many.
+    pub fn count(&self, name: &str, done: u64, total: u64) {
+        self.draw(name, (done, total), &format!("{done} of {total}"));
+    }
+
+    fn draw(&self, name: &str, (done, total): (u64, u64), so_far: &str) {
         let percent = done * 100 / total.max(1);
         let step = if self.style == Style::Lines { percent / 25 * 25 } else { percent };
         if self.style == Style::Silent || self.shown.replace(step) == step {
             return;
         }
-        let megabytes = |bytes: u64| bytes / 1_000_000;
-        let text = format!("{name}  {percent:>3} %  {} of {} MB", megabytes(done), megabytes(total));
+        let text = format!("{name}  {percent:>3} %  {so_far}");
         let mut out = io::stderr().lock();
         let _ = match self.style {
             Style::Bar => {
@@ -41,6 +52,39 @@ impl Progress {
                 write!(out, "\r[{:<25}] {text}", "#".repeat(full))
             }
             _ => writeln!(out, "{text}"),
+        };
+        let _ = out.flush();
+    }
+
+    /// Work of which nobody knows how far it is: for how long it has gone on.
+    pub async fn during<T>(&self, name: &str, work: impl Future<Output = T>) -> T {
+        let began = Instant::now();
+        let mut ticks = tokio::time::interval(self.pace());
+        // The first comes at once, and most work is done before there is anything to tell.
+        ticks.tick().await;
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => {
+                    self.end();
+                    return done;
+                }
+                _ = ticks.tick() => self.tick(name, began.elapsed().as_secs()),
+            }
+        }
+    }
+
+    fn pace(&self) -> Duration {
+        Duration::from_secs(if self.style == Style::Lines { 10 } else { 1 })
+    }
+
+    fn tick(&self, name: &str, seconds: u64) {
+        self.shown.set(seconds);
+        let mut out = io::stderr().lock();
+        let _ = match self.style {
+            Style::Silent => return,
+            Style::Bar => write!(out, "\r{name}  {seconds} s"),
+            Style::Lines => writeln!(out, "{name}  {seconds} s"),
         };
         let _ = out.flush();
     }

@@ -71,7 +71,8 @@ impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let clean = self.redactor.text(&text);
-        io::stderr().lock().write_all(clean.as_bytes())?;
+        // Nobody reads a terminal that was closed, and whoever logs goes on.
+        let _ = io::stderr().lock().write_all(clean.as_bytes());
         if let Some(rolling) = &self.rolling {
             rolling.wrote(clean.len());
         }

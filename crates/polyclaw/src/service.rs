@@ -10,6 +10,9 @@ use polyclaw_domain::audit::fingerprint;
 /// The first words of every unit of ours: what does not have them is somebody else's.
 pub const MARK: &str = "Written by `polyclaw service install`";
 
+/// Variables that say where it listens, and under which names.
+pub const PLACE: [&str; 3] = ["POLYCLAW_CP_BIND", "POLYCLAW_CP_PORT", "POLYCLAW_CP_ALLOWED_HOSTS"];
+
 /// What is to run.
 pub struct Service {
     pub program: PathBuf,
@@ -18,6 +21,8 @@ pub struct Service {
     pub user_home: PathBuf,
     /// Where the user's settings are, if not at the usual place.
     pub settings: Option<PathBuf>,
+    /// Those of `PLACE` that are set.
+    pub place: Vec<(String, String)>,
 }
 
 /// A file to write, and what makes the system take notice of it.
@@ -36,6 +41,11 @@ impl Service {
             return "polyclaw".to_owned();
         }
         format!("polyclaw-{}", &fingerprint(self.home.as_os_str().as_encoded_bytes())[..8])
+    }
+
+    /// What it finds in its environment.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        [vec![("POLYCLAW_HOME".to_owned(), shown(&self.home))], self.place.clone()].concat()
     }
 
     pub fn unit(&self) -> Unit {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use polyclaw_domain::a2a::Remotes;
 use polyclaw_domain::budget::{Calendar, Price};
 use polyclaw_domain::config::{CatchUp, Config, DeliverTo};
 use polyclaw_domain::errand::{Errand, ErrandKind};
@@ -16,6 +17,7 @@ use polyclaw_engine::Settings;
 use polyclaw_engine::maintenance::Upkeep;
 use polyclaw_engine::reception::Rules;
 use polyclaw_provider::embedded;
+use polyclaw_tool::RemoteAgents;
 
 use crate::choice::Choice;
 use crate::home::Home;
@@ -44,16 +46,21 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
         automatic_budget: turns.automatic_budget,
         delivery_ttl_ms: i64::from(config.delivery.ttl_minutes) * 60_000,
         default_agent: config.agents.default_id(),
+        outset: config.agents.outset(),
         default_model: choice.model.clone(),
         no_model_hint: choice.sentence(),
         context_windows: context_windows(config),
         tools: config.tools.rules(),
         agent_to_agent: config.tools.agent_to_agent.clone(),
+        message_to: config.tools.message_to.clone(),
         providers: providers(choice),
         mcp_servers: config.mcp.names(),
+        a2a: config.a2a.clone(),
+        remotes: remotes(config),
         prices: prices(config),
         budget: config.budget.instance(),
         session_budget: config.budget.session.clone(),
+        team_budget: config.budget.team.clone(),
         calendar: Calendar { offset_ms: i64::from(config.budget.utc_offset_minutes) * 60_000 },
         errands: errands(config),
         upkeep: Upkeep { rules: config.session.maintenance.clone(), folder: home.archive() },
@@ -65,28 +72,23 @@ pub fn engine(config: &Config, choice: &Choice, home: &Home, redactor: Arc<Redac
     }
 }
 
+fn remotes(config: &Config) -> Option<Arc<dyn Remotes>> {
+    let allow_private = config.tools.allow_private_addresses;
+    let agents = &config.a2a.remote;
+    (!agents.is_empty()).then(|| Arc::new(RemoteAgents::new(agents, allow_private)) as _)
+}
+
 /// What agents do at set times. The config was checked: what has no schedule is none.
 fn errands(config: &Config) -> Vec<Errand> {
-    let rule =
-        |schedule: &str, zone: &Option<String>| format!("{schedule} {}", zone.as_deref().unwrap_or("UTC"));
+    let default = config.agents.default_id();
     let address = |to: &Option<DeliverTo>| to.as_ref().map(|to| to.address(&config.channels));
-    let jobs = config.cron.iter().filter(|job| job.enabled).filter_map(|job| {
-        Some(Errand {
-            id: job.id.clone(),
-            rule: rule(&job.schedule, &job.timezone),
-            schedule: job.schedule().ok()?,
-            agent: job.agent.clone().unwrap_or_else(|| config.agents.default_id()),
-            session: SessionKey::cron(&job.id),
-            kind: ErrandKind::Tell(job.message.clone()),
-            address: address(&job.deliver_to),
-            catch_up: job.catch_up,
-        })
-    });
+    let jobs = config.cron.iter().filter_map(|job| Errand::of(job, &default, address(&job.deliver_to)).ok());
     let beats = config.heartbeat.iter().filter_map(|(agent, beat)| {
         let agent = AgentId::parse(agent).ok()?;
         Some(Errand {
             id: format!("heartbeat:{agent}"),
-            rule: rule(&beat.every, &beat.timezone),
+            written: beat.every.clone(),
+            timezone: beat.timezone.clone(),
             schedule: beat.schedule().ok()?,
             session: SessionKey::of(&agent, &[&config.session.main_key]),
             agent,
@@ -94,6 +96,7 @@ fn errands(config: &Config) -> Vec<Errand> {
             address: address(&beat.deliver_to),
             // A check-in that was missed is made good by the next.
             catch_up: CatchUp::Skip,
+            enabled: true,
         })
     });
     jobs.chain(beats).collect()

@@ -1,6 +1,7 @@
 //! A command line that is not understood. The parser has words of its own for people; machines that said `--json`
 //! get the same in the shape of every other error, on stderr, since no command ran that could answer on stdout.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -15,7 +16,7 @@ pub fn refuse(refusal: &clap::Error) -> ExitCode {
         let _ = refusal.print();
         return ExitCode::SUCCESS;
     }
-    if wants_json(std::env::args()) {
+    if wants_json(std::env::args_os()) {
         let failure = failure(refusal.kind(), &refusal.to_string());
         let _ = writeln!(std::io::stderr().lock(), "{}", output::as_json(&failure));
     } else {
@@ -24,7 +25,8 @@ pub fn refuse(refusal: &clap::Error) -> ExitCode {
     ExitCode::from(Exit::Usage as u8)
 }
 
-fn wants_json(mut args: impl Iterator<Item = String>) -> bool {
+/// An argument need not be UTF-8: that it is not may be what is refused.
+fn wants_json(mut args: impl Iterator<Item = OsString>) -> bool {
     args.by_ref().take_while(|arg| arg != "--").any(|arg| arg == "--json")
 }
 
@@ -61,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_follows_two_dashes_is_no_option() {
-        let json = |line: &str| wants_json(line.split(' ').map(str::to_owned));
+        let json = |line: &str| wants_json(line.split(' ').map(OsString::from));
         assert!(json("polyclaw dance --json") && !json("polyclaw dance -- --json"));
     }
 }

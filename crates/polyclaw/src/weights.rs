@@ -7,11 +7,13 @@ mod wheel;
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use polyclaw_control::file;
 use polyclaw_domain::hex::hex;
-use polyclaw_provider::embedded::Damaged;
+use polyclaw_provider::embedded::{Damaged, Embeddings};
 use sha2::{Digest, Sha256};
 
 use crate::failure::{Exit, Failure};
@@ -28,6 +30,13 @@ pub struct Part {
     pub size: u64,
     /// Below the hub's address.
     pub hub: &'static str,
+}
+
+impl Part {
+    fn is_right(&self, path: &Path) -> bool {
+        let is_long = fs::metadata(path).is_ok_and(|meta| meta.len() == self.size);
+        is_long && sha256(path).is_ok_and(|hash| hash == self.sha256)
+    }
 }
 
 pub struct Weights {
@@ -102,6 +111,14 @@ impl Weights {
         })
     }
 
+    /// Whether a file is what is kept of these weights, by its hash.
+    fn is_whole(&self, path: &Path) -> bool {
+        match self.role {
+            Role::Chat => self.parts[0].is_right(path),
+            Role::Embeddings => Embeddings::is_whole(path),
+        }
+    }
+
     pub fn megabytes(&self) -> u64 {
         self.parts.iter().map(|part| part.size).sum::<u64>() / 1_000_000
     }
@@ -149,8 +166,22 @@ impl Shelf {
         }
     }
 
+    /// The same, with each byte read: less than a second for both.
+    pub fn examine(&self, weights: &Weights) -> Found {
+        match self.find(weights) {
+            Found::Whole if !weights.is_whole(&self.path(weights)) => Found::Damaged,
+            found => found,
+        }
+    }
+
     pub fn has(&self, weights: &Weights) -> bool {
         self.find(weights) == Found::Whole
+    }
+
+    /// What tells weights that are here from those that take their place; `None` where there are none.
+    pub fn mark(&self, weights: &Weights) -> Option<(u64, SystemTime)> {
+        let meta = fs::metadata(self.path(weights)).ok().filter(|_| self.has(weights))?;
+        Some((meta.ino(), meta.modified().ok()?))
     }
 
     /// Two at once would write into each other's files, or take them away: the second waits.
@@ -205,8 +236,11 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
 }
 
 pub fn damaged(damaged: Damaged) -> Failure {
-    Failure::failed("weights_damaged", damaged.to_string()).hint("`polyclaw model pull` fetches them again")
+    Failure::failed("weights_damaged", damaged.to_string()).hint(PULL_AGAIN)
 }
+
+/// What to do about weights that can not be used.
+pub const PULL_AGAIN: &str = "`polyclaw model pull` fetches them again";
 
 /// The hash of a file, a piece at a time.
 fn sha256(path: &Path) -> io::Result<String> {

@@ -1,7 +1,7 @@
 //! Which models there are: those configured, and what servers that were given no list say they have.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -18,7 +18,12 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const FRESH: i64 = 30_000;
 
 #[derive(Default)]
-pub(crate) struct Catalog(Mutex<HashMap<String, Listing>>);
+pub(crate) struct Catalog {
+    listings: Mutex<HashMap<String, Listing>>,
+    /// Providers that could not be reached when they were last asked something. A list says nothing about them until
+    /// they answer again.
+    lost: Mutex<HashSet<String>>,
+}
 
 #[derive(Clone, Default)]
 struct Listing {
@@ -57,30 +62,55 @@ impl Catalog {
         models
     }
 
+    pub fn lose(&self, provider: &str) {
+        self.lost().insert(provider.to_owned());
+    }
+
+    /// It answered.
+    pub fn find(&self, provider: &str) {
+        let mut lost = self.lost();
+        if !lost.is_empty() {
+            lost.remove(provider);
+        }
+    }
+
+    fn lost(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One that was lost is asked whether it is there again; whatever it says then is an answer.
+    async fn is_reachable(&self, endpoint: &Endpoint) -> bool {
+        let is_lost = self.lost().contains(&endpoint.name);
+        let answers =
+            !is_lost || endpoint.http.get(endpoint.base.clone()).timeout(PATIENCE).send().await.is_ok();
+        if is_lost && answers {
+            self.find(&endpoint.name);
+        }
+        answers
+    }
+
     async fn listing(&self, endpoint: &Endpoint, now: Millis) -> Listing {
+        let reachable = self.is_reachable(endpoint).await;
         if !endpoint.models.is_empty() || !endpoint.lists_models() {
             let listed = |name: &String| Listed { name: name.clone(), context_window: None };
-            return Listing {
-                at: now,
-                models: endpoint.models.iter().map(listed).collect(),
-                reachable: true,
-            };
+            return Listing { at: now, models: endpoint.models.iter().map(listed).collect(), reachable };
         }
         let known = self.known(&endpoint.name);
-        if let Some(known) = known.clone().filter(|known| now.since(known.at) < FRESH) {
+        let is_fresh = |known: &Listing| (reachable || !known.reachable) && now.since(known.at) < FRESH;
+        if let Some(known) = known.clone().filter(is_fresh) {
             return known;
         }
         let listing = match fetch(endpoint).await {
             Some(models) => Listing { at: now, models, reachable: true },
             None => Listing { at: now, models: known.unwrap_or_default().models, reachable: false },
         };
-        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         cache.insert(endpoint.name.clone(), listing.clone());
         listing
     }
 
     fn known(&self, name: &str) -> Option<Listing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 }
 

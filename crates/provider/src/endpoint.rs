@@ -15,7 +15,9 @@ pub(crate) struct Endpoint {
     pub name: String,
     pub kind: Kind,
     pub models: Vec<String>,
-    pub first_token_timeout: Option<Duration>,
+    pub first_token_timeout: Duration,
+    /// Whether its models can see.
+    pub images: bool,
     pub client: Client,
     pub http: reqwest::Client,
     pub base: Url,
@@ -62,6 +64,7 @@ impl Endpoint {
             kind: settings.kind,
             models: settings.models,
             first_token_timeout: settings.first_token_timeout,
+            images: settings.images,
             key: settings.api_key,
             credential: 0,
             client,

@@ -31,6 +31,11 @@ impl Fault {
         Self::malformed("the answer ended before it was complete")
     }
 
+    /// The provider says that it does not take this request: another one it may.
+    pub fn is_about_request(&self) -> bool {
+        matches!(self.class, ErrorClass::BadRequest | ErrorClass::NotConfigured)
+    }
+
     /// Messages quote only what the provider says about a wrong request, and even there a key may be repeated.
     pub fn into_error(self, model: &ModelRef, key: Option<&str>) -> ProviderError {
         let message = match key {

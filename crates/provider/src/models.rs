@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::provider::{
@@ -21,6 +22,22 @@ use crate::fault::Fault;
 use crate::reading::Reading;
 use crate::settings::{ApiKey, Settings};
 use crate::{calls, openai, prompt, wire};
+
+/// What is asked of one candidate.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub prompt: &'a Prompt,
+    pub sink: Sink<'a>,
+    /// Another model can be asked, so that nobody has to wait for one that is silent.
+    pub has_next: bool,
+}
+
+impl Question<'_> {
+    /// How long the first token may take.
+    pub fn patience(&self, endpoint: &Endpoint) -> Option<Duration> {
+        self.has_next.then_some(endpoint.first_token_timeout)
+    }
+}
 
 pub struct Models {
     endpoints: HashMap<String, Endpoint>,
@@ -72,11 +89,13 @@ impl Models {
             sink(delta);
         };
         let mut failed: Vec<ProviderError> = Vec::new();
-        for model in self.in_order(candidates) {
+        let order = self.in_order(candidates);
+        for (at, model) in order.iter().enumerate() {
+            let question = Question { prompt, sink: &watched, has_next: at + 1 < order.len() };
             if streamed.swap(false, Ordering::Relaxed) {
                 sink(Delta::Restart);
             }
-            match self.ask(model, prompt, &watched).await {
+            match self.ask(model, question).await {
                 Ok(reply) => return Ok(reply),
                 Err(fault) => {
                     let error = self.note(model, fault);
@@ -109,12 +128,38 @@ impl Models {
         })
     }
 
-    async fn ask(&self, model: &ModelRef, prompt: &Prompt, sink: Sink<'_>) -> Result<Reply, Fault> {
+    /// A model that can not see is told so in words. One that refuses what it was shown is asked again without: an image
+    /// it can not read, or no eyes at all, must not end a conversation for good.
+    async fn ask(&self, model: &ModelRef, question: Question<'_>) -> Result<Reply, Fault> {
+        if !question.prompt.has_images() {
+            return self.ask_once(model, question).await;
+        }
+        let told = || question.prompt.without_images();
+        if !self.can_see(model) {
+            return self.ask_once(model, Question { prompt: &told(), ..question }).await;
+        }
+        match self.ask_once(model, question).await {
+            Err(fault) if fault.is_about_request() => {
+                warn!(model = %model, "a model refused a prompt with images; it is asked without them");
+                self.ask_once(model, Question { prompt: &told(), ..question }).await
+            }
+            answered => answered,
+        }
+    }
+
+    fn can_see(&self, model: &ModelRef) -> bool {
+        *model != embedded::chat_model()
+            && self.endpoints.get(&model.provider).is_none_or(|endpoint| endpoint.images)
+    }
+
+    async fn ask_once(&self, model: &ModelRef, question: Question<'_>) -> Result<Reply, Fault> {
         let mut answer = match &self.embedded {
-            Some(chat) if *model == embedded::chat_model() => chat.ask(prompt, sink).await?,
-            _ => self.ask_endpoint(model, prompt, sink).await?,
+            Some(chat) if *model == embedded::chat_model() => {
+                chat.ask(question.prompt, question.sink).await?
+            }
+            _ => self.ask_endpoint(model, question).await?,
         };
-        calls::make_ids_unique(&mut answer.calls, prompt);
+        calls::make_ids_unique(&mut answer.calls, question.prompt);
         Ok(Reply {
             text: answer.text,
             calls: answer.calls,
@@ -124,7 +169,7 @@ impl Models {
         })
     }
 
-    async fn ask_endpoint(&self, model: &ModelRef, prompt: &Prompt, sink: Sink<'_>) -> Result<Answer, Fault> {
+    async fn ask_endpoint(&self, model: &ModelRef, question: Question<'_>) -> Result<Answer, Fault> {
         let endpoint = self.endpoints.get(&model.provider).ok_or_else(|| {
             Fault::new(ErrorClass::NotConfigured, format!("no provider '{}' is configured", model.provider))
         })?;
@@ -133,13 +178,15 @@ impl Models {
             return Err(Fault::new(ErrorClass::Auth, message));
         }
         let answer = match wire::pieces(endpoint.kind) {
-            None => openai::ask(endpoint, &model.model, prompt, sink).await?,
+            None => openai::ask(endpoint, &model.model, question).await?,
             Some(pieces) => {
-                let reading = Reading { pieces, first_token_timeout: endpoint.first_token_timeout, sink };
-                ask_library(endpoint, &model.model, prompt, reading).await?
+                let (sink, patience) = (question.sink, question.patience(endpoint));
+                let reading = Reading { pieces, first_token_timeout: patience, sink };
+                ask_library(endpoint, &model.model, question.prompt, reading).await?
             }
         };
         self.cooldowns.clear(endpoint.credential, &model.model);
+        self.catalog.find(&endpoint.name);
         Ok(answer)
     }
 
@@ -147,6 +194,9 @@ impl Models {
         let endpoint = self.endpoints.get(&model.provider);
         if let (Some(endpoint), Some(rest)) = (endpoint, cooldown::rest(fault.class, fault.retry_after_ms)) {
             self.cooldowns.start(endpoint.credential, &model.model, self.clock.now(), rest);
+        }
+        if fault.class == ErrorClass::Unreachable {
+            self.catalog.lose(&model.provider);
         }
         warn!(model = %model, class = fault.class.as_str(), "a model did not answer");
         let key = endpoint.and_then(|endpoint| endpoint.key.as_ref());
@@ -168,7 +218,11 @@ async fn ask_library(
 
 fn listed(chat: &Chat) -> ModelInfo {
     let model = embedded::chat_model();
-    let status = if chat.is_there() { ModelStatus::Ready } else { ModelStatus::Unreachable };
+    let status = match chat.is_there() {
+        false => ModelStatus::Unreachable,
+        true if chat.is_damaged() => ModelStatus::Damaged,
+        true => ModelStatus::Ready,
+    };
     ModelInfo { model, context_window: Some(embedded::CONTEXT), status, demo: true }
 }
 

@@ -6,7 +6,7 @@ mod chunk;
 mod events;
 
 use futures_util::FutureExt;
-use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, Sink};
+use polyclaw_domain::provider::{Delta, ErrorClass, Sink};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
@@ -15,6 +15,7 @@ use crate::answer::{Answer, Ending};
 use crate::calls::Calls;
 use crate::endpoint::Endpoint;
 use crate::fault::{self, Fault};
+use crate::models::Question;
 use crate::openai::chunk::Chunk;
 use crate::openai::events::Events;
 use crate::reading::LINGER;
@@ -23,14 +24,9 @@ use crate::wire::Pieces;
 /// What a provider says about an error is short; more of it is not read.
 const ERROR_BYTES: usize = 64 * 1024;
 
-pub(crate) async fn ask(
-    endpoint: &Endpoint,
-    model: &str,
-    prompt: &Prompt,
-    sink: Sink<'_>,
-) -> Result<Answer, Fault> {
-    let request = request(endpoint, body::bytes(model, prompt)?);
-    let Some(patience) = endpoint.first_token_timeout else {
+pub(crate) async fn ask(endpoint: &Endpoint, model: &str, question: Question<'_>) -> Result<Answer, Fault> {
+    let (request, sink) = (request(endpoint, body::bytes(model, question.prompt)?), question.sink);
+    let Some(patience) = question.patience(endpoint) else {
         let mut reply = Reply::new(open(request).await?, sink);
         while !reply.read().await? {}
         return reply.finish();

@@ -4,7 +4,8 @@ use genai::chat::{
     CacheControl, ChatMessage, ChatOptions, ChatRequest, ContentPart, MessageContent, Tool, ToolCall,
     ToolResponse,
 };
-use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::media::Image;
+use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
 use polyclaw_domain::tool::ToolSpec;
 use serde_json::json;
 
@@ -22,10 +23,17 @@ pub(crate) fn request(prompt: &Prompt, kind: Kind) -> ChatRequest {
 }
 
 pub(crate) fn options(prompt: &Prompt, kind: Kind) -> ChatOptions {
+    let effort = prompt.reasoning_effort.map(|effort| match effort {
+        ReasoningEffort::Low => genai::chat::ReasoningEffort::Low,
+        ReasoningEffort::Medium => genai::chat::ReasoningEffort::Medium,
+        ReasoningEffort::High => genai::chat::ReasoningEffort::High,
+    });
     ChatOptions {
-        temperature: prompt.temperature,
+        // Anthropic refuses a temperature where it is to think.
+        temperature: prompt.temperature.filter(|_| effort.is_none() || kind != Kind::Anthropic),
         max_tokens: prompt.max_tokens,
         capture_usage: Some(true),
+        reasoning_effort: effort.clone(),
         // Anthropic caches only what is marked; the others do it by themselves.
         cache_control: (kind == Kind::Anthropic).then_some(CacheControl::Ephemeral),
         ..ChatOptions::default()
@@ -47,7 +55,7 @@ fn messages(messages: &[PromptMessage], kind: Kind) -> Vec<ChatMessage> {
         }
         flush(&mut results, &mut mapped);
         match message {
-            PromptMessage::User(text) => mapped.push(ChatMessage::user(text.as_str())),
+            PromptMessage::User { text, images } => mapped.push(user(text, images)),
             PromptMessage::Assistant { text, calls } => {
                 let parts = assistant(text, calls);
                 // An answer without content is not accepted back.
@@ -66,6 +74,14 @@ fn flush(results: &mut Vec<ContentPart>, mapped: &mut Vec<ChatMessage>) {
     if !results.is_empty() {
         mapped.push(ChatMessage::tool(MessageContent::from_parts(std::mem::take(results))));
     }
+}
+
+fn user(text: &str, images: &[Image]) -> ChatMessage {
+    let text = (!text.is_empty() || images.is_empty()).then(|| ContentPart::from_text(text));
+    let shown = images
+        .iter()
+        .map(|image| ContentPart::from_binary_base64(image.media_type(), image.to_base64(), None));
+    ChatMessage::user(MessageContent::from_parts(text.into_iter().chain(shown).collect::<Vec<_>>()))
 }
 
 fn assistant(text: &str, calls: &[polyclaw_domain::tool::ToolCall]) -> Vec<ContentPart> {

@@ -25,11 +25,16 @@ pub struct ProviderSettings {
     pub api_key: Option<ApiKey>,
     /// Shown in lists. Empty, and a server that can say what it has is asked.
     pub models: Vec<String>,
-    /// How long a model may be silent before the next candidate is tried; `None` leaves it to the caller.
-    pub first_token_timeout: Option<Duration>,
+    /// How long a model may be silent before the next candidate is tried. Where there is none, the caller decides.
+    pub first_token_timeout: Duration,
+    /// Whether its models can see.
+    pub images: bool,
 }
 
 impl ProviderSettings {
+    /// Long enough for a model that thinks, short enough for two that are silent before a turn counts as stalled.
+    pub const FIRST_TOKEN: Duration = Duration::from_secs(45);
+
     pub fn new(name: impl Into<String>, kind: Kind) -> Self {
         Self {
             name: name.into(),
@@ -37,7 +42,8 @@ impl ProviderSettings {
             base_url: None,
             api_key: None,
             models: Vec::new(),
-            first_token_timeout: None,
+            first_token_timeout: Self::FIRST_TOKEN,
+            images: true,
         }
     }
 

@@ -17,6 +17,8 @@ mod router;
 mod rules;
 mod state;
 mod tokens;
+mod tunnel;
+mod until;
 mod ws;
 
 pub use imports::ImportResult;

@@ -7,6 +7,8 @@ use polyclaw_engine::Action;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::door::Setting;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -15,8 +17,10 @@ pub enum Error {
     Engine(#[from] polyclaw_engine::Error),
     #[error(transparent)]
     Control(#[from] polyclaw_control::Error),
-    #[error("this call needs the instance's token")]
+    #[error("this call needs a token of this server")]
     Unauthorized,
+    #[error("this is not a token of this server")]
+    WrongToken,
     #[error("this token does not let you do that: '{0}' is needed")]
     Forbidden(&'static str),
     #[error("too many wrong tokens of late")]
@@ -27,10 +31,10 @@ pub enum Error {
     KeyUsedElsewhere,
     #[error("the config was not taken up: {0}")]
     ConfigRefused(String),
-    #[error("the host '{0}' is not one of this instance")]
-    HostNotAllowed(String),
-    #[error("pages of '{0}' may not call this instance")]
-    OriginNotAllowed(String),
+    #[error("the host '{0}' is not one of this server")]
+    HostNotAllowed(String, Setting),
+    #[error("pages of '{0}' may not call this server")]
+    OriginNotAllowed(String, Setting),
     #[error("there is nothing at {0}")]
     UnknownRoute(String),
     #[error("{0} is not possible here")]
@@ -49,10 +53,18 @@ pub enum Error {
     MalformedJson(String),
     #[error("the body does not fit: {0}")]
     InvalidBody(String),
+    #[error("say in If-Match which version of the file this changes")]
+    EtagMissing,
+    #[error("the file was changed meanwhile")]
+    EtagStale,
     #[error("{name}: {why}")]
     InvalidParameter { name: &'static str, why: String },
     #[error("attachments of the type '{0}' are not taken")]
     AttachmentNotTaken(String),
+    #[error("images are not fetched from elsewhere")]
+    ImageElsewhere,
+    #[error("there is no image '{0}'")]
+    UnknownMedia(String),
     #[error("too much is attached: {0}")]
     AttachmentTooLarge(String),
     #[error("'{0}' is not a command")]
@@ -67,6 +79,8 @@ pub enum Error {
     BadSignature,
     #[error("there is no model '{0}'")]
     UnknownModel(String),
+    #[error("the agent '{0}' is not exposed")]
+    NotExposed(String),
     #[error("there is no response '{0}'")]
     UnknownResponse(String),
     #[error("{0}")]
@@ -107,14 +121,14 @@ impl Error {
         match self {
             Self::Engine(error) => error.code(),
             Self::Control(error) => error.code(),
-            Self::Unauthorized => "unauthorized",
+            Self::Unauthorized | Self::WrongToken => "unauthorized",
             Self::Forbidden(_) => "wrong_scope",
             Self::TooManyAttempts => "too_many_attempts",
             Self::RepeatUnderWay => "repeat_under_way",
             Self::KeyUsedElsewhere => "idempotency_key_used",
             Self::ConfigRefused(_) => "config_refused",
-            Self::HostNotAllowed(_) => "host_not_allowed",
-            Self::OriginNotAllowed(_) => "origin_not_allowed",
+            Self::HostNotAllowed(..) => "host_not_allowed",
+            Self::OriginNotAllowed(..) => "origin_not_allowed",
             Self::UnknownRoute(_) => "unknown_route",
             Self::WrongMethod(_) => "wrong_method",
             Self::BodyTooLarge(_) => "body_too_large",
@@ -125,7 +139,11 @@ impl Error {
             Self::MalformedJson(_) => "malformed_json",
             Self::InvalidBody(_) => "invalid_body",
             Self::InvalidParameter { .. } => "invalid_parameter",
+            Self::EtagMissing => "etag_missing",
+            Self::EtagStale => "etag_stale",
             Self::AttachmentNotTaken(_) => "attachment_not_taken",
+            Self::ImageElsewhere => "image_elsewhere",
+            Self::UnknownMedia(_) => "unknown_media",
             Self::AttachmentTooLarge(_) => "attachment_too_large",
             Self::UnknownCommand(_) => "unknown_command",
             Self::UnknownMethod(_) => "unknown_method",
@@ -133,6 +151,7 @@ impl Error {
             Self::UnknownChannel(_) => "unknown_channel",
             Self::BadSignature => "bad_signature",
             Self::UnknownModel(_) => "unknown_model",
+            Self::NotExposed(_) => "not_exposed",
             Self::UnknownResponse(_) => "unknown_response",
             Self::NotReady(_) => "not_ready",
             Self::TurnFailed { code, .. } => code,
@@ -148,13 +167,16 @@ impl Error {
             Self::TooManyAttempts => StatusCode::TOO_MANY_REQUESTS,
             Self::RepeatUnderWay | Self::ConfigRefused(_) => StatusCode::CONFLICT,
             Self::KeyUsedElsewhere => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Unauthorized | Self::BadSignature => StatusCode::UNAUTHORIZED,
-            Self::HostNotAllowed(_) | Self::OriginNotAllowed(_) => StatusCode::FORBIDDEN,
+            Self::Unauthorized | Self::WrongToken | Self::BadSignature => StatusCode::UNAUTHORIZED,
+            Self::HostNotAllowed(..) | Self::OriginNotAllowed(..) => StatusCode::FORBIDDEN,
             Self::UnknownRoute(_) | Self::UnknownHook(_) | Self::UnknownChannel(_) => StatusCode::NOT_FOUND,
-            Self::UnknownModel(_) | Self::UnknownResponse(_) => StatusCode::NOT_FOUND,
+            Self::UnknownModel(_) | Self::UnknownResponse(_) | Self::NotExposed(_) => StatusCode::NOT_FOUND,
+            Self::UnknownMedia(_) => StatusCode::NOT_FOUND,
             Self::WrongMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLarge(_) | Self::AttachmentTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::EtagMissing => StatusCode::PRECONDITION_REQUIRED,
+            Self::EtagStale => StatusCode::PRECONDITION_FAILED,
             Self::WrongContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
             // What OpenAI's clients know for money that is spent.
@@ -165,7 +187,7 @@ impl Error {
             Self::InvalidBody(_) | Self::InvalidParameter { .. } => StatusCode::BAD_REQUEST,
             Self::UnknownCommand(_) | Self::UnknownMethod(_) => StatusCode::BAD_REQUEST,
             // What OpenAI's clients know for content a model does not take.
-            Self::AttachmentNotTaken(_) => StatusCode::BAD_REQUEST,
+            Self::AttachmentNotTaken(_) | Self::ImageElsewhere => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -180,15 +202,33 @@ impl Error {
             Self::Control(error) => error.hint(),
             Self::Forbidden(_) => Some("use a token of that scope; `polyclaw control token make` makes one"),
             Self::KeyUsedElsewhere => Some("take another key for another call"),
+            Self::NotExposed(_) => Some("name it in a2a.expose of config.toml"),
             Self::ConfigRefused(_) => Some("the old config stays in force"),
+            Self::WrongToken => {
+                Some("an instance's is in the file `token` of its home, a control plane's in `cp/token`")
+            }
             Self::Unauthorized => Some(
-                "send Authorization: Bearer with the token; a browser gets in with the link of `polyclaw up`",
+                "send Authorization: Bearer with it: an instance's is in the file `token` of its home, a control plane's in \
+                 `cp/token`; a browser gets in with the link of `polyclaw up`",
             ),
-            Self::HostNotAllowed(_) => Some("name it in gateway.allowed_hosts"),
-            Self::OriginNotAllowed(_) => Some("name it in gateway.allowed_origins"),
-            Self::UnknownRoute(_) => Some("GET /api/v1/openapi.json lists what there is"),
-            Self::AttachmentNotTaken(_) => Some("models are shown text only: send what it says as text"),
+            Self::HostNotAllowed(_, Setting::Config) => Some("name it in gateway.allowed_hosts"),
+            Self::HostNotAllowed(_, Setting::Command) => Some(
+                "start it with `polyclaw control serve --allow-host NAME`, or name it in POLYCLAW_CP_ALLOWED_HOSTS",
+            ),
+            Self::OriginNotAllowed(_, Setting::Config) => Some("name it in gateway.allowed_origins"),
+            Self::OriginNotAllowed(_, Setting::Command) => {
+                Some("only its own pages may call a control plane")
+            }
+            Self::UnknownRoute(_) => Some(
+                "GET /api/v1/openapi.json lists what an instance has, GET /api/openapi.json what a control plane has",
+            ),
+            Self::AttachmentNotTaken(_) => Some(
+                "models are shown text, and PNG, JPEG, GIF and WebP images that are sent as data; send what \
+                 anything else says as text",
+            ),
+            Self::ImageElsewhere => Some("send the image itself, as a data: URL"),
             Self::AttachmentTooLarge(_) => Some("send less, or in several messages"),
+            Self::EtagMissing | Self::EtagStale => Some("read it again, and send its ETag"),
             Self::UnknownCommand(_) => Some("/help lists the commands"),
             Self::UnknownChannel(_) => Some("add an account of it to [channels] in config.toml"),
             Self::UnknownModel(_) => Some("GET /v1/models lists the agents"),
@@ -269,6 +309,7 @@ fn control_status(error: &polyclaw_control::Error) -> StatusCode {
         Action::Unfit => StatusCode::UNPROCESSABLE_ENTITY,
         Action::Retry => StatusCode::SERVICE_UNAVAILABLE,
         Action::Gateway => StatusCode::BAD_GATEWAY,
+        Action::GatewayTimeout => StatusCode::GATEWAY_TIMEOUT,
         Action::Alarm => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -283,7 +324,7 @@ impl IntoResponse for Error {
         if is_passing && !self.is_of_budget() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if matches!(self, Self::Unauthorized) {
+        if matches!(self, Self::Unauthorized | Self::WrongToken) {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         // For whoever shapes or counts errors further out.

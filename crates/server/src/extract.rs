@@ -11,24 +11,28 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use polyclaw_domain::key::SessionKey;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::error::Category;
 
 use crate::error::{Error, Result};
 use crate::refusal;
 
 /// Largest body taken.
 pub const MAX_BODY: usize = 2 * 1024 * 1024;
+/// Largest body of a message, which may bring images.
+pub const MAX_MESSAGE: usize = 32 * 1024 * 1024;
 /// A body must be there after this long.
 const BODY_LIMIT: Duration = Duration::from_secs(30);
 
 /// A JSON body. An absent one counts as `{}`: what is missing is then said field by field.
-pub struct Body<T>(pub T);
+pub struct Body<T, const MOST: usize = MAX_BODY>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for Body<T, MOST> {
     type Rejection = Error;
 
     async fn from_request(request: Request, _: &S) -> Result<Self> {
         let is_json = is_json(&request);
-        let bytes = read(request).await?;
+        let bytes = read_up_to(request, MOST).await?;
         if bytes.is_empty() {
             return parse(b"{}").map(Self);
         }
@@ -54,10 +58,38 @@ fn is_json(request: &Request) -> bool {
 
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::InvalidUtf8)?;
-    serde_json::from_str(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => Error::InvalidBody(refusal::plain(&error.to_string())),
-        _ => Error::MalformedJson(error.to_string()),
+    serde_json::from_str(text).or_else(|error| match error.classify() {
+        Category::Data => {
+            with_whole_numbers(text).ok_or_else(|| Error::InvalidBody(refusal::plain(&error.to_string())))
+        }
+        _ => Err(Error::MalformedJson(error.to_string())),
     })
+}
+
+/// What JSON Schema calls an integer may be written `6.0`.
+fn with_whole_numbers<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let mut value = serde_json::from_str(text).ok()?;
+    make_whole(&mut value).then(|| serde_json::from_value(value).ok())?
+}
+
+/// Whether there was such a number.
+fn make_whole(value: &mut Value) -> bool {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|_| number.is_f64()).and_then(whole);
+            whole.map(|whole| *value = whole.into()).is_some()
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| make_whole(item) | any),
+        Value::Object(fields) => fields.values_mut().fold(false, |any, field| make_whole(field) | any),
+        _ => false,
+    }
+}
+
+fn whole(real: f64) -> Option<i64> {
+    /// Above this not every whole number has a float of its own.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and in the range")]
+    (real.fract() == 0.0 && real.abs() <= MOST).then_some(real as i64)
 }
 
 /// The raw body, no larger than we take and no slower than we wait.
@@ -65,7 +97,7 @@ pub async fn read(request: Request) -> Result<Bytes> {
     read_up_to(request, MAX_BODY).await
 }
 
-/// The same where less is taken.
+/// The same where less or more is taken.
 pub async fn read_up_to(request: Request, most: usize) -> Result<Bytes> {
     match tokio::time::timeout(BODY_LIMIT, collect(request.into_body(), most)).await {
         Ok(body) => body,
@@ -134,6 +166,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
+/// The ids of a path that has several.
+pub struct Ids<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Ids<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        let found = Path::<T>::from_request_parts(parts, state).await;
+        found.map(|path| Self(path.0)).map_err(|rejection| invalid_path(&rejection))
+    }
+}
+
 fn invalid_path(rejection: &PathRejection) -> Error {
     Error::invalid("path", rejection.body_text())
 }
@@ -141,4 +185,25 @@ fn invalid_path(rejection: &PathRejection) -> Error {
 /// A key made of what a caller sent, if it is short enough to be one.
 pub fn bounded(key: SessionKey, name: &'static str) -> Result<SessionKey> {
     SessionKey::parse(key.as_str()).map_err(|_| Error::invalid(name, "too long to name a session"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_one_however_it_is_written() {
+        #[derive(Debug, PartialEq, serde::Deserialize)]
+        struct Wish {
+            tries: u32,
+            share: f64,
+        }
+        let read = |text: &str| parse::<Wish>(text.as_bytes()).map_err(|error| error.code().to_owned());
+        assert_eq!(read(r#"{"tries":6.0,"share":2.0}"#), Ok(Wish { tries: 6, share: 2.0 }));
+        assert_eq!(read(r#"{"tries":6e0,"share":0.5}"#), Ok(Wish { tries: 6, share: 0.5 }));
+        for wrong in ["6.5", "-1.0", "1e300", "\"6\""] {
+            let refused = read(&format!(r#"{{"tries":{wrong},"share":1}}"#));
+            assert_eq!(refused, Err("invalid_body".to_owned()), "{wrong}");
+        }
+    }
 }

@@ -109,7 +109,7 @@ impl Follow {
                 self.turn = turn_id.clone();
                 None
             }
-            FrameKind::Delta { turn_id, text } if *turn_id == self.turn => Some(self.hand_out(text)),
+            FrameKind::Delta { turn_id, text, .. } if *turn_id == self.turn => Some(self.hand_out(text)),
             FrameKind::Restarted { turn_id } | FrameKind::ToolStarted { turn_id, .. }
                 if *turn_id == self.turn =>
             {

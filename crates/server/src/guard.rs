@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::cors;
-use crate::door::Door;
+use crate::door::{Door, Guest};
 use crate::error::{Error, Result};
 use crate::state::AppState;
 
@@ -34,22 +34,28 @@ pub async fn token(State(app): State<AppState>, request: Request, next: Next) ->
     if app.door.is_open() || shows_token(&app, &request) {
         return next.run(request).await;
     }
-    Error::Unauthorized.into_response()
+    let shown = bearer(request.headers());
+    shown.map_or(Error::Unauthorized, |_| Error::WrongToken).into_response()
 }
 
 /// The origin of a page that is allowed and not our own.
 fn check_place(door: &Door, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>> {
+    let setting = door.names.setting;
+    // Of two, another program on the way may look at the other.
+    if headers.get_all(header::HOST).iter().count() > 1 {
+        return Err(Error::invalid("Host", "a call has one"));
+    }
     let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = named.or_else(|| uri.authority().map(Authority::as_str)).unwrap_or_default();
     if !is_own_host(host, &door.names.hosts) {
-        return Err(Error::HostNotAllowed(shown(host)));
+        return Err(Error::HostNotAllowed(shown(host), setting));
     }
     let Some(given) = headers.get(header::ORIGIN) else { return Ok(None) };
     let origin = given.to_str().unwrap_or("null");
     match () {
         () if is_own_origin(origin, host) => Ok(None),
         () if is_allowed(origin, &door.names.origins) => Ok(Some(given.clone())),
-        () => Err(Error::OriginNotAllowed(shown(origin))),
+        () => Err(Error::OriginNotAllowed(shown(origin), setting)),
     }
 }
 
@@ -87,17 +93,19 @@ fn shows_token(app: &AppState, request: &Request) -> bool {
     if let Some(given) = bearer(headers) {
         return app.door.accepts_token(given);
     }
-    if shows_cookie(&app.door, headers) {
+    if guest_of(&app.door, headers) == Some(Guest::Owner) {
         return true;
     }
     // A page of another origin can not send a header with a socket or an event stream, nor our cookie.
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let streams = path.ends_with("/ws") || path.ends_with("/stream");
-    streams && code_in(request.uri()).is_some_and(|code| app.door.logins.take(&code, app.engine.now()))
+    streams
+        && code_in(request.uri()).is_some_and(|code| app.door.logins.take(&code, app.engine.now()).is_some())
 }
 
-pub fn shows_cookie(door: &Door, headers: &HeaderMap) -> bool {
-    cookie(headers, &door.cookie_name).is_some_and(|given| door.accepts_cookie(given))
+/// Whose cookie a browser shows.
+pub fn guest_of(door: &Door, headers: &HeaderMap) -> Option<Guest> {
+    cookie(headers, &door.cookie_name).and_then(|given| door.guest(given))
 }
 
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -1,6 +1,7 @@
 //! The instance at its edges: HTTP, server-sent events, WebSocket, the OpenAI-shaped API, webhooks and the chat
 //! page. This crate translates; what a call means is decided by the engine.
 
+mod a2a;
 mod app;
 pub mod control;
 mod cors;
@@ -11,6 +12,7 @@ mod follow;
 mod guard;
 mod http;
 mod login;
+pub mod mcp;
 mod metrics;
 mod observe;
 mod openai;
@@ -24,8 +26,10 @@ mod router;
 mod serve;
 mod sse;
 mod state;
+mod table;
 mod ws;
 
+pub use door::Guest;
 pub use error::{Error, Result};
 pub use login::{Logins, path as login_path};
 pub use reload::{Later, Reload};

@@ -9,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use polyclaw_domain::time::Millis;
 use subtle::ConstantTimeEq;
 
-use crate::door::Door;
-use crate::guard::{code_in, shows_cookie};
+use crate::door::{Door, Guest};
+use crate::guard::{code_in, guest_of};
 
 /// Long enough to walk over to another machine.
 const LASTS_MS: i64 = 10 * 60_000;
@@ -23,27 +23,28 @@ pub struct Logins(Arc<Mutex<Vec<Open>>>);
 
 struct Open {
     code: String,
+    guest: Guest,
     until: Millis,
 }
 
 impl Logins {
-    /// Opens a code nobody can guess; returns when it ends.
-    pub fn open(&self, code: String, now: Millis) -> Millis {
+    /// Opens a code nobody can guess, for a browser of this guest; returns when it ends.
+    pub fn open(&self, code: String, guest: Guest, now: Millis) -> Millis {
         let until = now.plus(LASTS_MS);
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() == KEPT {
             open.remove(0);
         }
-        open.push(Open { code, until });
+        open.push(Open { code, guest, until });
         until
     }
 
-    /// Whether the code was open. It is not any more.
-    pub fn take(&self, given: &str, now: Millis) -> bool {
+    /// Whom the code lets in, if it was open. It is not any more.
+    pub fn take(&self, given: &str, now: Millis) -> Option<Guest> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|one| one.until > now);
         let found = open.iter().position(|one| one.code.as_bytes().ct_eq(given.as_bytes()).into());
-        found.map(|at| open.remove(at)).is_some()
+        found.map(|at| open.remove(at).guest)
     }
 }
 
@@ -69,12 +70,13 @@ pub fn entrance(
 ) -> Entrance {
     // A look at the head of a link, as previews do, must not use it up.
     let Some(code) = code_in(uri).filter(|_| *method == Method::GET) else { return Entrance::NoCode };
-    if !door.logins.take(&code, now) && !shows_cookie(door, headers) {
+    // Who is in already stays who they are.
+    let Some(guest) = door.logins.take(&code, now).or_else(|| guest_of(door, headers)) else {
         return Entrance::UsedUp;
-    }
+    };
     let mut response =
         (StatusCode::SEE_OTHER, [(LOCATION, to), (REFERRER_POLICY, "no-referrer")]).into_response();
-    if let Some(cookie) = door.set_cookie().and_then(|cookie| cookie.parse().ok()) {
+    if let Some(cookie) = door.set_cookie(&guest).and_then(|cookie| cookie.parse().ok()) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     Entrance::Opened(response)
@@ -87,13 +89,18 @@ mod tests {
     #[test]
     fn a_code_works_once_and_not_for_long() {
         let (logins, now) = (Logins::default(), Millis(1_000));
-        let until = logins.open("a".into(), now);
-        logins.open("b".into(), now);
-        assert!(!logins.take("c", now) && logins.take("a", now) && !logins.take("a", now));
-        assert!(!logins.take("b", until), "its time is over");
+        let reader = Guest::Token("t-1".into());
+        let until = logins.open("a".into(), reader.clone(), now);
+        logins.open("b".into(), Guest::Owner, now);
+        assert_eq!(["c", "a", "a"].map(|code| logins.take(code, now)), [None, Some(reader), None]);
+        assert_eq!(logins.take("b", until), None, "its time is over");
         for n in 0..=KEPT {
-            logins.open(n.to_string(), now);
+            logins.open(n.to_string(), Guest::Owner, now);
         }
-        assert!(!logins.take("0", now) && logins.take("1", now), "the oldest gave way");
+        assert_eq!(
+            ["0", "1"].map(|code| logins.take(code, now)),
+            [None, Some(Guest::Owner)],
+            "the oldest gave way"
+        );
     }
 }

@@ -17,6 +17,7 @@ mod ask;
 pub mod chat;
 mod content;
 pub mod models;
+mod repeat;
 pub mod responses;
 
 /// What these clients call a budget that is spent; they do not try again.

@@ -3,6 +3,9 @@
 
 use polyclaw_domain::hex::{hex, unhex};
 
+use serde::Deserialize;
+use utoipa::IntoParams;
+
 use crate::error::{Error, Result};
 
 /// Most rows of one page.
@@ -13,6 +16,22 @@ const MOST: usize = 1000;
 pub struct Place {
     pub at: i64,
     pub id: String,
+}
+
+/// The query of a list that is asked for nothing else.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Page {
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+impl Page {
+    pub fn of(&self, list: &'static str) -> Result<Paging> {
+        Paging::of(list, self.limit, self.cursor.as_deref())
+    }
 }
 
 /// The page a reader wants.

@@ -6,88 +6,99 @@ use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
+use bytes::Bytes;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::error::Error;
+use crate::http::document::Refusals;
 use crate::http::{
     agents, approvals, channels, cleanup, commands, config, context, cron, delegations, document, events,
-    health, hooks, logins, mcp, memory, messages, models, monitor, outbox, pairings, route, runs, sessions,
-    skills, status, stream, teams, tools, transcript, tree, turns, usage,
+    files, health, history, hooks, logins, mcp, media, memory, messages, models, monitor, outbox, pairing,
+    route, runs, sessions, skills, status, stream, teams, tools, transcript, tree, turns, usage,
 };
 use crate::metrics::Metrics;
 use crate::state::AppState;
-use crate::{app, guard, observe, openai, page, redact, ws};
+use crate::table::{Table, calls};
+use crate::{a2a, app, guard, mcp as tool_server, observe, openai, page, redact, ws};
+
+/// Where all of the instance's own calls are.
+const API: &str = "/api/v1";
 
 /// Calls that need the token.
-fn api() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
-        .routes(routes!(sessions::list, sessions::create))
-        .routes(routes!(sessions::show, sessions::change, sessions::delete))
-        .routes(routes!(cleanup::run))
-        .routes(routes!(sessions::stop))
-        .routes(routes!(sessions::renew))
-        .routes(routes!(sessions::compact))
-        .routes(routes!(tree::show))
-        .routes(routes!(runs::list))
-        .routes(routes!(runs::show))
-        .routes(routes!(runs::dismiss))
-        .routes(routes!(delegations::list))
-        .routes(routes!(messages::send))
-        .routes(routes!(commands::run))
-        .routes(routes!(transcript::page))
-        .routes(routes!(transcript::backlog))
-        .routes(routes!(stream::frames))
-        .routes(routes!(turns::list))
-        .routes(routes!(turns::show))
-        .routes(routes!(agents::list, agents::create))
-        .routes(routes!(agents::show, agents::change, agents::delete))
-        .routes(routes!(agents::tools))
-        .routes(routes!(memory::list, memory::store, memory::forget_all))
-        .routes(routes!(memory::search))
-        .routes(routes!(memory::import))
-        .routes(routes!(memory::status))
-        .routes(routes!(memory::show, memory::forget))
-        .routes(routes!(context::show))
-        .routes(routes!(skills::of_agent))
-        .routes(routes!(mcp::list))
-        .routes(routes!(models::list))
-        .routes(routes!(tools::list))
-        .routes(routes!(tools::explain))
-        .routes(routes!(usage::totals))
-        .routes(routes!(cron::list))
-        .routes(routes!(cron::run))
-        .routes(routes!(teams::list, teams::create))
-        .routes(routes!(teams::show))
-        .routes(routes!(teams::join))
-        .routes(routes!(teams::tasks, teams::add_task))
-        .routes(routes!(teams::letters, teams::send))
-        .routes(routes!(teams::log))
-        .routes(routes!(teams::lead))
-        .routes(routes!(teams::shutdown))
-        .routes(routes!(events::list))
-        .routes(routes!(outbox::list))
-        .routes(routes!(outbox::resend))
-        .routes(routes!(outbox::dismiss))
-        .routes(routes!(approvals::list))
-        .routes(routes!(approvals::show, approvals::decide))
-        .routes(routes!(pairings::list))
-        .routes(routes!(pairings::approve))
-        .routes(routes!(pairings::revoke))
-        .routes(routes!(route::explain))
-        .routes(routes!(channels::list))
-        .routes(routes!(config::reload))
-        .routes(routes!(logins::create))
-        .routes(routes!(status::counts))
-        .routes(routes!(monitor::metrics))
-        .routes(routes!(document::openapi))
-        .routes(routes!(ws::open))
+fn api() -> Table<AppState> {
+    Table::new([
+        calls!(sessions::list, sessions::create),
+        calls!(sessions::show, sessions::change, sessions::delete),
+        calls!(cleanup::run),
+        calls!(sessions::stop),
+        calls!(sessions::renew),
+        calls!(sessions::compact),
+        calls!(tree::show),
+        calls!(runs::list),
+        calls!(runs::show),
+        calls!(runs::dismiss),
+        calls!(delegations::list),
+        calls!(messages::send),
+        calls!(commands::run),
+        calls!(transcript::page),
+        calls!(transcript::backlog),
+        calls!(stream::frames),
+        calls!(turns::list),
+        calls!(turns::show),
+        calls!(history::list),
+        calls!(agents::list, agents::create),
+        calls!(agents::show, agents::change, agents::delete),
+        calls!(agents::tools),
+        calls!(files::show, files::write),
+        calls!(memory::list, memory::store, memory::forget_all),
+        calls!(memory::import),
+        calls!(memory::status),
+        calls!(memory::show, memory::forget),
+        calls!(context::show),
+        calls!(skills::list),
+        calls!(mcp::list),
+        calls!(models::list),
+        calls!(tools::list),
+        calls!(tools::explain),
+        calls!(usage::totals),
+        calls!(cron::list, cron::create),
+        calls!(cron::show, cron::change, cron::delete),
+        calls!(cron::run),
+        calls!(teams::list, teams::create),
+        calls!(teams::show),
+        calls!(teams::join),
+        calls!(teams::tasks, teams::add_task),
+        calls!(teams::work::claim),
+        calls!(teams::work::start),
+        calls!(teams::work::complete),
+        calls!(teams::work::release),
+        calls!(teams::letters, teams::send),
+        calls!(teams::log),
+        calls!(teams::lead),
+        calls!(teams::shutdown),
+        calls!(events::list),
+        calls!(outbox::list),
+        calls!(outbox::resend),
+        calls!(outbox::dismiss),
+        calls!(approvals::list),
+        calls!(approvals::show, approvals::decide),
+        calls!(pairing::list, pairing::approve, pairing::revoke),
+        calls!(route::explain),
+        calls!(channels::list),
+        calls!(config::reload),
+        calls!(logins::create),
+        calls!(status::counts),
+        calls!(monitor::metrics),
+        calls!(document::openapi),
+        calls!(media::show),
+        calls!(ws::open),
+    ])
 }
 
 /// Calls anybody on an allowed host may make; they tell nothing secret.
-fn public() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(health::health)).routes(routes!(health::ready))
+fn public() -> Table<AppState> {
+    Table::new([calls!(health::health), calls!(health::ready)])
 }
 
 /// The shapes of other people's clients.
@@ -97,6 +108,13 @@ fn openai_api() -> Router<AppState> {
         .route("/v1/responses", post(openai::responses::create))
         .route("/v1/models", get(openai::models::list))
         .route("/v1/models/{*id}", get(openai::models::show))
+}
+
+fn a2a_api() -> Router<AppState> {
+    Router::new()
+        .route("/.well-known/agent-card.json", get(a2a::card))
+        .route("/a2a/{agent}/.well-known/agent-card.json", get(a2a::agent_card))
+        .route("/a2a/{agent}", post(a2a::call))
 }
 
 fn rest() -> Router<AppState> {
@@ -113,7 +131,10 @@ fn rest() -> Router<AppState> {
         .route("/app/{*file}", get(app::file))
 }
 
-const OTHER_ROUTES: [&str; 15] = [
+/// Whoever asks too much of a session is told to wait.
+const REFUSALS: Refusals = Refusals { always: &[], changing: &[429] };
+
+const OTHER_ROUTES: [&str; 19] = [
     "/v1/chat/completions",
     "/v1/responses",
     "/v1/models",
@@ -123,6 +144,10 @@ const OTHER_ROUTES: [&str; 15] = [
     "/health",
     "/ready",
     "/metrics",
+    "/mcp",
+    "/.well-known/agent-card.json",
+    "/a2a/{agent}/.well-known/agent-card.json",
+    "/a2a/{agent}",
     "/",
     "/chat.js",
     "/chat.css",
@@ -133,39 +158,45 @@ const OTHER_ROUTES: [&str; 15] = [
 
 pub fn router(state: AppState) -> Router {
     let protected = from_fn_with_state(state.clone(), guard::token);
-    let (routes, document) = documented();
-    let paths = document.paths.paths.keys().cloned().chain(OTHER_ROUTES.map(str::to_owned));
+    let routes = api();
+    let paths =
+        routes.paths(API).into_iter().chain(public().paths(API)).chain(OTHER_ROUTES.map(str::to_owned));
     let metrics = Arc::new(Metrics::new(paths));
-    let (open_routes, _) = OpenApiRouter::new().nest("/api/v1", public()).split_for_parts();
+    let routes = routes.router(API);
+    let clean = from_fn_with_state(state.clone(), redact::clean);
+    let tools = routes.clone().layer(clean).with_state(state.clone());
+    let tools = tool_server::endpoint(tools, state.clone());
     routes
         .merge(openai_api())
+        .merge(a2a_api())
         .route("/metrics", get(monitor::metrics))
+        .route("/mcp", tools)
         .route_layer(protected)
-        .merge(open_routes)
+        .merge(public().router(API))
         .merge(rest())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown)
         .layer(from_fn_with_state(state.clone(), guard::place::<AppState>))
-        .layer(Extension(document::Document::of(&document)))
+        .layer(Extension(document::Document::new(written)))
         .layer(Extension(Arc::clone(&metrics)))
         .layer(from_fn_with_state(metrics, observe::observe))
         .layer(from_fn_with_state(state.clone(), redact::clean))
         .with_state(state)
 }
 
-/// The protected routes, and the document of these and the public ones.
-fn documented() -> (Router<AppState>, OpenApi) {
-    let described = OpenApiRouter::with_openapi(document::info());
-    let (routes, mut document) = described.nest("/api/v1", api()).split_for_parts();
-    let (_, public) = OpenApiRouter::new().nest("/api/v1", public()).split_for_parts();
-    document.merge(public);
-    document::finish(&mut document);
-    (routes, document)
-}
-
 /// The OpenAPI document of `/api/v1`.
 pub fn openapi() -> OpenApi {
-    documented().1
+    let described = OpenApiRouter::with_openapi(document::info());
+    let (_, mut document) = described.nest(API, api().and(public()).described()).split_for_parts();
+    document::finish(&mut document, &REFUSALS);
+    document
+}
+
+/// As it is sent. Sockets have no place in the paths of a document: their frames stand beside the other schemas.
+fn written() -> Bytes {
+    let mut whole = serde_json::to_value(openapi()).unwrap_or_default();
+    whole["components"]["schemas"]["Frame"] = stream::schema();
+    whole.to_string().into()
 }
 
 pub async fn unknown(request: Request) -> Error {

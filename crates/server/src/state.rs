@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use polyclaw_domain::config::Mapping;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::mcp::Servers;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::Engine;
 
-use crate::door::{Door, Names};
+use crate::door::{Door, Names, Setting};
 use crate::login::Logins;
 use crate::reload::Reload;
 
@@ -24,7 +25,9 @@ pub enum Auth {
 #[derive(Clone)]
 pub struct Hook {
     pub secret: String,
-    pub agent: AgentId,
+    /// Who answers; none where bindings say it.
+    pub agent: Option<AgentId>,
+    pub map: Mapping,
 }
 
 /// What the binary gives.
@@ -70,7 +73,8 @@ impl std::ops::Deref for AppState {
 
 impl AppState {
     pub fn new(setup: Setup) -> Self {
-        let names = Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins };
+        let names =
+            Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins, setting: Setting::Config };
         Self(Arc::new(Inner {
             epoch: setup.engine.next_id(),
             engine: setup.engine,

@@ -22,6 +22,7 @@ mod call;
 mod frame;
 mod subscription;
 
+pub use call::only_looks;
 use subscription::Subscriptions;
 
 const MAX_FRAME: usize = 1024 * 1024;
@@ -34,8 +35,10 @@ const IDLE: Duration = Duration::from_secs(60);
 const WRITE: Duration = Duration::from_secs(30);
 
 /// Frames: `{type:"req",id,method,params}`, `{type:"res",id,ok,result|error}`, `{type:"event",seq,…}`. Methods:
-/// subscribe, unsubscribe, send, stop, command, approve.
-#[utoipa::path(get, path = "/ws", tag = "sessions", responses((status = 101, description = "A WebSocket; see the frames above")))]
+/// subscribe, unsubscribe, watch (all sessions, without text in pieces), send, stop, command, approve. Events are
+/// `Frame`s.
+#[utoipa::path(get, path = "/ws", tag = "sessions",
+    responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "No upgrade was asked for", body = crate::error::Problem)))]
 pub async fn open(
     State(app): State<AppState>,
     Extension(metrics): Extension<Arc<Metrics>>,

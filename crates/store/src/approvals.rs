@@ -40,6 +40,9 @@ impl Approval {
     }
 }
 
+/// Why a question was closed whose time was not over.
+pub const TURN_ENDED: &str = "its turn has ended";
+
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -83,24 +86,39 @@ pub fn get(tx: &mut Tx<'_>, id: &ApprovalId) -> Result<Option<Approval>> {
     tx.query_one(select!("WHERE id = $1"), params![id], read)
 }
 
+/// When an answer came.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// By the clock, for the record.
+    pub now: Millis,
+    /// As it counts against the time the question had: the clock may have been set since it was asked.
+    pub counted: Millis,
+}
+
+impl From<Millis> for Moment {
+    fn from(now: Millis) -> Self {
+        Self { now, counted: now }
+    }
+}
+
 /// Answers a pending question. `false`: it was answered before, or has expired.
 pub fn decide(
     tx: &mut Tx<'_>,
     id: &ApprovalId,
     state: ApprovalState,
     (reason, by): (Option<&str>, Option<&str>),
-    now: Millis,
+    Moment { now, counted }: Moment,
 ) -> Result<bool> {
     const SQL: &str = "UPDATE approvals SET state = $2, reason = $3, decided_at = $4, decided_by = $5
-        WHERE id = $1 AND state = 'pending' AND (expires_at > $4 OR $2 = 'expired')";
-    Ok(tx.execute(SQL, params![id, state.as_str(), reason, now, by])? == 1)
+        WHERE id = $1 AND state = 'pending' AND (expires_at > $6 OR $2 = 'expired')";
+    Ok(tx.execute(SQL, params![id, state.as_str(), reason, now, by, counted])? == 1)
 }
 
 /// Closes the questions of a turn that has ended: nothing waits for their answer any more.
 pub fn close(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<()> {
-    const SQL: &str = "UPDATE approvals SET state = 'expired', decided_at = $2
+    const SQL: &str = "UPDATE approvals SET state = 'expired', decided_at = $2, reason = $3
         WHERE turn_id = $1 AND state = 'pending'";
-    tx.execute(SQL, params![turn, now]).map(drop)
+    tx.execute(SQL, params![turn, now, TURN_ENDED]).map(drop)
 }
 
 /// Whether a turn waits for an answer, or has a yes that it has not acted upon yet.
@@ -112,10 +130,9 @@ pub fn is_waiting(tx: &mut Tx<'_>, turn: &TurnId, now: Millis) -> Result<bool> {
     Ok(tx.query_one(SQL, params![turn, now], |row| row.int(0))?.unwrap_or(0) > 0)
 }
 
-/// Open questions, the first to expire first. One whose time is over is not open, whoever has yet to say so.
-pub fn pending(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<Approval>> {
-    let open = select!("WHERE state = 'pending' AND expires_at > $1 ORDER BY expires_at, id");
-    tx.query(open, params![now], read)
+/// Questions without an answer, the first to expire first. Whether their time is over is for whoever waits to say.
+pub fn pending(tx: &mut Tx<'_>) -> Result<Vec<Approval>> {
+    tx.query(select!("WHERE state = 'pending' ORDER BY expires_at, id"), &[], read)
 }
 
 fn read(row: &Row<'_>) -> Result<Approval> {

@@ -147,6 +147,13 @@ fn past(tx: &mut Tx<'_>, allowance: &Allowance) -> Result<Amount> {
         Purse::Instance => tx.query_one(sum!(""), params![since], amount_of),
         Purse::Agent(id) => tx.query_one(sum!(" AND agent_id = $2"), params![since, id], amount_of),
         Purse::Session(key) => tx.query_one(sum!(" AND session_key = $2"), params![since, key], amount_of),
+        Purse::Team(name) => {
+            const MEMBERS: &str = sum!(
+                " AND session_key IN (SELECT m.session_key FROM members m
+                   JOIN teams t ON t.team_id = m.team_id WHERE t.name = $2)"
+            );
+            tx.query_one(MEMBERS, params![since, name], amount_of)
+        }
     };
     Ok(found?.unwrap_or_default())
 }

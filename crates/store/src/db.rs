@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::mpsc;
 
-use crate::error::Result;
+use crate::body::{Body, Value, opened};
+use crate::error::{Error, Result};
 use crate::live::Signal;
 use crate::migrate::{BRAIN, LEDGER, MAIN, REGISTRY};
 use crate::pg::Postgres;
+use crate::probe;
 use crate::sqlite::{Inline, Sqlite};
 use crate::tx::Tx;
 
@@ -22,12 +25,42 @@ pub enum Target {
 }
 
 #[derive(Clone)]
-pub struct Db(Arc<Engine>);
+pub struct Db(Arc<Opened>);
+
+struct Opened {
+    engine: Engine,
+    /// A write was refused for want of space, of rights or of a disk that works, and none was seen to work since.
+    refused: AtomicBool,
+}
+
+impl From<Engine> for Db {
+    fn from(engine: Engine) -> Self {
+        Self(Arc::new(Opened { engine, refused: AtomicBool::new(false) }))
+    }
+}
 
 enum Engine {
     Sqlite(Sqlite),
     Inline(Inline),
     Postgres(Postgres),
+}
+
+impl Engine {
+    async fn write(&self, body: Body) -> Result<Value> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.write(body).await,
+            Self::Inline(inline) => inline.write(body),
+            Self::Postgres(postgres) => postgres.write(body).await,
+        }
+    }
+
+    async fn read(&self, body: Body) -> Result<Value> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.read(body).await,
+            Self::Inline(inline) => inline.write(body),
+            Self::Postgres(postgres) => postgres.read(body).await,
+        }
+    }
 }
 
 impl Db {
@@ -37,37 +70,37 @@ impl Db {
             Target::Sqlite(path) => Engine::Sqlite(Sqlite::open(path, MAIN)?),
             Target::Postgres { url, connections } => Engine::Postgres(Postgres::open(url, *connections)?),
         };
-        Ok(Self(Arc::new(engine)))
+        Ok(engine.into())
     }
 
     /// A database in memory whose transactions run at once in the caller: the crash simulator's disk.
     pub fn in_memory() -> Result<Self> {
-        Ok(Self(Arc::new(Engine::Inline(Inline::open(MAIN)?))))
+        Ok(Engine::Inline(Inline::open(MAIN)?).into())
     }
 
     /// The file of memories, made if it is not there. Always SQLite. Blocks, as `open` does.
     pub fn open_brain(path: &Path) -> Result<Self> {
-        Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open(path, BRAIN)?))))
+        Ok(Engine::Sqlite(Sqlite::open(path, BRAIN)?).into())
     }
 
     /// The file of a team's tasks, made if it is not there. Several processes may have it open.
     pub fn open_ledger(path: &Path) -> Result<Self> {
-        Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open_shared(path, LEDGER)?))))
+        Ok(Engine::Sqlite(Sqlite::open_shared(path, LEDGER)?).into())
     }
 
     /// A team's tasks in memory, for the simulator.
     pub fn ledger_in_memory() -> Result<Self> {
-        Ok(Self(Arc::new(Engine::Inline(Inline::open(LEDGER)?))))
+        Ok(Engine::Inline(Inline::open(LEDGER)?).into())
     }
 
     /// The registry of a control plane, made if it is not there. Always SQLite. Blocks, as `open` does.
     pub fn open_registry(path: &Path) -> Result<Self> {
-        Ok(Self(Arc::new(Engine::Sqlite(Sqlite::open(path, REGISTRY)?))))
+        Ok(Engine::Sqlite(Sqlite::open(path, REGISTRY)?).into())
     }
 
     /// Memories in memory, for the simulator.
     pub fn brain_in_memory() -> Result<Self> {
-        Ok(Self(Arc::new(Engine::Inline(Inline::open(BRAIN)?))))
+        Ok(Engine::Inline(Inline::open(BRAIN)?).into())
     }
 
     /// Runs one transaction. When this returns `Ok`, it is committed. `body` may be run again after a
@@ -77,10 +110,31 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
-        match &*self.0 {
-            Engine::Sqlite(sqlite) => sqlite.write(body).await,
-            Engine::Inline(inline) => inline.write(body),
-            Engine::Postgres(postgres) => postgres.write(body).await,
+        let written = self.0.engine.write(Body::new(body)).await;
+        if written.as_ref().is_err_and(is_refusal) {
+            self.0.refused.store(true, Ordering::Relaxed);
+        }
+        opened(written?)
+    }
+
+    /// The same, where a refusal takes back what was written before it.
+    pub async fn write_unless_refused<T, E, F>(&self, mut body: F) -> Result<std::result::Result<T, E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> Result<std::result::Result<T, E>> + Send + 'static,
+    {
+        let (tell, told) = std::sync::mpsc::channel();
+        let written = self.write(move |tx| {
+            body(tx)?.map_err(|refusal| {
+                // Whoever asks is there until this is done.
+                let _ = tell.send(refusal);
+                Error::TakenBack
+            })
+        });
+        match written.await {
+            Err(Error::TakenBack) => told.try_recv().map(Err).map_err(|_| Error::TakenBack),
+            written => written.map(Ok),
         }
     }
 
@@ -90,16 +144,24 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
-        match &*self.0 {
-            Engine::Sqlite(sqlite) => sqlite.read(body).await,
-            Engine::Inline(inline) => inline.write(body),
-            Engine::Postgres(postgres) => postgres.read(body).await,
+        opened(self.0.engine.read(Body::new(body)).await?)
+    }
+
+    /// Why nothing can be written, where a write was refused: then one is tried, so that the trouble ends by itself.
+    /// A transaction that changes nothing works on a full disk too, so only this one tells that it is over.
+    pub async fn check_writes(&self) -> Result<()> {
+        if !self.0.refused.load(Ordering::Relaxed) {
+            return Ok(());
         }
+        let file = self.file().map(Path::to_owned);
+        self.write(move |tx| probe::write(tx, file.as_deref())).await?;
+        self.0.refused.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Leaves the database as one file that holds everything. Blocks: call it when nobody writes any more.
     pub fn settle(&self) -> Result<()> {
-        match &*self.0 {
+        match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.settle(),
             Engine::Inline(_) | Engine::Postgres(_) => Ok(()),
         }
@@ -107,11 +169,11 @@ impl Db {
 
     /// Several processes may work on this database.
     pub fn is_shared(&self) -> bool {
-        matches!(&*self.0, Engine::Postgres(_))
+        matches!(&self.0.engine, Engine::Postgres(_))
     }
 
     pub fn engine(&self) -> &'static str {
-        match &*self.0 {
+        match &self.0.engine {
             Engine::Sqlite(_) | Engine::Inline(_) => "sqlite",
             Engine::Postgres(_) => "postgres",
         }
@@ -119,7 +181,7 @@ impl Db {
 
     /// Wake-ups of other nodes; `None` where there can be none.
     pub fn signals(&self) -> Option<mpsc::UnboundedReceiver<Signal>> {
-        match &*self.0 {
+        match &self.0.engine {
             Engine::Postgres(postgres) => Some(postgres.signals()),
             _ => None,
         }
@@ -127,9 +189,14 @@ impl Db {
 
     /// The SQLite file, for copies and checks.
     pub fn file(&self) -> Option<&Path> {
-        match &*self.0 {
+        match &self.0.engine {
             Engine::Sqlite(sqlite) => Some(sqlite.path()),
             _ => None,
         }
     }
+}
+
+/// What may be over later without anybody changing what is asked.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Full(_) | Error::ReadOnly(_) | Error::Unavailable { .. })
 }

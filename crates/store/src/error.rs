@@ -28,6 +28,9 @@ pub enum Error {
     Unreadable(String),
     #[error("the database is closed")]
     Closed,
+    /// Whoever ran the transaction refused it, and what it had written was taken back.
+    #[error("the transaction was taken back")]
+    TakenBack,
     #[error("database error: {0}")]
     Other(String),
 }
@@ -43,7 +46,7 @@ impl Error {
             Self::BadSqlite(_) => "bad_sqlite",
             Self::Corrupt(_) => "store_corrupt",
             Self::Unreadable(_) => "store_unreadable",
-            Self::Other(_) => "store_failed",
+            Self::TakenBack | Self::Other(_) => "store_failed",
         }
     }
 

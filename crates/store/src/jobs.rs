@@ -15,7 +15,9 @@ mod claim;
 mod end;
 
 pub(crate) use claim::earlier_lives;
-pub use claim::{Claim, Claimer, Hold, ORPHANS, Renewal, begin, claim, holds, orphans, renew, take_over};
+pub use claim::{
+    Claim, Claimer, Hold, ORPHANS, Renewal, begin, claim, holds, hosts, orphans, renew, take_over,
+};
 pub use end::{End, end, hand_back, release};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +198,22 @@ pub fn queued(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<Queued>> {
     const SQL: &str = "SELECT turn_id, steers FROM jobs WHERE session_key = $1 AND state = 'queued'";
     let read = |row: &Row<'_>| Ok(Queued { turn: TurnId::new(row.text(0)?), steers: row.flag(1)? });
     tx.query_one(SQL, params![session], read)
+}
+
+/// A turn that runs, on whichever node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    pub turn: TurnId,
+    pub session: SessionKey,
+    pub agent: AgentId,
+}
+
+/// Every turn that runs: not more than the lanes have places.
+pub fn running(tx: &mut Tx<'_>) -> Result<Vec<Running>> {
+    const SQL: &str = "SELECT turn_id, session_key, agent_id FROM jobs WHERE state = 'running'";
+    tx.query(SQL, &[], |row| {
+        Ok(Running { turn: TurnId::new(row.text(0)?), session: row.key(1)?, agent: row.agent(2)? })
+    })
 }
 
 /// A newer message of a person waits for the running turn to give way.

@@ -1,5 +1,5 @@
 //! Letters between the members of teams. A letter is addressed to a name; `read` is set by the commit of the turn
-//! whose prompt held it, and by nothing else.
+//! whose prompt held it, or by that of the answer it asked for.
 
 use polyclaw_domain::id::{LetterId, TeamId, TurnId};
 use polyclaw_domain::mail::{Letter, LetterKind, LetterState};
@@ -22,8 +22,8 @@ macro_rules! select {
 /// Stores a letter unless it is there; `false` if it was.
 pub fn push(tx: &mut Tx<'_>, letter: &Letter) -> Result<bool> {
     const SQL: &str = "INSERT INTO letters (letter_id, team_id, sender, recipient, kind, content, summary,
-          request_id, approve, reason, state, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', $11)
+          request_id, approve, reason, state, created_at, is_copied)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'queued', $11, 0)
         ON CONFLICT (letter_id) DO NOTHING";
     let params = params![
         &letter.id,
@@ -61,16 +61,47 @@ pub fn show(tx: &mut Tx<'_>, id: &LetterId, turn: &TurnId) -> Result<()> {
     tx.execute(SQL, params![id, turn]).map(drop)
 }
 
-/// The turn has ended: with `read_at`, what it showed is read; without, it is shown again.
-pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<usize> {
+/// The turn has ended: with `read_at`, what it showed is read; without, it is shown again. Returns what nobody will read.
+pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<Vec<Letter>> {
     const READ: &str =
         "UPDATE letters SET state = 'read', read_at = $2 WHERE turn_id = $1 AND state = 'in_prompt'";
-    const AGAIN: &str = "UPDATE letters SET state = 'queued', turn_id = NULL
+    // Nobody will be shown it again where the team has ended meanwhile.
+    const AGAIN: &str = "UPDATE letters SET turn_id = NULL, state = CASE WHEN recipient <> 'lead' AND EXISTS
+          (SELECT 1 FROM teams t WHERE t.team_id = letters.team_id AND t.status = 'shutdown')
+          THEN 'undeliverable' ELSE 'queued' END
         WHERE turn_id = $1 AND state = 'in_prompt'";
-    match read_at {
-        Some(now) => tx.execute(READ, params![turn, now]),
-        None => tx.execute(AGAIN, params![turn]),
+    const SHOWN: &str = select!("WHERE turn_id = $1 AND state = 'in_prompt' ORDER BY seq");
+    if let Some(now) = read_at {
+        return tx.execute(READ, params![turn, now]).map(|_| Vec::new());
     }
+    let shown = tx.query(SHOWN, params![turn], read)?;
+    tx.execute(AGAIN, params![turn])?;
+    let mut lost = Vec::new();
+    for letter in shown {
+        lost.extend(get(tx, &letter.id)?.filter(|letter| letter.state == LetterState::Undeliverable));
+    }
+    Ok(lost)
+}
+
+/// A request was answered, so it was read, whatever becomes of the turn that answered.
+pub fn note_answered(
+    tx: &mut Tx<'_>,
+    team: &TeamId,
+    (name, request): (&str, &str),
+    now: Millis,
+) -> Result<()> {
+    const SQL: &str = "UPDATE letters SET state = 'read', read_at = $4 WHERE team_id = $1 AND recipient = $2
+        AND state IN ('queued', 'in_prompt') AND kind = 'shutdown_request' AND request_id = $3";
+    tx.execute(SQL, params![team, name, request, now]).map(drop)
+}
+
+/// The name is another's from here on: what prompts of its earlier life held is shown to that one. Whoever gives a
+/// name away calls this with it, for the earlier life's turns are not asked any more what they have read.
+pub(crate) fn give_back(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<()> {
+    const SQL: &str =
+        "UPDATE letters SET state = 'queued', turn_id = NULL WHERE team_id = $1 AND recipient = $2
+        AND state IN ('queued', 'in_prompt') AND state = 'in_prompt'";
+    tx.execute(SQL, params![team, name]).map(drop)
 }
 
 /// What waits for a name: letters, and mere notices that somebody is idle.
@@ -82,11 +113,38 @@ pub fn waiting(tx: &mut Tx<'_>, team: &TeamId, name: &str) -> Result<(usize, usi
     Ok((all - idle, idle))
 }
 
-/// What nobody will ever read is said to be so. Returns how many.
-pub fn give_up(tx: &mut Tx<'_>, team: &TeamId) -> Result<usize> {
+/// How many letters of a team nobody has read yet, by whom they are for.
+pub fn unread(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<(String, usize)>> {
+    const SQL: &str = "SELECT recipient, COUNT(*) FROM letters
+        WHERE team_id = $1 AND state IN ('queued', 'in_prompt') GROUP BY recipient";
+    tx.query(SQL, params![team], |row| Ok((row.text(0)?, row.count(1)?)))
+}
+
+/// What nobody will ever read is said to be so, and returned; what a turn shows right now is settled by its end.
+pub fn give_up(tx: &mut Tx<'_>, team: &TeamId) -> Result<Vec<Letter>> {
+    const LEFT: &str = select!(
+        "WHERE team_id = $1 AND recipient <> 'lead' AND state IN ('queued', 'in_prompt') AND state = 'queued'
+         ORDER BY seq"
+    );
     const SQL: &str = "UPDATE letters SET state = 'undeliverable' WHERE team_id = $1 AND recipient <> 'lead'
-        AND state IN ('queued', 'in_prompt')";
-    tx.execute(SQL, params![team])
+        AND state IN ('queued', 'in_prompt') AND state = 'queued'";
+    let left = tx.query(LEFT, params![team], read)?;
+    tx.execute(SQL, params![team])?;
+    Ok(left)
+}
+
+/// Letters of a team that are in no file yet, in order.
+pub fn uncopied(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Letter>> {
+    tx.query(
+        select!("WHERE team_id = $1 AND is_copied = 0 ORDER BY seq LIMIT $2"),
+        params![team, limit],
+        read,
+    )
+}
+
+/// It is in its file.
+pub fn copied(tx: &mut Tx<'_>, id: &LetterId) -> Result<()> {
+    tx.execute("UPDATE letters SET is_copied = 1 WHERE letter_id = $1", params![id]).map(drop)
 }
 
 /// Letters of a team, the newest first.

@@ -5,14 +5,14 @@ use polyclaw_domain::author::Author;
 use polyclaw_domain::channel::{Address, INTERNAL};
 use polyclaw_domain::id::{MessageId, SessionId, TurnId};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::{Origin, Part, Role};
+use polyclaw_domain::message::{Origin, Part, Role, images};
 use polyclaw_domain::prompt::Line;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
 use crate::jobs::Claim;
 use crate::tx::{Row, Tx};
-use crate::{params, sessions};
+use crate::{media, params, sessions};
 
 #[derive(Clone, Debug)]
 pub struct Message {
@@ -66,7 +66,7 @@ pub fn insert(tx: &mut Tx<'_>, message: &Message) -> Result<()> {
     insert_at(tx, message, message.ticket)
 }
 
-/// Stores a message under a ticket only the transaction knows.
+/// Stores a message under a ticket only the transaction knows, and the images that came with it.
 pub fn insert_at(tx: &mut Tx<'_>, message: &Message, ticket: i64) -> Result<()> {
     const SQL: &str =
         "INSERT INTO messages (id, session_key, session_id, ticket, role, text, parts_json, origin,
@@ -94,8 +94,8 @@ pub fn insert_at(tx: &mut Tx<'_>, message: &Message, ticket: i64) -> Result<()> 
             &message.turn,
             message.created_at,
         ],
-    )
-    .map(drop)
+    )?;
+    images(&message.parts).try_for_each(|image| media::keep(tx, &message.id, image, message.created_at))
 }
 
 macro_rules! select {
@@ -119,9 +119,26 @@ pub fn by_key(tx: &mut Tx<'_>, session: &SessionKey, key: &str) -> Result<Option
     })
 }
 
+/// The newest key in a session.
+pub fn last_key(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Option<String>> {
+    const SQL: &str =
+        "SELECT idempotency_key FROM messages WHERE session_key = $1 AND idempotency_key IS NOT NULL
+        ORDER BY ticket DESC LIMIT 1";
+    tx.query_one(SQL, params![session], |row| row.text(0))
+}
+
 /// Everything one turn has stored: its inputs, then its steps.
 pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Message>> {
     tx.query(select!("WHERE turn_id = $1 ORDER BY ticket"), params![turn], read)
+}
+
+/// What runs and other sessions told a conversation from a ticket on.
+pub fn told_from(tx: &mut Tx<'_>, (key, id): (&SessionKey, &SessionId), from: i64) -> Result<Vec<Message>> {
+    const SQL: &str = select!(
+        "WHERE session_key = $1 AND session_id = $2 AND ticket >= $3 AND role = 'user' AND channel = 'internal'
+         ORDER BY ticket"
+    );
+    tx.query(SQL, params![key, id, from], read)
 }
 
 /// Changes what goes with a message.
@@ -207,6 +224,20 @@ pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Message>> {
          ORDER BY ticket"
     );
     tx.query(SQL, params![session], read)
+}
+
+/// Whether somebody has written from an address in the conversation a session has now.
+pub fn is_written_from(tx: &mut Tx<'_>, session: &SessionKey, address: &Address) -> Result<bool> {
+    const SQL: &str = "SELECT 1 FROM messages m JOIN sessions s ON s.session_key = m.session_key
+        WHERE m.session_key = $1 AND m.session_id = s.session_id AND m.address_json = $2 LIMIT 1";
+    Ok(tx.query_one(SQL, params![session, &to_json(address)?], |row| row.int(0))?.is_some())
+}
+
+/// The conversations somebody wrote from in a session, the last first; at most so many messages are looked at.
+pub fn last_addresses(tx: &mut Tx<'_>, session: &SessionKey, most: usize) -> Result<Vec<Address>> {
+    const SQL: &str = "SELECT address_json FROM messages WHERE session_key = $1 AND address_json IS NOT NULL
+        ORDER BY ticket DESC LIMIT $2";
+    tx.query(SQL, params![session, most], |row| from_json(&row.text(0)?))
 }
 
 /// When something was last said there, in any of its conversations.

@@ -22,6 +22,12 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0008.sql"),
     include_str!("../migrations/sqlite/0009.sql"),
     include_str!("../migrations/sqlite/0010.sql"),
+    include_str!("../migrations/sqlite/0011.sql"),
+    include_str!("../migrations/sqlite/0012.sql"),
+    include_str!("../migrations/sqlite/0013.sql"),
+    include_str!("../migrations/sqlite/0014.sql"),
+    include_str!("../migrations/sqlite/0015.sql"),
+    include_str!("../migrations/sqlite/0016.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -34,6 +40,9 @@ pub(crate) const REGISTRY: Schema = Schema(&[
     include_str!("../migrations/registry/0001.sql"),
     include_str!("../migrations/registry/0002.sql"),
     include_str!("../migrations/registry/0003.sql"),
+    include_str!("../migrations/registry/0004.sql"),
+    include_str!("../migrations/registry/0005.sql"),
+    include_str!("../migrations/registry/0006.sql"),
 ]);
 
 const POSTGRES: &[&str] = &[
@@ -47,6 +56,12 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0008.sql"),
     include_str!("../migrations/postgres/0009.sql"),
     include_str!("../migrations/postgres/0010.sql"),
+    include_str!("../migrations/postgres/0011.sql"),
+    include_str!("../migrations/postgres/0012.sql"),
+    include_str!("../migrations/postgres/0013.sql"),
+    include_str!("../migrations/postgres/0014.sql"),
+    include_str!("../migrations/postgres/0015.sql"),
+    include_str!("../migrations/postgres/0016.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The outbox: durable messages on their way to a channel.
 
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::delivery::OutboxState;
+use polyclaw_domain::delivery::{OutboxState, Outgoing};
 use polyclaw_domain::id::{NodeId, OutboxId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
@@ -32,11 +32,41 @@ pub struct Parcel {
     pub updated_at: Millis,
 }
 
+impl Parcel {
+    /// A word beside what a turn says, the `n`th. Its id is derived, so that a transaction that is run again makes the
+    /// same row.
+    pub fn notice(
+        (session, turn): (&SessionKey, &TurnId),
+        n: usize,
+        outgoing: &Outgoing,
+        (now, ttl_ms): (Millis, i64),
+    ) -> Self {
+        let id = format!("{turn}-{}-notice-{n}", now.0);
+        Self {
+            id: OutboxId::new(&id),
+            part_key: id,
+            session: session.clone(),
+            turn: turn.clone(),
+            part: n,
+            address: outgoing.address().clone(),
+            text: outgoing.text().to_owned(),
+            state: OutboxState::Pending,
+            attempts: 0,
+            expires_at: now.plus(ttl_ms),
+            platform_id: None,
+            error: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+/// The node that has the account may be another: it is told.
 pub fn push(tx: &mut Tx<'_>, parcel: &Parcel) -> Result<()> {
     const SQL: &str =
         "INSERT INTO outbox (id, part_key, session_key, turn_id, part, channel, address_json, text,
-          state, next_at, expires_at, created_at, updated_at, platform_id)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $9, $9, $11)";
+          state, next_at, expires_at, created_at, updated_at, platform_id, account)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $9, $9, $11, $12)";
     tx.execute(
         SQL,
         params![
@@ -51,36 +81,47 @@ pub fn push(tx: &mut Tx<'_>, parcel: &Parcel) -> Result<()> {
             parcel.created_at,
             parcel.expires_at,
             parcel.platform_id.as_ref(),
+            &parcel.address.account,
         ],
-    )
-    .map(drop)
+    )?;
+    tx.notify("outbox")
 }
 
 macro_rules! select {
-    ($rest:literal) => {
+    ($($rest:expr),+) => {
         concat!(
             "SELECT o.id, o.part_key, o.session_key, o.turn_id, o.part, o.address_json, o.text, o.state,
              o.attempts, o.expires_at, o.platform_id, o.error, o.created_at, o.updated_at FROM outbox o ",
-            $rest
+            $($rest),+
         )
     };
 }
 
-/// The next parts to send. A session's parts leave in order: a later one waits for the earlier ones.
-pub fn due(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Parcel>> {
-    const SQL: &str = select!(
-        "WHERE o.state = 'pending' AND o.next_at <= $1
+/// A part that this node may send when it is due: a session's parts leave in order, so that a later one waits for the
+/// earlier ones, and the account is not another node's.
+macro_rules! is_next {
+    () => {
+        "o.state = 'pending'
            AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.session_key = o.session_key
              AND e.state IN ('pending', 'sending') AND e.id < o.id)
-         ORDER BY o.next_at LIMIT $2"
-    );
-    tx.query(SQL, params![now, limit], read)
+           AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.channel = o.channel AND h.account = o.account
+             AND h.node <> $1 AND h.lease_until >= $2)"
+    };
+}
+
+/// The next parts to send.
+pub fn due(tx: &mut Tx<'_>, node: &NodeId, now: Millis, limit: usize) -> Result<Vec<Parcel>> {
+    const SQL: &str = select!("WHERE ", is_next!(), " AND o.next_at <= $3 ORDER BY o.next_at LIMIT $4");
+    let clock = tx.lease_clock(now)?;
+    tx.query(SQL, params![node, clock, now, limit], read)
 }
 
 /// When the next part falls due, for the loop to sleep until then.
-pub fn next_due(tx: &mut Tx<'_>) -> Result<Option<Millis>> {
-    const SQL: &str = "SELECT MIN(next_at) FROM outbox WHERE state = 'pending'";
-    Ok(tx.query_one(SQL, &[], |row| row.opt_time(0))?.flatten())
+pub fn next_due(tx: &mut Tx<'_>, node: &NodeId, now: Millis) -> Result<Option<Millis>> {
+    const SQL: &str =
+        concat!("SELECT o.next_at FROM outbox o WHERE ", is_next!(), " ORDER BY o.next_at LIMIT 1");
+    let clock = tx.lease_clock(now)?;
+    tx.query_one(SQL, params![node, clock], |row| row.time(0))
 }
 
 /// Marks a part as being sent; `false` if another node has it.
@@ -150,6 +191,12 @@ pub fn unsettled(tx: &mut Tx<'_>) -> Result<i64> {
 
 pub fn get(tx: &mut Tx<'_>, id: &OutboxId) -> Result<Option<Parcel>> {
     tx.query_one(select!("WHERE o.id = $1"), params![id], read)
+}
+
+/// The turn that a part is of.
+pub fn turn_of(tx: &mut Tx<'_>, part_key: &str) -> Result<Option<TurnId>> {
+    const SQL: &str = "SELECT turn_id FROM outbox WHERE part_key = $1";
+    tx.query_one(SQL, params![part_key], |row| Ok(TurnId::new(row.text(0)?)))
 }
 
 pub fn list(tx: &mut Tx<'_>, state: Option<OutboxState>, after: &str, limit: usize) -> Result<Vec<Parcel>> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, NoTls, SimpleQueryMessage, fallible_iterator::FallibleIterator};
 use tokio::sync::{mpsc as signal, oneshot};
 
+use crate::body::{Body, Value, opened};
 use crate::error::{Error, Result};
 use crate::live::Signal;
 use crate::migrate;
@@ -40,11 +41,11 @@ struct Connection {
 }
 
 /// How far a transaction came.
-enum Ended<T> {
-    Known(Result<T>),
+enum Ended {
+    Known(Result<Value>),
     /// The commit was sent and its answer was lost: the transaction of this number may have happened.
     InDoubt {
-        value: T,
+        value: Value,
         number: i64,
         message: String,
     },
@@ -83,11 +84,7 @@ impl Postgres {
     }
 
     /// Runs a transaction and knows what became of it, even where the answer to its commit was lost.
-    pub async fn write<T, F>(&self, mut body: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
-    {
+    pub async fn write(&self, mut body: Body) -> Result<Value> {
         loop {
             let call = move |connection: &mut Connection| (connection.write(&mut body), body);
             let (ended, again) = self.call(call).await?;
@@ -103,11 +100,7 @@ impl Postgres {
         }
     }
 
-    pub async fn read<T, F>(&self, mut body: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
-    {
+    pub async fn read(&self, mut body: Body) -> Result<Value> {
         self.call(move |connection| connection.read(&mut body)).await?
     }
 
@@ -133,7 +126,8 @@ impl Postgres {
         let ends = Instant::now() + DOUBT;
         while Instant::now() < ends {
             let look = move |tx: &mut Tx<'_>| tx.query_one(STATUS, &[number.into()], |row| row.opt_text(0));
-            match self.read(look).await.map(Option::flatten).as_ref().map(Option::as_deref) {
+            let told = self.read(Body::new(look)).await.and_then(opened::<Option<Option<String>>>);
+            match told.map(Option::flatten).as_ref().map(Option::as_deref) {
                 Ok(Some("committed")) => return Fate::Committed,
                 Ok(Some("aborted")) => return Fate::Undone,
                 // Its server process has not noticed yet that nobody listens, or the database is still away.
@@ -164,7 +158,7 @@ impl Postgres {
 }
 
 impl Connection {
-    fn read<T>(&mut self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+    fn read(&mut self, body: &mut Body) -> Result<Value> {
         self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
             client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")?;
@@ -174,7 +168,7 @@ impl Connection {
         })
     }
 
-    fn write<T>(&mut self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Ended<T> {
+    fn write(&mut self, body: &mut Body) -> Ended {
         let tried = self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
             let number = begin_numbered(client)?;
@@ -233,12 +227,8 @@ fn begin_numbered(client: &mut Client) -> Result<i64> {
 }
 
 /// Runs a transaction's body; what fails is undone.
-fn ran<T>(
-    client: &mut Client,
-    statements: &mut Statements,
-    body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>,
-) -> Result<T> {
-    let value = Tx::postgres(client, statements).run(body);
+fn ran(client: &mut Client, statements: &mut Statements, body: &mut Body) -> Result<Value> {
+    let value = body.run(Tx::postgres(client, statements));
     if value.is_err() {
         // If this fails too, the connection is gone and the transaction with it.
         let _ = client.batch_execute("ROLLBACK");

@@ -1,6 +1,6 @@
 //! Runs: what sessions ask of sessions they began.
 
-use polyclaw_domain::id::{RunId, TraceId, TurnId};
+use polyclaw_domain::id::{AgentId, RunId, TraceId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::{Outcome, Run, RunKind, RunStatus};
 use polyclaw_domain::time::Millis;
@@ -81,10 +81,26 @@ pub fn at_work(tx: &mut Tx<'_>, owner: &SessionKey) -> Result<Vec<Run>> {
     tx.query(select!("WHERE owner_key = $1 AND status = 'running' ORDER BY run_id"), params![owner], read)
 }
 
+/// How many sub-agents of an agent are at work, in all of its sessions. Its row is taken, so that two who begin one are
+/// counted one after the other.
+pub fn of_caller(tx: &mut Tx<'_>, caller: &AgentId) -> Result<u32> {
+    const LOCK: &str = "SELECT agent_id FROM agent_specs WHERE agent_id = $1 /* lock */";
+    const SQL: &str = "SELECT COUNT(*) FROM runs
+        WHERE status = 'running' AND caller_id = $1 AND kind = 'subagent'";
+    tx.query_one(LOCK, params![caller], |row| row.text(0))?;
+    Ok(tx.query_one(SQL, params![caller], |row| row.small(0))?.unwrap_or(0))
+}
+
 /// Runs whose time is over.
 pub fn overdue(tx: &mut Tx<'_>, now: Millis, limit: usize) -> Result<Vec<Run>> {
     const SQL: &str = select!("WHERE status = 'running' AND deadline < $1 ORDER BY deadline LIMIT $2");
     tx.query(SQL, params![now, limit], read)
+}
+
+/// When the next run that is at work has to end. Those whose time is over are being ended.
+pub fn next_deadline(tx: &mut Tx<'_>, now: Millis) -> Result<Option<Millis>> {
+    const SQL: &str = "SELECT MIN(deadline) FROM runs WHERE status = 'running' AND deadline >= $1";
+    Ok(tx.query_one(SQL, params![now], |row| row.opt_time(0))?.flatten())
 }
 
 /// Ends a run; `false` if it has ended before. From here on its session is put away some time, or at once.

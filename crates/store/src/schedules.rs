@@ -1,10 +1,23 @@
-//! Schedules: up to when each has been looked after.
+//! Schedules: up to when each has been looked after, and the errands that are in no config file.
 
+use polyclaw_domain::config::Cron;
+use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
+use crate::messages::{from_json, to_json};
 use crate::params;
-use crate::tx::Tx;
+use crate::tx::{Row, Tx};
+
+/// An errand that was made while the instance runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    pub job: Cron,
+    /// The agent that made it; none where a person did.
+    pub made_by: Option<AgentId>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
 
 /// Up to when a schedule has been looked after. One that is new, or has another rule than before, begins now.
 pub fn last_due(tx: &mut Tx<'_>, id: &str, rule: &str, now: Millis) -> Result<Millis> {
@@ -26,9 +39,69 @@ pub fn find(tx: &mut Tx<'_>, id: &str) -> Result<Option<Millis>> {
     Ok(tx.query_one(SQL, params![id], |row| row.int(0))?.map(Millis))
 }
 
+/// The clock was set back: it goes on from now.
+pub fn set_back(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<()> {
+    const SQL: &str =
+        "UPDATE schedules SET last_due = $2, updated_at = $2 WHERE schedule_id = $1 AND last_due > $2";
+    tx.execute(SQL, params![id, now]).map(drop)
+}
+
 /// A due time has been run or left out. Never goes back.
 pub fn advance(tx: &mut Tx<'_>, id: &str, due: Millis, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE schedules SET last_due = $2, updated_at = $3
         WHERE schedule_id = $1 AND last_due < $2";
     tx.execute(SQL, params![id, due, now]).map(drop)
+}
+
+/// Stores a new errand; false where there is one of the name.
+pub fn add(tx: &mut Tx<'_>, job: &Cron, made_by: Option<&AgentId>, now: Millis) -> Result<bool> {
+    const SQL: &str = "INSERT INTO errands (errand_id, job_json, made_by, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $4) ON CONFLICT (errand_id) DO NOTHING";
+    let added = tx.execute(SQL, params![&job.id, &to_json(job)?, made_by, now])? > 0;
+    tx.notify(CHANGED)?;
+    Ok(added)
+}
+
+/// Replaces an errand; false where there is none of the name.
+pub fn change(tx: &mut Tx<'_>, job: &Cron, now: Millis) -> Result<bool> {
+    const SQL: &str = "UPDATE errands SET job_json = $2, updated_at = $3 WHERE errand_id = $1";
+    let changed = tx.execute(SQL, params![&job.id, &to_json(job)?, now])? > 0;
+    tx.notify(CHANGED)?;
+    Ok(changed)
+}
+
+/// Forgets an errand and how far it was looked after: one of its name that is made later begins anew.
+pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
+    let removed = tx.execute("DELETE FROM errands WHERE errand_id = $1", params![id])? > 0;
+    if removed {
+        tx.execute("DELETE FROM schedules WHERE schedule_id = $1", params![id])?;
+    }
+    tx.notify(CHANGED)?;
+    Ok(removed)
+}
+
+pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Stored>> {
+    const SQL: &str = "SELECT job_json, made_by, created_at, updated_at FROM errands WHERE errand_id = $1";
+    tx.query_one(SQL, params![id], read)
+}
+
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Stored>> {
+    const SQL: &str = "SELECT job_json, made_by, created_at, updated_at FROM errands ORDER BY errand_id";
+    tx.query(SQL, &[], read)
+}
+
+pub fn count(tx: &mut Tx<'_>) -> Result<usize> {
+    Ok(tx.query_one("SELECT COUNT(*) FROM errands", &[], |row| row.count(0))?.unwrap_or(0))
+}
+
+/// What other nodes hear when errands are others.
+pub const CHANGED: &str = "errands";
+
+fn read(row: &Row<'_>) -> Result<Stored> {
+    Ok(Stored {
+        job: from_json(&row.text(0)?)?,
+        made_by: row.opt_parsed(1, |id| AgentId::parse(id).ok())?,
+        created_at: row.time(2)?,
+        updated_at: row.time(3)?,
+    })
 }

@@ -4,15 +4,16 @@
 mod unused;
 
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::id::{AgentId, SessionId};
+use polyclaw_domain::id::{AgentId, SessionId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
 use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
 
 use crate::error::{Error, Result};
+use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::runs;
 use crate::tx::{Row, Tx};
@@ -24,7 +25,7 @@ macro_rules! columns {
         "session_key, session_id, agent_id, active_agent_id, provider_override, model_override,
          deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
          channel, account, peer, thread, status, title, created_at, updated_at,
-         focus_session_key, ttl_ms, team_role"
+         focus_session_key, ttl_ms, team_role, lent_json, thinking, untold_from"
     };
 }
 
@@ -57,10 +58,11 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
     const SQL: &str = "INSERT INTO sessions (session_key, session_id, agent_id, active_agent_id,
           deliver_policy, send_policy, owner_session_key, lane, spawn_depth, delegation_depth,
           channel, account, peer, thread, status, title, created_at, updated_at, team_role,
-          provider_override, model_override)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+          provider_override, model_override, lent_json, thinking)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
         ON CONFLICT (session_key) DO NOTHING";
     let (address, model) = (session.address.as_ref(), session.model_override.as_ref());
+    let lent = session.lent.as_ref().map(to_json).transpose()?;
     tx.execute(
         SQL,
         params![
@@ -85,6 +87,8 @@ fn insert(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
             session.team_role.map(TeamRole::as_str),
             model.map(|model| &model.provider),
             model.map(|model| &model.model),
+            lent.as_ref(),
+            session.thinking.map(ReasoningEffort::as_str),
         ],
     )
     .map(drop)
@@ -132,8 +136,8 @@ pub fn enter(tx: &mut Tx<'_>, key: &SessionKey, count: usize, now: Millis) -> Re
 }
 
 fn read_standing(row: &Row<'_>) -> Result<Standing> {
-    let compaction = Compaction { summary: row.opt_text(23)?, through: row.int(24)? };
-    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(25)? })
+    let compaction = Compaction { summary: row.opt_text(26)?, through: row.int(27)? };
+    Ok(Standing { session: read(row)?, compaction, next_ticket: row.int(28)? })
 }
 
 /// Takes the session's row and changes nothing of it.
@@ -280,6 +284,19 @@ pub struct Counts {
     pub waiting: i64,
 }
 
+/// A turn has failed: what its session was told in it is to be told again.
+pub fn note_untold(tx: &mut Tx<'_>, key: &SessionKey, turn: &TurnId) -> Result<()> {
+    const SQL: &str = "UPDATE sessions SET untold_from =
+          (SELECT MIN(ticket) FROM messages WHERE turn_id = $2 AND role = 'user' AND channel = 'internal')
+        WHERE session_key = $1 AND untold_from IS NULL";
+    tx.execute(SQL, params![key, turn]).map(drop)
+}
+
+/// A turn that was shown all there was has ended well.
+pub fn note_told(tx: &mut Tx<'_>, key: &SessionKey) -> Result<()> {
+    tx.execute("UPDATE sessions SET untold_from = NULL WHERE session_key = $1", params![key]).map(drop)
+}
+
 pub fn counts(tx: &mut Tx<'_>) -> Result<Counts> {
     const SQL: &str = "SELECT (SELECT COUNT(*) FROM sessions),
         (SELECT COUNT(*) FROM jobs WHERE state = 'running'),
@@ -311,6 +328,9 @@ fn read(row: &Row<'_>) -> Result<Session> {
         focus: row.opt_parsed(20, |text| SessionKey::parse(text).ok())?,
         ttl_ms: row.opt_int(21)?,
         team_role: row.opt_parsed(22, TeamRole::parse)?,
+        thinking: row.opt_parsed(24, ReasoningEffort::parse)?,
+        untold_from: row.opt_int(25)?,
+        lent: row.opt_text(23)?.map(|json| from_json(&json)).transpose()?,
         status: row.parsed(16, Status::parse)?,
         title: row.opt_text(17)?,
         created_at: row.time(18)?,

@@ -11,11 +11,14 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
+use self::turn::Turn;
+use crate::body::{Body, Value};
 use crate::error::{Error, Result};
 use crate::migrate::{self, Schema};
 use crate::tx::Tx;
 
 mod checkpoint;
+mod turn;
 
 /// Transactions committed together at the most: bounds how long the first of a group waits for the last.
 const GROUP: usize = 256;
@@ -24,47 +27,45 @@ const READERS: usize = 2;
 pub(crate) struct Sqlite {
     path: PathBuf,
     writer: Arc<Writer>,
-    queue: mpsc::Sender<Box<dyn Work>>,
+    queue: mpsc::Sender<Call>,
     readers: mpsc::Sender<Query>,
 }
 
 type Query = Box<dyn FnOnce(&Connection) + Send>;
 
 /// One caller's transaction: run inside a group, answered after the group's commit.
-trait Work: Send {
-    fn run(&mut self, connection: &Connection) -> Result<()>;
-    fn answer(self: Box<Self>, committed: Result<()>);
+struct Call {
+    body: Body,
+    value: Option<Value>,
+    caller: oneshot::Sender<Result<Value>>,
 }
 
-struct Call<T, F> {
-    body: F,
-    value: Option<T>,
-    caller: oneshot::Sender<Result<T>>,
-}
-
-impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T> + Send> Work for Call<T, F> {
+impl Call {
     fn run(&mut self, connection: &Connection) -> Result<()> {
-        self.value = Some(Tx::sqlite(connection).run(&mut self.body)?);
+        self.value = Some(self.body.run(Tx::sqlite(connection))?);
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<()>) {
-        let Self { value, caller, .. } = *self;
+    fn answer(self, committed: Result<()>) {
         // A caller that went away does not undo what it asked for.
-        let _ = caller.send(committed.and_then(|()| value.ok_or(Error::Closed)));
+        let _ = self.caller.send(committed.and_then(|()| self.value.ok_or(Error::Closed)));
     }
 }
 
 impl Sqlite {
     pub fn open(path: &Path, schema: Schema) -> Result<Self> {
-        Self::open_with(path, schema, |_| Ok(()))
+        Self::open_with(path, schema, |_| Ok(None))
     }
 
     /// A file that other processes write, too: whoever finds it taken waits, and is served within moments.
     pub fn open_shared(path: &Path, schema: Schema) -> Result<Self> {
         let mut tries = 0;
         loop {
-            match Self::open_with(path, schema, |connection| Ok(connection.busy_handler(Some(wait_turn))?)) {
+            let share = |connection: &mut Connection| {
+                connection.busy_handler(Some(wait))?;
+                Ok(Some(Turn::beside(path)?))
+            };
+            match Self::open_with(path, schema, share) {
                 // A file that another process is just making refuses in ways that no handler is asked about.
                 Err(Error::Unavailable { .. }) if tries < 100 => tries += 1,
                 opened => return opened,
@@ -76,15 +77,16 @@ impl Sqlite {
     fn open_with(
         path: &Path,
         schema: Schema,
-        prepare: impl FnOnce(&mut Connection) -> Result<()>,
+        prepare: impl FnOnce(&mut Connection) -> Result<Option<Turn>>,
     ) -> Result<Self> {
         check_version(rusqlite::version(), rusqlite::version_number())?;
         let mut connection = Connection::open(path)?;
         configure(&connection)?;
-        prepare(&mut connection)?;
+        let turn = prepare(&mut connection)?;
         migrate::sqlite(&connection, Some(path), schema)?;
         let (written, told) = mpsc::sync_channel(1);
-        let writer = Arc::new(Writer { connection: Mutex::new(connection), waiting: 0.into(), written });
+        let writer =
+            Arc::new(Writer { connection: Mutex::new(connection), turn, waiting: 0.into(), written });
         checkpoint::start(path, Arc::downgrade(&writer), told)?;
         let (queue, work) = mpsc::channel();
         let groups = Arc::clone(&writer);
@@ -112,25 +114,17 @@ impl Sqlite {
         Ok(settled?)
     }
 
-    pub async fn write<T, F>(&self, mut body: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
-    {
+    pub async fn write(&self, mut body: Body) -> Result<Value> {
         if let Some(answer) = self.writer.write_now(&mut body) {
             return answer;
         }
         let (caller, answer) = oneshot::channel();
         self.writer.waiting.fetch_add(1, Ordering::SeqCst);
-        self.queue.send(Box::new(Call { body, value: None, caller })).map_err(|_| Error::Closed)?;
+        self.queue.send(Call { body, value: None, caller }).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
-    pub async fn read<T, F>(&self, mut body: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
-    {
+    pub async fn read(&self, mut body: Body) -> Result<Value> {
         let (caller, answer) = oneshot::channel();
         let work = Box::new(move |connection: &Connection| {
             let _ = caller.send(snapshot(connection, &mut body));
@@ -143,8 +137,8 @@ impl Sqlite {
 /// How long a writer waits for those of other processes before its caller is told that the file is taken.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// SQLite's own pauses grow to a tenth of a second, in which dozens of others come first: these stay short.
-fn wait_turn(tried: i32) -> bool {
+/// SQLite's own pauses grow to a tenth of a second, in which nobody writes: these stay short.
+fn wait(tried: i32) -> bool {
     let pause = Duration::from_micros(if tried < 20 { 200 } else { 2_000 });
     thread::sleep(pause);
     u32::try_from(tried).is_ok_and(|tried| pause * tried < PATIENCE)
@@ -158,6 +152,8 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
 /// The one connection that writes.
 struct Writer {
     connection: Mutex<Connection>,
+    /// Where other processes write, too.
+    turn: Option<Turn>,
     /// Transactions in the queue: while there are any, nobody goes first.
     waiting: AtomicUsize,
     /// Told after each commit; full means that it has been told already.
@@ -170,9 +166,10 @@ impl Writer {
     }
 
     /// Writes on the caller's thread if nobody else is writing or waits to: handing a small transaction to another
-    /// thread and its answer back takes longer than the transaction. A commit does not wait for the disk.
-    fn write_now<T>(&self, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Option<Result<T>> {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
+    /// thread and its answer back takes longer than the transaction. A commit does not wait for the disk, but it may
+    /// wait for another process.
+    fn write_now(&self, body: &mut Body) -> Option<Result<Value>> {
+        if self.turn.is_some() || self.waiting.load(Ordering::SeqCst) > 0 {
             return None;
         }
         let connection = match self.connection.try_lock() {
@@ -185,6 +182,14 @@ impl Writer {
         Some(answer)
     }
 
+    fn begin(&self, connection: &Connection) -> Result<()> {
+        let begin = || run_sql(connection, "BEGIN IMMEDIATE");
+        match &self.turn {
+            Some(turn) => turn.take(begin),
+            None => begin(),
+        }
+    }
+
     /// Runs `body` while nobody writes.
     fn hold(&self, body: impl FnOnce(&Connection)) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -195,9 +200,11 @@ impl Writer {
     }
 }
 
-fn write_groups(writer: &Writer, work: &mpsc::Receiver<Box<dyn Work>>) {
+fn write_groups(writer: &Writer, work: &mpsc::Receiver<Call>) {
     while let Ok(first) = work.recv() {
         let connection = writer.lock();
+        let begun = writer.begin(&connection);
+        // Whoever came while this waited for other processes is in the group.
         let mut group = vec![first];
         while group.len() < GROUP
             && let Ok(more) = work.try_recv()
@@ -205,7 +212,7 @@ fn write_groups(writer: &Writer, work: &mpsc::Receiver<Box<dyn Work>>) {
             group.push(more);
         }
         let count = group.len();
-        commit_group(&connection, group);
+        commit_group(writer, &connection, begun, group);
         writer.waiting.fetch_sub(count, Ordering::SeqCst);
         drop(connection);
         let _ = writer.written.try_send(());
@@ -213,9 +220,9 @@ fn write_groups(writer: &Writer, work: &mpsc::Receiver<Box<dyn Work>>) {
 }
 
 /// One transaction that is nobody else's.
-fn write_alone<T>(connection: &Connection, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+fn write_alone(connection: &Connection, body: &mut Body) -> Result<Value> {
     run_sql(connection, "BEGIN IMMEDIATE")?;
-    let value = Tx::sqlite(connection).run(body);
+    let value = body.run(Tx::sqlite(connection));
     let ended = match &value {
         Ok(_) => run_sql(connection, "COMMIT"),
         Err(_) => Ok(()),
@@ -226,22 +233,22 @@ fn write_alone<T>(connection: &Connection, body: &mut impl FnMut(&mut Tx<'_>) ->
     ended.and(value)
 }
 
-fn commit_group(connection: &Connection, group: Vec<Box<dyn Work>>) {
-    if let Err(error) = run_sql(connection, "BEGIN IMMEDIATE") {
+fn commit_group(writer: &Writer, connection: &Connection, begun: Result<()>, group: Vec<Call>) {
+    if let Err(error) = begun {
         return answer_all(group, &Err(error));
     }
-    let mut done: Vec<Box<dyn Work>> = Vec::with_capacity(group.len());
+    let mut done: Vec<Call> = Vec::with_capacity(group.len());
     let mut waiting = group.into_iter();
-    while let Some(mut work) = waiting.next() {
-        match run_one(connection, &mut *work) {
-            Ok(()) => done.push(work),
+    while let Some(mut call) = waiting.next() {
+        match run_one(connection, &mut call) {
+            Ok(()) => done.push(call),
             // A full disk makes SQLite drop the whole transaction: nobody in this group is committed.
             Err(error) if connection.is_autocommit() => {
-                work.answer(Err(error.clone()));
+                call.answer(Err(error.clone()));
                 answer_all(done, &Err(error));
-                return commit_rest(connection, waiting.collect());
+                return commit_rest(writer, connection, waiting.collect());
             }
-            Err(error) => work.answer(Err(error)),
+            Err(error) => call.answer(Err(error)),
         }
     }
     let committed = run_sql(connection, "COMMIT");
@@ -251,15 +258,15 @@ fn commit_group(connection: &Connection, group: Vec<Box<dyn Work>>) {
     answer_all(done, &committed);
 }
 
-fn commit_rest(connection: &Connection, rest: Vec<Box<dyn Work>>) {
+fn commit_rest(writer: &Writer, connection: &Connection, rest: Vec<Call>) {
     if !rest.is_empty() {
-        commit_group(connection, rest);
+        commit_group(writer, connection, writer.begin(connection), rest);
     }
 }
 
-fn run_one(connection: &Connection, work: &mut dyn Work) -> Result<()> {
+fn run_one(connection: &Connection, call: &mut Call) -> Result<()> {
     run_sql(connection, "SAVEPOINT one")?;
-    let outcome = work.run(connection);
+    let outcome = call.run(connection);
     if outcome.is_err() && !connection.is_autocommit() {
         run_sql(connection, "ROLLBACK TO one")?;
     }
@@ -269,9 +276,9 @@ fn run_one(connection: &Connection, work: &mut dyn Work) -> Result<()> {
     outcome
 }
 
-fn answer_all(group: Vec<Box<dyn Work>>, committed: &Result<()>) {
-    for work in group {
-        work.answer(committed.clone());
+fn answer_all(group: Vec<Call>, committed: &Result<()>) {
+    for call in group {
+        call.answer(committed.clone());
     }
 }
 
@@ -288,9 +295,9 @@ fn read_queue(connection: &Connection, queue: &Mutex<mpsc::Receiver<Query>>) {
     }
 }
 
-fn snapshot<T>(connection: &Connection, body: &mut impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+fn snapshot(connection: &Connection, body: &mut Body) -> Result<Value> {
     run_sql(connection, "BEGIN")?;
-    let value = Tx::sqlite(connection).run(body);
+    let value = body.run(Tx::sqlite(connection));
     run_sql(connection, "COMMIT")?;
     value
 }
@@ -339,7 +346,7 @@ impl Inline {
         Ok(Self(Mutex::new(connection)))
     }
 
-    pub fn write<T>(&self, mut body: impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+    pub fn write(&self, mut body: Body) -> Result<Value> {
         write_alone(&self.0.lock().unwrap_or_else(PoisonError::into_inner), &mut body)
     }
 }

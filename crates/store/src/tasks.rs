@@ -98,6 +98,11 @@ pub(crate) fn add_needs(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, needs: &[Tas
     needs.iter().try_for_each(|need| tx.execute(SQL, params![team, no.0, need.0]).map(drop))
 }
 
+pub(crate) fn drop_needs(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, needs: &[TaskNo]) -> Result<()> {
+    const SQL: &str = "DELETE FROM task_needs WHERE team_id = $1 AND task_no = $2 AND needs = $3";
+    needs.iter().try_for_each(|need| tx.execute(SQL, params![team, no.0, need.0]).map(drop))
+}
+
 /// Every task, with what it waits for.
 pub(crate) fn edges(tx: &mut Tx<'_>, team: &TeamId) -> Result<BTreeMap<TaskNo, Vec<TaskNo>>> {
     const TASKS: &str = "SELECT task_no FROM tasks WHERE team_id = $1";
@@ -137,22 +142,27 @@ pub fn get(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<Task>> {
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub state: Option<TaskState>,
+    /// Who holds it, or held it when it ended.
     pub owner: Option<String>,
     /// Those that have ended, too. A wanted state that is an end implies it.
     pub with_ended: bool,
+    /// Behind this one, which has ended or not.
+    pub after: Option<(bool, TaskNo)>,
     pub limit: usize,
 }
 
-/// Tasks, the newest first, each with what it waits for.
+/// Tasks: those that have not ended, then those that have; of each the newest first, each with what it waits for.
 pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>> {
     const SQL: &str = select!(
         "WHERE team_id = $1 AND (CAST($2 AS TEXT) IS NULL OR state = $2)
-           AND (CAST($3 AS TEXT) IS NULL OR owner = $3) AND ($4 = 1 OR ended_at IS NULL)
-         ORDER BY task_no DESC LIMIT $5"
+           AND (CAST($3 AS TEXT) IS NULL OR owner = $3 OR ended_by = $3) AND ($4 = 1 OR ended_at IS NULL)
+           AND ($6 < 0 OR (ended_at IS NOT NULL AND $6 = 0) OR (task_no < $7 AND (ended_at IS NOT NULL) = ($6 = 1)))
+         ORDER BY ended_at IS NOT NULL, task_no DESC LIMIT $5"
     );
     let ended = filter.with_ended || filter.state.is_some_and(TaskState::has_ended);
-    let params =
-        params![team, filter.state.map(TaskState::as_str), filter.owner.as_ref(), ended, filter.limit];
+    let (part, behind) = filter.after.map_or((-1, 0), |(has_ended, no)| (i64::from(has_ended), no.0));
+    let state = filter.state.map(TaskState::as_str);
+    let params = params![team, state, filter.owner.as_ref(), ended, filter.limit, part, behind];
     let mut found = tx.query(SQL, params, read)?;
     let mut edges = waiting_edges(tx, team)?;
     for task in &mut found {

@@ -2,14 +2,16 @@
 
 mod members;
 mod requests;
+mod setbacks;
 
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{AgentId, TeamId, TraceId};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::team::{Team, TeamStatus};
+use polyclaw_domain::team::{LEAD, Team, TeamStatus};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
+use crate::letters;
 use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
@@ -19,6 +21,9 @@ pub use members::{
     set_member_state, without_session,
 };
 pub use requests::{answer, ask, drop_answered, drop_requests, requests};
+pub use setbacks::{
+    Retry, drop_retries, forget_failures, note_failure, retries, retry_led_by, setback, setbacks, take_retry,
+};
 
 macro_rules! select {
     ($rest:literal) => {
@@ -77,6 +82,13 @@ pub fn ended(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Team>> {
     tx.query(select!("WHERE status = 'shutdown' ORDER BY updated_at DESC LIMIT $1"), params![limit], read)
 }
 
+/// Whether a team of this name has ended, and none bears it now.
+pub fn is_past(tx: &mut Tx<'_>, name: &str) -> Result<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM teams WHERE name = $1 AND status = 'shutdown'";
+    let ended = tx.query_one(SQL, params![name], |row| row.int(0))?.unwrap_or(0);
+    Ok(ended > 0 && named(tx, name)?.is_none())
+}
+
 /// Teams that a session leads, and those it led that ended.
 pub fn led_by(tx: &mut Tx<'_>, lead: &SessionKey) -> Result<Vec<Team>> {
     tx.query(select!("WHERE lead_key = $1 ORDER BY created_at, team_id"), params![lead], read)
@@ -98,9 +110,17 @@ pub fn set_status(
     Ok(false)
 }
 
+/// Gives a team to another session, with the mail that waits for its lead or that the earlier one was shown in a turn that
+/// has not ended.
 pub fn set_lead(tx: &mut Tx<'_>, id: &TeamId, lead: &SessionKey, agent: &AgentId, now: Millis) -> Result<()> {
     const SQL: &str = "UPDATE teams SET lead_key = $2, lead_agent = $3, updated_at = $4 WHERE team_id = $1";
-    tx.execute(SQL, params![id, lead, agent, now]).map(drop)
+    let is_another = lock(tx, id)?.is_some_and(|team| team.lead != *lead);
+    tx.execute(SQL, params![id, lead, agent, now])?;
+    if !is_another {
+        return Ok(());
+    }
+    forget_failures(tx, id, LEAD)?;
+    letters::give_back(tx, id, LEAD)
 }
 
 /// A person spoke to the lead: from here on the team works for that.

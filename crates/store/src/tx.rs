@@ -9,6 +9,7 @@ use polyclaw_domain::id::{
     SessionId, TeamId, TraceId, TurnId,
 };
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::media::MediaHash;
 use polyclaw_domain::time::Millis;
 use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
@@ -421,8 +422,8 @@ macro_rules! param_of_ids {
 }
 
 param_of_ids!(
-    AgentId, ApprovalId, EnvelopeId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId,
-    SessionId, SessionKey, TeamId, TraceId, TurnId
+    AgentId, ApprovalId, EnvelopeId, InstanceId, LetterId, MediaHash, MemoryId, MessageId, NodeId, OutboxId,
+    RunId, SessionId, SessionKey, TeamId, TraceId, TurnId
 );
 
 /// `params![a, b]`: each by reference or by value, as its type allows.

@@ -85,6 +85,16 @@ pub struct Total {
     pub cost_nanos: Option<i64>,
 }
 
+impl Total {
+    /// In and out, as far as it is known.
+    pub fn tokens(&self) -> Option<i64> {
+        match (self.input_tokens, self.output_tokens) {
+            (None, None) => None,
+            (input, output) => Some(input.unwrap_or(0) + output.unwrap_or(0)),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Agent,

@@ -12,6 +12,9 @@ pub mod postgres;
 pub mod simulator;
 pub mod world;
 
+/// A small image.
+pub const PIXEL: &[u8] = include_bytes!("pixel.png");
+
 pub use port::free_port;
 pub use ports::outlet::{Outlet, group_letter, letter};
 pub use ports::script::{Line, Script, Scripted, last_user};

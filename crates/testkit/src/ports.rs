@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::{AgentId, TurnId};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::port::{Clock, Ids, Pending};
 use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{
@@ -17,7 +18,7 @@ use tokio::sync::Notify;
 pub mod outlet;
 pub mod script;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,6 +64,9 @@ impl Ids for Seeded {
 #[derive(Default)]
 pub struct Tools {
     ran: Mutex<HashMap<Performed, u32>>,
+    /// The turns whose tools run now, by session.
+    busy: Mutex<Vec<(SessionKey, TurnId)>>,
+    overlap: Mutex<Option<String>>,
     extra: Mutex<Vec<(ToolSpec, Arc<Body>)>>,
 }
 
@@ -77,6 +81,22 @@ impl Tools {
         lock(&self.ran).clone()
     }
 
+    /// Two turns of one session that had tools running at the same time.
+    pub fn overlap(&self) -> Option<String> {
+        lock(&self.overlap).clone()
+    }
+
+    /// Notes that a tool of a turn runs, until it is dropped.
+    fn begin(&self, session: &SessionKey, turn: &TurnId) -> AtWork<'_> {
+        let mut busy = lock(&self.busy);
+        if let Some((_, other)) = busy.iter().find(|(key, other)| key == session && other != turn) {
+            let found = format!("{turn} and {other} of {session} ran tools at the same time");
+            lock(&self.overlap).get_or_insert(found);
+        }
+        busy.push((session.clone(), turn.clone()));
+        AtWork { tools: self, who: (session.clone(), turn.clone()) }
+    }
+
     /// Adds a tool of a test's own.
     pub fn add(
         &self,
@@ -87,6 +107,20 @@ impl Tools {
     ) {
         let spec = ToolSpec { consent, ..spec(name, effect) };
         lock(&self.extra).push((spec, Arc::new(body)));
+    }
+}
+
+struct AtWork<'a> {
+    tools: &'a Tools,
+    who: (SessionKey, TurnId),
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let mut busy = lock(&self.tools.busy);
+        if let Some(at) = busy.iter().position(|who| *who == self.who) {
+            busy.swap_remove(at);
+        }
     }
 }
 
@@ -113,7 +147,7 @@ impl Toolbox for Tools {
 
     fn run<'a>(
         &'a self,
-        _: &'a ToolScope,
+        scope: &'a ToolScope,
         turn: &'a TurnId,
         call: &'a ToolCall,
         _: Progress<'a>,
@@ -126,6 +160,7 @@ impl Toolbox for Tools {
             if let Some(body) = own {
                 return body(call).await;
             }
+            let _at_work = self.begin(&scope.session, turn);
             tokio::time::sleep(std::time::Duration::from_millis(7)).await;
             let mut ran = lock(&self.ran);
             let times = ran.entry((turn.clone(), call.id.clone(), call.name.clone())).or_default();

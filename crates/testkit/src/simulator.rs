@@ -19,10 +19,12 @@ use crate::world::{Ground, World, settled};
 mod check;
 mod letters;
 mod model;
+mod watch;
 
 pub use check::{Broken, check};
 pub use letters::Post;
 use letters::TakenNames;
+use watch::Watch;
 
 /// Kills in one run at the most; with more, a turn may rightly give up.
 const MAX_KILLS: usize = 3;
@@ -103,10 +105,10 @@ async fn play(plan: &Plan) -> Result<Run, Broken> {
     ground.outlet = Outlet::new(plan.idempotent_channel);
     ground.configure(&letters::config(plan.in_turn)).await;
     let (acks, taken) = (Acks::default(), TakenNames::default());
-    let mut run = Run::default();
+    let (mut run, watch) = (Run::default(), Watch::on(&ground));
     for step in &plan.kills {
         let faults = Faulty::at_step(*step);
-        let world = ground.wake(Arc::clone(&faults));
+        let world = ground.wake(watch.over(&faults));
         let senders = send_missing(&world, plan, &acks, &taken);
         tokio::select! {
             point = faults.death() => run.killed_at.push(point),
@@ -115,13 +117,14 @@ async fn play(plan: &Plan) -> Result<Run, Broken> {
         drop(senders);
         world.killed().await;
     }
-    let world = ground.wake(Faulty::never());
+    let world = ground.wake(watch.over(&Faulty::never()));
     let senders = send_missing(&world, plan, &acks, &taken);
     quiet(&world, plan, &acks, &taken).await;
     drop(senders);
     world.killed().await;
     let acks = acks.lock().unwrap_or_else(PoisonError::into_inner).clone();
     run.accepted = acks.len();
+    watch.verdict().map_err(|rule| Broken::new(plan.seed, rule))?;
     check(plan, &ground, &acks, &mut run).await?;
     Ok(run)
 }
@@ -207,6 +210,16 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// What so many runs must have gone through and did not, in a sentence. Teams have a simulation of their own.
+    pub fn blind_spots(&self) -> Option<String> {
+        let points = KillPoint::ALL.iter().filter(|point| !point.is_of_teams()).map(|point| point.as_str());
+        let missed: Vec<&str> = points.filter(|point| !self.kills.contains_key(point)).collect();
+        if !missed.is_empty() {
+            return Some(format!("nothing was ever killed at {}", missed.join(", ")));
+        }
+        (self.steered == 0).then(|| "no turn was ever steered".to_owned())
+    }
+
     fn add(&mut self, run: &Run) {
         self.runs += 1;
         self.accepted += run.accepted;

@@ -9,6 +9,7 @@ use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::{Address, Channel};
 use polyclaw_domain::config;
 use polyclaw_domain::embedding::Embedder;
+use polyclaw_domain::fault::Faults;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
@@ -16,7 +17,7 @@ use polyclaw_domain::port::Clock;
 use polyclaw_domain::provider::{ModelRef, Provider};
 use polyclaw_engine::Toolboxes;
 use polyclaw_engine::ingress::{Accepted, Inbound};
-use polyclaw_engine::memory::{Brain, Place};
+use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_engine::reception::Rules;
 use polyclaw_engine::toolbox::memory::Memories;
 use polyclaw_engine::{Answer, Engine, Error, Ports, Settings, Task};
@@ -92,9 +93,10 @@ impl Ground {
     }
 
     /// Starts an engine on this ground.
-    pub fn wake(&self, faults: Arc<Faulty>) -> World {
+    pub fn wake(&self, faults: Arc<impl Faults + 'static>) -> World {
         let place = Place::Open(self.memories.clone());
-        let brain = Brain::new(place, Arc::clone(&self.clock) as _, Arc::clone(&self.ids) as _, 1 << 24);
+        let vectors = Vectors::new(1 << 24, polyclaw_domain::embedding::product);
+        let brain = Brain::new(place, Arc::clone(&self.clock) as _, Arc::clone(&self.ids) as _, vectors);
         brain.set_embedder(self.embedder.clone());
         let brain = Arc::new(brain);
         let memories = Arc::new(Memories::new(Arc::clone(&brain)));

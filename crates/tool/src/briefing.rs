@@ -14,7 +14,7 @@ use polyclaw_domain::briefing::{
     self, BOOTSTRAP, Bootstrap, Briefing, Briefings, FILES, HEARTBEAT, IDENTITY, Page, Reader,
 };
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::skill::{self, FILE, Place, Skill};
+use polyclaw_domain::skill::{self, FILE, Place, Skill, Told};
 
 use crate::skill::{Found, Source, discover};
 pub use stamp::{Stamp, stamp};
@@ -31,7 +31,16 @@ pub struct FileBriefings {
     root: PathBuf,
     /// Skills for all agents.
     shared: PathBuf,
+    /// What the config says besides.
+    settings: Mutex<Shared>,
     known: Mutex<HashMap<Key, Known>>,
+}
+
+/// More folders of skills for all agents, and how many of all an agent is told of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    pub folders: Vec<PathBuf>,
+    pub told: Told,
 }
 
 type Key = (AgentId, PathBuf, bool, bool);
@@ -50,7 +59,17 @@ struct Known {
 
 impl FileBriefings {
     pub fn new(root: PathBuf, shared: PathBuf) -> Self {
-        Self { root, shared, known: Mutex::default() }
+        Self { root, shared, settings: Mutex::default(), known: Mutex::default() }
+    }
+
+    /// Takes effect at the next turn.
+    pub fn share(&self, settings: Shared) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+        self.known().clear();
+    }
+
+    fn settings(&self) -> Shared {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
@@ -68,27 +87,29 @@ impl FileBriefings {
         folders
     }
 
-    fn skill_sources(&self, reader: &Reader<'_>) -> Vec<Source> {
+    fn skill_sources(&self, reader: &Reader<'_>, more: &[PathBuf]) -> Vec<Source> {
         let overlay = self.root.join("agents").join(reader.agent.as_str()).join("skills");
         let own = reader.workspace.join("skills");
         let of_agent = Source { place: Place::Agent, base: self.root.clone(), folder: overlay, only: None };
-        let all = [
+        let near = [
             of_agent,
             Source { place: Place::Workspace, base: reader.workspace.to_owned(), folder: own, only: None },
-            Source {
-                place: Place::Shared,
-                base: self.shared.clone(),
-                folder: self.shared.clone(),
-                only: None,
-            },
         ];
-        all.into_iter().skip(usize::from(!reader.overlay)).collect()
+        let shared = [&self.shared].into_iter().chain(more);
+        let shared = shared.map(|folder| Source {
+            place: Place::Shared,
+            base: folder.clone(),
+            folder: folder.clone(),
+            only: None,
+        });
+        near.into_iter().skip(usize::from(!reader.overlay)).chain(shared).collect()
     }
 
     fn make(&self, reader: &Reader<'_>) -> Known {
         let began = Instant::now();
         let folders = self.folders(reader);
-        let sources = self.skill_sources(reader);
+        let settings = self.settings();
+        let sources = self.skill_sources(reader, &settings.folders);
         // Stamps come first: what changes while it is read has another one at the next look.
         let watched = folders.iter().chain(sources.iter().map(|source| &source.folder));
         let watched = watched.map(|path| (path.clone(), stamp(path))).collect();
@@ -98,7 +119,7 @@ impl FileBriefings {
         made_of.extend(sources.iter().map(|source| with_stamp(source.folder.clone())));
         let skills = nearest(discover(&sources), &mut made_of);
         let (pages, bootstrap) = self.pages(&folders, told());
-        let briefing = compose(reader, &pages, bootstrap, skills);
+        let briefing = compose(reader, &pages, (bootstrap, skills), settings.told);
         Known {
             policy: reader.skills.clone(),
             folders: watched,
@@ -155,8 +176,8 @@ fn nearest(found: Vec<Found>, made_of: &mut Vec<(PathBuf, Stamp)>) -> Arc<[Skill
 fn compose(
     reader: &Reader<'_>,
     pages: &[(&'static str, Page)],
-    bootstrap: Option<Bootstrap>,
-    skills: Arc<[Skill]>,
+    (bootstrap, skills): (Option<Bootstrap>, Arc<[Skill]>),
+    told: Told,
 ) -> Briefing {
     let identity = pages.iter().find_map(|page| match page {
         (name, Page::Text(text)) if *name == IDENTITY => Some(briefing::read_identity(text)),
@@ -166,7 +187,8 @@ fn compose(
         (name, Page::Text(text)) => *name == HEARTBEAT && briefing::asks_for_something(text),
         _ => false,
     });
-    let listed = skill::render(skills.iter().filter(|skill| reader.skills.allows(&skill.name)));
+    let allowed = skills.iter().filter(|skill| reader.skills.allows(&skill.name));
+    let listed = skill::render(allowed, told);
     Briefing {
         text: briefing::render(pages).into(),
         skill_list: listed.into(),

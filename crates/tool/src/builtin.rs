@@ -15,8 +15,8 @@ use crate::sandbox::{self, Sandboxes};
 use crate::web_search::{self, Search};
 use crate::workspace::Turnstile;
 use crate::{
-    apply_patch, edit_file, folder, http_fetch, list_dir, read_file, read_skill, search_files, shell, text,
-    write_file,
+    apply_patch, edit_file, folder, http_fetch, image_view, list_dir, read_file, read_skill, search_files,
+    shell, text, write_file,
 };
 
 #[derive(Clone, Default)]
@@ -57,6 +57,7 @@ enum Kind {
     ApplyPatch,
     ListDir,
     SearchFiles,
+    ImageView,
     Shell,
     HttpFetch,
     ReadSkill,
@@ -64,13 +65,14 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::ReadFile,
         Self::WriteFile,
         Self::EditFile,
         Self::ApplyPatch,
         Self::ListDir,
         Self::SearchFiles,
+        Self::ImageView,
         Self::Shell,
         Self::HttpFetch,
         Self::ReadSkill,
@@ -85,6 +87,7 @@ impl Kind {
             Self::ApplyPatch => apply_patch::spec(),
             Self::ListDir => list_dir::spec(),
             Self::SearchFiles => search_files::spec(),
+            Self::ImageView => image_view::spec(),
             Self::Shell => shell::spec(),
             Self::HttpFetch => http_fetch::spec(),
             Self::ReadSkill => read_skill::spec(),
@@ -163,6 +166,7 @@ impl Builtin {
             Kind::ApplyPatch => apply_patch::run(scope, read(given)?, &self.turnstile).await,
             Kind::ListDir => list_dir::run(scope, read(given)?).await,
             Kind::SearchFiles => search_files::run(scope, read(given)?).await,
+            Kind::ImageView => image_view::run(scope, read(given)?).await,
             Kind::Shell => shell::run(scope, read(given)?, &self.sandboxes, progress).await,
             Kind::HttpFetch => http_fetch::run(&self.web, read(given)?).await,
             Kind::ReadSkill => match &self.briefings {

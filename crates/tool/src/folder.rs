@@ -13,6 +13,15 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 /// More than anyone reads; a folder with millions of entries must not fill the memory.
 pub const MOST_ENTRIES: usize = 20_000;
 
+/// What a file is called while it is written, before it takes the place of another. It is nobody's to see.
+const TEMPORARY: &str = ".polyclaw-";
+const TEMPORARY_END: &str = ".tmp";
+
+fn is_temporary(name: &OsStr) -> bool {
+    let (name, end) = (name.as_bytes(), TEMPORARY_END.as_bytes());
+    name.starts_with(TEMPORARY.as_bytes()) && name.ends_with(end)
+}
+
 pub struct Folder(OwnedFd);
 
 pub struct Entry {
@@ -86,7 +95,7 @@ impl Folder {
         let mut has_more = false;
         for entry in rustix::fs::Dir::read_from(&self.0)? {
             let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
-            if name == "." || name == ".." {
+            if name == "." || name == ".." || is_temporary(&name) {
                 continue;
             }
             if found.len() == MOST_ENTRIES {
@@ -131,7 +140,7 @@ impl Folder {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let process = std::process::id();
         for number in 0..10_000 {
-            let name = format!(".polyclaw-{process}-{number}.tmp");
+            let name = format!("{TEMPORARY}{process}-{number}{TEMPORARY_END}");
             match rustix::fs::openat(&self.0, name.as_str(), flags, Mode::from_raw_mode(0o666)) {
                 Ok(fd) => return Ok((name, File::from(fd))),
                 Err(rustix::io::Errno::EXIST) => {}

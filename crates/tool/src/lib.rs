@@ -3,6 +3,7 @@
 //! One file per tool. What the tools share is small: how a path is found ([`workspace`]) and opened without
 //! following a link ([`folder`]), how blocking work is bounded ([`work`]), and how arguments are read.
 
+mod a2a;
 mod apply_patch;
 mod arguments;
 mod briefing;
@@ -11,6 +12,7 @@ mod edit_file;
 mod error;
 mod folder;
 mod http_fetch;
+mod image_view;
 mod list_dir;
 mod mcp;
 mod read_file;
@@ -26,7 +28,8 @@ pub mod worker;
 mod workspace;
 mod write_file;
 
-pub use briefing::FileBriefings;
+pub use a2a::RemoteAgents;
+pub use briefing::{FileBriefings, Shared};
 pub use builtin::{Builtin, Settings};
 pub use mcp::{Mcp, McpSettings, probe as probe_mcp};
 pub use skill::{Found, Source, check as check_skills};

@@ -123,6 +123,7 @@ mod tests {
         fs::create_dir_all(home.path().join("b/c")).unwrap();
         fs::write(home.path().join("b/c/deep"), "123").unwrap();
         fs::write(home.path().join("a\nb"), "").unwrap();
+        fs::write(home.path().join("b/.polyclaw-7-0.tmp"), "half of what another call writes").unwrap();
         std::os::unix::fs::symlink("/etc", home.path().join("z")).unwrap();
         let place = workspace::locate(home.path(), "").unwrap();
         let shallow = list(&place, 1, &Budget::ample()).unwrap();

@@ -15,13 +15,14 @@ pub use serve::serve;
 pub use toolbox::Isolated;
 
 /// The tools a worker has; all others are the engine's.
-pub const TOOLS: [&str; 8] = [
+pub const TOOLS: [&str; 9] = [
     "read_file",
     "write_file",
     "edit_file",
     "apply_patch",
     "list_dir",
     "search_files",
+    "image_view",
     "shell",
     "http_fetch",
 ];

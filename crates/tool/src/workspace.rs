@@ -4,8 +4,9 @@
 //! the result from the workspace down, following no link at all, so nothing can be swapped in between.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::folder::{self, Folder};
 
 const LONGEST_PATH: usize = 4096;
+const FOLDER_MODE: u32 = 0o700;
 
 /// A place below the workspace, that may not exist yet.
 #[derive(Debug)]
@@ -36,13 +38,25 @@ impl Turnstile {
     }
 }
 
+/// Where a workspace really is. It is made when it is first needed, for its owner alone: an agent's own folder is only
+/// named in its spec, and nobody makes it by hand.
+pub fn real(workspace: &Path) -> io::Result<PathBuf> {
+    match workspace.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(workspace)?;
+            workspace.canonicalize()
+        }
+        found => found,
+    }
+}
+
 /// Resolves `path`, relative to the workspace or absolute, and refuses it if it leads outside.
 pub fn locate(workspace: &Path, path: &str) -> Result<Place> {
     if path.contains('\0') || path.len() > LONGEST_PATH {
         let start = path.chars().take(80).collect::<String>().replace('\0', "\u{fffd}");
         return Err(Error::path(&start, "is not a usable path: too long, or it holds a zero byte"));
     }
-    let root = workspace.canonicalize().map_err(Error::Workspace)?;
+    let root = real(workspace).map_err(Error::Workspace)?;
     let real = settle(&root.join(path)).ok_or_else(|| Error::path(path, "goes up from a missing folder"))?;
     let inside = real.strip_prefix(&root).map_err(|_| Error::Outside(path.to_owned()))?.to_owned();
     Ok(Place { root, inside, shown: path.to_owned() })

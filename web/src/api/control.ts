@@ -1,5 +1,5 @@
 import type * as T from "./control.types";
-import { answer, call, query, root, socketAddress, type Options } from "./http";
+import { all, answer, call, query, root, socketAddress, type Options } from "./http";
 import type { Page } from "./instance";
 
 const at = encodeURIComponent;
@@ -7,12 +7,18 @@ const get = <R>(path: string) => call<R>("GET", `api${path}`);
 /** Sent twice, a call with such a key is done once. */
 const post = <R>(path: string, body: unknown = {}) => call<R>("POST", `api${path}`, { body, headers: { "idempotency-key": crypto.randomUUID() } });
 
+const PAGE = 500;
+
+/** Which messages between instances are meant; what is not said is any. */
+export interface EnvelopeFilter { from?: string; to?: string; instance?: string; type?: string; state?: string; correlation_id?: string; after?: string; before?: string }
+
 /** The API of the control plane. */
 export const control = {
   version: () => get<{ version: string }>("/version"),
   gateway: (id: string) => `api/instances/${at(id)}/gateway`,
 
-  instances: (archived: boolean) => get<T.Instances>(`/instances${query({ include_archived: archived })}`),
+  health: () => get<T.FleetHealth>("/health"),
+  instances: (archived: boolean) => all((cursor) => get<T.Instances>(`/instances${query({ include_archived: archived, limit: PAGE, cursor })}`), (page) => page.instances),
   create: (body: T.NewInstance) => post<T.Instance>("/instances", body),
   act: (id: string, action: "start" | "stop" | "restart" | "archive" | "unarchive") => post<T.Instance>(`/instances/${at(id)}/${action}`),
   clone: (id: string, body: { new_name: string; port?: number }) => post<T.Instance>(`/instances/${at(id)}/clone`, body),
@@ -32,18 +38,16 @@ export const control = {
     call<T.Changed>("PUT", `api/instances/${at(id)}/config`, saving(toml, etag, withSecrets)),
   validate: (id: string, toml: string, signal?: AbortSignal) => call<T.Checked>("POST", `api/instances/${at(id)}/config/validate`, { body: { toml }, signal }),
 
-  rules: () => get<T.RuleList>("/routing-rules"),
+  rules: () => all((cursor) => get<T.RuleList>(`/routing-rules${query({ limit: PAGE, cursor })}`), (page) => page.rules),
   createRule: (body: T.RuleWish) => post<T.RoutingRule>("/routing-rules", body),
   removeRule: (id: string) => call<void>("DELETE", `api/routing-rules/${at(id)}`),
-  envelopes: (filter: Page & { from?: string; to?: string; state?: string; correlation_id?: string }) => get<T.MessageList>(`/messages${query({ ...filter })}`),
-  envelopesOf: (id: string, direction: "in" | "out", page: Page) => get<T.MessageList>(`/instances/${at(id)}/messages${query({ direction, ...page })}`),
+  envelopes: (filter: Page & EnvelopeFilter) => get<T.MessageList>(`/messages${query({ ...filter })}`),
   envelope: (id: string) => get<T.MessageDetail>(`/messages/${at(id)}`),
-  deadLetters: (page: Page) => get<T.MessageList>(`/messages/dead_letter${query({ ...page })}`),
   replay: (id: string) => post<T.Envelope>(`/messages/${at(id)}/replay`),
 
   setRestart: (id: string, restart: string) => call<T.Instance>("PATCH", `api/instances/${at(id)}`, { body: { restart } }),
   importOpenclaw: (body: T.NewImport) => post<T.ImportResult>("/import/openclaw", body),
-  tokens: () => get<T.TokenList>("/tokens"),
+  tokens: () => get<T.TokenList>("/tokens?limit=1000"),
   createToken: (body: T.NewToken) => call<T.MadeToken>("POST", "api/tokens", { body }),
   revokeToken: (id: string) => call<void>("DELETE", `api/tokens/${at(id)}`),
 
@@ -58,5 +62,7 @@ function saving(toml: string, etag: string, withSecrets: boolean): Options {
 export const sockets = {
   instances: () => socketAddress("ws/instances"),
   logs: (id: string, backlog: number) => socketAddress(`ws/instances/${at(id)}/logs${query({ backlog })}`),
+  /** What happens in one instance, or in all. */
+  events: (instance?: string) => socketAddress(`ws/events${query({ instance })}`),
   messages: (instance?: string) => socketAddress(`ws/messages${query({ instance })}`),
 };

@@ -62,6 +62,8 @@ export type Compared = {
 
 export type ConfigView = {
   config: Record<string, unknown>;
+  /** Why the file can not be read; nothing of it is shown then, and a whole config can be put in its place. */
+  error?: string | null;
   etag: string;
   secrets: SecretView[];
   /** The file. Secrets are masked; a mask that comes back keeps what is stored. */
@@ -121,6 +123,8 @@ export type Envelope = {
   state: string;
   to: string;
   to_name?: string | null;
+  /** The trace of the turn that wrote it, which goes on where it arrives. */
+  trace_id?: string | null;
   type: string;
   updated_at: string;
 };
@@ -141,7 +145,7 @@ export type FaultView = {
 
 export type FleetHealth = {
   instances: InstanceHealth[];
-  /** `ok`, or `degraded` where an instance that should run does not. */
+  /** `ok`, or `degraded` where an instance that should run does not, or does not answer. */
   status: string;
   uptime_ms: number;
   version: string;
@@ -200,13 +204,14 @@ export type ImportRun = {
 };
 
 export type ImportRuns = {
+  next_cursor?: string | null;
   runs: ImportRun[];
 };
 
 export type Instance = {
   archived_at?: string | null;
   created_at: string;
-  /** Why it does not run although it should. */
+  /** Why it does not run although it should, or that it runs and does not answer. */
   error?: string | null;
   id: string;
   name: string;
@@ -227,6 +232,8 @@ export type InstanceHealth = {
   name: string;
   pid?: number | null;
   status: string;
+  /** Likewise how long it has been up. */
+  uptime_ms?: number | null;
 };
 
 export type Instances = {
@@ -253,8 +260,8 @@ export type Login = {
 };
 
 export type MadeToken = Token & {
-  /** The token itself. It is shown this once. */
-  secret: string;
+  /** The token itself. It is shown once: null where the call was made before with the same `Idempotency-Key`. */
+  secret?: string | null;
 };
 
 export type MessageDetail = Envelope & {
@@ -268,7 +275,10 @@ export type MessageEvent = {
   at: string;
   correlation_id?: string | null;
   detail?: string | null;
+  /** The ids of both instances. */
   from: string;
+  /** Their names now; null of one that was deleted. */
+  from_name?: string | null;
   /** `created`, `queued`, `delivery_attempted`, `delivered`, `acknowledged`, `failed`, `dead_lettered` or `replayed`. */
   kind: string;
   message_id: string;
@@ -276,6 +286,7 @@ export type MessageEvent = {
   /** The state it left the message in. */
   state: string;
   to: string;
+  to_name?: string | null;
 };
 
 export type MessageList = {
@@ -346,6 +357,8 @@ export type NewMessage = {
   payload?: Record<string, unknown>;
   /** By id or name. */
   to: string;
+  /** The trace of the turn that writes it: it goes on in the other instance. */
+  trace_id?: string | null;
   /** Words joined by dots, such as `task.handoff`. */
   type: string;
 };
@@ -427,10 +440,13 @@ export type RoutingRule = {
   created_at: string;
   /** The ids of both instances. */
   from: string;
+  /** Their names now. */
+  from_name?: string | null;
   id: string;
   /** How often it is tried to hand a message over. */
   max_retries: number;
   to: string;
+  to_name?: string | null;
   /** How long a message may wait. */
   ttl_secs: number;
   /** One type, or all below one: `task.*`. */
@@ -477,6 +493,7 @@ export type Token = {
 };
 
 export type TokenList = {
+  next_cursor?: string | null;
   tokens: Token[];
 };
 

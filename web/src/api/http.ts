@@ -29,17 +29,26 @@ export interface Options {
 let onUnauthorized = () => {};
 export const whenUnauthorized = (run: () => void) => { onUnauthorized = run; };
 
+/** Told with every call whether anybody answered. */
+let onAnswer = (_isThere: boolean) => {};
+export const whenAnswered = (run: (isThere: boolean) => void) => { onAnswer = run; };
+/** What a proxy says when there is nobody behind it. */
+const NOBODY = ["http_502", "http_503", "http_504"];
+
 export async function answer(method: string, path: string, options: Options = {}): Promise<Response> {
   const { body, raw, headers, signal } = options;
   const type: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
   const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body));
   const response = await fetch(root + path, { method, headers: { ...type, ...headers }, body: sent, signal }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
+    onAnswer(false);
     throw new Problem(0, "unreachable", "The server does not answer.");
   });
-  if (response.ok) return response;
+  if (response.ok) { onAnswer(true); return response; }
   if (response.status === 401) onUnauthorized();
-  throw await problemOf(response);
+  const problem = await problemOf(response);
+  onAnswer(!NOBODY.includes(problem.code));
+  throw problem;
 }
 
 async function problemOf(response: Response): Promise<Problem> {
@@ -53,6 +62,17 @@ export async function call<T>(method: string, path: string, options: Options = {
   const response = await answer(method, path, options);
   if (response.status === 204 || response.headers.get("content-length") === "0") return undefined as T;
   return await response.json() as T;
+}
+
+/** A whole list, read page by page. */
+export async function all<T, P extends { next_cursor?: string | null }>(read: (cursor: string | null) => Promise<P>, part: (page: P) => T[]): Promise<T[]> {
+  const found: T[] = [];
+  for (let cursor: string | null = null, more = true; more; more = cursor !== null) {
+    const page: P = await read(cursor);
+    found.push(...part(page));
+    cursor = page.next_cursor ?? null;
+  }
+  return found;
 }
 
 /** `?a=1&b=2`, without what is not set. */

@@ -1,4 +1,4 @@
-import { call, query, socketAddress } from "./http";
+import { call, query, root, socketAddress } from "./http";
 import type * as T from "./instance.types";
 
 /** One place in a list that is read page by page. */
@@ -16,6 +16,9 @@ const at = encodeURIComponent;
 /** The API of one instance: beside this page, or behind the control plane's gateway. */
 export class Instance {
   constructor(readonly id: string, readonly base: string) {}
+
+  /** Where an image is, for the page itself to fetch. */
+  mediaAddress = (hash: string) => `${root}${this.base}/media/${at(hash)}`;
 
   get socket() { return socketAddress(`${this.base}/ws`); }
 
@@ -50,15 +53,18 @@ export class Instance {
   changeAgent = (id: string, body: unknown) => call<T.AgentView>("PATCH", `${this.base}/agents/${at(id)}`, { body });
   deleteAgent = (id: string) => call<void>("DELETE", `${this.base}/agents/${at(id)}`);
   agentTools = (id: string) => this.#get<T.AgentTools>(`/agents/${at(id)}/tools`);
-  agentSkills = (id: string) => this.#get<T.Skills>(`/agents/${at(id)}/skills`);
+  skills = (agent: string) => this.#get<T.Skills>(`/skills${query({ agent })}`);
+  agentFile = (id: string, name: string) => this.#get<T.AgentFile>(`/agents/${at(id)}/files/${at(name)}`);
+  saveAgentFile = (id: string, name: string, text: string | null, etag: string) =>
+    call<T.AgentFile>("PUT", `${this.base}/agents/${at(id)}/files/${at(name)}`, { body: { text }, headers: { "if-match": etag } });
   document = () => this.#get<{ components: { schemas: Record<string, Schema> } }>("/openapi.json");
   explainTool = (name: string, agent: string) => this.#get<T.Explanation>(`/tools/${at(name)}/explain${query({ agent })}`);
-  explainRoute = (asked: Record<string, string>) => this.#get<T.RouteExplanation>(`/route/explain${query(asked)}`);
+  explainRoute = (body: T.Arriving) => this.#post<T.RouteExplanation>("/route/explain", body);
 
   teams = () => this.#get<T.Teams>("/teams");
   createTeam = (body: T.Create) => this.#post<T.TeamView>("/teams", body);
   team = (team: string) => this.#get<T.Whole>(`/teams/${at(team)}`);
-  tasks = (team: string) => this.#get<T.Tasks>(`/teams/${at(team)}/tasks?all=true`);
+  tasks = (team: string, page: Page) => this.#get<T.Tasks>(`/teams/${at(team)}/tasks${query({ all: true, ...page })}`);
   createTask = (team: string, body: T.Add) => this.#post<T.Added>(`/teams/${at(team)}/tasks`, body);
   mail = (team: string) => this.#get<T.Letters>(`/teams/${at(team)}/messages`);
   sendMail = (team: string, body: T.Write) => this.#post<unknown>(`/teams/${at(team)}/messages`, body);

@@ -3,7 +3,9 @@
 export type AccountView = {
   account: string;
   channel: string;
-  /** `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls) or `restart_needed`. */
+  /** The node that has it, where that is another. */
+  node?: string | null;
+  /** `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls), `elsewhere` (another node has it) or `restart_needed`. */
   state: string;
   /** Why it is apart. */
   why?: string | null;
@@ -26,6 +28,18 @@ export type Add = {
 
 export type Added = {
   task_id: number;
+};
+
+export type AgentFile = {
+  /** Of its own, as `If-Match` wants it. */
+  etag: string;
+  /** Whether its own files are looked at: `workspace.overlay` of its spec. */
+  in_use: boolean;
+  name: string;
+  /** Its own; null where it has none. */
+  own?: string | null;
+  /** What it is told where it has none of its own: the file of its workspace, or of all agents. */
+  shared?: string | null;
 };
 
 export type AgentSpec = {
@@ -66,12 +80,14 @@ export type AgentSpec = {
       /** From 0, always the likeliest word, to 2. */
       temperature?: number;
     } | null;
+    /** How long the model thinks: `low`, `medium` or `high`; the provider's own default where nothing is said. */
+    reasoning_effort?: "low" | "medium" | "high" | null;
     system_prompt?: string | null;
     temperature?: number | null;
   };
   /** Whom it may give work to. Nobody if left out. */
   delegation?: {
-    /** The agents; any if `*`. */
+    /** The agents; any if `*`. Agents elsewhere only by name: `a2a:<name>` of `[a2a.remote.<name>]`. */
     allow_agents: string[];
     /** How many of one session work at once. */
     max_concurrent?: number;
@@ -122,7 +138,7 @@ export type AgentSpec = {
     cpu_seconds?: number | null;
     /** The largest file it may write, in MiB. */
     file_mb?: number | null;
-    /** Memory of one program, in MiB. */
+    /** Memory of all its processes together, in MiB. */
     memory_mb?: number | null;
     /** How far its programs reach. */
     mode?: "off" | "workspace" | "strict";
@@ -137,12 +153,16 @@ export type AgentSpec = {
     archive_after_minutes?: number;
     /** How many of one session work at once. */
     max_children_per_agent?: number;
+    /** How many of the agent work at once, in all of its sessions together. */
+    max_concurrent?: number;
     /** How deep sub-agents of sub-agents go. */
     max_spawn_depth?: number;
     /** The model they use, if not their agent's own. */
     model?: string | null;
     /** How long one may work, in seconds. */
     run_timeout_seconds?: number;
+    /** How long their models think before they answer, if not as their agent says. */
+    thinking?: "low" | "medium" | "high" | null;
   };
   /** Where its files are. */
   workspace?: string | {
@@ -158,6 +178,8 @@ export type AgentTools = {
 };
 
 export type AgentView = AgentSpec & {
+  /** What it answers before any other agent: bindings of the config. */
+  bindings: OwnBinding[];
   created_at: string;
   /** Answers where nobody names an agent. */
   default: boolean;
@@ -169,6 +191,7 @@ export type AgentView = AgentSpec & {
 
 export type Agents = {
   agents: AgentView[];
+  bound: Bound;
 };
 
 export type AnswererView = {
@@ -210,8 +233,34 @@ export type Approvals = {
   approvals: ApprovalView[];
 };
 
+/** A message as a channel would report it. */
+export type Arriving = {
+  /** The account it comes to; the channel's default account if left out. */
+  account_id?: string | null;
+  /** The channel it comes by, such as `telegram`. */
+  channel: string;
+  /** The server it is written in. */
+  guild_id?: string | null;
+  /** Whether the account is named in the text, or it replies to the account. */
+  mentioned?: boolean;
+  parent_peer?: PeerBody | null;
+  /** The conversation it is written in. */
+  peer: PeerBody;
+  /** What the sender is in that server. */
+  roles?: string[];
+  /** The platform's id of whoever wrote; the peer's if left out. */
+  sender?: string | null;
+  /** The workspace it is written in. */
+  team_id?: string | null;
+  text?: string;
+  thread?: string | null;
+  topic?: string | null;
+};
+
 export type Attachment = {
-  /** What it is, for example `text/markdown`. Images, audio and video are refused. */
+  /** Or the image it is, in base64: PNG, JPEG, GIF or WebP, at most 5 MB each and 10 in a message. */
+  data?: string | null;
+  /** What it is, for example `text/markdown`. Audio and video are refused. What an image is, its data says. */
   media_type: string;
   name: string;
   /** What it says: the model reads it. At most 500,000 characters over all attachments of a message. */
@@ -241,6 +290,13 @@ export type Begun = {
   turn_id?: string | null;
 };
 
+/** Who answers whoever names neither a session nor an agent, by where they sit: as bindings say, or the default agent. */
+export type Bound = {
+  api: string;
+  cli: string;
+  web: string;
+};
+
 export type BranchView = {
   age_ms: number;
   agent_id: string;
@@ -263,7 +319,7 @@ export type BranchView = {
 
 /** A budget of one day. Limits that are not set are null. */
 export type Budget = {
-  /** `instance`, `agent:<id>` or `session:<key>`. */
+  /** `instance`, `agent:<id>`, `session:<key>` or `team:<name>`. */
   purse: string;
   resets_at: string;
   tokens_left?: number | null;
@@ -316,6 +372,16 @@ export type CleanupRequest = {
 export type Command = {
   /** `/help` lists them. */
   text: string;
+};
+
+export type CompleteTask = {
+  /** What it left behind. */
+  artifacts?: TaskArtifact[];
+  /** A member's name, or `lead`. The lead if left out: it may end what others hold. */
+  member?: string | null;
+  status?: TaskEnd;
+  /** What came of it, at most 1000 characters. */
+  summary?: string | null;
 };
 
 /** Tokens, each estimated: no two models count alike. */
@@ -383,14 +449,28 @@ export type EndedView = {
 
 export type ErrandView = {
   agent_id: string;
+  /** `skip` or `once`. */
+  catch_up: string;
+  /** Null where the answer is kept in the conversation only. */
+  deliver_to?: Record<string, unknown> | null;
+  /** Whether it comes by itself. */
+  enabled: boolean;
   id: string;
   /** The last due time that was run or left out; null where there was none yet. */
   last_due?: string | null;
-  /** Null where it never comes again. */
+  /** The agent that made it; null where a person did. */
+  made_by?: string | null;
+  /** What the agent is told; null is a heartbeat. */
+  message?: string | null;
+  /** Null where it never comes again, or not by itself. */
   next_due?: string | null;
-  /** Its schedule and time zone. */
-  rule: string;
+  /** A cron expression, `every 10m` or `at 2026-12-01 09:00`. */
+  schedule: string;
   session_key: string;
+  /** `config`: the file has it, and only there it is changed. `api`: the database has it. */
+  source: string;
+  /** Null is UTC. */
+  timezone?: string | null;
 };
 
 export type EventView = {
@@ -419,10 +499,141 @@ export type Forgotten = {
   forgotten: number;
 };
 
-export type Found = {
-  memories: MemoryHit[];
-  /** Why what memories mean was not compared; null if it was. */
-  words_only?: string | null;
+export type Frame = {
+  type: string;
+  seq: number;
+  session_key: string;
+} & ({
+  event: "message.accepted";
+  /** One stored message. */
+  message_id: string;
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  /** Who wrote it, as the transcript says it: `user` is a person. */
+  origin: string;
+  text: string;
+  waiting: boolean;
+} | {
+  event: "turn.started";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  agent_id: string;
+  resumes: string[];
+} | {
+  event: "turn.delta";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  step: number;
+  text: string;
+} | {
+  event: "turn.reasoning";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  step: number;
+  text: string;
+} | {
+  event: "turn.restarted";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+} | {
+  event: "tool.started";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  call_id: string;
+  name: string;
+  arguments: unknown;
+} | {
+  event: "tool.output";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  call_id: string;
+  text: string;
+} | {
+  event: "tool.ended";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  call_id: string;
+  name: string;
+  is_error: boolean;
+  text: string;
+  /** What was in force while it ran, measured; and the same as a line for people. */
+  sandbox: unknown;
+} | {
+  event: "delegate.started";
+  /** The turn of this conversation that waits. */
+  turn_id: string;
+  /** One run of a session that another began. */
+  run_id: string;
+  agent_id: string;
+  name: string;
+} | {
+  event: "delegate.delta";
+  /** The turn of this conversation that waits. */
+  turn_id: string;
+  /** One run of a session that another began. */
+  run_id: string;
+  agent_id: string;
+  name: string;
+  text: string;
+} | {
+  event: "delegate.ended";
+  /** The turn of this conversation that waits. */
+  turn_id: string;
+  /** One run of a session that another began. */
+  run_id: string;
+  agent_id: string;
+  name: string;
+  text: string;
+  /** It came to the end of what it had to say. */
+  is_whole: boolean;
+} | {
+  event: "turn.notice";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  text: string;
+} | {
+  event: "approval.asked";
+  /** One question to a person. */
+  approval_id: string;
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  tool: string;
+  arguments: unknown;
+  question: string;
+} | {
+  event: "approval.decided";
+  /** One question to a person. */
+  approval_id: string;
+  state: string;
+} | {
+  event: "turn.ended";
+  /** One turn job, from queued to its terminal state. */
+  turn_id: string;
+  state: ("queued" | "running" | "done" | "failed" | "cancelled") | "steered";
+  /** One stored message. */
+  message_id: string | null;
+  text: string | null;
+  model: string | null;
+  /** Tokens as the provider reported them. What it did not say stays `None`: unknown is never 0. */
+  usage: {
+    input_tokens: number | null;
+    output_tokens: number | null;
+    cached_tokens: number | null;
+  };
+  error_code: string | null;
+  /** The reply ended at the model's length limit. */
+  truncated: boolean;
+} | {
+  event: "team.changed";
+  change: unknown;
+} | {
+  event: "session.changed";
+}) | {
+  type: string;
+  /** Of the session that is watched; none where all are. */
+  session_key?: string | null;
+  event: "replay.gap" | "reader.behind";
+  message: string;
 };
 
 export type Group = "agent" | "model" | "session" | "day";
@@ -445,6 +656,11 @@ export type Imported = {
   stored: number;
 };
 
+export type InNameOf = {
+  /** A member's name, or `lead`. The lead if left out. */
+  member?: string | null;
+};
+
 export type InterruptedTask = {
   created_at: string;
   /** The message that began it. */
@@ -452,6 +668,35 @@ export type InterruptedTask = {
   steers: number;
   text: string;
   turn_id: string;
+};
+
+/** A message that an agent gets at set times, in the conversation `cron:<id>`. */
+export type Job = {
+  /** The agent that gets it. The default agent if left out. */
+  agent?: string | null;
+  /** What becomes of runs that were missed while Polyclaw was not running. */
+  catch_up?: string;
+  /** Where the answer goes. Without it the answer is kept in the conversation only. */
+  deliver_to?: {
+    /** The account that sends it. The channel's default account if left out. */
+    account?: string | null;
+    /** The channel, such as `telegram`. */
+    channel: string;
+    /** The conversation, by the platform's id. */
+    peer: string;
+    /** A thread or topic in it. */
+    thread?: string | null;
+  } | null;
+  /** Whether it runs at all. */
+  enabled?: boolean;
+  /** Its name, of `a-z`, `0-9`, `_` and `-`. */
+  id: string;
+  /** What it is told. */
+  message: string;
+  /** When: a cron expression (`30 8 * * 1-5`), `every 10m`, or `at 2026-12-01 09:00`. */
+  schedule: string;
+  /** The zone of its times, such as `Europe/Berlin`. UTC if left out. */
+  timezone?: string | null;
 };
 
 export type Join = {
@@ -515,6 +760,11 @@ export type LineView = {
   task_id: number;
 };
 
+export type ListedMemory = Memory & {
+  /** Higher fits better; comparable within one answer only. Only with `q`. */
+  score?: number | null;
+};
+
 export type Log = {
   log: LineView[];
 };
@@ -558,16 +808,21 @@ export type MemberView = {
   name: string;
   role: string;
   session_key: string;
+  setback?: SetbackView | null;
   /** `working`, `idle`, `closed` or `lost`. */
   status: string;
   /** What it holds. */
   tasks: string[];
+  /** Letters to it that it has not read yet. */
+  unread: number;
 };
 
 export type Memories = {
-  memories: Memory[];
+  memories: ListedMemory[];
   /** Null on the last page. */
   next_cursor?: string | null;
+  /** Why what memories mean was not compared; null if it was, or nothing was looked for. */
+  words_only?: string | null;
 };
 
 /** One memory. `embedding` is not part of it: vectors are made where they are used. */
@@ -587,28 +842,27 @@ export type Memory = {
   updated_at: string;
 };
 
-export type MemoryHit = Memory & {
-  /** Higher fits better; comparable within one answer only. */
-  score: number;
-};
-
 export type MemoryStatus = {
   /** Bytes of vectors in memory now. */
   cached_bytes: number;
   /** Who makes vectors; null where memories are found by their words alone. */
   embeddings?: string | null;
+  /** Why no vectors are made, where the model failed when it was last asked. */
+  error?: string | null;
   memories: number;
   /** Those without a vector of the model in use. */
   pending: number;
 };
 
 export type Message = {
-  /** Whose session it becomes, if there is none yet; else the key's agent, else the default one. */
+  /** Whose session it becomes, if there is none yet; else the key's agent, else whom the bindings name. */
   agent?: string | null;
-  /** At most 20. */
+  /** At most 20; the whole request has at most 32 MB. */
   attachments?: Attachment[];
   /** Where the person sits: `web` (default), `cli` or `api`. */
   channel?: string | null;
+  /** The answer also goes where people read this session on a chat platform. */
+  deliver?: boolean;
   /** The same key in the same session is the same message. */
   idempotency_key?: string | null;
   text: string;
@@ -638,7 +892,7 @@ export type ModelView = {
   /** A demo model: its answers have the right shape and are often wrong. Add a real one before you rely on it. */
   demo: boolean;
   model: string;
-  /** `ready`, `cooling` or `unreachable`. */
+  /** `ready`, `cooling`, `unreachable`, or `damaged`: its weights can not be loaded, and `polyclaw model pull` fetches them again. */
   status: string;
 };
 
@@ -648,6 +902,11 @@ export type Models = {
   /** Which model answers and where it was found, or what to set so that one does. */
   in_use: string;
   models: ModelView[];
+};
+
+export type NewFile = {
+  /** At most 256 KiB. Null takes its own file away. */
+  text: string | null;
 };
 
 export type NewMemory = {
@@ -672,6 +931,16 @@ export type Outbox = {
   /** Null on the last page. */
   next_cursor?: string | null;
   outbox: ParcelView[];
+};
+
+/** A binding of the config to this agent. */
+export type OwnBinding = {
+  /** Its place in the config, from 0. */
+  binding: number;
+  /** `main`, `per-peer`, `per-channel-peer` or `per-account-channel-peer`; null is `session.dm_scope`. */
+  dm_scope?: string | null;
+  /** What a message must be, as the config has it. */
+  match: Record<string, unknown>;
 };
 
 /** One agent and one that it gives work to, since the start of this process. */
@@ -728,19 +997,42 @@ export type ParcelView = {
   updated_at: string;
 };
 
+export type PastTurn = {
+  agent_id: string;
+  channel?: string | null;
+  created_at: string;
+  duration_ms?: number | null;
+  error_code?: string | null;
+  id: string;
+  model?: string | null;
+  /** How the reply began, or what went wrong. */
+  outcome?: string | null;
+  session_key: string;
+  status: string;
+  /** How the message began. */
+  summary?: string | null;
+  /** Follows one message through every turn it caused. */
+  trace_id: string;
+};
+
+export type PastTurns = {
+  data_available: boolean;
+  /** Why there is nothing to be known. */
+  message?: string | null;
+  next_cursor?: string | null;
+  tasks: PastTurn[];
+};
+
+export type PeerBody = {
+  /** The platform's id. */
+  id: string;
+  /** `direct`, `group` or `channel`; `direct` if left out, and that of the peer for its parent. */
+  kind?: string | null;
+};
+
 /** The body of every error. */
 export type Problem = {
   error: Detail;
-};
-
-export type Question = {
-  /** Search as this agent does, under its policy. Everything is searched if left out. */
-  agent_id?: string | null;
-  /** At most 100; 10 if not given. */
-  limit?: number | null;
-  query: string;
-  /** In this session of it; its main one if left out. */
-  session_key?: string | null;
 };
 
 export type Queued = {
@@ -762,6 +1054,13 @@ export type Receipt = {
   waiting: boolean;
 };
 
+export type ReleaseTask = {
+  /** A member's name, or `lead`. The lead if left out: it may release what others hold. */
+  member?: string | null;
+  /** Why, for whoever takes it next; at most 1000 characters. */
+  note?: string | null;
+};
+
 export type Reloaded = {
   /** Sections that take effect at the next start. Everything else holds from the next turn on. */
   restart_required: string[];
@@ -779,15 +1078,12 @@ export type Reply = {
   usage: Tokens;
 };
 
-export type Revocation = {
-  account: string;
-  channel: string;
-  sender: string;
-};
-
 export type RouteExplanation = {
   /** `admitted`, `pair` (a stranger is told a code), or why it is ignored. */
   admission: string;
+  /** Who answers, the first where several do; null where nobody does. */
+  agent_id?: string | null;
+  /** Everyone that answers: several of a broadcast, each as the first stands above. */
   answers: AnswererView[];
   /** A model would be asked whether another agent fits better. It was not asked now. */
   asks_classifier: boolean;
@@ -798,8 +1094,13 @@ export type RouteExplanation = {
   command?: string | null;
   /** What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier`, `hook` or `default`; null where nobody answers: a command, or an account that is not there. */
   layer?: string | null;
+  /** The model it would ask first; null where none is known. */
+  model?: string | null;
+  session_key?: string | null;
   /** What bindings alone would say: how closely the best one fits. */
   tier: string;
+  /** Every tool there is, and whether it has it. */
+  tools: Ruled[];
 };
 
 /** A tool, whether the agent has it, and the rule that decided. */
@@ -849,6 +1150,8 @@ export type Said = {
 };
 
 export type Sent = {
+  /** Those of them whose sessions are gone: it waits for whoever takes their places. */
+  lost: string[];
   message_ids: string[];
   recipients: string[];
 };
@@ -870,9 +1173,13 @@ export type SessionView = {
   session_key: string;
   spawn_depth: number;
   status: string;
+  /** The team it leads or is in, also where that has ended. */
   team?: string | null;
+  /** `lead` or `member`. */
   team_role?: string | null;
   title?: string | null;
+  /** In and out, of all calls whose provider said so; null where none did. */
+  tokens?: number | null;
   updated_at: string;
 };
 
@@ -880,6 +1187,16 @@ export type Sessions = {
   /** Null on the last page. */
   next_cursor?: string | null;
   sessions: SessionView[];
+};
+
+/** Turns that fail, one after the other. Gone with the first that ends well. */
+export type SetbackView = {
+  /** Of the error that ended the last of them. */
+  code: string;
+  failures: number;
+  /** When the next is tried, if mail or work waits. None while one is on its way, or somebody stopped it. */
+  retry_at?: string | null;
+  since: string;
 };
 
 /** How it shows itself to people: from its spec, its `IDENTITY.md`, its name. */
@@ -897,12 +1214,14 @@ export type Shut = {
 };
 
 export type SkillView = {
-  /** Whether the agent's policy lets it have this one. */
+  /** Whether the agent's policy lets it have this one, and the tool that reads it. */
   allowed: boolean;
   description: string;
   name: string;
   /** `agent`, `workspace` or `shared`: where it was found, the nearest of its name. */
   place: string;
+  /** Why: `open`, `allowed`, `denied`, `not_listed` or `no_tool`. */
+  rule: string;
 };
 
 export type Skills = {
@@ -927,8 +1246,21 @@ export type Stopped = {
 
 export type Store = {
   engine: string;
-  /** `ok` or `unavailable`. */
+  /** `ok`, `unavailable`, or why nothing can be written: `disk_full`, `store_read_only`, `store_unavailable`. */
   status: string;
+};
+
+export type TaskArtifact = {
+  kind: string;
+  path: string;
+};
+
+export type TaskEnd = "completed" | "failed";
+
+export type TaskEnded = {
+  task_id: number;
+  /** Tasks that can be taken because of it. */
+  unblocked: number[];
 };
 
 export type TaskView = {
@@ -955,6 +1287,7 @@ export type TaskView = {
 };
 
 export type Tasks = {
+  next_cursor?: string | null;
   tasks: TaskView[];
 };
 
@@ -1038,6 +1371,7 @@ export type TurnView = {
   lane: string;
   model?: string | null;
   queued_at: string;
+  reply?: Reply | null;
   /** The reply's message. */
   reply_id?: string | null;
   session_key: string;
@@ -1078,9 +1412,14 @@ export type Whole = TeamView & {
   counts: Record<string, unknown>;
   /** The last that ended, the newest first. */
   ended: TaskView[];
+  /** The lead's session is gone: the team waits for another. */
+  is_lead_lost: boolean;
+  /** Letters to the lead that it has not read yet. */
+  lead_unread: number;
   members: MemberView[];
   /** Those that have not ended, the oldest first. */
   open: TaskView[];
+  setback?: SetbackView | null;
 };
 
 export type Window = "1h" | "24h" | "7d" | "30d";

@@ -34,9 +34,18 @@ export function lasted(ms: number | null | undefined): string {
     new Intl.NumberFormat(locale(), { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: digits }).format(value);
   if (ms < 1000) return part(Math.round(ms), "millisecond");
   const [days, hours, minutes, seconds] = [Math.floor(ms / 86_400_000), Math.floor(ms / 3_600_000) % 24, Math.floor(ms / 60_000) % 60, Math.floor(ms / 1000) % 60];
-  if (days) return `${part(days, "day")} ${part(hours, "hour")}`;
-  if (hours) return `${part(hours, "hour")} ${part(minutes, "minute")}`;
-  return minutes ? `${part(minutes, "minute")} ${part(seconds, "second")}` : part(ms / 1000, "second", ms < 10_000 ? 1 : 0);
+  // The second part only where there is one.
+  const both = (first: string, value: number, unit: string) => (value ? `${first} ${part(value, unit)}` : first);
+  if (days) return both(part(days, "day"), hours, "hour");
+  if (hours) return both(part(hours, "hour"), minutes, "minute");
+  return minutes ? both(part(minutes, "minute"), seconds, "second") : part(ms / 1000, "second", ms < 10_000 ? 1 : 0);
+}
+
+/** How long, in one unit: enough to know at a glance. */
+export function roughly(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return t("unknown");
+  const [, size] = UNITS.find(([, size]) => ms >= size) ?? UNITS[3];
+  return lasted(Math.max(Math.floor(ms / size), 1) * size);
 }
 
 export const bytes = (size: number): string => (size < 1024 ? `${size} B` : size < 1 << 20 ? `${(size / 1024).toFixed(1)} KB` : `${(size / (1 << 20)).toFixed(1)} MB`);

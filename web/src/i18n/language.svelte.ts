@@ -15,10 +15,15 @@ class Spoken {
   name = $state<Language>("en");
   words = $state.raw<Words>(en);
 
-  async use(name: Language) {
+  async show(name: Language) {
     this.words = await loaders[name]();
     this.name = name;
     document.documentElement.lang = name;
+  }
+
+  /** Shows a language that somebody chose, and remembers it. */
+  async use(name: Language) {
+    await this.show(name);
     localStorage.setItem(STORED, name);
   }
 }
@@ -29,11 +34,13 @@ export const spoken = new Spoken();
 export async function startLanguage() {
   const stored = localStorage.getItem(STORED);
   const wanted = stored ?? (/^zh/i.test(navigator.language) ? "zh" : "en");
-  await spoken.use(wanted === "zh" ? "zh" : "en");
+  await spoken.show(wanted === "zh" ? "zh" : "en");
 }
 
+/** One of something may have a sentence of its own, whose name ends in `_one`. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
-  const text = spoken.words[key] ?? en[key] ?? key;
+  const one = values.n === 1 || values.n === "1" ? (spoken.words as Record<string, string>)[`${key}_one`] : undefined;
+  const text = one ?? spoken.words[key] ?? en[key] ?? key;
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 

@@ -1,8 +1,9 @@
-import type { Frame } from "../api/frames";
+import { lineOf, type Frame, type FrameOf } from "../api/frames";
 import { Problem } from "../api/http";
 import type { Instance } from "../api/instance";
 import type { ApprovalView, Attachment, MessageView, SessionView } from "../api/instance.types";
-import type { Outcome } from "./entries";
+import { sent, stored, type Attached } from "./attached";
+import type { Outcome, Said } from "./entries";
 import { LiveTurn } from "./turn.svelte";
 import { wireOf } from "./wire";
 
@@ -17,9 +18,11 @@ export class Chat {
   turns = $state<LiveTurn[]>([]);
   outgoing = $state<Outgoing[]>([]);
   /** What commands answered; kept by this page alone. */
-  said = $state<{ after: number; text: string }[]>([]);
+  said = $state<Said[]>([]);
   /** How tools ended whose call is stored and whose turn still runs. */
   late = $state<Record<string, Outcome>>({});
+  /** What was heard of turns before they were stopped: it is stored nowhere. */
+  cut = $state<Record<string, string>>({});
   problem = $state.raw<Problem | null>(null);
   loading = $state(true);
   #known = new Set<string>();
@@ -65,7 +68,7 @@ export class Chat {
       this.session = session;
       this.#settled.delete(running ?? "");
       if (running) this.#join(running);
-      for (const one of backlog.waiting) this.#accept(one.turn_id, one.id, one.text);
+      for (const one of backlog.waiting) this.#accept(one.turn_id, one.id, one.text, stored(one.parts as Parameters<typeof stored>[0]));
       for (const one of approvals) if (one.session_key === this.key) this.#ask(one);
       this.problem = null;
     } catch (problem) {
@@ -81,6 +84,12 @@ export class Chat {
     await this.#post(one.id);
   }
 
+  /** A command was answered, while the newest turn perhaps still runs. */
+  answered(text: string) {
+    this.said.push({ after: this.messages.at(-1)?.ticket ?? 0, turn: this.turns.at(-1)?.id, text });
+    void this.refresh();
+  }
+
   async retry(id: string) { await this.#post(id); }
 
   async #post(id: string) {
@@ -90,7 +99,7 @@ export class Chat {
     try {
       const receipt = await this.instance.send(this.key, { text: one.text, idempotency_key: one.id, attachments: one.attachments });
       this.outgoing = this.outgoing.filter((other) => other.id !== id);
-      this.#accept(receipt.turn_id, receipt.message_id, one.text);
+      this.#accept(receipt.turn_id, receipt.message_id, one.text, sent(one.attachments));
     } catch (problem) {
       one.state = "not_sent";
       this.#failed(problem);
@@ -128,16 +137,17 @@ export class Chat {
   }
 
   /** A call that is stored already has its card, and the text before it is stored with it. */
-  #takeStored(frame: Frame & { call_id: string; turn_id: string }) {
+  #takeStored(frame: FrameOf<"tool.started" | "tool.output" | "tool.ended">) {
     if (frame.event === "tool.started") this.#turn(frame.turn_id).unsay();
-    if (frame.event === "tool.ended") this.late[`${frame.turn_id} ${frame.call_id}`] = { output: frame.text, state: frame.is_error ? "error" : "done", sandbox: frame.sandbox?.line ?? null };
+    if (frame.event === "tool.ended") this.late[`${frame.turn_id} ${frame.call_id}`] = { output: frame.text, state: frame.is_error ? "error" : "done", sandbox: lineOf(frame) };
   }
 
-  #ended(frame: Frame & { event: "turn.ended" }) {
+  #ended(frame: FrameOf<"turn.ended">) {
     this.#settled.add(frame.turn_id);
     const turn = this.turns.find((one) => one.id === frame.turn_id);
     if (!turn && frame.message_id && this.#known.has(frame.message_id)) return;
     turn?.end();
+    if (turn && frame.state === "cancelled" && turn.unended) this.cut[turn.id] = turn.unended;
     if (turn) turn.steered = frame.state === "steered";
     void this.refresh();
   }
@@ -179,12 +189,12 @@ export class Chat {
   }
 
   /** An accepted message stands with its turn until it is stored, in place of the one still being sent. */
-  #accept(turnId: string, id: string, text: string) {
+  #accept(turnId: string, id: string, text: string, files: Attached[] = []) {
     if (this.#known.has(id)) return;
-    const sent = this.outgoing.find((one) => one.text.trim() === text.trim());
-    if (sent) this.outgoing = this.outgoing.filter((one) => one !== sent);
+    const own = this.outgoing.find((one) => one.text.trim() === text.trim());
+    if (own) this.outgoing = this.outgoing.filter((one) => one !== own);
     const turn = this.#turn(turnId);
-    if (!turn.waiting.some((one) => one.id === id)) turn.waiting.push({ id, text });
+    if (!turn.waiting.some((one) => one.id === id)) turn.waiting.push({ id, text, files: own ? sent(own.attachments) : files });
   }
 
   #ask(asked: ApprovalView) {

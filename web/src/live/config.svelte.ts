@@ -5,6 +5,9 @@ import { Problem } from "../api/http";
 /** The config of an instance while somebody edits it. It is saved only onto the version that was read. */
 const PAUSE_MS = 400;
 
+/** Edits that somebody left unsaved, with the version they were made on. They last as long as the page. */
+const kept = new Map<string, { file: ConfigView; text: string }>();
+
 export class Draft {
   file = $state.raw<ConfigView | null>(null);
   text = $state("");
@@ -15,6 +18,8 @@ export class Draft {
   /** Secrets that the change would write; a person must say so. */
   secrets = $state.raw<string | null>(null);
   written = $state.raw<Changed | null>(null);
+  /** These are edits that were left unsaved before. */
+  resumed = $state(false);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #check: AbortController | undefined;
 
@@ -22,7 +27,23 @@ export class Draft {
 
   get changed() { return this.file !== null && this.text !== this.file.toml; }
 
+  /** What was left unsaved, or what is stored. */
+  async open() {
+    const left = kept.get(this.id);
+    kept.delete(this.id);
+    if (!left) return this.load();
+    [this.file, this.resumed] = [left.file, true];
+    this.edit(left.text);
+  }
+
+  /** Whether there was something to keep. */
+  leave(): boolean {
+    if (this.file && this.changed) kept.set(this.id, { file: this.file, text: this.text });
+    return kept.has(this.id);
+  }
+
   async load() {
+    this.resumed = false;
     this.file = await control.config(this.id);
     this.text = this.file.toml;
     this.errors = [];
@@ -54,6 +75,7 @@ export class Draft {
   /** Whether it is saved. A conflict and a secret are questions, not errors. */
   async save(withSecrets = false): Promise<boolean> {
     if (!this.file) return false;
+    this.written = null;
     try {
       this.written = await control.saveConfig(this.id, this.text, this.file.etag, withSecrets);
       this.secrets = null;

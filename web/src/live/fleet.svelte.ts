@@ -26,7 +26,7 @@ class Fleet {
   }
 
   async load() {
-    this.list = (await control.instances(this.withArchived)).instances;
+    this.list = await control.instances(this.withArchived);
     this.loaded = true;
   }
 

@@ -12,6 +12,8 @@ class Pending {
   loaded = $state(false);
 
   async load() {
+    // Before the instances are known there is nobody to ask, and nothing to say.
+    if (place.mode === "control" && !fleet.loaded) return;
     const ids = place.mode === "lone" ? [LONE] : fleet.list.filter((one) => one.status === "running").map((one) => one.id);
     const silent: string[] = [];
     const found = await Promise.all(ids.map(async (instance) => {

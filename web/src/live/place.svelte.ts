@@ -7,6 +7,9 @@ export type Mode = "looking" | "control" | "lone" | "away";
 /** The name of the only instance where there is no control plane to name it. */
 export const LONE = "this";
 
+/** What became of a login. */
+export type Entry = "in" | "wrong" | "failed";
+
 class Place {
   mode = $state<Mode>("looking");
   needsLogin = $state(false);
@@ -16,9 +19,10 @@ class Place {
     whenUnauthorized(() => { this.needsLogin = true; });
   }
 
-  /** An instance has this page in its folder `app`, a control plane at its root; but for that, either may be it. */
+  /** Both say how they are to whoever asks; an instance names its store, a control plane has none to name. */
   async find(): Promise<void> {
-    if (location.pathname.endsWith("/app/") && (await fetch(`${root}api/v1/health`).catch(() => null))?.ok) return this.#findLone();
+    const health = await fetch(`${root}health`).then((answer) => answer.json() as Promise<{ store?: unknown }>).catch(() => null);
+    if (health?.store) return this.#findLone();
     try {
       await control.version();
       this.mode = "control";
@@ -30,8 +34,9 @@ class Place {
   }
 
   async #findLone() {
-    this.mode = "lone";
+    // Asked first: what is shown to those who are in would open sockets.
     await call("GET", "api/v1/status").catch(() => {});
+    this.mode = "lone";
   }
 
   instance(id: string): Instance {
@@ -41,16 +46,16 @@ class Place {
   }
 
   /** Trades the token for a one-time code and that for a cookie no script can read. The token stands in no address. */
-  async login(token: string): Promise<boolean> {
+  async login(token: string): Promise<Entry> {
     const path = this.mode === "lone" ? "api/v1/logins" : "api/logins";
     const headers = { authorization: `Bearer ${token}` };
     const made = await fetch(root + path, { method: "POST", headers }).catch(() => null);
-    if (!made?.ok) return false;
+    if (!made?.ok) return made?.status === 401 ? "wrong" : "failed";
     const { code } = await made.json() as { code: string };
     await fetch(`${root}?code=${encodeURIComponent(code)}`);
     this.needsLogin = false;
     await this.find();
-    return !this.needsLogin;
+    return this.needsLogin ? "failed" : "in";
   }
 }
 

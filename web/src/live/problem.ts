@@ -1,4 +1,5 @@
 import { Problem } from "../api/http";
+import { layers } from "../design/layer.svelte";
 import { toasts } from "../design/toast.svelte";
 import { spoken, t } from "../i18n/language.svelte";
 
@@ -26,6 +27,8 @@ export function complain(problem: unknown) {
 
 /** Runs something a person asked for, and says in words what went wrong. Whether it went well. */
 export async function attempt(run: () => Promise<unknown>): Promise<boolean> {
+  // Who tries a form again has read why it failed.
+  if (layers.top !== null) toasts.forget(layers.top);
   try {
     await run();
     return true;

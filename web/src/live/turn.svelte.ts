@@ -1,4 +1,5 @@
-import type { Frame, FrameOf } from "../api/frames";
+import { lineOf, type FrameOf, type OfTurn } from "../api/frames";
+import type { Attached } from "./attached";
 
 /** A turn that runs or waits, made of what streams. When it ends, the stored messages take its place. */
 export interface Words { kind: "text"; id: number; text: string; live: boolean }
@@ -17,7 +18,7 @@ export class LiveTurn {
   ended = $state(false);
   resumes = $state(false);
   steered = $state(false);
-  waiting = $state<{ id: string; text: string }[]>([]);
+  waiting = $state<{ id: string; text: string; files: Attached[] }[]>([]);
   items = $state<Item[]>([]);
   /** Texts of its steps that are stored and shown by now. */
   stored = new Set<string>();
@@ -29,7 +30,7 @@ export class LiveTurn {
 
   constructor(readonly id: string) {}
 
-  take(frame: Frame) {
+  take(frame: OfTurn) {
     switch (frame.event) {
       case "turn.started": this.#begin(frame); break;
       case "turn.delta": this.#say(frame.text); break;
@@ -37,7 +38,7 @@ export class LiveTurn {
       case "turn.notice": this.#add({ kind: "note", text: frame.text }); break;
       case "tool.started": this.#add({ kind: "tool", call: frame.call_id, name: frame.name, arguments: frame.arguments, output: "", state: "running", sandbox: null }); break;
       case "tool.output": this.#tool(frame.call_id, (tool) => { if (tool.state === "running") tool.output += frame.text; }); break;
-      case "tool.ended": this.#tool(frame.call_id, (tool) => { tool.output = frame.text; tool.state = frame.is_error ? "error" : "done"; tool.sandbox = frame.sandbox?.line ?? null; }); break;
+      case "tool.ended": this.#tool(frame.call_id, (tool) => { tool.output = frame.text; tool.state = frame.is_error ? "error" : "done"; tool.sandbox = lineOf(frame); }); break;
       case "approval.asked": this.ask({ approval: frame.approval_id, tool: frame.tool, arguments: frame.arguments, question: frame.question }); break;
       case "delegate.started": case "delegate.delta": case "delegate.ended": this.#speech(frame); break;
     }
@@ -49,6 +50,12 @@ export class LiveTurn {
 
   answered(approval: string) {
     this.items = this.items.filter((item) => item.kind !== "ask" || item.approval !== approval);
+  }
+
+  /** What it was saying; what it said before a tool is a step, and stored. */
+  get unended(): string {
+    const last = this.items.at(-1);
+    return last?.kind === "text" ? last.text.trim() : "";
   }
 
   end() {

@@ -65,10 +65,11 @@ export class Wire {
   #received(frame: Record<string, unknown>) {
     if (frame.type === "res") { this.#answered(frame); return; }
     const event = frame as unknown as Frame;
-    const watched = this.#watched.get(event.session_key);
+    const key = event.session_key ?? "";
+    const watched = this.#watched.get(key);
     if (!watched) return;
-    if (event.seq !== undefined) watched.last = event.seq;
-    if (event.event === "reader.behind") { this.#subscribe(event.session_key); return; }
+    if ("seq" in event) watched.last = event.seq;
+    if (event.event === "reader.behind") { this.#subscribe(key); return; }
     if (event.event === "replay.gap") { reload(watched, true); return; }
     for (const reader of watched.readers) reader.frame(event);
   }

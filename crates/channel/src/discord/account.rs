@@ -2,7 +2,7 @@
 
 use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent, Standing};
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::delivery::{Button, Outgoing};
 use polyclaw_domain::hex::hex;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ impl Account {
 impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
     const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true };
+        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true, acknowledges: true };
     const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
 
     fn standing(&self) -> Standing {
@@ -71,6 +71,9 @@ impl accounts::Account for Account {
         let mut body = content(outgoing.text());
         body["nonce"] = nonce(key).into();
         body["enforce_nonce"] = true.into();
+        if !outgoing.buttons().is_empty() {
+            body["components"] = row(outgoing.buttons());
+        }
         let path = ["channels", place(outgoing.address()), "messages"];
         self.api.show(Method::POST, &path, &body, false).await
     }
@@ -97,6 +100,10 @@ impl accounts::Account for Account {
         set.map(|_| ()).map_err(|refusal| refusal.reason)
     }
 
+    fn connects(&self) -> bool {
+        true
+    }
+
     async fn receive(&self, inbox: &dyn Inbox) {
         self.listen(inbox).await;
     }
@@ -110,6 +117,21 @@ fn place(address: &Address) -> &str {
 /// Names of people, roles and everybody in a text are only text: nobody is called by what a model wrote.
 fn content(text: &str) -> Value {
     json!({ "content": text, "allowed_mentions": { "parse": [] }, "flags": SUPPRESS_EMBEDS })
+}
+
+/// The buttons in one row: the first is the one that allows.
+fn row(buttons: &[Button]) -> Value {
+    /// Discord's numbers for what a component is and how a button looks.
+    const ROW: u8 = 1;
+    const BUTTON: u8 = 2;
+    const GREY: u8 = 2;
+    const GREEN: u8 = 3;
+    let button = |(at, button): (usize, &Button)| {
+        let style = if at == 0 { GREEN } else { GREY };
+        json!({ "type": BUTTON, "style": style, "label": button.label, "custom_id": button.command })
+    };
+    let buttons: Vec<Value> = buttons.iter().enumerate().map(button).collect();
+    json!([{ "type": ROW, "components": buttons }])
 }
 
 fn nonce(key: &str) -> String {

@@ -5,7 +5,7 @@ use reqwest::Url;
 
 use super::api::Api;
 use super::event::Attached;
-use crate::attachment::{self, File, MAX_COUNT};
+use crate::attachment::{File, MAX_COUNT};
 
 pub(super) async fn parts(api: &Api, attached: &[Attached]) -> Vec<Part> {
     let mut parts = Vec::new();
@@ -17,11 +17,11 @@ pub(super) async fn parts(api: &Api, attached: &[Attached]) -> Vec<Part> {
             size: one.size,
             url: url.as_ref().map(Url::to_string),
         };
-        let text = match url.filter(|url| file.is_short_text() && api.hosts(url)) {
-            Some(url) => attachment::fetch(api.download(url)).await,
+        let content = match url.filter(|url| file.is_wanted() && api.hosts(url)) {
+            Some(url) => file.fetch(api.download(url)).await,
             None => None,
         };
-        parts.push(file.into_part(text));
+        parts.push(file.into_part(content));
     }
     parts
 }

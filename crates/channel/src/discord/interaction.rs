@@ -1,4 +1,4 @@
-//! Commands from the menu. Discord shows an error unless it is answered within three seconds, so it is told first that
+//! Commands from the menu and by buttons. Discord shows an error unless it is answered within three seconds, so it is told first that
 //! something will come, and then, to whoever gave the command, what was understood.
 
 use polyclaw_domain::channel::Letter;
@@ -10,13 +10,26 @@ use super::event::Interaction;
 use super::letter::{self, Place};
 
 const COMMAND: u64 = 2;
+const PRESS: u64 = 3;
 const DEFERRED: u64 = 5;
 /// Only whoever gave the command sees it.
 const EPHEMERAL: u64 = 1 << 6;
 
 impl Interaction {
+    /// Somebody gave a command: from the menu, or by a button under a message of this bot.
     pub fn is_command(&self) -> bool {
-        self.kind == COMMAND
+        matches!(self.kind, COMMAND | PRESS)
+    }
+
+    /// The command as it would be typed.
+    fn line(&self) -> Option<String> {
+        if self.kind == PRESS {
+            return self.data.get("custom_id").and_then(Value::as_str).map(str::to_owned);
+        }
+        let command = self.data.get("name").and_then(Value::as_str)?;
+        let options = self.data.get("options").and_then(Value::as_array).map(Vec::as_slice);
+        let values = options.unwrap_or_default().iter().filter_map(|option| option.get("value")?.as_str());
+        Some(values.fold(format!("/{command}"), |text, value| format!("{text} {value}")))
     }
 }
 
@@ -47,10 +60,7 @@ impl Account {
 pub(super) fn letter(interaction: &Interaction, place: &Place, account: &str) -> Option<Letter> {
     let member = interaction.member.as_ref();
     let user = member.and_then(|member| member.user.as_ref()).or(interaction.user.as_ref())?;
-    let command = interaction.data.get("name").and_then(Value::as_str)?;
-    let options = interaction.data.get("options").and_then(Value::as_array).map(Vec::as_slice);
-    let values = options.unwrap_or_default().iter().filter_map(|option| option.get("value")?.as_str());
-    let text = values.fold(format!("/{command}"), |text, value| format!("{text} {value}"));
+    let text = interaction.line()?;
     let roles = member.map(|member| member.roles.clone()).unwrap_or_default();
     Some(Letter {
         arrival: place.arrival(account, &user.id, roles),

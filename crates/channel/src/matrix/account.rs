@@ -10,7 +10,7 @@ use super::api::{Api, Ask};
 use super::event::Event;
 use super::session::Login;
 use crate::accounts;
-use crate::attachment::{self, File};
+use crate::attachment::File;
 use crate::client::{self, Clients};
 use crate::link::Link;
 use crate::{Error, Pace};
@@ -65,14 +65,14 @@ impl Account {
             size: Some(info.size).filter(|size| *size > 0),
             url: event.content.url.clone(),
         };
-        let text = match file.url.as_deref().filter(|_| file.is_short_text()) {
+        let content = match file.url.as_deref().filter(|_| file.is_wanted()) {
             Some(address) => match self.api.file(address).await {
-                Some(request) => attachment::fetch(request).await,
+                Some(request) => file.fetch(request).await,
                 None => None,
             },
             None => None,
         };
-        letter.parts.push(file.into_part(text));
+        letter.parts.push(file.into_part(content));
     }
 }
 
@@ -80,7 +80,7 @@ impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
     /// A homeserver knows a key again and answers with the message it made of it.
     const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true };
+        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: true, acknowledges: true };
     const REMEMBERED_MS: Option<i64> = Some(REMEMBERED_MS);
 
     fn standing(&self) -> Standing {
@@ -117,6 +117,10 @@ impl accounts::Account for Account {
         if let Err(trouble) = self.api.ask(&Ask::put(&path, &body)).await {
             tracing::trace!(account = self.name, reason = trouble.reason(), "typing is not shown");
         }
+    }
+
+    fn connects(&self) -> bool {
+        true
     }
 
     async fn receive(&self, inbox: &dyn Inbox) {

@@ -14,9 +14,10 @@ use tokio::sync::OnceCell;
 use super::NAME;
 use super::api::{Api, blaming};
 use super::event::{Callback, Command, Event, Identity};
+use super::press::{Press, blocks};
 use super::text;
 use crate::accounts;
-use crate::attachment::{self, File, MAX_COUNT};
+use crate::attachment::{File, MAX_COUNT};
 use crate::client::{self, Clients};
 use crate::link::Link;
 use crate::{Error, Pace};
@@ -40,6 +41,7 @@ pub struct Account {
 pub(super) enum Delivery {
     Callback(Box<Callback>),
     Command(Command),
+    Press(Press),
 }
 
 impl Delivery {
@@ -50,6 +52,7 @@ impl Delivery {
                 Callback::deserialize(payload).ok().map(|callback| Self::Callback(Box::new(callback)))
             }
             "slash_commands" => Command::deserialize(payload).ok().map(Self::Command),
+            "interactive" => Press::deserialize(payload).ok().map(Self::Press),
             _ => None,
         }
     }
@@ -91,6 +94,7 @@ impl Account {
         let letter = match delivery {
             Delivery::Callback(callback) => self.letter(me, callback).await,
             Delivery::Command(command) => command.letter(me),
+            Delivery::Press(press) => press.letter(me),
         };
         match letter {
             Some(letter) => inbox.take(letter).await,
@@ -121,21 +125,22 @@ impl Account {
                 size: Some(given.size),
                 url: given.permalink.clone(),
             };
-            let place = given.url_private_download.as_deref().filter(|_| file.is_short_text());
-            let text = match place.and_then(|place| self.api.file(place, &self.settings.bot_token)) {
-                Some(request) => attachment::fetch(request).await,
+            let place = given.url_private_download.as_deref().filter(|_| file.is_wanted());
+            let content = match place.and_then(|place| self.api.file(place, &self.settings.bot_token)) {
+                Some(request) => file.fetch(request).await,
                 None => None,
             };
-            letter.parts.push(file.into_part(text));
+            letter.parts.push(file.into_part(content));
         }
     }
 }
 
 impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
-    /// Slack documents no key by which it would know a message again, so a repeat would be shown twice.
+    /// Slack documents no key by which it would know a message again, so a repeat would be shown twice. To apps that hear
+    /// events it has no sign of typing.
     const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true };
+        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true, acknowledges: false };
 
     fn standing(&self) -> Standing {
         match self.settings.mode {
@@ -156,6 +161,9 @@ impl accounts::Account for Account {
         if let Some(thread) = &address.thread {
             body["thread_ts"] = json!(thread);
         }
+        if let Some(blocks) = blocks(&text::write(outgoing.text()), outgoing.buttons()) {
+            body["blocks"] = blocks;
+        }
         self.show("chat.postMessage", &body).await
     }
 
@@ -167,10 +175,12 @@ impl accounts::Account for Account {
         self.show("chat.update", &body).await
     }
 
+    fn connects(&self) -> bool {
+        self.settings.mode == SlackMode::Socket
+    }
+
     async fn receive(&self, inbox: &dyn Inbox) {
-        if self.settings.mode == SlackMode::Socket {
-            self.listen(inbox).await;
-        }
+        self.listen(inbox).await;
     }
 
     async fn called(&self, call: &Call, inbox: &dyn Inbox, _: &BTreeMap<String, Self>) -> CallAnswer {

@@ -61,6 +61,9 @@ fn read(call: &Call) -> Option<Delivery> {
     let media_type = header(call, "content-type").unwrap_or_default();
     if media_type.starts_with("application/x-www-form-urlencoded") {
         let form = fields(std::str::from_utf8(&call.body).ok()?);
+        if let Some((_, payload)) = form.iter().find(|(name, _)| name == "payload") {
+            return Delivery::read("interactive", &serde_json::from_str(payload).ok()?);
+        }
         let form: Map<_, _> = form.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
         return Delivery::read("slash_commands", &Value::Object(form));
     }

@@ -157,7 +157,7 @@ impl Command {
     }
 }
 
-fn address(me: &Identity, channel: &str, thread: Option<&str>) -> Address {
+pub(super) fn address(me: &Identity, channel: &str, thread: Option<&str>) -> Address {
     Address {
         channel: NAME.to_owned(),
         account: me.account.clone(),
@@ -167,7 +167,13 @@ fn address(me: &Identity, channel: &str, thread: Option<&str>) -> Address {
 }
 
 /// The first letter of a conversation's id says what it is: of one person (`D`), of a few (`G`), or a channel (`C`).
-fn arrival(me: &Identity, channel: &str, sender: &str, team: Option<&str>, thread: Option<&str>) -> Arrival {
+pub(super) fn arrival(
+    me: &Identity,
+    channel: &str,
+    sender: &str,
+    team: Option<&str>,
+    thread: Option<&str>,
+) -> Arrival {
     let (kind, id) = match channel.as_bytes().first() {
         Some(b'D') => (PeerKind::Dm, sender),
         Some(b'G') => (PeerKind::Group, channel),

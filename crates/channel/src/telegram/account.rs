@@ -2,7 +2,7 @@
 
 use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent, Standing};
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::delivery::{Button, Outgoing};
 use serde_json::{Value, json};
 
 use super::NAME;
@@ -19,6 +19,8 @@ const ROOT: &str = "https://api.telegram.org";
 /// What Telegram takes of a menu.
 const MAX_COMMANDS: usize = 100;
 const MAX_DESCRIPTION: usize = 256;
+/// What Telegram takes of what a button says when it is pressed, in bytes.
+const MAX_PRESSED: usize = 64;
 
 pub struct Account {
     pub(super) name: String,
@@ -44,7 +46,7 @@ impl Account {
 impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
     const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true };
+        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: true, acknowledges: true };
 
     fn standing(&self) -> Standing {
         self.link.standing()
@@ -54,6 +56,9 @@ impl accounts::Account for Account {
         let mut body = place(outgoing.address());
         body["text"] = outgoing.text().into();
         quiet(&mut body);
+        if let Some(keyboard) = keyboard(outgoing.buttons()) {
+            body["reply_markup"] = keyboard;
+        }
         self.api.show("sendMessage", &body, false).await
     }
 
@@ -85,6 +90,10 @@ impl accounts::Account for Account {
         set.map(|_| ()).map_err(|refusal| refusal.reason)
     }
 
+    fn connects(&self) -> bool {
+        true
+    }
+
     async fn receive(&self, inbox: &dyn Inbox) {
         self.listen(inbox).await;
     }
@@ -96,6 +105,13 @@ fn place(address: &Address) -> Value {
         body["message_thread_id"] = id(topic);
     }
     body
+}
+
+/// The buttons in one row. One whose command is longer than Telegram takes would have the message refused.
+fn keyboard(buttons: &[Button]) -> Option<Value> {
+    let fit = !buttons.is_empty() && buttons.iter().all(|button| button.command.len() <= MAX_PRESSED);
+    let button = |button: &Button| json!({ "text": button.label, "callback_data": button.command });
+    fit.then(|| json!({ "inline_keyboard": [buttons.iter().map(button).collect::<Vec<_>>()] }))
 }
 
 /// Ids are numbers, but for the public names of channels.

@@ -1,12 +1,13 @@
 //! What is attached to a message. The address of a file holds the bot's token, so it goes into no message: a short text
-//! file is read here, of anything else only its name and kind are said.
+//! file and an image are read here, of anything else only its name and kind are said.
 
+use polyclaw_domain::media::MOST_BYTES;
 use polyclaw_domain::message::Part;
 use serde_json::{Value, json};
 
 use super::api::Api;
 use super::update::{Media, Message};
-use crate::attachment::{self, File};
+use crate::attachment::{Content, File};
 
 pub(super) async fn parts(api: &Api, message: &Message) -> Vec<Part> {
     let mut parts = Vec::new();
@@ -17,25 +18,31 @@ pub(super) async fn parts(api: &Api, message: &Message) -> Vec<Part> {
             size: media.file_size,
             url: None,
         };
-        let text = if file.is_short_text() { fetch(api, &media.file_id).await } else { None };
-        parts.push(file.into_part(text));
+        let content = if file.is_wanted() { fetch(api, &file, &media.file_id).await } else { None };
+        parts.push(file.into_part(content));
     }
     parts
 }
 
-async fn fetch(api: &Api, file_id: &str) -> Option<String> {
+async fn fetch(api: &Api, file: &File, file_id: &str) -> Option<Content> {
     let found = api.call("getFile", &json!({ "file_id": file_id }), None).await.ok()?;
-    attachment::fetch(api.download(found.get("file_path").and_then(Value::as_str)?)).await
+    file.fetch(api.download(found.get("file_path").and_then(Value::as_str)?)).await
 }
 
 /// With the name and the type it has where Telegram says neither.
 fn media(message: &Message) -> impl Iterator<Item = (&Media, &'static str, &'static str)> {
     let named = |media, name, media_type| (media, name, media_type);
-    let photo = message.photo.last().map(|media| named(media, "photo.jpg", "image/jpeg"));
+    let photo = photo(&message.photo).map(|media| named(media, "photo.jpg", "image/jpeg"));
     let document = message.document.as_ref().map(|media| named(media, "file", ""));
     let audio = message.audio.as_ref().map(|media| named(media, "audio", "audio/mpeg"));
     let voice = message.voice.as_ref().map(|media| named(media, "voice.ogg", "audio/ogg"));
     let video = message.video.as_ref().map(|media| named(media, "video.mp4", "video/mp4"));
     let note = message.video_note.as_ref().map(|media| named(media, "video.mp4", "video/mp4"));
     [photo, document, audio, voice, video, note].into_iter().flatten()
+}
+
+/// A photo comes in several sizes, from small to large: the largest that is taken.
+fn photo(sizes: &[Media]) -> Option<&Media> {
+    let is_taken = |size: &&Media| size.file_size.is_none_or(|bytes| bytes <= MOST_BYTES as u64);
+    sizes.iter().rev().find(is_taken).or(sizes.last())
 }

@@ -4,7 +4,7 @@ use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Letter};
 
 use super::NAME;
-use super::update::{Entity, Message, User};
+use super::update::{Entity, Message, Press, User};
 
 /// Nothing for what nobody has to answer: bots, this one among them, commands to others of them, and copies that
 /// Telegram makes, which may be of this bot's own posts.
@@ -19,6 +19,38 @@ pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<Lett
         (None, None) => ("", &message.entities),
     };
     let (text, called) = command(without_name(text, me), me)?;
+    let (arrival, address) = place(message, account, sender);
+    Some(Letter {
+        arrival,
+        platform_id: format!("{}:{}", address.peer, message.message_id),
+        address,
+        mentioned: called || names(message, entities, me) || replies(message, me),
+        text,
+        parts: Vec::new(),
+        sender_name,
+    })
+}
+
+/// A pressed button is its command, given by whoever pressed it where its message is.
+pub(super) fn pressed(press: &Press, account: &str) -> Option<Letter> {
+    let (message, command) = (press.message.as_ref()?, press.data.as_ref()?);
+    if press.from.is_bot {
+        return None;
+    }
+    let (arrival, address) = place(message, account, press.from.id.to_string());
+    Some(Letter {
+        arrival,
+        platform_id: format!("press:{}", press.id),
+        address,
+        mentioned: true,
+        text: command.clone(),
+        parts: Vec::new(),
+        sender_name: Some(full_name(&press.from)),
+    })
+}
+
+/// Where a message is, as routing sees it and as answers find it.
+fn place(message: &Message, account: &str, sender: String) -> (Arrival, Address) {
     let topic = message.message_thread_id.filter(|_| message.is_topic_message).map(|id| id.to_string());
     let peer = message.chat.id.to_string();
     let kind = match message.chat.kind.as_str() {
@@ -26,25 +58,18 @@ pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<Lett
         "channel" => PeerKind::Channel,
         _ => PeerKind::Group,
     };
-    Some(Letter {
-        arrival: Arrival {
-            channel: NAME.to_owned(),
-            account: account.to_owned(),
-            peer: Peer { kind, id: peer.clone() },
-            parent: None,
-            thread: topic.clone().map(|id| Thread { kind: ThreadKind::Topic, id }),
-            guild: None,
-            team: None,
-            roles: Vec::new(),
-            sender,
-        },
-        platform_id: format!("{peer}:{}", message.message_id),
-        address: Address { channel: NAME.to_owned(), account: account.to_owned(), peer, thread: topic },
-        mentioned: called || names(message, entities, me) || replies(message, me),
-        text,
-        parts: Vec::new(),
-        sender_name,
-    })
+    let arrival = Arrival {
+        channel: NAME.to_owned(),
+        account: account.to_owned(),
+        peer: Peer { kind, id: peer.clone() },
+        parent: None,
+        thread: topic.clone().map(|id| Thread { kind: ThreadKind::Topic, id }),
+        guild: None,
+        team: None,
+        roles: Vec::new(),
+        sender,
+    };
+    (arrival, Address { channel: NAME.to_owned(), account: account.to_owned(), peer, thread: topic })
 }
 
 /// Who wrote it: a person, or a group or channel that somebody wrote in the name of.
@@ -56,11 +81,14 @@ fn sender(message: &Message) -> Option<(String, Option<String>)> {
         let chat = Some(&message.chat).filter(|chat| chat.kind == "channel")?;
         return Some((chat.id.to_string(), chat.title.clone()));
     };
-    let name = match &user.last_name {
+    (!user.is_bot).then(|| (user.id.to_string(), Some(full_name(user))))
+}
+
+fn full_name(user: &User) -> String {
+    match &user.last_name {
         Some(last) => format!("{} {last}", user.first_name),
         None => user.first_name.clone(),
-    };
-    (!user.is_bot).then(|| (user.id.to_string(), Some(name)))
+    }
 }
 
 fn names(message: &Message, entities: &[Entity], me: &User) -> bool {

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::account::Account;
-use super::update::{Update, User};
+use super::update::{Press, Update, User};
 use super::{file, letter};
 use crate::answer::Refusal;
 use crate::backoff::Backoff;
 
 /// Updates of other kinds, edited messages among them, are not even asked for.
-const KINDS: [&str; 2] = ["message", "channel_post"];
+const KINDS: [&str; 3] = ["message", "channel_post", "callback_query"];
 const AT_ONCE: usize = 100;
 
 /// Where an account is in its updates.
@@ -109,11 +109,27 @@ impl Account {
                 return None;
             }
         };
+        if let Some(press) = &update.callback_query {
+            self.release(press).await;
+            return letter::pressed(press, &self.name);
+        }
         let message = update.message.or(update.channel_post)?;
         let mut letter = letter::letter(&message, me, &self.name)?;
         letter.parts = file::parts(&self.api, &message).await;
         // Somebody joined, something was pinned: nobody said anything.
         (!letter.text.is_empty() || !letter.parts.is_empty()).then_some(letter)
+    }
+
+    /// The button shows that it is being pressed until Telegram hears of it. What came of it is said in the chat.
+    async fn release(&self, press: &Press) {
+        let heard = json!({ "callback_query_id": press.id });
+        if let Err(refusal) = self.api.call("answerCallbackQuery", &heard, None).await {
+            tracing::debug!(
+                account = self.name,
+                reason = refusal.reason,
+                "a button on Telegram stays pressed"
+            );
+        }
     }
 
     async fn wait(&self, backoff: &mut Backoff, refusal: &Refusal) {

@@ -7,6 +7,17 @@ pub(super) struct Update {
     pub message: Option<Message>,
     /// What is posted in a channel, in its own name.
     pub channel_post: Option<Message>,
+    pub callback_query: Option<Press>,
+}
+
+/// Somebody pressed a button under a message of this bot.
+#[derive(Deserialize)]
+pub(super) struct Press {
+    pub id: String,
+    pub from: User,
+    /// The message the button is under.
+    pub message: Option<Message>,
+    pub data: Option<String>,
 }
 
 #[derive(Deserialize)]

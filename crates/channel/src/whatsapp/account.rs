@@ -7,7 +7,7 @@ use polyclaw_domain::channel::{
     Address, Call, CallAnswer, Capabilities, Inbox, Letter, MenuItem, Sent, Standing,
 };
 use polyclaw_domain::config;
-use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::delivery::{Button, Outgoing};
 use polyclaw_domain::port::Clock;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use super::content::Media;
 use super::event::{Message, Value};
 use crate::Error;
 use crate::accounts::{self, description};
-use crate::attachment::{self, File};
+use crate::attachment::File;
 use crate::client::{self, Clients};
 use crate::link::Link;
 
@@ -29,6 +29,8 @@ const MAX_LAST: usize = 1000;
 /// Meta's limits for the menu: so many commands, and so many characters about each.
 const MAX_COMMANDS: usize = 30;
 const MAX_DESCRIPTION: usize = 256;
+/// Meta's limit for a text with buttons under it.
+const MAX_ASKED: usize = 1_024;
 
 pub struct Account {
     pub(super) name: String,
@@ -67,18 +69,18 @@ impl Account {
         Some(letter)
     }
 
-    /// Where Meta keeps a file is nobody else's to fetch, so only its text can come along.
+    /// Where Meta keeps a file is nobody else's to fetch, so only what is in it can come along.
     async fn attachment(&self, kind: &str, media: &Media) -> polyclaw_domain::message::Part {
         let name = media.filename.clone().unwrap_or_else(|| kind.to_owned());
         let file = File { name, media_type: media.mime_type.clone(), size: None, url: None };
-        let text = match file.is_short_text() {
+        let content = match file.is_wanted() {
             true => match self.api.file(&media.id).await {
-                Some(request) => attachment::fetch(request).await,
+                Some(request) => file.fetch(request).await,
                 None => None,
             },
             false => None,
         };
-        file.into_part(text)
+        file.into_part(content)
     }
 }
 
@@ -86,7 +88,7 @@ impl accounts::Account for Account {
     const CHANNEL: &'static str = NAME;
     /// Meta knows no keys of messages, so a repeat would be shown twice; and what was sent cannot be changed.
     const CAPABILITIES: Capabilities =
-        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: false };
+        Capabilities { idempotent_send: false, max_chars: MAX_CHARS, edits: false, acknowledges: true };
 
     /// There is no connection; whether Meta takes the token is known since it was told the menu.
     fn standing(&self) -> Standing {
@@ -100,14 +102,23 @@ impl accounts::Account for Account {
     async fn send(&self, _: &str, outgoing: &Outgoing) -> Sent {
         let peer = &outgoing.address().peer;
         let is_person = peer.bytes().all(|byte| byte.is_ascii_digit() || byte == b'+');
-        let body = json!({
+        let mut body = json!({
             "messaging_product": "whatsapp",
             "recipient_type": if is_person { "individual" } else { "group" },
             "to": peer,
-            "type": "text",
-            // A preview would have Meta fetch what an agent wrote, and so tell its server that it was written.
-            "text": { "preview_url": false, "body": outgoing.text() },
         });
+        // Meta offers buttons to single people only.
+        match interactive(outgoing).filter(|_| is_person) {
+            Some(interactive) => {
+                body["type"] = "interactive".into();
+                body["interactive"] = interactive;
+            }
+            None => {
+                body["type"] = "text".into();
+                // A preview would have Meta fetch what an agent wrote, and so tell its server that it was written.
+                body["text"] = json!({ "preview_url": false, "body": outgoing.text() });
+            }
+        }
         self.api.send(&self.settings.phone_number_id, &body).await
     }
 
@@ -144,4 +155,16 @@ impl accounts::Account for Account {
     async fn called(&self, call: &Call, inbox: &dyn Inbox, all: &BTreeMap<String, Self>) -> CallAnswer {
         self.answer_call(call, inbox, all).await
     }
+}
+
+/// A text with buttons. `None` where there are none, or the text is too long for it: it is sent alone then, and names
+/// the commands.
+fn interactive(outgoing: &Outgoing) -> Option<serde_json::Value> {
+    let (text, buttons) = (outgoing.text(), outgoing.buttons());
+    if buttons.is_empty() || text.chars().count() > MAX_ASKED {
+        return None;
+    }
+    let button = |button: &Button| json!({ "type": "reply", "reply": { "id": button.command, "title": button.label } });
+    let buttons: Vec<_> = buttons.iter().map(button).collect();
+    Some(json!({ "type": "button", "body": { "text": text }, "action": { "buttons": buttons } }))
 }

@@ -55,7 +55,16 @@ pub(super) struct Interactive {
 
 #[derive(Debug, Deserialize)]
 struct Choice {
+    /// What was given to the button: a command where it is one of ours.
+    #[serde(default)]
+    id: String,
     title: String,
+}
+
+impl Choice {
+    fn text(&self) -> &str {
+        if self.id.starts_with('/') { &self.id } else { &self.title }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,7 +100,7 @@ impl Content {
         Some(match self {
             Self::Text { text } => text.body.clone(),
             Self::Button { button } => button.text.clone(),
-            Self::Interactive { interactive } => interactive.button_reply.title.clone(),
+            Self::Interactive { interactive } => interactive.button_reply.text().to_owned(),
             Self::Location { location: Location { latitude, longitude, name } } => {
                 format!("{} {latitude}, {longitude}", name.as_deref().unwrap_or("Location:"))
             }

@@ -138,7 +138,10 @@ impl Value {
             peer: place.clone(),
             thread: None,
         };
-        let mentioned = self.is_mentioned(message, &text);
+        let own = self.own_number();
+        let replied = message.context.as_ref().is_some_and(|context| context.from == own);
+        let (text, named) = addressed(&own, text);
+        let mentioned = !own.is_empty() && (replied || named);
         let sender_name = self.name(&message.from);
         Some(Letter {
             arrival,
@@ -156,16 +159,30 @@ impl Value {
         self.metadata.display_phone_number.chars().filter(char::is_ascii_digit).collect()
     }
 
-    fn is_mentioned(&self, message: &Message, text: &str) -> bool {
-        let own = self.own_number();
-        let replied = message.context.as_ref().is_some_and(|context| context.from == own);
-        !own.is_empty() && (replied || text.contains(&format!("@{own}")))
-    }
-
     fn name(&self, id: &str) -> Option<String> {
         let contact = self.contacts.iter().find(|contact| contact.wa_id == id)?;
         Some(contact.profile.name.clone()).filter(|name| !name.is_empty())
     }
+}
+
+/// A text without the account's own number in it, and whether it was there. A number that goes on is another one; what
+/// is nothing but the number stays, since somebody said it.
+fn addressed(own: &str, text: String) -> (String, bool) {
+    if own.is_empty() {
+        return (text, false);
+    }
+    let mark = format!("@{own}");
+    let (mut said, mut rest, mut named) = (String::new(), text.as_str(), false);
+    while let Some((before, after)) = rest.split_once(&mark) {
+        let goes_on = after.starts_with(|c: char| c.is_ascii_digit());
+        said.push_str(before);
+        said.push_str(if goes_on { &mark } else { "" });
+        (named, rest) = (named || !goes_on, after);
+    }
+    said.push_str(rest);
+    let said = said.trim();
+    let said = if named && !said.is_empty() { said.to_owned() } else { text.clone() };
+    (said, named)
 }
 
 impl Message {
@@ -229,7 +246,22 @@ mod tests {
             assert_eq!(letter.arrival.peer, Peer { kind: PeerKind::Group, id: "g-1".into() });
             assert_eq!((letter.address.peer.as_str(), letter.arrival.sender.as_str()), ("g-1", "49151"));
             assert_eq!(letter.mentioned, mentioned, "{change}");
+            assert_eq!(letter.text, "hi", "{change}: its own number is no part of what is said");
         }
+    }
+
+    #[test]
+    fn only_its_own_number_is_taken_out_of_a_text() {
+        for (text, said, named) in [
+            ("@1555010 hi", "hi", true),
+            ("hi @1555010, you", "hi , you", true),
+            ("@15550101 hi", "@15550101 hi", false),
+            ("@1555010", "@1555010", true),
+            (" as it is ", " as it is ", false),
+        ] {
+            assert_eq!(addressed("1555010", text.to_owned()), (said.to_owned(), named), "{text}");
+        }
+        assert_eq!(addressed("", "@ hi".to_owned()), ("@ hi".to_owned(), false));
     }
 
     #[test]

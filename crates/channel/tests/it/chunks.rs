@@ -29,10 +29,9 @@ impl<S: Kept> Stage<'_, S> {
     pub async fn play(&self) {
         for seed in 0..CHUNKINGS {
             let mut random = fastrand::Rng::with_seed(seed);
-            // Most texts are short and cut shorter. Some are longer than the platform takes at once.
+            // Most texts are short and cut shorter. Every twentieth may be longer than the platform takes at once.
             let most = self.channel.capabilities(&self.address.account).max_chars;
-            let (longest, limit) =
-                if seed % 500 == 0 { (2 * most, most) } else { (45, random.usize(20..40)) };
+            let (longest, limit) = if seed % 20 == 0 { (2 * most, most) } else { (45, random.usize(20..40)) };
             let length = random.usize(1..longest);
             let text = format!("x{}", hostile(&mut random, length));
             let parts = outgoing(&self.address, &text).split(limit);

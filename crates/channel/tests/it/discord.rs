@@ -9,14 +9,15 @@ use polyclaw_domain::arrival::{Peer, PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Channel};
 use polyclaw_domain::config;
 use polyclaw_domain::message::attachments;
+use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::discord::Discord as Platform;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, outgoing, word};
+use crate::fixture::{Desk, PACE, Reception, outgoing, shown, word};
 
-const TOKEN: &str = "T0K3N.x.y";
+pub const TOKEN: &str = "T0K3N.x.y";
 /// Long enough not to matter.
-const CALM_MS: u64 = 40_000;
+pub const CALM_MS: u64 = 40_000;
 
 fn config(platform: &Platform, token: &str) -> config::Discord {
     serde_json::from_value(json!({ "bot_token": token, "api_url": platform.api_url() })).unwrap()
@@ -28,7 +29,7 @@ fn adapter(bots: &[(&str, config::Discord)]) -> Arc<Discord> {
 }
 
 /// A platform with one bot in the server `g1`, and the adapter of it.
-fn one(heartbeat_ms: u64) -> (Platform, Arc<Discord>) {
+pub fn one(heartbeat_ms: u64) -> (Platform, Arc<Discord>) {
     let platform = Platform::start(heartbeat_ms);
     platform.bot(TOKEN, "1");
     platform.channel("100", "g1", None);
@@ -176,6 +177,26 @@ async fn short_text_files_are_read_and_only_from_the_platform() {
     assert_eq!(found[0].text.as_deref(), Some("hello"));
     assert_eq!(found[1].text, None);
     assert_eq!(found[2].url.as_deref(), Some("https://cdn.discordapp.com/c.png"));
+}
+
+#[tokio::test]
+async fn an_image_comes_along_and_only_from_the_platform() {
+    let (platform, discord) = one(CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&discord, &desk);
+    connected(&platform, TOKEN).await;
+    let elsewhere = Platform::start(CALM_MS);
+    let [root, foreign] = [&platform, &elsewhere].map(|platform| platform.api_url().replace("/api/v10", ""));
+    let image =
+        |url: String| json!({ "filename": "a.png", "content_type": "image/png", "size": 69, "url": url });
+    let attached = json!({ "attachments": [
+        image(format!("{root}/files/pixel.png")),
+        image(format!("{foreign}/files/pixel.png")),
+        image(format!("{root}/files/hello")),
+    ] });
+    platform.say_in(TOKEN, "100", "", attached);
+    let letter = &desk.wait_for(1).await[0];
+    assert_eq!(shown(letter), [Some(PIXEL), None, None]);
 }
 
 #[tokio::test]

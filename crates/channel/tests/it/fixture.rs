@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use polyclaw_channel::Pace;
 use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
 use polyclaw_domain::channel::{Address, Channel, Inbox, Letter, Sent, Standing, Taken};
 use polyclaw_domain::delivery::{Outgoing, Policy, gate};
+use polyclaw_domain::media::Media;
+use polyclaw_domain::message::attachments;
 use polyclaw_domain::port::Pending;
 use polyclaw_testkit::platform::Outcome;
 use tokio::sync::watch;
@@ -99,7 +102,10 @@ pub struct Reception(JoinHandle<()>);
 impl Reception {
     pub fn start(channel: &Arc<impl Channel + 'static>, desk: &Arc<Desk>) -> Self {
         let (channel, desk) = (Arc::clone(channel), Arc::clone(desk));
-        Self(tokio::spawn(async move { channel.receive(desk.as_ref()).await }))
+        Self(tokio::spawn(async move {
+            let accounts = channel.connecting();
+            join_all(accounts.iter().map(|account| channel.receive(account, desk.as_ref()))).await;
+        }))
     }
 }
 
@@ -197,4 +203,13 @@ pub fn hostile(random: &mut fastrand::Rng, chars: usize) -> String {
         text.push_str(next);
     }
     text
+}
+
+/// What of its attachments a model would see.
+pub fn shown(letter: &Letter) -> Vec<Option<&[u8]>> {
+    let bytes = attachments(&letter.parts).map(|attachment| match &attachment.media {
+        Some(Media::Fresh(image)) => Some(image.bytes()),
+        _ => None,
+    });
+    bytes.collect()
 }

@@ -10,11 +10,12 @@ use polyclaw_domain::arrival::PeerKind;
 use polyclaw_domain::channel::{Channel, Standing};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::message::attachments;
+use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, apart, open, outgoing_to};
+use crate::fixture::{Desk, PACE, Reception, apart, open, outgoing_to, shown};
 
 const CLAW: &str = "@claw:hs";
 const ANN: &str = "@ann:hs";
@@ -206,6 +207,22 @@ async fn a_small_text_file_comes_along() {
     let texts: Vec<_> =
         letters.iter().flat_map(|letter| attachments(&letter.parts)).map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
+}
+
+#[tokio::test]
+async fn an_image_comes_along() {
+    let (homeserver, inbox) = dm().await;
+    let pixel = homeserver.keep_file("m1", PIXEL);
+    for size in [69, 6 << 20] {
+        let info = json!({ "mimetype": "image/png", "size": size });
+        let content = json!({ "msgtype": "m.image", "body": "cat.png", "url": pixel, "info": info });
+        homeserver.emit(ROOM, ANN, "m.room.message", content);
+    }
+    let reception = Reception::start(&one(&homeserver), &inbox);
+    inbox.wait_for(2).await;
+    drop(reception);
+    let letters = inbox.letters();
+    assert_eq!((shown(&letters[0]), shown(&letters[1])), (vec![Some(PIXEL)], vec![None]));
 }
 
 #[tokio::test]

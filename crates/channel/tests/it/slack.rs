@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use polyclaw_channel::slack::{NAME, Slack};
-use polyclaw_domain::channel::{Channel, Standing};
+use polyclaw_domain::channel::{Call, Channel, Standing};
 use polyclaw_domain::config::{self, Secret, SlackMode};
 use polyclaw_domain::message::attachments;
-use polyclaw_testkit::SimClock;
+use polyclaw_domain::port::Clock;
 use polyclaw_testkit::platform::Outcome;
-use polyclaw_testkit::platform::slack::Slack as Platform;
+use polyclaw_testkit::platform::slack::{Slack as Platform, press_call};
+use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
 
-use crate::fixture::{Desk, PACE, Reception, apart, open, outgoing_to, word};
+use crate::fixture::{Desk, PACE, Reception, apart, open, outgoing_to, shown, word};
 
 const SECRET: &str = "s1gn1ng";
 
@@ -36,6 +37,19 @@ fn slack(accounts: impl IntoIterator<Item = (&'static str, config::Slack)>) -> A
 
 fn one(platform: &Platform) -> Arc<Slack> {
     slack([("work", account(platform, "work"))])
+}
+
+/// A platform with an app that has a socket and one that is called.
+pub fn both() -> (Platform, Arc<Slack>) {
+    let platform = Platform::start();
+    let events = config::Slack { mode: SlackMode::Events, ..account(&platform, "events") };
+    let slack = slack([("work", account(&platform, "work")), ("events", events)]);
+    (platform, slack)
+}
+
+/// A request that tells of a pressed button.
+pub fn press(press: &Value) -> Call {
+    press_call(SECRET, press, SimClock::start().now().0 / 1000)
 }
 
 fn message(ts: &str, text: &str) -> Value {
@@ -206,6 +220,25 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
     let letter = &inbox.letters()[0];
     let texts: Vec<_> = attachments(&letter.parts).map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
+    assert!(!format!("{letter:?}").contains("xoxb"));
+}
+
+#[tokio::test]
+async fn an_image_comes_along_and_no_token_does() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let slack = one(&platform);
+    let pixel = platform.keep_file("pixel.png", PIXEL);
+    let notes = platform.keep_file("notes.txt", b"no image at all");
+    let file = |place: &str| json!({ "name": "cat.png", "mimetype": "image/png", "size": 69, "url_private_download": place });
+    let mut event = message("1.1", "see");
+    event["subtype"] = json!("file_share");
+    event["files"] = json!([file(&pixel), file(&notes), file("https://evil.example/cat.png")]);
+    let reception = Reception::start(&slack, &inbox);
+    platform.deliver("work", &event);
+    platform.until("all are acknowledged", |platform| platform.acknowledged() >= 1).await;
+    drop(reception);
+    let letter = &inbox.letters()[0];
+    assert_eq!(shown(letter), [Some(PIXEL), None, None]);
     assert!(!format!("{letter:?}").contains("xoxb"));
 }
 

@@ -10,13 +10,14 @@ use polyclaw_domain::arrival::{PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Channel, Standing};
 use polyclaw_domain::config;
 use polyclaw_domain::message::attachments;
+use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::telegram::Telegram as Platform;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, apart, outgoing, word};
+use crate::fixture::{Desk, PACE, Reception, apart, outgoing, shown, word};
 
-const TOKEN: &str = "123:T0K3N";
+pub const TOKEN: &str = "123:T0K3N";
 
 fn config(platform: &Platform, token: &str) -> config::Telegram {
     serde_json::from_value(json!({ "bot_token": token, "api_url": platform.api_url() })).unwrap()
@@ -28,7 +29,7 @@ fn adapter(bots: &[(&str, config::Telegram)]) -> Arc<Telegram> {
 }
 
 /// A platform with one bot and the adapter of it.
-fn one() -> (Platform, Arc<Telegram>) {
+pub fn one() -> (Platform, Arc<Telegram>) {
     let platform = Platform::start();
     platform.bot(TOKEN, 1, "polybot");
     let telegram = adapter(&[("main", config(&platform, TOKEN))]);
@@ -206,7 +207,32 @@ async fn attachments_come_without_the_token() {
     assert_eq!((found[1].text.as_deref(), found[1].media_type.as_str()), (None, "application/octet-stream"));
     assert_eq!((found[2].name.as_str(), found[2].media_type.as_str()), ("photo.jpg", "image/jpeg"));
     assert_eq!(found[3].text, None);
-    assert!(platform.calls("getFile").len() == 2, "only what may be text is fetched");
+    assert!(platform.calls("getFile").len() == 3, "only what may be text or an image is fetched");
+    assert!(!format!("{letters:?}").contains("T0K3N"));
+}
+
+#[tokio::test]
+async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_file() {
+    let (platform, telegram) = one();
+    let desk = Desk::new();
+    platform.file("medium", PIXEL);
+    platform.file("video", b"no image at all");
+    let (chat, from) = (json!({ "id": 7, "type": "private" }), json!({ "id": 7, "first_name": "Ann" }));
+    let sizes = json!([
+        { "file_id": "small", "file_size": 9 },
+        { "file_id": "medium", "file_size": 69 },
+        { "file_id": "huge", "file_size": 6 << 20 },
+    ]);
+    platform.deliver(TOKEN, json!({ "chat": chat, "from": from, "caption": "look", "photo": sizes }));
+    for (id, media_type) in [("medium", "image/png"), ("video", "image/png"), ("video", "video/mp4")] {
+        let document = json!({ "file_id": id, "file_name": "a", "mime_type": media_type });
+        platform.deliver(TOKEN, json!({ "chat": chat, "from": from, "document": document }));
+    }
+    let _reception = Reception::start(&telegram, &desk);
+    let letters = desk.wait_for(4).await;
+    let images: Vec<_> = letters.iter().flat_map(shown).collect();
+    assert_eq!(images, [Some(PIXEL), Some(PIXEL), None, None]);
+    assert_eq!(letters[0].text, "look");
     assert!(!format!("{letters:?}").contains("T0K3N"));
 }
 

@@ -6,12 +6,12 @@ use polyclaw_domain::channel::{Call, Channel, MenuItem};
 use polyclaw_domain::config::{self, Secret};
 use polyclaw_domain::message::attachments;
 use polyclaw_domain::port::Clock;
-use polyclaw_testkit::SimClock;
 use polyclaw_testkit::platform::whatsapp::{Whatsapp as Platform, message_call, signed_call};
+use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
 
 use crate::chunks::{PATIENT, Stage};
-use crate::fixture::{Desk, FATES, PACE, open, outgoing_to, word};
+use crate::fixture::{Desk, FATES, PACE, open, outgoing_to, shown, word};
 
 const SECRET: &str = "app-s3cret";
 
@@ -35,8 +35,19 @@ fn one(platform: &Platform) -> Whatsapp {
     whatsapp([("shop", account(platform, "100"))])
 }
 
+pub fn alone() -> (Platform, Whatsapp) {
+    let platform = Platform::start();
+    let whatsapp = one(&platform);
+    (platform, whatsapp)
+}
+
+/// What Meta posts when this was written.
+pub fn written(message: &Value) -> Call {
+    message_call(SECRET, "100", std::slice::from_ref(message))
+}
+
 /// Seconds since 1970 by the clock of these tests.
-fn now() -> i64 {
+pub fn now() -> i64 {
     SimClock::start().now().0 / 1000
 }
 
@@ -255,6 +266,27 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
         letters.iter().flat_map(|letter| attachments(&letter.parts)).map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None]);
     assert_eq!(letters[0].text, "see");
+    assert!(!format!("{letters:?}").contains("EAA"));
+}
+
+#[tokio::test]
+async fn a_photo_comes_along_and_no_token_does() {
+    let (platform, inbox) = (Platform::start(), Desk::new());
+    let whatsapp = one(&platform);
+    platform.keep_file("m1", PIXEL);
+    platform.keep_file("m2", b"no image at all");
+    let photo = |id: &str| {
+        let mut message = text(&format!("wamid.{id}"), "");
+        message["type"] = json!("image");
+        message["image"] = json!({ "id": id, "mime_type": "image/jpeg", "caption": "see" });
+        message
+    };
+    let call = message_call(SECRET, "100", &[photo("m1"), photo("m2")]);
+    whatsapp.called("shop", call, inbox.as_ref()).await;
+    let letters = inbox.letters();
+    assert_eq!((shown(&letters[0]), shown(&letters[1])), (vec![Some(PIXEL)], vec![None]));
+    let attached = attachments(&letters[0].parts).next().unwrap();
+    assert_eq!(attached.media_type, "image/png", "its own bytes say what it is");
     assert!(!format!("{letters:?}").contains("EAA"));
 }
 

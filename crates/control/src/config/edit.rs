@@ -13,7 +13,17 @@ pub enum Step {
 }
 
 pub fn parse(text: &str) -> Result<DocumentMut> {
-    text.parse().map_err(|error: toml_edit::TomlError| Error::NotToml(error.message().to_owned()))
+    // Its message alone: all it would print besides is the line itself, with whatever secret stands there.
+    text.parse().map_err(|error: toml_edit::TomlError| Error::NotToml {
+        line: line_of(text, &error),
+        why: error.message().to_owned(),
+    })
+}
+
+/// Counted from 1. Of a text in JSON no line is to blame.
+fn line_of(text: &str, error: &toml_edit::TomlError) -> Option<usize> {
+    let before = text.get(..error.span()?.start).filter(|_| !text.trim_start().starts_with('{'))?;
+    Some(1 + before.matches('\n').count())
 }
 
 /// A JSON merge patch, on the text: `null` takes out, a table goes into a table, a list is replaced whole.
@@ -21,7 +31,7 @@ pub fn merge(text: &str, patch: &Json) -> Result<String> {
     let mut document = parse(text)?;
     match patch {
         Json::Object(patch) => merge_table(document.as_table_mut(), patch)?,
-        _ => return Err(Error::NotToml("a patch is a table".to_owned())),
+        _ => return Err(Error::not_toml("a patch is a table")),
     }
     Ok(document.to_string())
 }
@@ -31,11 +41,16 @@ fn merge_table(table: &mut dyn TableLike, patch: &Map<String, Json>) -> Result<(
         match value {
             Json::Null => drop(table.remove(key)),
             Json::Object(inner) => {
-                if !table.get(key).is_some_and(Item::is_table_like) {
+                let is_made = !table.get(key).is_some_and(Item::is_table_like);
+                if is_made {
                     table.insert(key, new_table(table.get(key)));
                 }
                 if let Some(below) = table.get_mut(key).and_then(Item::as_table_like_mut) {
                     merge_table(below, inner)?;
+                }
+                if let Some(made) = table.get_mut(key).and_then(Item::as_table_mut).filter(|_| is_made) {
+                    // A header with nothing below it says nothing where the tables in it have their own.
+                    made.set_implicit(!made.is_empty() && made.iter().all(|(_, item)| has_header(item)));
                 }
             }
             Json::Array(items) if !items.is_empty() && items.iter().all(Json::is_object) => {
@@ -45,6 +60,88 @@ fn merge_table(table: &mut dyn TableLike, patch: &Map<String, Json>) -> Result<(
         }
     }
     Ok(())
+}
+
+fn has_header(item: &Item) -> bool {
+    item.is_table() || item.is_array_of_tables()
+}
+
+/// Adds an entry to the end of a list of tables, on lines of its own where the list has such.
+pub fn append(text: &str, list: &str, entry: &Json) -> Result<String> {
+    let mut document = parse(text)?;
+    add(&mut document, list, entry)?;
+    Ok(document.to_string())
+}
+
+fn add(document: &mut DocumentMut, list: &str, entry: &Json) -> Result<()> {
+    let there = list_at(document, list)?;
+    if there.is_none() {
+        *there = Item::ArrayOfTables(ArrayOfTables::new());
+    }
+    match (there, scalar(entry)?) {
+        (Item::ArrayOfTables(tables), Value::InlineTable(entry)) => {
+            tables.push(entry.into_table());
+        }
+        (Item::Value(Value::Array(items)), entry) => items.push(entry),
+        _ => return Err(Error::not_toml(format!("{list} is no list of tables"))),
+    }
+    Ok(())
+}
+
+/// Takes entries out of a list, by their places, with the comments in front of them.
+pub fn remove(text: &str, list: &str, places: &[usize]) -> Result<String> {
+    let mut document = parse(text)?;
+    let mut places = places.to_vec();
+    places.sort_unstable_by(|a, b| b.cmp(a));
+    for at in places {
+        match list_at(&mut document, list)? {
+            Item::ArrayOfTables(tables) if at < tables.len() => drop(tables.remove(at)),
+            Item::Value(Value::Array(items)) if at < items.len() => drop(items.remove(at)),
+            _ => return Err(Error::not_toml(format!("{list} has no entry {at}"))),
+        }
+    }
+    Ok(document.to_string())
+}
+
+/// A merge patch on the entry of a list that has this name; one is made where there is none.
+pub fn merge_named(text: &str, list: &str, (key, name): (&str, &str), patch: &Json) -> Result<String> {
+    let mut document = parse(text)?;
+    let is_named = |table: &dyn TableLike| table.get(key).and_then(Item::as_str) == Some(name);
+    let Json::Object(fields) = patch else { return Err(Error::not_toml("a patch is a table")) };
+    let entry: Option<&mut dyn TableLike> = match list_at(&mut document, list)? {
+        Item::ArrayOfTables(tables) => {
+            tables.iter_mut().map(|table| table as &mut dyn TableLike).find(|table| is_named(&**table))
+        }
+        Item::Value(Value::Array(items)) => items
+            .iter_mut()
+            .filter_map(|item| item.as_inline_table_mut().map(|table| table as &mut dyn TableLike))
+            .find(|table| is_named(&**table)),
+        _ => None,
+    };
+    match entry {
+        Some(entry) => merge_table(entry, fields)?,
+        None => {
+            let mut whole = Map::from_iter([(key.to_owned(), Json::from(name))]);
+            whole.extend(fields.clone());
+            add(&mut document, list, &Json::Object(whole))?;
+        }
+    }
+    Ok(document.to_string())
+}
+
+/// Where a list is, such as `agents.list`; the tables above it are made where they are not there.
+fn list_at<'a>(document: &'a mut DocumentMut, list: &str) -> Result<&'a mut Item> {
+    let (above, key) = list.rsplit_once('.').unwrap_or(("", list));
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for name in above.split('.').filter(|name| !name.is_empty()) {
+        let below = table.entry(name).or_insert_with(|| {
+            let mut made = Table::new();
+            made.set_implicit(true);
+            Item::Table(made)
+        });
+        table = below.as_table_like_mut().ok_or_else(|| Error::not_toml(format!("{name} is no table")))?;
+    }
+    Ok(table.entry(key).or_insert(Item::None))
 }
 
 /// Within a value on one line a table is on that line too.
@@ -84,7 +181,7 @@ fn scalar(value: &Json) -> Result<Value> {
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => whole.into(),
             (None, Some(real)) => real.into(),
-            (None, None) => return Err(Error::NotToml(format!("{number} is too large"))),
+            (None, None) => return Err(Error::not_toml(format!("{number} is too large"))),
         },
         Json::String(text) => text.as_str().into(),
         Json::Array(items) => items.iter().map(scalar).collect::<Result<Array>>()?.into(),
@@ -95,7 +192,7 @@ fn scalar(value: &Json) -> Result<Value> {
             }
             table.into()
         }
-        Json::Null => return Err(Error::NotToml("a list can not hold null".to_owned())),
+        Json::Null => return Err(Error::not_toml("a list can not hold null")),
     })
 }
 
@@ -125,7 +222,7 @@ fn value_to_json(value: &Value) -> Json {
     }
 }
 
-/// Puts a text where one stands.
+/// Puts a text where something stands, whatever it is.
 pub fn set_text(document: &mut DocumentMut, path: &[Step], text: &str) {
     let mut item = Some(document.as_item_mut());
     for step in path {
@@ -134,10 +231,14 @@ pub fn set_text(document: &mut DocumentMut, path: &[Step], text: &str) {
             Step::Index(at) => item.get_mut(*at),
         });
     }
-    if let Some(old) = item.and_then(Item::as_value_mut) {
-        let mut value = Value::from(text);
-        *value.decor_mut() = old.decor().clone();
-        *old = value;
+    match item {
+        Some(Item::Value(old)) => {
+            let mut value = Value::from(text);
+            *value.decor_mut() = old.decor().clone();
+            *old = value;
+        }
+        Some(tables) if !tables.is_none() => *tables = toml_edit::value(text),
+        _ => {}
     }
 }
 
@@ -177,6 +278,17 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_holds_only_tables_has_no_header_of_its_own() {
+        let patch = json!({ "providers": { "lab": { "base_url": "http://x" }, "plain": {} } });
+        let text = merge("schema = 1\n", &patch).unwrap();
+        assert!(!text.contains("[providers]\n"), "{text}");
+        let now = to_json(parse(&text).unwrap().as_item());
+        assert_eq!(now["providers"], patch["providers"], "what is empty stays: {text}");
+        let without = merge(&text, &json!({ "providers": { "lab": null, "plain": null } })).unwrap();
+        assert_eq!(without, "schema = 1\n");
+    }
+
+    #[test]
     fn a_text_is_put_where_one_stands_also_in_lists() {
         let mut document = parse("[[hooks]]\nsecret = \"a\" # mine\n").unwrap();
         let path = [Step::Key("hooks".into()), Step::Index(0), Step::Key("secret".into())];
@@ -184,5 +296,47 @@ mod tests {
         assert_eq!(document.to_string(), "[[hooks]]\nsecret = \"b\" # mine\n");
         set_text(&mut document, &[Step::Key("nothing".into())], "c");
         assert_eq!(document.to_string(), "[[hooks]]\nsecret = \"b\" # mine\n");
+    }
+
+    const BOUND: &str = "# First.\n[[bindings]]\nagent_id = \"a\" # why\nmatch = { channel = \"x\" }\n\n# Second.\n[[bindings]]\nagent_id = \"b\"\nmatch = { channel = \"y\" }\n\n[turns]\nattempts = 2\n";
+
+    #[test]
+    fn an_entry_is_added_behind_the_others_and_all_else_stays() {
+        let entry = json!({ "agent_id": "c", "match": { "channel": "z", "roles": ["r"] } });
+        let text = append(BOUND, "bindings", &entry).unwrap();
+        let added = "[[bindings]]\nagent_id = \"c\"\nmatch = { channel = \"z\", roles = [\"r\"] }\n";
+        assert_eq!(text.replace(added, "").replace("\n\n\n", "\n\n"), BOUND, "{text}");
+        let now = to_json(parse(&text).unwrap().as_item());
+        assert_eq!(now["bindings"][2], entry, "{text}");
+        let first = append("schema = 1\n", "bindings", &entry).unwrap();
+        assert_eq!(to_json(parse(&first).unwrap().as_item())["bindings"], json!([entry]), "{first}");
+        let inline = append(TEXT, "agents.list", &json!({ "id": "ops" })).unwrap();
+        let now = to_json(parse(&inline).unwrap().as_item());
+        assert_eq!(now["agents"]["list"], json!([{ "id": "main" }, { "id": "ops" }]), "{inline}");
+        assert!(append(TEXT, "schema", &entry).is_err());
+    }
+
+    #[test]
+    fn entries_are_taken_out_by_their_places() {
+        let text = remove(BOUND, "bindings", &[0]).unwrap();
+        assert!(
+            text.starts_with("\n# Second.\n[[bindings]]\nagent_id = \"b\"") && !text.contains("First"),
+            "{text}"
+        );
+        let none = remove(BOUND, "bindings", &[0, 1]).unwrap();
+        assert!(!none.contains("bindings") && none.contains("attempts = 2"), "{none}");
+        assert!(remove(BOUND, "bindings", &[2]).is_err());
+    }
+
+    #[test]
+    fn a_named_entry_is_changed_or_made() {
+        let patch = json!({ "identity": { "emoji": "x" } });
+        let text = merge_named(TEXT, "agents.list", ("id", "main"), &patch).unwrap();
+        let now = to_json(parse(&text).unwrap().as_item());
+        assert_eq!(now["agents"]["list"], json!([{ "id": "main", "identity": { "emoji": "x" } }]), "{text}");
+        assert!(text.contains("# People.") && text.contains("# the port"));
+        let made = merge_named("schema = 1\n", "agents.list", ("id", "main"), &patch).unwrap();
+        let now = to_json(parse(&made).unwrap().as_item());
+        assert_eq!(now["agents"]["list"][0]["identity"]["emoji"], "x", "{made}");
     }
 }

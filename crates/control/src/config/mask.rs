@@ -41,7 +41,8 @@ fn walk(root: &Value, schema: &Value, value: &Value, path: &mut Vec<Step>, found
         }
     }
     match value {
-        Value::String(_) if schema["writeOnly"] == true => found.push(path.clone()),
+        // Whatever stands there: what is no text is no secret the daemon would take, and may hold one all the same.
+        _ if schema["writeOnly"] == true => found.push(path.clone()),
         Value::Object(map) => {
             for (key, value) in map {
                 let known = &schema["properties"][key];
@@ -68,8 +69,8 @@ fn is_reference(text: &str) -> bool {
     variable || REFERENCES.iter().any(|kind| text.starts_with(kind))
 }
 
-fn fingerprint(secret: &str) -> String {
-    let letters: Vec<char> = secret.chars().collect();
+fn fingerprint(secret: &Value) -> String {
+    let letters: Vec<char> = secret.as_str().unwrap_or_default().chars().collect();
     match letters.len() {
         LONG.. => format!("…{}", letters[letters.len() - 4..].iter().collect::<String>()),
         _ => "configured".to_owned(),
@@ -81,10 +82,8 @@ pub fn hide(document: &mut toml_edit::DocumentMut) -> Vec<Shown> {
     let value = to_json(document.as_item());
     let mut hidden = Vec::new();
     for path in paths(&value) {
-        let Some(secret) = find(&value, &path).and_then(Value::as_str).filter(|text| !is_reference(text))
-        else {
-            continue;
-        };
+        let is_secret = |value: &&Value| !value.as_str().is_some_and(is_reference);
+        let Some(secret) = find(&value, &path).filter(is_secret) else { continue };
         hidden.push(Shown { path: written(&path), fingerprint: fingerprint(secret) });
         set_text(document, &path, MASK);
     }
@@ -97,12 +96,12 @@ pub fn restore(document: &mut toml_edit::DocumentMut, stored: &Value, may_write:
     let secrets = paths(&value);
     let (mut changed, mut dangling) = (Vec::new(), stray_masks(&value, &secrets));
     for path in &secrets {
-        let Some(text) = find(&value, path).and_then(Value::as_str) else { continue };
-        let before = find_same(stored, &value, path).and_then(Value::as_str);
+        let Some(now) = find(&value, path) else { continue };
+        let before = find_same(stored, &value, path);
         match before {
-            Some(before) if text == MASK => set_text(document, path, before),
-            None if text == MASK => dangling.push(written(path)),
-            Some(before) if before == text => {}
+            Some(Value::String(before)) if now == MASK => set_text(document, path, before),
+            _ if now == MASK => dangling.push(written(path)),
+            Some(before) if before == now => {}
             _ => changed.push(written(path)),
         }
     }
@@ -200,6 +199,24 @@ mod tests {
             shown,
             [("channels.webhook.ci.secret", "configured"), ("providers.openai.api_key", "…XYZW")]
         );
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_secret_is_hidden_whatever_it_is() {
+        for wrong in [
+            "api_key = [\"hush\", \"hush\"]",
+            "api_key = { a = \"hush\" }",
+            "api_key.b = \"hush\"",
+            "api_key = 734873",
+        ] {
+            let mut document = parse(&format!("[providers.openai]\n{wrong}\n")).unwrap();
+            assert_eq!(hide(&mut document).len(), 1, "{wrong}");
+            let text = document.to_string();
+            assert!(text.contains(MASK) && !text.contains("hush") && !text.contains("734"), "{text}");
+        }
+        let mut document = parse("[providers.openai.api_key]\na = \"hush\"\n").unwrap();
+        hide(&mut document);
+        assert!(!document.to_string().contains("hush"), "{document}");
     }
 
     #[test]

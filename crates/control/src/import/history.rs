@@ -15,7 +15,7 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::messages::{self, Message};
 use polyclaw_store::{Db, Target, Tx, sessions};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::source;
 use crate::error::{Error, Result};
@@ -49,8 +49,12 @@ pub fn read(root: &Path, agents: &[Files], renamed: &Renamed, notes: &mut Notes)
                 notes.ignore(&place, "it can not be read");
                 continue;
             }
-            None => continue,
+            None => Map::new(),
         };
+        for file in unlisted(&folder.join("sessions"), &listed) {
+            let place = format!("agents/{}/sessions/{file}", files.called);
+            notes.ignore(&place, "no sessions.json says whose conversation it is");
+        }
         for (name, entry) in listed {
             let read = one(&folder, (&name, &entry), files, renamed, &mut left);
             match read {
@@ -64,6 +68,18 @@ pub fn read(root: &Path, agents: &[Files], renamed: &Renamed, notes: &mut Notes)
         }
     }
     found
+}
+
+/// Transcripts that no conversation names.
+fn unlisted(folder: &Path, listed: &Map<String, Value>) -> Vec<String> {
+    let named: BTreeSet<String> =
+        listed.values().filter_map(|entry| Some(format!("{}.jsonl", entry["sessionId"].as_str()?))).collect();
+    let there = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = there.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut left: Vec<String> =
+        names.filter(|name| name.ends_with(".jsonl") && !named.contains(name)).collect();
+    left.sort();
+    left
 }
 
 fn one(

@@ -16,12 +16,14 @@ const MOST_FILES: u64 = 200_000;
 pub struct Folder {
     from: PathBuf,
     dir: Option<String>,
+    /// Folders of other agents that are in it. They go to those.
+    without: Vec<PathBuf>,
 }
 
 impl Folder {
     pub fn copy(&self, workspace: &Path) -> Result<()> {
         let to = self.dir.as_ref().map_or_else(|| workspace.to_owned(), |dir| workspace.join(dir));
-        file::copy_folder(&self.from, &to).map_err(|error| Error::files(&self.from, &error))
+        file::copy_folder(&self.from, &to, &self.without).map_err(|error| Error::files(&self.from, &error))
     }
 }
 
@@ -35,8 +37,7 @@ pub fn find(
 ) -> Result<Vec<Folder>> {
     let mut found: Vec<Folder> = Vec::new();
     for files in agents {
-        let Some(from) = candidates(root, user_home, files, agents.len() == 1).find(|path| path.is_dir())
-        else {
+        let Some(from) = candidates(root, user_home, files).find(|path| path.is_dir()) else {
             if files.workspace.is_some() {
                 notes.ignore(&format!("agents.{}.workspace", files.called), "there is no such folder");
             }
@@ -47,27 +48,23 @@ pub fn find(
             continue;
         }
         check(&from, own_home)?;
-        found.push(Folder { from, dir: files.dir.clone() });
+        found.push(Folder { from, dir: files.dir.clone(), without: Vec::new() });
+    }
+    let all: Vec<PathBuf> = found.iter().map(|folder| folder.from.clone()).collect();
+    for folder in &mut found {
+        let inside = |other: &&PathBuf| **other != folder.from && other.starts_with(&folder.from);
+        folder.without = all.iter().filter(inside).cloned().collect();
     }
     Ok(found)
 }
 
 /// Where it is said to be, else where it usually is.
-fn candidates(
-    root: &Path,
-    user_home: Option<&Path>,
-    files: &Files,
-    alone: bool,
-) -> impl Iterator<Item = PathBuf> {
+fn candidates(root: &Path, user_home: Option<&Path>, files: &Files) -> impl Iterator<Item = PathBuf> {
     let stated = files.workspace.as_ref().map(|text| match (text.strip_prefix('~'), user_home) {
         (Some(rest), Some(home)) => home.join(rest.trim_start_matches('/')),
         _ => root.join(text),
     });
-    let own = files.has_folder().then(|| root.join(format!("workspace-{}", files.called)));
-    let main = (alone || files.called == "main").then(|| root.join("workspace"));
-    let usual = [own, main].into_iter().flatten();
-    let said = stated.is_some();
-    stated.into_iter().chain(usual.filter(move |_| !said))
+    stated.into_iter().chain(files.usual.iter().map(|name| root.join(name)))
 }
 
 /// A folder that holds us would be copied into itself.

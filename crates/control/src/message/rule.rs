@@ -47,6 +47,8 @@ impl Control {
             id: self.ids.next(),
             from: from.id,
             to: to.id,
+            from_name: Some(from.name.to_string()),
+            to_name: Some(to.name.to_string()),
             pattern,
             max_retries: bounded("max_retries", new.max_retries, RETRIES, MOST_RETRIES)?,
             ttl_secs: bounded("ttl_secs", new.ttl_secs, TTL_SECS, LONGEST_TTL_SECS)?,

@@ -1,11 +1,17 @@
 //! Taking messages in.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use polyclaw_domain::audit::Entry;
 use polyclaw_domain::envelope::{LARGEST, LONGEST_WORD, State, is_kind};
 use polyclaw_domain::id::EnvelopeId;
+use polyclaw_domain::redact::Redactor;
 use polyclaw_store::registry::envelopes::{self, Accepted, Draft, Payload, Refused, Verdict};
 use serde_json::Value;
 
 use crate::access::Caller;
+use crate::audit;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
@@ -20,6 +26,8 @@ pub struct Letter {
     pub correlation: Option<String>,
     pub key: Option<String>,
     pub hop: u32,
+    /// The trace of the turn that writes it.
+    pub trace: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,9 +40,16 @@ pub enum Sent {
 impl Control {
     /// Keeps a message for its recipient. When this returns, a crash does not lose it.
     pub async fn send(&self, by: &Caller, letter: Letter) -> Result<Sent> {
-        let draft = self.draft(by, letter)?;
-        let verdict = self.db.write(move |tx| envelopes::accept(tx, &draft)).await?;
-        match verdict {
+        let from = sender(by, letter.from.as_deref())?;
+        let known = self.known_to(&from, &letter).await;
+        let draft = self.draft(from, letter, &known)?;
+        let entry = self.entry(by, "message.send", &draft.id);
+        let accepted = self.db.write(move |tx| {
+            let verdict = envelopes::accept(tx, &draft)?;
+            audit::note(tx, told(&verdict, &draft.kind, &entry).as_ref())?;
+            Ok(verdict)
+        });
+        match accepted.await? {
             Verdict::Accepted(accepted, events) => {
                 self.broker.tell(events);
                 if accepted.auto_start {
@@ -47,52 +62,50 @@ impl Control {
         }
     }
 
-    fn draft(&self, by: &Caller, letter: Letter) -> Result<Draft> {
-        let from = match (&by.instance, letter.from) {
-            (Some(own), None) => own.to_string(),
-            (Some(own), Some(named)) if named == own.as_str() => named,
-            (Some(_), Some(_)) => return Err(Error::ForeignSender),
-            (None, Some(named)) => named,
-            (None, None) => return Err(Error::BadMessage("from: say which instance it is from".to_owned())),
-        };
+    fn draft(&self, from: String, letter: Letter, known: &[Arc<Redactor>]) -> Result<Draft> {
         if !is_kind(&letter.kind) {
             return Err(Error::BadMessage(
                 "type: words of letters, digits, - and _, joined by dots".to_owned(),
             ));
         }
-        self.check_word("correlation_id", letter.correlation.as_deref())?;
-        self.check_word("idempotency_key", letter.key.as_deref())?;
+        self.check_word("type", Some(&letter.kind), known)?;
+        self.check_word("correlation_id", letter.correlation.as_deref(), known)?;
+        self.check_word("idempotency_key", letter.key.as_deref(), known)?;
+        self.check_word("trace_id", letter.trace.as_deref(), known)?;
         Ok(Draft {
             id: EnvelopeId::new(self.ids.next()),
             from,
             to: letter.to,
             kind: letter.kind,
-            payload: self.cleaned(letter.payload),
+            payload: self.cleaned(letter.payload, known),
             correlation: letter.correlation,
             key: letter.key,
             hop: letter.hop,
+            trace: letter.trace,
             now: self.now(),
         })
     }
 
     /// A word is compared: it can not be stored with something taken out of it.
-    fn check_word(&self, name: &str, word: Option<&str>) -> Result<()> {
+    fn check_word(&self, name: &str, word: Option<&str>, known: &[Arc<Redactor>]) -> Result<()> {
         let Some(word) = word else { return Ok(()) };
         let fits = (1..=LONGEST_WORD).contains(&word.len()) && !word.chars().any(char::is_control);
         if !fits {
             return Err(Error::BadMessage(format!("{name}: 1 to {LONGEST_WORD} bytes of plain text")));
         }
-        match self.broker.redactor().text(word) {
-            std::borrow::Cow::Borrowed(_) => Ok(()),
-            std::borrow::Cow::Owned(_) => Err(Error::BadMessage(format!("{name}: it looks like a secret"))),
+        let looks_like_one = matches!(self.broker.redactor().told(word), Cow::Owned(_));
+        if looks_like_one || known.iter().any(|redactor| redactor.has_value(word)) {
+            return Err(Error::BadMessage(format!("{name}: it looks like a secret")));
         }
+        Ok(())
     }
 
-    fn cleaned(&self, mut payload: Value) -> Payload {
+    fn cleaned(&self, mut payload: Value, known: &[Arc<Redactor>]) -> Payload {
         let written = payload.to_string();
         if written.len() > LARGEST {
             return Payload::TooLarge(written.len());
         }
+        known.iter().for_each(|redactor| redactor.values_in(&mut payload));
         self.broker.redactor().payload(&mut payload);
         let json = payload.to_string();
         Payload::Clean { redacted: json != written, json }
@@ -102,7 +115,24 @@ impl Control {
     pub(super) fn cleaned_words(&self, words: &str) -> String {
         const LONGEST: usize = 500;
         let words: String = words.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
-        self.broker.redactor().text(&words).into_owned()
+        self.broker.redactor().told(&words).into_owned()
+    }
+}
+
+/// What the audit says of a message that was taken in.
+fn told(verdict: &Verdict, kind: &str, entry: &Entry) -> Option<Entry> {
+    let Verdict::Accepted(accepted, _) = verdict else { return None };
+    let detail = format!("{} → {}: {kind}", accepted.from.1, accepted.to.1);
+    Some(Entry { detail, ..entry.clone() })
+}
+
+/// An instance writes for itself, an operator for any of them.
+fn sender(by: &Caller, named: Option<&str>) -> Result<String> {
+    match (&by.instance, named) {
+        (Some(own), Some(named)) if named != own.as_str() => Err(Error::ForeignSender),
+        (Some(own), _) => Ok(own.to_string()),
+        (None, Some(named)) => Ok(named.to_owned()),
+        (None, None) => Err(Error::BadMessage("from: say which instance it is from".to_owned())),
     }
 }
 

@@ -6,8 +6,11 @@ use polyclaw_domain::envelope::Pattern;
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::Name;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::time::Millis;
 use polyclaw_store::events::{self, Recorded};
-use polyclaw_store::registry;
+use polyclaw_store::registry::{self, Instance};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::control::Control;
 use crate::error::Result;
@@ -44,9 +47,36 @@ pub struct Happened {
     pub event: Recorded,
 }
 
+/// An event as an instance tells it.
+#[derive(Deserialize)]
+struct Event {
+    seq: i64,
+    kind: String,
+    session_key: Option<String>,
+    turn_id: Option<String>,
+    agent_id: Option<String>,
+    trace_id: Option<String>,
+    data: Value,
+    created_at: Millis,
+}
+
+impl From<Event> for Recorded {
+    fn from(event: Event) -> Self {
+        Self {
+            seq: event.seq,
+            kind: event.kind,
+            session: event.session_key,
+            turn: event.turn_id,
+            agent: event.agent_id,
+            trace: event.trace_id,
+            data: event.data,
+            created_at: event.created_at,
+        }
+    }
+}
+
 impl Control {
-    /// What happened since the last look: at the first, the last of it. Instances whose events are not in a file of
-    /// their own are left out.
+    /// What happened since the last look: at the first, the last of it.
     pub async fn happened(&self, interest: &Interest, places: &mut Places) -> Result<Vec<Happened>> {
         let rows = match &interest.instance {
             Some(word) => vec![self.row(word).await?],
@@ -55,12 +85,8 @@ impl Control {
         let mut found = Vec::new();
         for one in rows.into_iter().filter(|one| one.archived_at.is_none()) {
             let place = places.get(&one.id).copied();
-            let looked = self.look_into(&one, move |tx| match place {
-                Some(seq) => events::list(tx, seq, None, None, MOST),
-                None => events::last(tx, FIRST),
-            });
-            // One that is just being made, or whose file another build wrote, has nothing to say now.
-            let Ok(Ok(recorded)) = looked.await else { continue };
+            // One that is just being made or does not run, or whose file another build wrote, has nothing to say now.
+            let Some(recorded) = self.recorded(&one, place).await else { continue };
             let last = recorded.last().map_or(place.unwrap_or(0), |event| event.seq);
             places.insert(one.id.clone(), last);
             let wanted = recorded.into_iter().filter(|event| interest.is_in(event));
@@ -72,5 +98,23 @@ impl Control {
         }
         found.sort_by_key(|happened| happened.event.created_at);
         Ok(found)
+    }
+
+    /// What one instance recorded behind a place: from its file, or as it says itself.
+    async fn recorded(&self, one: &Instance, place: Option<i64>) -> Option<Vec<Recorded>> {
+        if !self.has_file(one) {
+            let path = match place {
+                Some(seq) => format!("/api/v1/events?after={seq}&limit={MOST}"),
+                None => format!("/api/v1/events?last={FIRST}"),
+            };
+            let told = self.hear(one, &path).await.ok()?;
+            let events: Vec<Event> = serde_json::from_value(told["events"].clone()).ok()?;
+            return Some(events.into_iter().map(Recorded::from).collect());
+        }
+        let looked = self.look_into(one, move |tx| match place {
+            Some(seq) => events::list(tx, seq, None, None, MOST),
+            None => events::last(tx, FIRST),
+        });
+        looked.await.ok()?.ok()
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
-use crate::provider::ModelRef;
+use crate::provider::{ModelRef, ReasoningEffort};
 use crate::run::Limits;
 
 /// What sub-agents it may begin.
@@ -20,6 +20,9 @@ pub struct Subagents {
     /// How many of one session work at once.
     #[schemars(range(min = 1, max = 20))]
     pub max_children_per_agent: u32,
+    /// How many of the agent work at once, in all of its sessions together.
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_concurrent: u32,
     /// How long one may work, in seconds.
     #[schemars(range(min = 1, max = 86_400))]
     pub run_timeout_seconds: u32,
@@ -28,6 +31,9 @@ pub struct Subagents {
     /// The model they use, if not their agent's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
+    /// How long their models think before they answer, if not as their agent says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<ReasoningEffort>,
 }
 
 impl Default for Subagents {
@@ -36,9 +42,11 @@ impl Default for Subagents {
             allow_agents: Vec::new(),
             max_spawn_depth: 2,
             max_children_per_agent: 5,
+            max_concurrent: 8,
             run_timeout_seconds: 900,
             archive_after_minutes: 60,
             model: None,
+            thinking: None,
         }
     }
 }
@@ -58,7 +66,7 @@ impl Subagents {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delegation {
-    /// The agents; any if `*`.
+    /// The agents; any if `*`. Agents elsewhere only by name: `a2a:<name>` of `[a2a.remote.<name>]`.
     pub allow_agents: Vec<String>,
     /// How many of one session work at once.
     #[schemars(range(min = 1, max = 20))]
@@ -73,6 +81,11 @@ pub struct Delegation {
 impl Delegation {
     pub fn allows(&self, wanted: &AgentId) -> bool {
         lists(&self.allow_agents, wanted)
+    }
+
+    /// Whether work may leave the instance to this agent, `a2a:<name>`: only where it is named.
+    pub fn allows_remote(&self, wanted: &str) -> bool {
+        self.allow_agents.iter().any(|entry| entry == wanted)
     }
 }
 

@@ -27,7 +27,7 @@ mod tests {
             "agent_id": "ops", "name": "Ops \"x\"\nline", "description": "# [not] a = \"table\"",
             "defaults": {
                 "model": { "provider": "p", "model": "a/b", "temperature": 0.3, "fallbacks": ["p/c"] },
-                "max_tokens": 7, "system_prompt": "'''\n\"\"\"\n\\u0041\u{1f99e}",
+                "max_tokens": 7, "reasoning_effort": "high", "system_prompt": "'''\n\"\"\"\n\\u0041\u{1f99e}",
             },
             "policy": {
                 "tools": { "profile": "coding", "allow": ["group:fs"], "deny": ["*"], "approval": "always",

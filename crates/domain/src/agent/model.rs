@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Defaults;
-use crate::provider::ModelRef;
+use crate::provider::{ModelRef, ReasoningEffort};
 
 /// A model, and perhaps its temperature and what is tried when it fails.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +116,8 @@ pub(super) struct Written {
     fallbacks: Option<Vec<ModelRef>>,
     temperature: Option<f64>,
     max_tokens: Option<u32>,
+    /// How long the model thinks: `low`, `medium` or `high`; the provider's own default where nothing is said.
+    reasoning_effort: Option<ReasoningEffort>,
     system_prompt: Option<String>,
 }
 
@@ -123,7 +125,7 @@ impl TryFrom<Written> for Defaults {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { model, fallbacks, temperature, max_tokens, system_prompt } = written;
+        let Written { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt } = written;
         let inside = model.clone();
         let (warmth, others) = inside.map_or((None, None), |choice| (choice.temperature, choice.fallbacks));
         // What is written of a stored agent always has its fallbacks, also when there are none.
@@ -133,6 +135,7 @@ impl TryFrom<Written> for Defaults {
             fallbacks: merged("fallbacks", others, fallbacks)?.unwrap_or_default(),
             temperature: merged("temperature", warmth, temperature)?,
             max_tokens,
+            reasoning_effort,
             system_prompt,
         })
     }

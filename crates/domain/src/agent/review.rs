@@ -3,6 +3,7 @@
 use super::{AgentSpec, SandboxMode};
 use crate::command;
 use crate::config::suggest;
+use crate::id::AgentId;
 use crate::policy::{self, ApprovalMode, ToolPolicy};
 use crate::provider::ModelRef;
 
@@ -23,6 +24,10 @@ pub struct Problem {
 }
 
 const LONGEST_NAME: usize = 80;
+
+/// What an open list means for the agent by default.
+const EVERY_TOOL: &str =
+    "ALL there are, those of high risk too: it runs programs, reads the web, makes agents";
 
 /// Everything that is wrong with a spec, at once.
 pub fn review(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
@@ -93,14 +98,14 @@ fn servers(spec: &AgentSpec, known: &Known) -> Vec<Problem> {
     unknown.map(problem).collect()
 }
 
-/// A spec in plain words, for a person who is asked about it.
-pub fn in_words(spec: &AgentSpec) -> String {
+/// A spec in plain words, for a person who is asked about it. The agent by default may do more with the same words.
+pub fn in_words(spec: &AgentSpec, default: &AgentId) -> String {
     let model = spec.defaults.model.as_ref().map_or("the instance's default".to_owned(), ToString::to_string);
     let prompt = spec.defaults.system_prompt.as_deref().unwrap_or("none of its own");
     let mut lines = vec![
         format!("Agent {:?} (id {}): {}", spec.name, spec.agent_id, or(&spec.description, "no description")),
         format!("Model: {model}"),
-        format!("Tools: {}", tools_in_words(&spec.policy.tools)),
+        format!("Tools: {}", tools_in_words(&spec.policy.tools, spec.agent_id == *default)),
         format!("Asks a person: {}", asks_in_words(&spec.policy.tools)),
         format!("Files: {}", spec.workspace.dir.as_deref().unwrap_or("the instance's workspace")),
     ];
@@ -120,13 +125,14 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }
 
-fn tools_in_words(policy: &ToolPolicy) -> String {
+fn tools_in_words(policy: &ToolPolicy, is_default: bool) -> String {
     let base = match (policy.profile, policy.allow.is_empty()) {
         (Some(profile), true) => format!("the profile {:?}", profile.as_str()),
         (Some(profile), false) => {
             format!("of the profile {:?} only {}", profile.as_str(), policy.allow.join(", "))
         }
         (None, false) => policy.allow.join(", "),
+        (None, true) if is_default => EVERY_TOOL.to_owned(),
         (None, true) => "all of low risk".to_owned(),
     };
     match policy.deny.is_empty() {
@@ -261,10 +267,15 @@ mod tests {
 
     #[test]
     fn plain_words_leave_nothing_dangerous_out() {
-        let words = in_words(&spec(json!({
+        let main = AgentId::main();
+        let open = spec(json!({}));
+        assert!(in_words(&open, &main).contains("Tools: all of low risk"));
+        assert!(in_words(&open, &open.agent_id).contains("Tools: ALL there are, those of high risk too"));
+        let listed = spec(json!({
             "policy": { "tools": { "allow": ["shell"], "approval": "never", "approvals": { "shell": "never" } } },
             "sandbox": { "mode": "off" }, "workspace": "/",
-        })));
+        }));
+        let words = in_words(&listed, &main);
         for said in ["Tools: shell", "Asks a person: never, shell never", "Files: /", "WITHOUT a sandbox"] {
             assert!(words.contains(said), "{words}");
         }

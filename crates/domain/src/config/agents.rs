@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::name;
 use super::providers::{Provider, check_model};
@@ -13,9 +14,9 @@ use crate::agent::{
     AgentSpec, Budget, ContextPolicy, Defaults, Delegation, Identity, Isolation, ModelChoice, Policy,
     Sandbox, SkillPolicy, Subagents, ToolPolicy, Workspace,
 };
-use crate::command;
+use crate::command::{self, menu_name};
 use crate::id::AgentId;
-use crate::provider::ModelRef;
+use crate::provider::{ModelRef, ReasoningEffort};
 
 /// The agents of the instance. Without a list there is one agent, `main`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,6 +53,10 @@ pub struct AgentDefaults {
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// How long the model thinks before it answers, where it can be told: `low`, `medium` or `high`. Without it the
+    /// provider's own default holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
     /// Where tools run: `in_process`, or in a worker `process` of their own.
     pub isolation: Isolation,
     /// What programs are kept to.
@@ -88,6 +93,9 @@ pub struct Agent {
     #[schemars(range(min = 0.0, max = 2.0))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// How long the model thinks before it answers, where it can be told: `low`, `medium` or `high`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
     /// Which tools it may use, by name.
     #[serde(default)]
     pub tools: ToolPolicy,
@@ -123,6 +131,22 @@ pub struct Agent {
     pub delegation: Option<Delegation>,
 }
 
+/// An agent's own tables say what is other than in `agents.defaults`, key by key: a limit of its own takes none of the
+/// others away.
+pub(super) fn inherit(config: &mut Value) {
+    for table in ["sandbox", "subagents"] {
+        let shared = config.pointer(&format!("/agents/defaults/{table}"));
+        let Some(shared) = shared.and_then(Value::as_object).cloned() else { continue };
+        let agents = config.pointer_mut("/agents/list").and_then(Value::as_array_mut);
+        for agent in agents.into_iter().flatten() {
+            let Some(own) = agent.get_mut(table).and_then(Value::as_object_mut) else { continue };
+            for (key, value) in &shared {
+                own.entry(key.as_str()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+}
+
 impl Agent {
     fn shown_name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())
@@ -139,15 +163,19 @@ impl Agents {
     /// Every agent there is, with what it leaves out taken from the defaults. Never empty.
     pub fn specs(&self) -> Vec<AgentSpec> {
         if self.list.is_empty() {
-            return vec![AgentSpec {
-                defaults: self.shared(),
-                isolation: self.defaults.isolation,
-                sandbox: self.defaults.sandbox.clone(),
-                subagents: self.defaults.subagents.clone(),
-                ..AgentSpec::named(AgentId::main())
-            }];
+            return vec![AgentSpec { defaults: self.shared(), ..self.outset() }];
         }
         self.list.iter().map(|agent| self.spec(agent)).collect()
+    }
+
+    /// What agents are kept to that say nothing about it. Their model and what it is told are looked up when they answer.
+    pub fn outset(&self) -> AgentSpec {
+        AgentSpec {
+            isolation: self.defaults.isolation,
+            sandbox: self.defaults.sandbox.clone(),
+            subagents: self.defaults.subagents.clone(),
+            ..AgentSpec::named(AgentId::main())
+        }
     }
 
     fn spec(&self, agent: &Agent) -> AgentSpec {
@@ -161,6 +189,7 @@ impl Agents {
                 temperature: own_temperature(agent).or(shared.temperature),
                 model: agent.model.as_ref().map(|choice| choice.model.clone()).or(shared.model),
                 max_tokens: shared.max_tokens,
+                reasoning_effort: agent.reasoning_effort.or(shared.reasoning_effort),
                 system_prompt: agent.system_prompt.clone().or(shared.system_prompt),
             },
             policy: Policy { tools: agent.tools.clone(), skills: agent.skills.clone() },
@@ -177,15 +206,22 @@ impl Agents {
     }
 
     fn shared(&self) -> Defaults {
-        let AgentDefaults { model, mut fallbacks, system_prompt, temperature, max_tokens, .. } =
-            self.defaults.clone();
+        let AgentDefaults {
+            model,
+            mut fallbacks,
+            system_prompt,
+            temperature,
+            max_tokens,
+            reasoning_effort,
+            ..
+        } = self.defaults.clone();
         let inside = model.as_ref().and_then(|choice| choice.fallbacks.clone());
         if fallbacks.is_empty() {
             fallbacks = inside.unwrap_or_default();
         }
         let temperature = temperature.or(model.as_ref().and_then(|choice| choice.temperature));
         let model = model.map(|choice| choice.model);
-        Defaults { model, fallbacks, temperature, max_tokens, system_prompt }
+        Defaults { model, fallbacks, temperature, max_tokens, reasoning_effort, system_prompt }
     }
 
     /// A rule elsewhere names an agent: it must be one of ours.
@@ -222,7 +258,10 @@ impl Agents {
         let begun = agent.subagents.iter().map(|rules| ("subagents", &rules.allow_agents));
         let given = agent.delegation.iter().map(|rules| ("delegation", &rules.allow_agents));
         for (key, list) in begun.chain(given) {
-            self.check_listed(list.iter().enumerate(), &format!("{path}.{key}.allow_agents"), report);
+            // Agents elsewhere are looked up where they are named.
+            let is_here = |entry: &String| key == "subagents" || crate::a2a::remote(entry).is_none();
+            let here = list.iter().enumerate().filter(|(_, entry)| is_here(entry));
+            self.check_listed(here, &format!("{path}.{key}.allow_agents"), report);
         }
     }
 
@@ -263,6 +302,10 @@ impl Agents {
                 if twin.id == agent.id {
                     let message = format!("there are two agents \"{}\"", agent.id);
                     report.error(&path(index, "id"), message, first.unwrap_or_default());
+                } else if menu_name(&twin.id) == menu_name(&agent.id) {
+                    let word = menu_name(&agent.id);
+                    let message = format!("\"{}\" and \"{}\" are both /{word} in menus", twin.id, agent.id);
+                    report.error(&path(index, "id"), message, "give one of them another id");
                 } else if twin.shown_name() == agent.shown_name() {
                     let message = format!("there are two agents named {:?}", agent.shown_name());
                     report.error(&path(index, "name"), message, first.unwrap_or_default());

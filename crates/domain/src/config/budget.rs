@@ -1,4 +1,4 @@
-//! `[budget]`: what the instance, and each of its sessions, may spend.
+//! `[budget]`: what the instance, and each of its sessions and teams, may spend.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ pub struct Budget {
     pub usd_per_turn: Option<f64>,
     /// What each session may spend, together with all that is begun for it.
     pub session: agent::Budget,
+    /// What the members of each team may spend together, with all that is begun for them. Its lead is a session like any
+    /// other.
+    pub team: agent::Budget,
     /// When a day begins: so many minutes from UTC. 60 is Vienna in winter, -300 is New York.
     #[schemars(range(min = -840, max = 840))]
     pub utc_offset_minutes: i32,

@@ -1,6 +1,7 @@
 //! `[channels]`: where messages come from and answers go.
 
 mod check;
+mod mapping;
 mod platforms;
 
 use std::collections::BTreeMap;
@@ -13,8 +14,10 @@ use super::name;
 use super::report::Report;
 use super::secret::Secret;
 use crate::admission::Access;
+use crate::channel::WEBHOOK;
 use crate::id::AgentId;
 
+pub use mapping::{Mapping, Post};
 pub use platforms::{Discord, Matrix, Slack, SlackMode, Telegram, Whatsapp};
 
 /// The account of a channel that is meant where none is named, if it has one of this name, or none at all.
@@ -50,7 +53,7 @@ pub struct Channels {
 pub struct Webhook {
     /// Messages must be signed with this secret (HMAC-SHA256).
     pub secret: Secret,
-    /// The agent that answers. The default agent if left out.
+    /// The agent that answers. If left out, bindings say it, and else it is the default agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// Answers are posted here. Without it they are kept in the session only.
@@ -64,6 +67,9 @@ pub struct Webhook {
     /// it unknown whether it arrived.
     #[serde(default)]
     pub idempotent: bool,
+    /// Where the message is in what the program posts. Without it a post is `text`, `id`, `peer` and `thread`.
+    #[serde(default, skip_serializing_if = "Mapping::is_empty")]
+    pub map: Mapping,
 }
 
 impl Channels {
@@ -102,7 +108,8 @@ impl Channels {
     /// The account of each platform that is meant where none is named: `default`, or else the first by name.
     pub fn default_accounts(&self) -> BTreeMap<&'static str, &str> {
         let mut accounts = BTreeMap::new();
-        for (channel, account, _) in self.access() {
+        let hooks = self.webhook.keys().map(|name| (WEBHOOK, name.as_str()));
+        for (channel, account) in self.access().map(|(channel, account, _)| (channel, account)).chain(hooks) {
             let first = accounts.entry(channel).or_insert(account);
             if account == DEFAULT_ACCOUNT {
                 *first = account;
@@ -122,6 +129,7 @@ impl Channels {
             if let Some(agent) = &webhook.agent {
                 agents.check_named(agent, &format!("{path}.agent"), report);
             }
+            webhook.map.check(&format!("{path}.map"), report);
             if webhook.reply_secret.is_some() && webhook.reply_url.is_none() {
                 let message = "there is a secret to sign answers with, but no reply_url to post them to";
                 report.error(&format!("{path}.reply_secret"), message, "add reply_url, or take this out");

@@ -92,6 +92,12 @@ fn half_an_hour() -> String {
 }
 
 impl Cron {
+    /// Up to 64 of `a-z`, `0-9`, `_` and `-`.
+    pub fn is_name(id: &str) -> bool {
+        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        !id.is_empty() && id.len() <= 64 && id.chars().all(word)
+    }
+
     pub fn schedule(&self) -> Result<Schedule, InvalidSchedule> {
         Schedule::parse(&self.schedule, self.timezone.as_deref())
     }
@@ -110,11 +116,15 @@ impl Heartbeat {
 
 impl DeliverTo {
     pub fn address(&self, channels: &Channels) -> Address {
-        let usual =
-            channels.default_accounts().get(self.channel.as_str()).map(|account| (*account).to_owned());
+        let usual = channels.default_accounts().get(self.channel.as_str()).copied().unwrap_or_default();
+        self.address_by(usual)
+    }
+
+    /// The same where the account that is meant without one is known.
+    pub fn address_by(&self, usual: &str) -> Address {
         Address {
             channel: self.channel.clone(),
-            account: self.account.clone().or(usual).unwrap_or_default(),
+            account: self.account.clone().unwrap_or_else(|| usual.to_owned()),
             peer: self.peer.clone(),
             thread: self.thread.clone(),
         }
@@ -134,8 +144,7 @@ pub(super) fn check(jobs: &[Cron], agents: &Agents, channels: &Channels, report:
     let mut seen = BTreeSet::new();
     for (at, job) in jobs.iter().enumerate() {
         let path = format!("cron[{at}]");
-        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        if job.id.is_empty() || job.id.len() > 64 || !job.id.chars().all(word) {
+        if !Cron::is_name(&job.id) {
             let message = format!("{:?} cannot be the name of a job", job.id);
             report.error(&format!("{path}.id"), message, "use up to 64 of a-z, 0-9, '_' and '-'");
         }

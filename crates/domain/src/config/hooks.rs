@@ -43,6 +43,9 @@ pub enum HookEvent {
     /// A turn ended without one.
     #[serde(rename = "turn.failed")]
     TurnFailed,
+    /// A task of a team was completed.
+    #[serde(rename = "task.completed")]
+    TaskCompleted,
 }
 
 impl HookEvent {
@@ -51,6 +54,7 @@ impl HookEvent {
             Self::MessageAccepted => "message.accepted",
             Self::TurnDone => "turn.done",
             Self::TurnFailed => "turn.failed",
+            Self::TaskCompleted => "task.completed",
         }
     }
 }

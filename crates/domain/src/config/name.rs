@@ -45,7 +45,8 @@ pub fn suggest(word: &str, known: &[&str]) -> String {
     }
 }
 
-fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+/// What a word was probably meant to be.
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     let allowed = (word.chars().count() / 3).max(1);
     let distance = |candidate: &str| strsim::damerau_levenshtein(&word, &candidate.to_lowercase());

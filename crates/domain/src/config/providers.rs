@@ -27,6 +27,14 @@ pub struct Provider {
     /// The models to offer, without the provider's name. Without it the service is asked what it has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
+    /// How long its models may be silent before the next of the `fallbacks` is asked. Where none is left, they may take as
+    /// long as a turn may. 45 if left out.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_token_seconds: Option<u32>,
+    /// Whether its models can see. With `false` they are told in words that an image is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -100,11 +108,17 @@ pub(super) fn check(providers: &BTreeMap<String, Provider>, report: &mut Report)
     }
 }
 
-/// A model of a provider that is not configured could never answer. With no provider configured they are found
-/// at start, so nothing can be said here.
 /// The provider's name of the models inside the program.
 pub(super) const EMBEDDED: &str = "embedded";
 
+/// Whether a provider can be there without a section: by a key in the environment, by a server on this machine, or
+/// inside the program.
+pub(super) fn needs_no_section(name: &str) -> bool {
+    name == EMBEDDED || ProviderKind::NAMED.iter().any(|(known, _)| *known == name)
+}
+
+/// A model of a provider that is not configured could never answer. With no provider configured they are found
+/// at start, so nothing can be said here.
 pub(super) fn check_model(
     model: &ModelRef,
     path: &str,

@@ -6,11 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::agents::Agents;
+use super::channels::Channels;
 use super::name;
 use super::report::Report;
+use crate::channel;
 use crate::id::AgentId;
 use crate::provider::ModelRef;
-use crate::route::Binding;
+use crate::route::{ANY, Binding, Match};
 
 /// Several agents that answer the same conversation: `"<peer id>" = ["agent", …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,19 +70,44 @@ impl Default for Classifier {
     }
 }
 
-pub(super) fn check_bindings(bindings: &[Binding], agents: &Agents, report: &mut Report) {
+pub(super) fn check_bindings(
+    bindings: &[Binding],
+    agents: &Agents,
+    channels: &Channels,
+    report: &mut Report,
+) {
     for (at, binding) in bindings.iter().enumerate() {
         let path = format!("bindings[{at}]");
         agents.check_named(&binding.agent_id, &format!("{path}.agent_id"), report);
         let wanted = &binding.wanted;
-        if wanted.channel.is_empty() || wanted.channel.contains(|c: char| !c.is_ascii_alphanumeric()) {
+        if !channel::known().contains(&&*wanted.channel) {
             let message = format!("{:?} is no channel", wanted.channel);
-            report.error(&format!("{path}.match.channel"), message, "a channel is a word, such as telegram");
+            let hint = name::suggest(&wanted.channel, &channel::known());
+            report.error(&format!("{path}.match.channel"), message, hint);
         }
         if !wanted.roles.is_empty() && wanted.guild_id.is_none() {
             let message = "roles are those of a server, and none is named";
             report.error(&format!("{path}.match.roles"), message, "add guild_id");
         }
+        check_account(wanted, &path, channels, report);
+    }
+}
+
+/// An account that is named has to be there. Of a platform that has none at all nothing is said: it may still come.
+fn check_account(wanted: &Match, path: &str, channels: &Channels, report: &mut Report) {
+    let Some(named) = wanted.account_id.as_deref().filter(|named| *named != ANY) else { return };
+    let own = channels.access().filter(|(channel, ..)| *channel == wanted.channel);
+    let hooks = channels.webhook.keys().filter(|_| wanted.channel == channel::WEBHOOK).map(String::as_str);
+    let names: Vec<&str> = own.map(|(_, account, _)| account).chain(hooks).collect();
+    let hook = channels.webhook.get(named).filter(|_| wanted.channel == channel::WEBHOOK);
+    if hook.is_some_and(|hook| hook.agent.is_some()) {
+        let message = format!("the webhook {named:?} names the agent that answers it: no binding is asked");
+        let hint = format!("take the binding out, or channels.webhook.{named}.agent");
+        report.error(&format!("{path}.match.account_id"), message, hint);
+    }
+    if report.is_sound("channels") && !names.is_empty() && !names.contains(&named) {
+        let message = format!("there is no {} account {named:?}", wanted.channel);
+        report.error(&format!("{path}.match.account_id"), message, name::suggest(named, &names));
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::name;
 use super::report::Report;
 use super::secret::Secret;
+use crate::channel;
 use crate::policy::{self, ApprovalMode, Profile, Rules, ToolPolicy};
 use crate::relay::AgentToAgent;
 
@@ -45,6 +46,10 @@ pub struct Tools {
     pub senders: BTreeMap<String, ToolPolicy>,
     /// Whether agents may write into each other's sessions with `sessions_send`.
     pub agent_to_agent: AgentToAgent,
+    /// Conversations that agents may write to with `message`, beside the one that asks: patterns of
+    /// `channel:account:peer`, such as `slack:work:C024BE91L`. Without any that tool is not there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub message_to: Vec<String>,
     /// Agents that may write to other instances of the same control plane, by id; `*` stands for any text. Which
     /// instance may write what to which is a rule of the control plane besides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -77,6 +82,16 @@ impl Tools {
             report.error(&unknown.path.replace("deny", "tools.disabled"), unknown.message, unknown.hint);
         }
         check_policy("tools", &rules.policy, servers, report);
+        for (at, pattern) in self.message_to.iter().enumerate() {
+            let channel = pattern.split(':').next().unwrap_or_default();
+            if pattern.matches(':').count() < 2
+                || !(channel.contains('*') || channel::known().contains(&channel))
+            {
+                let message = format!("{pattern:?} names no conversation");
+                let hint = "write channel:account:peer, such as \"telegram:default:*\"";
+                report.error(&format!("tools.message_to[{at}]"), message, hint);
+            }
+        }
         check_policy("tools.subagents", &rules.subagents, servers, report);
         for (pattern, policy) in &rules.senders {
             check_policy(&name::join("tools.senders", pattern), policy, servers, report);

@@ -18,8 +18,10 @@ pub struct Files {
     pub id: AgentId,
     /// Its id there.
     pub called: String,
-    /// As it is written there; left out, it follows from the id.
+    /// As it is written there, for it or for all.
     pub workspace: Option<String>,
+    /// Where else it may be below the home there, the likeliest first.
+    pub usual: Vec<String>,
     /// Below our workspace; that itself for an agent that is alone.
     pub dir: Option<String>,
 }
@@ -57,18 +59,18 @@ pub(super) fn read(whole: &mut Part, models: &mut Models, notes: &mut Notes) -> 
     if let Some(default) = section.text("default", notes).and_then(|id| roster.renamed.find(&id).cloned()) {
         put(&mut table, "default", default.as_str());
     }
-    let around = (listed.len() <= 1, shared.as_deref(), &every);
     let mut list: Vec<Value> = Vec::new();
     for (called, part) in listed {
         let Some(id) = roster.renamed.find(&called).cloned() else { continue };
-        list.push(agent(&mut roster, (id, called), part, around, models, notes));
+        list.push(agent(&mut roster, (id, called), part, &every, models, notes));
     }
     if list.is_empty() {
         roster.renamed.add_main();
         let main = (AgentId::main(), "main".to_owned());
-        list.push(agent(&mut roster, main, Part::default(), around, models, notes));
+        list.push(agent(&mut roster, main, Part::default(), &every, models, notes));
     }
-    one_default(&mut list, &mut table);
+    let default = one_default(&mut list, &table);
+    place(&mut roster.files, &mut list, default, shared.as_deref());
     distinct_names(&mut list, notes);
     whole.retain(|_, value| !super::is_empty(value));
     put(&mut table, "defaults", whole);
@@ -78,15 +80,23 @@ pub(super) fn read(whole: &mut Part, models: &mut Models, notes: &mut Notes) -> 
     roster
 }
 
-/// Several agents and none that answers first: the first one does, as it did there.
-fn one_default(list: &mut [Value], table: &mut Map<String, Value>) {
-    let mut marked = list.iter_mut().filter(|agent| agent["default"] == true);
-    let found = marked.next().is_some();
+/// Several agents and none that answers first: the first one does, as it did there. Where it is in the list comes back.
+fn one_default(list: &mut [Value], table: &Map<String, Value>) -> usize {
+    let marked = list.iter().position(|agent| agent["default"] == true);
     // A second one would be refused.
-    marked.for_each(|agent| agent["default"] = json!(false));
-    if let (false, false, Some(first)) = (found, table.contains_key("default"), list.first_mut()) {
+    for other in list.iter_mut().skip(marked.map_or(usize::MAX, |at| at + 1)) {
+        if other["default"] == true {
+            other["default"] = json!(false);
+        }
+    }
+    let named = || table.get("default").and_then(|id| list.iter().position(|agent| agent["id"] == *id));
+    if let Some(at) = marked.or_else(named) {
+        return at;
+    }
+    if let Some(first) = list.first_mut() {
         first["default"] = json!(true);
     }
+    0
 }
 
 /// Two agents of one name could not be told apart.
@@ -107,7 +117,7 @@ fn distinct_names(list: &mut [Value], notes: &mut Notes) {
 fn listed(section: &mut Part, notes: &mut Notes) -> Vec<(String, Part)> {
     let mut listed: Vec<(String, Part)> = section.part("entries", notes).parts(notes);
     let path = section.at("list");
-    let Some(Value::Array(items)) = section.take("list") else { return listed };
+    let Some(items) = section.list("list", notes) else { return listed };
     for (at, item) in items.into_iter().enumerate() {
         let mut part = Part::of(&format!("{path}[{at}]"), item, notes);
         match part.text("id", notes) {
@@ -183,6 +193,7 @@ fn subagents(
     put(&mut table, "allow_agents", renamed.listed(&part.at("allowAgents"), &allowed, notes));
     put(&mut table, "max_spawn_depth", part.bounded("maxSpawnDepth", (1, 5), notes));
     put(&mut table, "max_children_per_agent", part.bounded("maxChildrenPerAgent", (1, 20), notes));
+    put(&mut table, "max_concurrent", part.bounded("maxConcurrent", (1, 1_000), notes));
     put(&mut table, "run_timeout_seconds", part.bounded("runTimeoutSeconds", (1, 86_400), notes));
     put(&mut table, "archive_after_minutes", part.bounded("archiveAfterMinutes", (0, 1_000_000), notes));
     if let Some(text) = part.text("model", notes) {
@@ -192,13 +203,11 @@ fn subagents(
     table
 }
 
-type Around<'a> = (bool, Option<&'a str>, &'a Part);
-
 fn agent(
     roster: &mut Roster,
     (id, called): (AgentId, String),
     mut part: Part,
-    (alone, shared, every): Around<'_>,
+    every: &Part,
     models: &mut Models,
     notes: &mut Notes,
 ) -> Value {
@@ -221,9 +230,8 @@ fn agent(
     let children = subagents(part.part("subagents", notes), &roster.renamed, models, notes);
     put(&mut table, "subagents", children);
     heartbeat(&mut roster.heartbeats, &id, part.part("heartbeat", notes), every, notes);
-    let files = files(&roster.files, (id, called), part.text("workspace", notes), (alone, shared));
-    put(&mut table, "workspace", files.dir.clone());
-    roster.files.push(files);
+    let workspace = part.text("workspace", notes);
+    roster.files.push(Files { id, called, workspace, usual: Vec::new(), dir: None });
     part.rest("an agent has no such setting", notes);
     Value::Object(table)
 }
@@ -253,16 +261,39 @@ fn heartbeat(all: &mut Value, id: &AgentId, own: Part, every: &Part, notes: &mut
     }
 }
 
-fn files(
-    others: &[Files],
-    (id, called): (AgentId, String),
-    stated: Option<String>,
-    (alone, shared): (bool, Option<&str>),
-) -> Files {
-    let below = |folder: &str| if alone { folder.to_owned() } else { format!("{folder}/{called}") };
-    let workspace = stated.or_else(|| shared.map(below));
-    let same = others.iter().find(|other| workspace.is_some() && other.workspace == workspace);
-    let own = if RESERVED.contains(&id.as_str()) { format!("{id}-files") } else { id.to_string() };
-    let dir = same.map_or(Some(own), |other| other.dir.clone()).filter(|_| !alone);
-    Files { id, called, workspace, dir }
+/// Where the files of each agent are and go. The folder that is stated for all is the default agent's own; those of the
+/// others are in it, or, as it was before, beside the default one.
+fn place(all: &mut [Files], list: &mut [Value], default: usize, shared: Option<&str>) {
+    let alone = all.len() == 1;
+    for at in 0..all.len() {
+        let (others, rest) = all.split_at_mut(at);
+        let (Some(files), Some(agent)) = (rest.first_mut(), list.get_mut(at)) else { continue };
+        let own = files.has_folder().then(|| format!("workspace-{}", files.called));
+        let stated = files.workspace.take();
+        files.usual = match (&stated, shared) {
+            (Some(_), _) => Vec::new(),
+            (None, Some(_)) if at == default => Vec::new(),
+            (None, None) if at == default => std::iter::once("workspace".to_owned()).chain(own).collect(),
+            (None, _) => own.into_iter().collect(),
+        };
+        let below = |folder: &str| match at == default {
+            true => Some(folder.to_owned()),
+            false => files.has_folder().then(|| format!("{folder}/{}", files.called)),
+        };
+        files.workspace = stated.or_else(|| shared.and_then(below));
+        files.dir = (!alone).then(|| dir(others, files));
+        if let (Some(dir), Value::Object(table)) = (&files.dir, agent) {
+            put(table, "workspace", dir.as_str());
+        }
+    }
+}
+
+/// Agents that shared a folder do so here.
+fn dir(others: &[Files], files: &Files) -> String {
+    let same = others.iter().find(|other| files.workspace.is_some() && other.workspace == files.workspace);
+    let id = &files.id;
+    same.and_then(|other| other.dir.clone()).unwrap_or_else(|| match RESERVED.contains(&id.as_str()) {
+        true => format!("{id}-files"),
+        false => id.to_string(),
+    })
 }

@@ -12,12 +12,12 @@ use crate::time::Millis;
 pub(super) fn read(file: Option<Value>, renamed: &Renamed, channels: &Value, notes: &mut Notes) -> Value {
     let Some(file) = file else { return Value::Null };
     let mut part = Part::of("cron/jobs.json", file, notes);
-    let jobs = part.take("jobs");
+    let jobs = part.list("jobs", notes);
     if part.take("version").is_none() && jobs.is_none() {
         notes.ignore("cron/jobs.json", "it lists no jobs");
     }
     part.rest("a file of schedules lists jobs", notes);
-    let Some(Value::Array(jobs)) = jobs else { return Value::Null };
+    let Some(jobs) = jobs else { return Value::Null };
     let mut found: Vec<Value> = Vec::new();
     for (at, job) in jobs.into_iter().enumerate() {
         let part = Part::of(&format!("cron/jobs.json.jobs[{at}]"), job, notes);

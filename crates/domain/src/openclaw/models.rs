@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::notes::Notes;
 use super::part::Part;
 use super::put;
-use super::secrets::Secrets;
+use super::secrets::{Secrets, without_password};
 use crate::provider::ModelRef;
 
 /// Providers that are known by name there, what we call them, and where their keys usually are.
@@ -64,7 +64,8 @@ impl Models {
 
     fn provider(&mut self, name: &str, mut part: Part, secrets: &mut Secrets<'_>, notes: &mut Notes) {
         let path = part.path().to_owned();
-        let address = part.text("baseUrl", notes);
+        let address =
+            part.text("baseUrl", notes).map(|url| without_password(url, &part.at("baseUrl"), notes));
         let protocol = part.text("api", notes);
         let Some(kind) = kind_of(name, protocol.as_deref(), address.is_some()) else {
             notes.ignore(&path, "it speaks no protocol that is known here");
@@ -72,7 +73,7 @@ impl Models {
         };
         let key = part.take("apiKey").and_then(|key| secrets.reference(&part.at("apiKey"), &key, notes));
         let key = key.or_else(|| self.keys.get(kind).cloned());
-        let listed = part.take("models");
+        let listed = part.list("models", notes).unwrap_or_default();
         let mut provider = Map::new();
         put(&mut provider, "kind", kind);
         put(&mut provider, "base_url", address);
@@ -84,16 +85,9 @@ impl Models {
     }
 
     /// What is known about each model; the ids of all.
-    fn catalog(
-        &mut self,
-        provider: &str,
-        path: &str,
-        listed: Option<Value>,
-        notes: &mut Notes,
-    ) -> Vec<String> {
-        let Some(Value::Array(items)) = listed else { return Vec::new() };
+    fn catalog(&mut self, provider: &str, path: &str, listed: Vec<Value>, notes: &mut Notes) -> Vec<String> {
         let mut ids = Vec::new();
-        for (at, item) in items.into_iter().enumerate() {
+        for (at, item) in listed.into_iter().enumerate() {
             let mut part = Part::of(&format!("{path}[{at}]"), item, notes);
             let Some(id) = part.text("id", notes) else { continue };
             let mut model = Map::new();

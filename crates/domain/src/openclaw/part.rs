@@ -68,6 +68,13 @@ impl Part {
         Some(moved)
     }
 
+    pub fn list(&mut self, key: &str, notes: &mut Notes) -> Option<Vec<Value>> {
+        self.taken(key, "it is not a list", notes, |value| match value {
+            Value::Array(items) => Some(items),
+            _ => None,
+        })
+    }
+
     /// Texts and numbers, as texts; a single one is a list of one.
     pub fn texts(&mut self, key: &str, notes: &mut Notes) -> Vec<String> {
         let list = match self.take(key) {

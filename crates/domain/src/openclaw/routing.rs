@@ -6,10 +6,11 @@ use super::names::Renamed;
 use super::notes::Notes;
 use super::part::Part;
 use super::{put, session};
+use crate::channel;
 
 pub(super) fn bindings(whole: &mut Part, renamed: &Renamed, notes: &mut Notes) -> Value {
     let path = whole.at("bindings");
-    let Some(Value::Array(items)) = whole.take("bindings") else { return Value::Null };
+    let Some(items) = whole.list("bindings", notes) else { return Value::Null };
     let mut bindings = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
         let part = Part::of(&format!("{path}[{at}]"), item, notes);
@@ -49,11 +50,9 @@ fn wanted(mut part: Part, notes: &mut Notes) -> Option<Map<String, Value>> {
     let mut table = Map::new();
     let at = part.at("channel");
     let channel = part.text("channel", notes).map(|channel| channel.to_lowercase());
-    let is_word =
-        |channel: &String| !channel.is_empty() && channel.chars().all(|c| c.is_ascii_alphanumeric());
-    let Some(channel) = channel.filter(is_word) else {
-        notes.ignore(&at, "a binding names a channel");
-        part.rest("it names no channel", notes);
+    let Some(channel) = channel.filter(|channel| channel::known().contains(&&**channel)) else {
+        notes.ignore(&at, "a binding names a channel that is known here");
+        part.rest("it names no channel that is known here", notes);
         return None;
     };
     put(&mut table, "channel", channel);

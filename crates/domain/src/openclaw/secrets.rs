@@ -1,6 +1,6 @@
 //! Secrets of the other file. A reference stays a reference; a value in the open is kept only where that was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -12,8 +12,9 @@ const LONGEST_NAME: usize = 64;
 
 pub(super) struct Secrets<'a> {
     pub kept: BTreeMap<String, Secret>,
-    /// Variables that the file itself sets.
-    variables: BTreeMap<String, String>,
+    /// Variables that the file itself sets, each with its place.
+    variables: BTreeMap<String, (String, String)>,
+    used: BTreeSet<String>,
     is_set: &'a dyn Fn(&str) -> bool,
     with: bool,
 }
@@ -27,11 +28,11 @@ impl<'a> Secrets<'a> {
         }
         for (path, name, value) in inner.values().chain(env.values()) {
             match value.as_str() {
-                Some(text) => drop(variables.insert(name, text.to_owned())),
+                Some(text) => drop(variables.insert(name, (path, text.to_owned()))),
                 None => notes.ignore(&path, "it is not a text"),
             }
         }
-        Self { kept: BTreeMap::new(), variables, is_set, with }
+        Self { kept: BTreeMap::new(), variables, used: BTreeSet::new(), is_set, with }
     }
 
     /// A reference our config can hold, or nothing: then it is noted what stays behind.
@@ -52,11 +53,22 @@ impl<'a> Secrets<'a> {
         known.then(|| self.variable(&format!("env.{name}"), name, notes)).flatten()
     }
 
+    /// Notes the variables that nothing here uses, and returns what is kept.
+    pub fn end(self, notes: &mut Notes) -> BTreeMap<String, Secret> {
+        for (path, _) in
+            self.variables.iter().filter(|(name, _)| !self.used.contains(*name)).map(|(_, one)| one)
+        {
+            notes.ignore(path, "nothing that was taken over uses it, and an instance sets no variables");
+        }
+        self.kept
+    }
+
     fn variable(&mut self, path: &str, name: &str, notes: &mut Notes) -> Option<String> {
+        self.used.insert(name.to_owned());
         if (self.is_set)(name) {
             return Some(format!("env:{name}"));
         }
-        if let Some(value) = self.variables.get(name).cloned() {
+        if let Some((_, value)) = self.variables.get(name).cloned() {
             return self.keep(path, &value, notes);
         }
         notes.leave(path, format!("{name} is not set in the environment of instances"));
@@ -79,6 +91,15 @@ impl<'a> Secrets<'a> {
         self.kept.insert(name.clone(), Secret::new(value));
         Some(format!("secret:{name}"))
     }
+}
+
+/// An address without the user and the password that stand in it: a config shows addresses to everybody.
+pub(super) fn without_password(address: String, path: &str, notes: &mut Notes) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let Some((_, host)) = rest[..end].rsplit_once('@') else { return address };
+    notes.leave(path, "its user and password were taken out: an address holds no secrets here");
+    format!("{scheme}://{host}{}", &rest[end..])
 }
 
 enum Source {

@@ -52,6 +52,41 @@ fn both_generations_of_agents_mean_the_same() {
     assert!(new.notes.ignored.is_empty(), "{:?}", new.notes);
 }
 
+/// Where each agent's files are looked for, as `stated else usual,usual`.
+fn looked_for(config: Value) -> Vec<String> {
+    let shown = |files: &Files| {
+        format!("{} else {}", files.workspace.as_deref().unwrap_or_default(), files.usual.join(","))
+    };
+    translated(config, false).agents.iter().map(shown).collect()
+}
+
+#[test]
+fn a_folder_stated_for_all_is_the_default_agents_own_and_those_of_the_others_are_in_it() {
+    let list =
+        json!([{ "id": "ops" }, { "id": "main", "default": true }, { "id": "far", "workspace": "/far" }]);
+    assert_eq!(
+        looked_for(json!({ "agents": { "defaults": { "workspace": "/x/ws" }, "list": list } })),
+        ["/x/ws/ops else workspace-ops", "/x/ws else ", "/far else "]
+    );
+    assert_eq!(
+        looked_for(json!({ "agents": { "list": list } })),
+        [" else workspace-ops", " else workspace,workspace-main", "/far else "]
+    );
+    let unmarked = json!([{ "id": "ops" }, { "id": "main" }]);
+    assert_eq!(
+        looked_for(json!({ "agents": { "list": unmarked } })),
+        [" else workspace,workspace-ops", " else workspace-main"],
+        "the first one answers, whatever it is called"
+    );
+    assert_eq!(
+        looked_for(json!({ "agents": { "default": "main", "list": unmarked } }))[1],
+        " else workspace,workspace-main"
+    );
+    let climbing =
+        json!({ "agents": { "defaults": { "workspace": "/x" }, "list": [{ "id": "a" }, { "id": "../b" }] } });
+    assert_eq!(looked_for(climbing)[1], " else ", "an id is no way out of a folder");
+}
+
 #[test]
 fn colliding_and_impossible_names_are_told_apart_and_followed_everywhere() {
     let translation = translated(
@@ -112,6 +147,31 @@ fn a_secret_is_a_reference_or_kept_or_left_behind_and_never_in_a_note() {
         let shown = format!("{:?} {:?} {}", translation.notes, translation.secrets, translation.config);
         assert!(!shown.contains("hush"), "{shown}");
     }
+}
+
+#[test]
+fn what_is_of_the_wrong_kind_or_of_no_use_is_named_and_an_address_loses_its_password() {
+    let translation = translated(
+        json!({
+            "env": { "vars": { "USED": "hush-1", "UNUSED": "hush-2" }, "LOOSE": "hush-3" },
+            "agents": { "list": "x" },
+            "bindings": "x",
+            "models": { "providers": {
+                "a": { "baseUrl": "https://me:hush-4@models.example:8443/v1?x=@", "apiKey": "${USED}" },
+                "b": { "baseUrl": "http://127.0.0.1:1/@v1", "models": "x" },
+            } },
+        }),
+        true,
+    );
+    let ignored = paths(&translation.notes.ignored);
+    for path in ["env.vars.UNUSED", "env.LOOSE", "agents.list", "bindings", "models.providers.b.models"] {
+        assert!(ignored.contains(&path), "{path}: {ignored:?}");
+    }
+    assert!(!ignored.contains(&"env.vars.USED"), "{ignored:?}");
+    assert_eq!(paths(&translation.notes.left), ["models.providers.a.baseUrl"]);
+    let providers = &translation.config["providers"];
+    assert_eq!(providers["a"]["base_url"], "https://models.example:8443/v1?x=@");
+    assert_eq!(providers["b"]["base_url"], "http://127.0.0.1:1/@v1");
 }
 
 #[test]
@@ -212,4 +272,22 @@ fn what_was_said_is_what_people_and_agents_said() {
     ] {
         assert_eq!(key(there, &renamed).map(|key| key.to_string()).as_deref(), here, "{there}");
     }
+}
+
+#[test]
+fn bindings_of_one_person_are_direct_and_a_channel_nobody_knows_is_left_out() {
+    let translation = translated(
+        json!({ "bindings": [
+            { "agentId": "main", "match": { "channel": "telegram", "peer": { "kind": "dm", "id": "7" } } },
+            { "agentId": "main", "match": { "channel": "discord", "peer": { "kind": "direct", "id": "8" } } },
+            { "agentId": "main", "match": { "channel": "signal" } },
+        ] }),
+        false,
+    );
+    assert_eq!(translation.config["bindings"][0]["match"]["peer"], json!({ "kind": "direct", "id": "7" }));
+    let bound: Vec<_> =
+        loaded(&translation).bindings.into_iter().map(|one| one.wanted.peer.unwrap()).collect();
+    assert!(bound.iter().all(|peer| peer.kind == crate::arrival::PeerKind::Dm), "{bound:?}");
+    assert_eq!(bound.len(), 2);
+    assert!(paths(&translation.notes.ignored).contains(&"bindings[2].match.channel"));
 }

@@ -9,7 +9,7 @@ use super::put;
 use crate::policy::{self, ToolPolicy};
 
 /// Tools and groups by their names there, and ours. What is not here must have the same name.
-const NAMES: [(&str, &str); 11] = [
+const NAMES: [(&str, &str); 8] = [
     ("read", "read_file"),
     ("write", "write_file"),
     ("edit", "edit_file"),
@@ -18,9 +18,6 @@ const NAMES: [(&str, &str); 11] = [
     ("process", "shell"),
     ("web_fetch", "http_fetch"),
     ("memory_get", "memory_search"),
-    ("cron", "cron_*"),
-    ("group:automation", "cron_*"),
-    ("group:messaging", "message"),
 ];
 
 pub(super) fn read(whole: &mut Part, renamed: &Renamed, notes: &mut Notes) -> Value {

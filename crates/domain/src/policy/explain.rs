@@ -49,6 +49,7 @@ fn name(rule: Rule<'_>) -> &'static str {
         Rule::Disabled(_) => "disabled",
         Rule::Denied(_) => "deny",
         Rule::NotGranted => "not_granted",
+        Rule::NotLent => "not_had",
         Rule::NeverInChild => "never",
         Rule::NotInChild => "not_by_default",
         Rule::NoRoom => "no_room",
@@ -70,6 +71,7 @@ fn says(tool: &str, step: &Step<'_>) -> String {
                 "{tool} is of high risk, and outside the default agent's own sessions it must be allowed by name, group or profile"
             )
         }
+        Rule::NotLent => "the turn that began this session did not have it".to_owned(),
         Rule::NeverInChild => "a session that another one spawned never has it".to_owned(),
         Rule::NotInChild => {
             "a session that another one spawned has it only where it is allowed by name".to_owned()
@@ -92,6 +94,7 @@ impl Place<'_> {
             Layer::Instance => "tools",
             Layer::Agent => "agent",
             Layer::Risk => "risk",
+            Layer::Lent => "lent",
             Layer::Subagents => "subagents",
             Layer::Sender => "sender",
             Layer::Approval => "approval",
@@ -102,7 +105,7 @@ impl Place<'_> {
         let rules = self.layers.rules;
         match self.step.layer {
             Layer::Instance => &rules.policy,
-            Layer::Agent | Layer::Risk | Layer::Approval => self.layers.agent.policy,
+            Layer::Agent | Layer::Risk | Layer::Lent | Layer::Approval => self.layers.agent.policy,
             Layer::Subagents => &rules.subagents,
             Layer::Sender => {
                 self.step.sender.and_then(|pattern| rules.senders.get(pattern)).unwrap_or(&rules.policy)
@@ -112,7 +115,9 @@ impl Place<'_> {
 
     fn set_in(&self) -> Option<String> {
         let key = match self.step.rule {
-            Rule::Open | Rule::NeverInChild | Rule::NobodyToAsk | Rule::NoRoom => return None,
+            Rule::Open | Rule::NotLent | Rule::NeverInChild | Rule::NobodyToAsk | Rule::NoRoom => {
+                return None;
+            }
             Rule::Allowed(_) | Rule::NotListed | Rule::NotGranted | Rule::NotInChild => "allow",
             Rule::InProfile(_) | Rule::NotInProfile(_) => "profile",
             Rule::Disabled(_) => "disabled",

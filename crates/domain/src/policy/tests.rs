@@ -28,6 +28,7 @@ struct Case {
     rules: Rules,
     agent: ToolPolicy,
     is_default: bool,
+    lent: Option<Lent>,
     depth: u32,
     has_room: bool,
     senders: Vec<String>,
@@ -37,7 +38,16 @@ struct Case {
 impl Default for Case {
     fn default() -> Self {
         let (rules, agent) = (Rules::default(), ToolPolicy::default());
-        Self { rules, agent, is_default: true, depth: 0, has_room: true, senders: Vec::new(), can_ask: true }
+        Self {
+            rules,
+            agent,
+            is_default: true,
+            lent: None,
+            depth: 0,
+            has_room: true,
+            senders: Vec::new(),
+            can_ask: true,
+        }
     }
 }
 
@@ -47,6 +57,7 @@ impl Case {
         look(&Layers {
             rules: &self.rules,
             agent: Owner { id: &id, policy: &self.agent, is_default: self.is_default, in_config: true },
+            lent: self.lent.as_ref(),
             spawn_depth: self.depth,
             has_room: self.has_room,
             senders: &self.senders,
@@ -94,6 +105,36 @@ fn lists_groups_profiles_and_patterns_name_tools() {
     }
     assert!(Profile::Full.lists("everything") && Profile::Coding.lists("shell"));
     assert!(!Profile::Messaging.lists("shell") && !Profile::Minimal.lists("read_file"));
+}
+
+#[test]
+fn a_session_has_what_it_was_lent_and_its_own_agent_allows_and_no_more() {
+    let owner = Case { agent: policy(&[], &["write_file"]), ..Case::default() };
+    let all = ["read_file", "write_file", "edit_file"].map(plain);
+    let shell = shell();
+    let lend = |case: &Case| {
+        let listed = all.iter().chain([&shell]).map(|tool| -> &ToolSpec { tool });
+        case.with(|layers| Lent::of(listed, layers, crate::agent::SandboxMode::Workspace))
+    };
+    let lent = lend(&owner);
+    let full = ToolPolicy {
+        profile: Some(Profile::Full),
+        approval: Some(ApprovalMode::Never),
+        ..policy(&[], &["edit_file"])
+    };
+    let child = Case { agent: full, depth: 1, lent: Some(lent.clone()), ..Case::default() };
+    let had = |case: &Case| all.iter().map(|tool| case.has(tool)).collect::<Vec<_>>();
+    assert_eq!(had(&child), [true, false, false], "its owner has no write_file, its agent no edit_file");
+    assert_eq!(child.decided(&all[1]).rule, "lent.not_had");
+    // What a person had to agree to there, a person has to agree to here: its own agent asks nobody.
+    assert!(lent.asks.contains("shell") && child.has(&shell));
+    assert!(child.with(|layers| asks(&shell, layers)));
+    let alone = Case { can_ask: false, ..child.clone() };
+    assert_eq!(alone.decided(&shell).rule, "approval.nobody_to_ask");
+    // What it lends itself is no more than that, whoever is lent it.
+    let below =
+        Case { agent: policy(&["*", "shell"], &[]), depth: 2, lent: Some(lend(&child)), ..Case::default() };
+    assert_eq!(had(&below), [true, false, false]);
 }
 
 #[test]
@@ -249,8 +290,15 @@ fn a_word_that_names_nothing_is_named_with_the_nearest() {
             "deny[0]: there is no \"group:webb\"; did you mean \"group:web\"?"
         ]
     );
+    assert!(problems(&policy(&["cron_edit"], &[]))[0].contains("there is no tool"));
+    assert!(problems(&policy(&["image_view"], &[])).is_empty());
+    for profile in [Profile::Messaging, Profile::Coding, Profile::Full] {
+        let reads = ToolPolicy { profile: Some(profile), ..policy(&["read_skill"], &[]) };
+        assert!(problems(&reads).is_empty() && profile.lists("read_skill"), "{profile:?}");
+    }
     let idle = ToolPolicy { profile: Some(Profile::Minimal), ..policy(&["shell"], &[]) };
     assert!(problems(&idle)[0].contains("not in the profile"));
+    assert!(problems(&policy(&["message", "cron_add", "group:cron", "group:messaging"], &[])).is_empty());
 }
 
 fn any_policy() -> impl Strategy<Value = ToolPolicy> {
@@ -284,7 +332,8 @@ prop_compose! {
     ) -> Case {
         let senders = BTreeMap::from([("chat:*".to_owned(), sender)]);
         let rules = Rules { policy: instance, disabled: Vec::new(), subagents, senders };
-        Case { rules, agent, is_default, depth, has_room, senders: words(&["chat:a:b"]), can_ask }
+        let senders = words(&["chat:a:b"]);
+        Case { rules, agent, is_default, lent: None, depth, has_room, senders, can_ask }
     }
 }
 

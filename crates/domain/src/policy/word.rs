@@ -5,8 +5,9 @@ use crate::config::suggest;
 use crate::glob::matches;
 use crate::team::tools::alias;
 
-/// Groups, and the tools in them. Every built-in tool is in one; the rest is there before its tools are.
-const GROUPS: [(&str, &[&str]); 9] = [
+/// Groups, and the tools in them. Every built-in tool is in one, and nothing else is: a config that names a tool is
+/// held against them before anything runs.
+const GROUPS: [(&str, &[&str]); 11] = [
     (
         "group:fs",
         &["read_file", "write_file", "edit_file", "list_dir", "search_files", "apply_patch", "image_view"],
@@ -25,6 +26,8 @@ const GROUPS: [(&str, &[&str]); 9] = [
         ],
     ),
     ("group:instances", &["instance_send", "delegate_to_instance"]),
+    ("group:messaging", &["message"]),
+    ("group:cron", &["cron_list", "cron_add", "cron_remove", "cron_run"]),
     ("group:web", &["http_fetch", "web_search"]),
     ("group:memory", &["memory_store", "memory_search", "memory_forget"]),
     ("group:team", &["team_*", "task_*", "teammate_*", "send_message", "Team*", "Task*", "SendMessage"]),
@@ -39,7 +42,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
             "agent_update",
         ],
     ),
-    ("group:other", &["todo", "message", "cron_*"]),
+    ("group:other", &["todo", "read_skill"]),
 ];
 
 const MINIMAL: &[&str] = &["todo", "models_list", "agents_list"];
@@ -48,7 +51,8 @@ const MESSAGING: &[&str] = &[
     "models_list",
     "agents_list",
     "session_set_*",
-    "message",
+    "read_skill",
+    "group:messaging",
     "group:sessions",
     "group:memory",
     "group:team",
@@ -58,6 +62,7 @@ const CODING: &[&str] = &[
     "models_list",
     "agents_list",
     "session_set_*",
+    "read_skill",
     "group:fs",
     "group:runtime",
     "group:web",

@@ -24,6 +24,8 @@ enum Rest {
     Block,
     /// The password between `://user:` and `@`.
     Address,
+    /// What follows the number of a bot and its colon.
+    Bot,
 }
 
 const HEADS: &[Head] = &[
@@ -62,6 +64,7 @@ const HEADS: &[Head] = &[
     Head { text: "eyJ", rest: Rest::WebToken },
     Head { text: BEGIN, rest: Rest::Block },
     Head { text: "://", rest: Rest::Address },
+    Head { text: ":AA", rest: Rest::Bot },
 ];
 
 const fn key(text: &'static str, least: usize) -> Head {
@@ -77,6 +80,9 @@ const KEY: usize = 16 * 1024;
 /// Longest label of a block, and longest name and password in an address.
 const LABEL: usize = 64;
 const USER: usize = 512;
+/// Shortest number of a bot, and shortest rest of its token.
+const NUMBER: usize = 6;
+const BOT: usize = 30;
 
 /// Passwords of examples. Hiding these would only make text hard to read.
 const EXAMPLES: [&str; 8] = ["password", "pass", "pw", "secret", "changeme", "example", "postgres", "xxx"];
@@ -144,6 +150,16 @@ fn read(head: &Head, text: &str, at: usize) -> Reading {
         Rest::WebToken => web_token(bytes, at),
         Rest::Block => block(text, at, after),
         Rest::Address => address(text, after),
+        Rest::Bot => bot(bytes, at, after),
+    }
+}
+
+/// The number is public, and has passed where the text is a stream.
+fn bot(bytes: &[u8], colon: usize, after: usize) -> Reading {
+    let number = bytes[..colon].iter().rev().take(NUMBER).take_while(|byte| byte.is_ascii_digit()).count();
+    match number < NUMBER {
+        true => Reading::Nothing,
+        false => run(bytes, colon + 1, after, |run| run.len() >= BOT),
     }
 }
 
@@ -232,15 +248,16 @@ fn address(text: &str, after: usize) -> Reading {
     let password = &rest[colon + 1..end];
     match rest[end..].chars().next() {
         None => Reading::Open { so_far: None },
-        Some('@') if is_secret(password) => Reading::Secret(after + colon + 1..after + end),
+        Some('@') if !is_example(password) => Reading::Secret(after + colon + 1..after + end),
         _ => Reading::Nothing,
     }
 }
 
-fn is_secret(password: &str) -> bool {
-    let is_example = EXAMPLES.iter().any(|example| password.eq_ignore_ascii_case(example));
+/// No password, but where one would stand.
+pub(super) fn is_example(password: &str) -> bool {
+    let is_known = EXAMPLES.iter().any(|example| password.eq_ignore_ascii_case(example));
     let is_placeholder = password.starts_with(['$', '{', '%', '*', '[', '.']) && !password.contains("%2");
-    !password.is_empty() && !is_example && !is_placeholder
+    password.is_empty() || is_known || is_placeholder
 }
 
 fn run_end(bytes: &[u8], from: usize, goes_on: impl Fn(u8) -> bool) -> usize {

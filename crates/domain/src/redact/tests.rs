@@ -84,6 +84,10 @@ fn what_looks_like_a_key_is_hidden_whoever_it_belongs_to() {
         ("Authorization: Bearer abc.def-0123456789", "Authorization: Bearer [redacted secret]"),
         ("curl https://me:hunter2@x.example/y", "curl https://me:[redacted secret]@x.example/y"),
         ("Authorization: Basic dXNlcjpwYXNz1==", "Authorization: Basic [redacted secret]"),
+        (
+            "https://api.telegram.org/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_/getMe",
+            "https://api.telegram.org/bot123456789:[redacted secret]/getMe",
+        ),
     ] {
         assert_eq!(Redactor::default().text(text), clean);
     }
@@ -99,6 +103,7 @@ fn what_only_resembles_a_key_is_left_alone() {
         "postgres://user:password@localhost and redis://:${PASSWORD}@cache and https://me@x.example",
         "-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END CERTIFICATE-----",
         "-----BEGIN PRIVATE KEY----- is how such a file begins",
+        "at 12:AA and 123456789:AAB, and x:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_",
         "eyJ is how they start; eyJhbGciOiJIUzI1NiJ9 alone is a header",
     ] {
         assert_eq!(Redactor::default().text(text), text);
@@ -171,6 +176,7 @@ fn a_secret_in_pieces_does_not_pass() {
         "canary-4711",
         "x sk-proj-abcdefghij0123456789 y",
         "ends with sk-proj-abcdefghij0123456789",
+        "bot 123456789:AAHdqTcvCH1vGWJxfSeofSAs0123456789 here",
         "see postgres://me:hunter2@db/x now",
         "a -----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\n-----END PRIVATE KEY----- b",
         "dXNlcjpjYW5hcnktNDcxMQ== ",

@@ -49,9 +49,12 @@ pub fn reason(facts: Facts) -> Idle {
 }
 
 /// Whether the lead is woken now. While others are at work it is told with whatever wakes it next, so that a team
-/// that comes to rest costs its lead one turn, not one for each member. Who waits will go on by itself.
-pub fn wakes_lead(idle: Idle, others_at_work: bool, is_shutting_down: bool) -> bool {
-    !is_shutting_down && idle != Idle::Waiting && (idle == Idle::Failed || !others_at_work)
+/// that comes to rest costs its lead one turn, not one for each member. Who waits for sessions of its own goes on when
+/// they are done; who merely holds a task does not go on by itself.
+pub fn wakes_lead(facts: Facts, others_at_work: bool, is_shutting_down: bool) -> bool {
+    let idle = reason(facts);
+    let goes_on = idle == Idle::Waiting && facts.has_children;
+    !is_shutting_down && !goes_on && (idle == Idle::Failed || !others_at_work)
 }
 
 #[cfg(test)]
@@ -75,8 +78,20 @@ mod tests {
 
     #[test]
     fn only_the_last_to_rest_wakes_the_lead() {
-        assert!(wakes_lead(Idle::Available, false, false) && !wakes_lead(Idle::Available, true, false));
-        assert!(wakes_lead(Idle::Failed, true, false) && !wakes_lead(Idle::Waiting, false, false));
-        assert!(!wakes_lead(Idle::Failed, false, true), "none while shutting down");
+        let none = Facts::default();
+        let failed = Facts { turn_failed: true, ..none };
+        let holds = Facts { holds_task: true, ..none };
+        for (facts, others_at_work, expected) in [
+            (none, false, true),
+            (none, true, false),
+            (failed, true, true),
+            (holds, false, true),
+            (holds, true, false),
+            (Facts { has_children: true, ..holds }, false, false),
+            (Facts { has_children: true, ..none }, false, false),
+        ] {
+            assert_eq!(wakes_lead(facts, others_at_work, false), expected, "{facts:?} {others_at_work}");
+        }
+        assert!(!wakes_lead(failed, false, true), "none while shutting down");
     }
 }

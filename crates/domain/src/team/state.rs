@@ -4,6 +4,7 @@
 use crate::plain;
 use crate::task::{Task, TaskState};
 
+use super::setback::Setback;
 use super::{Member, MemberState, Team};
 
 /// Members, tasks and what is shown of them: enough to go on, never the whole ledger.
@@ -18,6 +19,10 @@ pub struct Standing {
     pub is_working: bool,
     /// What it holds.
     pub tasks: Vec<String>,
+    /// Its turns fail.
+    pub setback: Option<Setback>,
+    /// Letters to it that it has not read yet.
+    pub unread: usize,
 }
 
 impl Standing {
@@ -73,23 +78,36 @@ impl Counts {
     }
 }
 
-/// The block. `reader` is the name of the member it is for; `None` is the lead. `tasks` are those that have not
-/// ended, `ended` the last that have.
+/// Whom the state of a team is shown to.
+#[derive(Clone, Copy, Debug)]
+pub enum Reader<'a> {
+    Lead,
+    /// By its name.
+    Member(&'a str),
+    /// Somebody who is no model, and needs not be told who they are.
+    Person,
+}
+
+/// The block. `tasks` are those that have not ended, `ended` the last that have.
 pub fn block(
     team: &Team,
-    reader: Option<&str>,
+    reader: Reader<'_>,
     members: &[Standing],
     counts: Counts,
     (tasks, ended): (&[Task], &[Task]),
 ) -> String {
-    let mut lines = vec!["=== TEAM STATE ===".to_owned()];
+    let mut lines = Vec::new();
+    if !matches!(reader, Reader::Person) {
+        lines.push("=== TEAM STATE ===".to_owned());
+    }
     lines.push(format!("Team: {} ({})", team.name, team.status.as_str()));
     if !team.description.is_empty() {
         lines.push(format!("For: {}", plain::line(&team.description, 300)));
     }
     lines.push(match reader {
-        None => "You are its lead. Your teammates see nothing you say but what you send with SendMessage.".to_owned(),
-        Some(name) => format!(
+        Reader::Person => format!("Led by {}", team.lead),
+        Reader::Lead => "You are its lead. Your teammates see nothing you say but what you send with SendMessage.".to_owned(),
+        Reader::Member(name) => format!(
             "You are its member '{name}'. Nobody in the team sees what you say but by SendMessage; work is in TaskList."
         ),
     });
@@ -104,7 +122,9 @@ pub fn block(
         lines.push("Last ended:".to_owned());
         lines.extend(ended.iter().take(SHOWN_ENDED).map(task_line));
     }
-    lines.push("=== END TEAM STATE ===".to_owned());
+    if !matches!(reader, Reader::Person) {
+        lines.push("=== END TEAM STATE ===".to_owned());
+    }
     lines.join("\n")
 }
 
@@ -112,8 +132,9 @@ fn member_line(standing: &Standing) -> String {
     let Standing { member, tasks, .. } = standing;
     let doing =
         if tasks.is_empty() { String::new() } else { format!(": {}", plain::line(&tasks.join("; "), 160)) };
+    let fails = standing.setback.as_ref().map(|setback| format!("; {}", setback.line())).unwrap_or_default();
     format!(
-        "- {} ({}, {}) {}{doing}",
+        "- {} ({}, {}) {}{doing}{fails}",
         member.name,
         plain::line(&member.role, 60),
         member.session,

@@ -463,12 +463,29 @@ fn rules_of_routing_must_make_sense() {
     let two = "[[agents.list]]\nid = \"a\"\ndefault = true\n[[agents.list]]\nid = \"b\"\n";
     for (text, expected) in [
         (
-            "[[bindings]]\nagent_id = \"c\"\nmatch = { channel = \"x\" }",
+            "[[bindings]]\nagent_id = \"c\"\nmatch = { channel = \"slack\" }",
             "config.toml:7: bindings[0].agent_id: there is no agent \"c\"; did you mean \"a\"?",
         ),
         (
-            "[[bindings]]\nagent_id = \"a\"\nmatch = { channel = \"x\", roles = [\"r\"] }",
+            "[[bindings]]\nagent_id = \"a\"\nmatch = { channel = \"slack\", roles = [\"r\"] }",
             "config.toml:8: bindings[0].match.roles: roles are those of a server, and none is named; add guild_id",
+        ),
+        (
+            "[[bindings]]\nagent_id = \"a\"\nmatch = { channel = \"telegrm\" }",
+            "config.toml:8: bindings[0].match.channel: \"telegrm\" is no channel; did you mean \"telegram\"?",
+        ),
+        (
+            "[[bindings]]\nagent_id = \"a\"\nmatch = { channel = \"webhook\", account_id = \"ci\" }\n\
+             [channels.webhook.ci]\nsecret = \"s\"\nagent = \"b\"",
+            "config.toml:8: bindings[0].match.account_id: the webhook \"ci\" names the agent that answers it: \
+             no binding is asked; take the binding out, or channels.webhook.ci.agent",
+        ),
+        (
+            "[channels.webhook.ci]\nsecret = \"s\"\nmap = { text = \"{a\", peer = \"a..b\", id = \"a.b\" }",
+            "config.toml:8: channels.webhook.ci.map.text: \"{a\" is neither a path nor text with paths in it; \
+             write \"issue.title\", or \"{sender.login}: {comment.body}\"\n\
+             config.toml:8: channels.webhook.ci.map.peer: \"a..b\" is neither a path nor text with paths in it; \
+             write \"issue.title\", or \"{sender.login}: {comment.body}\"",
         ),
         (
             "[broadcast]\n\"g1\" = [\"a\", \"a\"]",
@@ -575,7 +592,12 @@ fn several_people_never_share_a_conversation_by_accident() {
         (account("a", "") + allowed, false),
         (account("a", one) + &account("b", other) + linked, false),
         (account("a", "") + &binding("per-peer", ""), false),
-        (account("a", "") + &binding("per-peer", ", account_id = \"b\""), true),
+        (
+            account("a", "")
+                + &account("b", "dm_policy = \"disabled\"")
+                + &binding("per-peer", ", account_id = \"b\""),
+            true,
+        ),
         (account("a", "") + &binding("per-peer", ", peer = { kind = \"dm\", id = \"1\" }"), true),
         (account("a", "") + apart + &binding("main", ""), true),
         (account("a", "") + apart + &binding("main", ", peer = { kind = \"dm\", id = \"1\" }"), false),
@@ -586,6 +608,38 @@ fn several_people_never_share_a_conversation_by_accident() {
         assert_eq!(says, is_refused, "{text}\n{refused:?}");
         assert_eq!(refused.is_some(), is_refused, "{text}\n{refused:?}");
     }
+}
+
+#[test]
+fn what_is_shared_is_said_where_it_is_set() {
+    let account = "[channels.telegram.default]\nbot_token = \"t\"\ndm_policy = \"open\"\n";
+    let text = format!(
+        "{account}[session]\ndm_scope = \"per-peer\"\n[[bindings]]\nagent_id = \"main\"\ndm_scope = \"main\"\n\
+         match = {{ channel = \"telegram\" }}\n"
+    );
+    let said = toml(&text).unwrap_err().to_string();
+    assert!(said.contains("config.toml:8: bindings[0].dm_scope: several people"), "{said}");
+    assert!(said.contains("take dm_scope = \"main\" out of the binding"), "{said}");
+}
+
+#[test]
+fn bindings_name_accounts_that_are_there_and_menus_have_one_word_for_each_agent() {
+    assert_table(
+        said,
+        &[
+            (
+                "[channels.telegram.work]\nbot_token = \"t\"\n[session]\ndm_scope = \"per-peer\"\n\
+                 [[bindings]]\nagent_id = \"main\"\nmatch = { channel = \"telegram\", account_id = \"wrok\" }",
+                "config.toml:7: bindings[0].match.account_id: there is no telegram account \"wrok\"; \
+                 did you mean \"work\"?",
+            ),
+            (
+                "[agents]\ndefault = \"a-b\"\n[[agents.list]]\nid = \"a-b\"\n[[agents.list]]\nid = \"a_b\"",
+                "config.toml:6: agents.list[1].id: \"a-b\" and \"a_b\" are both /a_b in menus; \
+                 give one of them another id",
+            ),
+        ],
+    );
 }
 
 #[test]

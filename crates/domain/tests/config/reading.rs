@@ -1,9 +1,9 @@
 //! What a config means once it is read.
 
-use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::agent::{AgentSpec, SandboxMode};
 use polyclaw_domain::config::{self, Auth, Config, ProviderKind};
 use polyclaw_domain::id::AgentId;
-use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
 use polyclaw_domain::time::Millis;
 use proptest::prelude::*;
 
@@ -112,6 +112,7 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
         fallbacks = ["p/two"]
         temperature = 0.5
         max_tokens = 100
+        reasoning_effort = "low"
         [[agents.list]]
         id = "plain"
         default = true
@@ -121,6 +122,7 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
         model = "p/three"
         fallbacks = []
         temperature = 0.9
+        reasoning_effort = "high"
         tools = { deny = ["shell"] }
         "#,
     )
@@ -136,8 +138,30 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
     assert_eq!((&plain.defaults.fallbacks, &own.defaults.fallbacks), (&vec![model("p/two")], &vec![]));
     assert_eq!((plain.defaults.temperature, own.defaults.temperature), (Some(0.5), Some(0.9)));
     assert_eq!((plain.defaults.max_tokens, own.defaults.max_tokens), (Some(100), Some(100)));
+    assert_eq!(plain.defaults.reasoning_effort, Some(ReasoningEffort::Low));
+    assert_eq!(own.defaults.reasoning_effort, Some(ReasoningEffort::High));
     assert!(plain.policy.tools.deny.is_empty() && own.policy.tools.deny == ["shell"]);
     assert_eq!(config.agents.default_id(), plain.agent_id);
+}
+
+#[test]
+fn a_table_of_an_agent_changes_its_own_keys_of_the_defaults_and_no_other() {
+    let config = toml(
+        "[agents.defaults.sandbox]\nmode = \"strict\"\nmemory_mb = 64\n\
+         [agents.defaults.subagents]\nmax_spawn_depth = 3\nmax_concurrent = 4\n\
+         [[agents.list]]\nid = \"ops\"\nsandbox = { memory_mb = 128, processes = 9 }\nsubagents = { max_concurrent = 9 }\n",
+    );
+    let spec = &config.unwrap().agents.specs()[0];
+    assert_eq!(
+        (spec.sandbox.mode, spec.sandbox.memory_mb, spec.sandbox.processes),
+        (SandboxMode::Strict, Some(128), Some(9))
+    );
+    assert_eq!((spec.subagents.max_spawn_depth, spec.subagents.max_concurrent), (3, 9));
+    let camel = json(
+        r#"{agents: {defaults: {subagents: {maxSpawnDepth: 3}}, entries: {ops: {subagents: {maxConcurrent: 9}}}}}"#,
+    );
+    let spec = &camel.unwrap().agents.specs()[0];
+    assert_eq!((spec.subagents.max_spawn_depth, spec.subagents.max_concurrent), (3, 9));
 }
 
 #[test]

@@ -92,10 +92,25 @@ impl Engine {
         agent: &AgentId,
         place: Option<&Session>,
     ) -> Result<Vec<Explained>> {
+        let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
+        let senders: Vec<String> = address.map(Address::sender).into_iter().collect();
+        self.look_at_tools(agent, place, senders, |scope, layers| {
+            self.tools().list(scope).into_iter().map(|tool| explained(tool, layers)).collect()
+        })
+        .await
+    }
+
+    /// Looks at the tools of an agent in a session with everything that decides about them.
+    pub(crate) async fn look_at_tools<T>(
+        &self,
+        agent: &AgentId,
+        place: Option<&Session>,
+        senders: Vec<String>,
+        look: impl FnOnce(&ToolScope, &Layers<'_>) -> T,
+    ) -> Result<T> {
         let (stored, settings) = (self.agent(agent).await?, self.settings());
         let address: Option<&Address> = place.and_then(|session| session.address.as_ref());
         let can_ask = place.is_none() || address.is_some_and(|address| can_ask(self, address));
-        let senders: Vec<String> = address.map(Address::sender).into_iter().collect();
         let session = place.map_or_else(|| SessionKey::main(agent), |session| session.key.clone());
         let scope = ToolScope::of(&stored.spec, session, &settings.workspace, can_ask);
         let scope = place.map_or(scope.clone(), |session| scope.below(&stored.spec, session));
@@ -107,12 +122,13 @@ impl Engine {
                 is_default: *agent == settings.default_agent,
                 in_config: stored.source == Source::Config,
             },
+            lent: place.and_then(|session| session.lent.as_ref()),
             spawn_depth: place.map_or(0, |session| session.spawn_depth),
             has_room: scope.spawns,
             senders: &senders,
             can_ask,
         };
-        Ok(self.tools().list(&scope).into_iter().map(|tool| explained(tool, &layers)).collect())
+        Ok(look(&scope, &layers))
     }
 }
 

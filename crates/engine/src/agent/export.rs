@@ -42,12 +42,12 @@ pub(super) async fn remove(workspace: &Path, id: &AgentId) {
     }
 }
 
-fn folder(workspace: &Path, id: &AgentId) -> PathBuf {
+pub(super) fn folder(workspace: &Path, id: &AgentId) -> PathBuf {
     workspace.join("agents").join(id.as_str())
 }
 
 /// Agents write in the workspace too: nothing is written through a link they may have put there.
-fn check(folder: &Path) -> io::Result<()> {
+pub(super) fn check(folder: &Path) -> io::Result<()> {
     for place in folder.parent().into_iter().chain([folder]) {
         match std::fs::symlink_metadata(place) {
             Ok(found) if !found.is_dir() => {
@@ -60,21 +60,24 @@ fn check(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes beside the file and puts it in its place, so that a reader never sees half of it.
 fn replace(folder: &Path, text: &str) -> io::Result<()> {
     check(folder)?;
     std::fs::create_dir_all(folder)?;
-    let target = folder.join(FILE);
-    if std::fs::read_to_string(&target).is_ok_and(|known| known == text) {
+    if std::fs::read_to_string(folder.join(FILE)).is_ok_and(|known| known == text) {
         return Ok(());
     }
-    let partial = folder.join(format!(".{FILE}.partial"));
+    put(folder, FILE, text)
+}
+
+/// Writes beside the file and puts it in its place, so that a reader never sees half of it.
+pub(super) fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
+    let partial = folder.join(format!(".{name}.partial"));
     let _ = std::fs::remove_file(&partial);
     // Made anew: what lies there under that name is not followed.
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&partial)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&partial, &target)?;
+    std::fs::rename(&partial, folder.join(name))?;
     std::fs::File::open(folder)?.sync_all()
 }
 

@@ -1,16 +1,14 @@
 //! A person's answer to a question. Only this releases a call.
 
-use std::collections::HashSet;
-use std::sync::PoisonError;
-
 use polyclaw_domain::approval::{Answerer, ApprovalState, Decision, Invalid, check};
 use polyclaw_domain::event::{Event, EventKind};
-use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::id::ApprovalId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_store::approvals::{self, Approval};
 use polyclaw_store::{Tx, events};
 use serde_json::json;
 
+use super::open::Watch;
 use super::{announce, decided};
 use crate::core::Engine;
 use crate::deed::{After, Deed, Done, say};
@@ -50,24 +48,21 @@ fn judge(
     mut verdict: Verdict,
 ) -> impl Fn(&mut Tx<'_>) -> polyclaw_store::Result<Found> + Send + use<> {
     verdict.reason.iter_mut().for_each(|reason| engine.redactor().string(reason));
-    let (wanted, now) = (id.clone(), engine.now());
-    let driven: HashSet<TurnId> =
-        engine.running.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+    let (wanted, watch) = (id.clone(), Watch::of(engine));
+    let now = watch.now;
     move |tx: &mut Tx<'_>| {
         let Some(asked) = approvals::get(tx, &wanted)? else { return Ok(Found::Nothing) };
         if let Err(invalid) = check(asked.bound(), &verdict.by, verdict.shown.as_deref()) {
             events::record(tx, &refused_event(&asked, &verdict.by, invalid), now)?;
             return Ok(Found::NotYours(asked, invalid));
         }
-        // A turn that waits in this process ends the question itself; the clock may have been set since.
-        let waits = driven.contains(&asked.turn);
-        let at = if waits { now.min(asked.expires_at.minus(1)) } else { now };
         let state = match verdict.decision {
             Decision::Approve => ApprovalState::Approved,
             Decision::Deny => ApprovalState::Denied,
         };
         let by = verdict.by.name();
-        let decided = approvals::decide(tx, &wanted, state, (verdict.reason.as_deref(), Some(&by)), at)?;
+        let said = (verdict.reason.as_deref(), Some(&*by));
+        let decided = approvals::decide(tx, &wanted, state, said, watch.moment(&asked))?;
         let asked = approvals::get(tx, &wanted)?.unwrap_or(asked);
         if decided {
             events::record(tx, &decided_event(&asked), now)?;
@@ -87,7 +82,12 @@ impl Found {
                 } else {
                     approval.state
                 };
-                Err(Error::NotNow(format!("this question is already {}", known.as_str())))
+                Err(Error::NotNow(match approval.reason.as_deref() {
+                    Some(approvals::TURN_ENDED) => {
+                        format!("this question is closed: {}", approvals::TURN_ENDED)
+                    }
+                    _ => format!("this question is already {}", known.as_str()),
+                }))
             }
             Self::NotYours(approval, invalid) => {
                 tracing::warn!(approval.id = %approval.id, reason = invalid.sentence(), "an answer was refused");

@@ -33,9 +33,9 @@ impl Engine {
         self.session(session).await?;
         match word {
             "" | "list" => self.list_children(session).await.map(say),
-            "info" => self.child_info(session, rest).await.map(say),
+            "info" => self.child_info(session, unquoted(rest)).await.map(say),
             "log" => self.child_log(session, rest).await.map(say),
-            "kill" => self.kill_deed(session, rest).await,
+            "kill" => self.kill_deed(session, unquoted(rest)).await,
             "send" | "steer" => self.tell_child(session, order, rest).await.map(say),
             "spawn" => self.spawn_child(session, order, rest).await.map(say),
             _ => Ok(say(USAGE)),
@@ -167,6 +167,7 @@ impl Engine {
                 agent,
                 task: Task { label, prompt: task.to_owned(), ..Task::default() },
                 model: rules.model,
+                thinking: rules.thinking,
                 timeout_ms: i64::from(rules.run_timeout_seconds) * 1000,
                 is_deleted_after: false,
                 is_awaited: false,
@@ -200,9 +201,23 @@ fn addressed(rest: &str) -> (&str, &str) {
     (which, text.trim())
 }
 
+/// Which one, where nothing is said to it: quotes around a label of several words are allowed, and not needed.
+fn unquoted(rest: &str) -> &str {
+    rest.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(rest)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::addressed;
+    use super::{addressed, unquoted};
+
+    #[test]
+    fn where_nothing_follows_a_label_needs_no_quotes() {
+        for (rest, which) in
+            [("2", "2"), ("look it up", "look it up"), ("\"look it up\"", "look it up"), ("\"", "\"")]
+        {
+            assert_eq!(unquoted(rest), which, "{rest}");
+        }
+    }
 
     #[test]
     fn a_label_of_several_words_stands_in_quotes() {

@@ -9,7 +9,7 @@ impl Engine {
     pub(super) async fn team_command(&self, name: &str) -> Result<String> {
         let operator = Actor::Operator { call: self.next_id() };
         if !name.is_empty() {
-            return Ok(self.team_view(&operator, name).await?.block(None));
+            return Ok(self.team_view(&operator, name).await?.for_people());
         }
         let mut lines = Vec::new();
         for team in self.teams(false).await? {

@@ -8,9 +8,10 @@ use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{AgentId, RunId, TraceId, TurnId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::policy::Lent;
+use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
 use polyclaw_domain::relay::{self, Relay};
-use polyclaw_domain::run::{Audience, Limits, Run, RunKind, RunStatus, Task};
+use polyclaw_domain::run::{Audience, Limits, Run, RunKind, RunStatus, Task, TooMany};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, agents, jobs, runs, sessions};
@@ -32,6 +33,7 @@ pub(crate) struct Wish {
     pub agent: AgentId,
     pub task: Task,
     pub model: Option<ModelRef>,
+    pub thinking: Option<ReasoningEffort>,
     pub timeout_ms: i64,
     pub is_deleted_after: bool,
     /// The turn waits for the end.
@@ -66,6 +68,12 @@ struct Asker {
     asked_by: Vec<String>,
 }
 
+/// What is new about a child.
+struct New {
+    uuid: String,
+    lent: Option<Lent>,
+}
+
 type Begun = std::result::Result<(Run, Option<ingress::Stored>), Error>;
 
 impl Engine {
@@ -76,10 +84,15 @@ impl Engine {
         }
         self.redactor().string(&mut wish.task.prompt);
         self.redactor().string(&mut wish.task.label);
-        let uuid = self.nonce().to_lowercase();
+        let lent = match wish.kind {
+            RunKind::Subagent => Some(self.lent_by(&wish.owner, wish.asked.turn()).await?),
+            // Work is given to an agent as it is: whom an agent may give it to is a setting of its own.
+            RunKind::Delegate => None,
+        };
+        let begun = New { uuid: self.nonce().to_lowercase(), lent };
         let (fresh, here) = (Fresh::new(self, None), Arc::new(Here::of(self)));
         let mut refused = refusal(&wish);
-        let write = move |tx: &mut Tx<'_>| begin(tx, &wish, &uuid, &fresh, &here);
+        let write = move |tx: &mut Tx<'_>| begin(tx, &wish, &begun, &fresh, &here);
         let (run, stored) = match self.db().write(write).await? {
             Ok(begun) => begun,
             Err(error) => {
@@ -91,6 +104,7 @@ impl Engine {
         if let Some((accepted, inbound, begun)) = stored {
             self.announce_accepted(&accepted, inbound);
             self.go_on(&accepted, begun);
+            self.run_begun.notify_one();
         }
         Ok(run)
     }
@@ -99,7 +113,7 @@ impl Engine {
 fn begin(
     tx: &mut Tx<'_>,
     wish: &Wish,
-    uuid: &str,
+    new: &New,
     fresh: &Fresh,
     here: &Here,
 ) -> polyclaw_store::Result<Begun> {
@@ -116,7 +130,7 @@ fn begin(
         Err(refused) => return Ok(Err(refused)),
     };
     let sent = Relay { from: wish.owner.clone(), hop: asker.hop + 1, automatic_turns: 0 };
-    if let Err(refusal) = relay::check(&sent, &SessionKey::of(&wish.agent, &[uuid]), u32::MAX) {
+    if let Err(refusal) = relay::check(&sent, &SessionKey::of(&wish.agent, &[&new.uuid]), u32::MAX) {
         return Ok(Err(Error::Relay(refusal)));
     }
     let own = agents::get(tx, &asker.agent)?.map(|stored| stored.spec);
@@ -128,10 +142,16 @@ fn begin(
     if let Err(refused) = check(wish, &owner, (&own, &target), u32::try_from(at_work).unwrap_or(u32::MAX)) {
         return Ok(Err(refused));
     }
+    if wish.kind == RunKind::Subagent
+        && let Err(refused) = check_at_once(tx, &own)?
+    {
+        return Ok(Err(Error::TooMany(wish.kind, refused)));
+    }
     let audience = audience(tx, wish, &asker.reply_to)?;
-    let child_key = SessionKey::of(&wish.agent, &[wish.kind.as_str(), uuid]);
+    let child_key = SessionKey::of(&wish.agent, &[wish.kind.as_str(), &new.uuid]);
     let run = Run { audience, ..run(wish, asker, &own, child_key, fresh.now) };
-    sessions::ensure(tx, &child(&run, &owner, wish, fresh))?;
+    let lent = new.lent.clone();
+    sessions::ensure(tx, &Session { lent, ..child(&run, &owner, wish, fresh) })?;
     runs::insert(tx, &run)?;
     let first = first_message(&run);
     let fresh = Fresh { trace: run.trace.clone(), ..fresh.clone() };
@@ -209,10 +229,7 @@ fn check(
     (own, target): (&AgentSpec, &AgentSpec),
     at_work: u32,
 ) -> std::result::Result<(), Error> {
-    if target.sandbox.mode < own.sandbox.mode {
-        let why = "a confined agent cannot begin one that is less confined (sandbox.mode)";
-        return Err(Error::Family(why.to_owned()));
-    }
+    check_walls(owner, own, target)?;
     let (depth, limits) = match wish.kind {
         RunKind::Subagent if !own.subagents.allows(&own.agent_id, &wish.agent) => {
             return Err(Error::Family(format!(
@@ -224,6 +241,31 @@ fn check(
         RunKind::Delegate => (owner.delegation_depth + 1, delegation(own, &wish.agent)?),
     };
     limits.check(depth, at_work).map_err(|refused| Error::TooMany(wish.kind, refused))
+}
+
+/// An agent's sub-agents are counted over all of its sessions.
+fn check_at_once(
+    tx: &mut Tx<'_>,
+    own: &AgentSpec,
+) -> polyclaw_store::Result<std::result::Result<(), TooMany>> {
+    let (at_work, most) = (runs::of_caller(tx, &own.agent_id)?, own.subagents.max_concurrent);
+    Ok(if at_work < most { Ok(()) } else { Err(TooMany::AtOnce(at_work, most)) })
+}
+
+/// A session begins none that reaches further than its own programs do.
+pub(crate) fn check_walls(
+    owner: &Session,
+    own: &AgentSpec,
+    target: &AgentSpec,
+) -> std::result::Result<(), Error> {
+    let lent = owner.lent.as_ref().map_or(own.sandbox.mode, |lent| lent.sandbox);
+    match target.sandbox.mode < own.sandbox.mode.max(lent) {
+        true => {
+            let why = "a confined agent cannot begin one that is less confined (sandbox.mode)";
+            Err(Error::Family(why.to_owned()))
+        }
+        false => Ok(()),
+    }
 }
 
 fn delegation(own: &AgentSpec, target: &AgentId) -> std::result::Result<Limits, Error> {
@@ -255,6 +297,7 @@ fn child(run: &Run, owner: &Session, wish: &Wish, fresh: &Fresh) -> Session {
         delivers: false,
         sends: false,
         model_override: wish.model.clone(),
+        thinking: wish.thinking,
         address: Some(Address::internal()),
         title: Some(run.task.label.clone()).filter(|label| !label.is_empty()),
         ..begun

@@ -18,8 +18,9 @@ use serde_json::json;
 use super::artifacts::artifacts;
 use super::pairs::Ended;
 use super::{Closed, held};
-use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
+use crate::ingress::{self, Accepted, Fresh, Here, Injection, Relayed, Way};
 use crate::settings::Settings;
+use crate::worker::Said;
 
 /// Why an announce is held whose owner was deleted meanwhile.
 const OWNER_GONE: &str = "owner_gone";
@@ -30,8 +31,8 @@ pub(crate) struct Closing {
     pub turn: TurnId,
     pub state: JobState,
     pub text: String,
-    /// What it had said of an answer that was cut off.
-    pub unfinished: String,
+    /// What it has said that is not stored yet.
+    pub said: Said,
     pub error_code: Option<String>,
     pub fresh: Fresh,
 }
@@ -83,8 +84,10 @@ fn status(state: JobState, run: &Run, now: Millis) -> RunStatus {
 }
 
 fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result<Outcome> {
-    let is_cut_off = closing.state == JobState::Cancelled || !closing.unfinished.trim().is_empty();
-    let mut text = if is_cut_off { said(tx, closing)? } else { closing.text.clone() };
+    let mut text = match closing.error_code {
+        Some(_) => said(tx, run, closing)?,
+        None => closing.text.clone(),
+    };
     if text.trim().is_empty() {
         let stored = messages::of_turn(tx, &closing.turn)?;
         let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
@@ -113,12 +116,14 @@ fn worker_fault(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Option
 }
 
 /// What a child had said when it was cut off: the owner is told that, and not only that it was.
-fn said(tx: &mut Tx<'_>, closing: &Closing) -> polyclaw_store::Result<String> {
-    let stored = messages::of_turn(tx, &closing.turn)?;
-    let steps = stored.into_iter().filter(|step| step.role == Role::Assistant && step.text != closing.text);
-    let said = steps.map(|step| step.text).chain([closing.unfinished.clone()]);
-    let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
-    Ok(if said.is_empty() { closing.text.clone() } else { said.join("\n") })
+fn said(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result<String> {
+    let said = closing.said.whole(&messages::of_turn(tx, &closing.turn)?);
+    Ok(match run.kind {
+        _ if said.is_empty() => closing.text.clone(),
+        // The answer of a delegation has a code beside it; an announce has only this to say why.
+        RunKind::Subagent if closing.state == JobState::Failed => format!("{said}\n\n({})", closing.text),
+        _ => said,
+    })
 }
 
 fn end(
@@ -147,25 +152,50 @@ fn end(
     let told = announce(&run, &name, runs::is_stopped(tx, &run.id)?, now);
     runs::announced(tx, &run.id)?;
     if let Some(turn) = &run.owner_turn
-        && runs::outlived_its_owner(tx, &run)?
+        && is_nobody_left(tx, &run)?
     {
-        // Whoever the owner began it for has been told how that ended: nothing is left to do with it.
+        // Whoever the owner began it for is told how that ended: nothing is left to do with it.
         ingress::inject_line(tx, message, told, fresh, turn)?;
+        record_told(tx, &run, now)?;
         return Ok(closed);
     }
     let (verdict, _) = ingress::inject(tx, message, told, fresh, &Here::queueing(settings))?;
     // Only an owner that is gone keeps an announce out.
-    let held = match &verdict {
-        Ok((accepted, _)) => accepted.held,
-        Err(_) => Some(OWNER_GONE),
+    let accepted = verdict.ok().map(|(accepted, _)| accepted);
+    closed.ready = accepted.as_ref().and_then(Accepted::ready);
+    let held = accepted.as_ref().map_or(Some(OWNER_GONE), |accepted| accepted.held);
+    let Some(code) = held else {
+        record_told(tx, &run, now)?;
+        return Ok(closed);
     };
-    closed.ready = verdict.ok().and_then(|(accepted, _)| accepted.ready());
-    if let Some(code) = held {
-        runs::hold(tx, &run.id, code)?;
-        let data = json!({ "run_id": run.id, "code": code });
-        events::record(tx, &held::event(EventKind::AnnounceHeld, &run, data), now)?;
+    runs::hold(tx, &run.id, code)?;
+    if let Some(accepted) = &accepted {
+        held::notice(tx, (&run, &name), (&accepted.turn_id, code), settings, now)?;
     }
+    let data = json!({ "run_id": run.id, "code": code });
+    events::record(tx, &held::event(EventKind::AnnounceHeld, &run, data), now)?;
     Ok(closed)
+}
+
+fn record_told(tx: &mut Tx<'_>, run: &Run, now: Millis) -> polyclaw_store::Result<()> {
+    let data = json!({ "run_id": run.id, "status": run.status, "from": run.child });
+    events::record(tx, &held::event(EventKind::AnnounceTold, run, data), now)
+}
+
+/// Whether the owner worked for another session itself, and that is over: it has ended, or it is stopped with all it began.
+fn is_nobody_left(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<bool> {
+    if runs::outlived_its_owner(tx, run)? {
+        return Ok(true);
+    }
+    let Some(own) = runs::of_child(tx, &run.owner)? else { return Ok(false) };
+    if !runs::is_stopped(tx, &run.id)? {
+        return Ok(false);
+    }
+    let running = match jobs::load(tx, &run.owner)?.running {
+        Some(turn) => jobs::get(tx, &turn)?,
+        None => None,
+    };
+    Ok(runs::is_stopped(tx, &own.id)? || running.is_some_and(|job| job.cancel))
 }
 
 fn name(tx: &mut Tx<'_>, run: &Run) -> polyclaw_store::Result<String> {
@@ -201,6 +231,7 @@ pub(crate) fn told_late(
             ..line.clone()
         });
         runs::announced(tx, &run.id)?;
+        record_told(tx, &run, now)?;
     }
     runs::let_go(tx, turn)?;
     Ok(lines)

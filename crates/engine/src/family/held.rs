@@ -1,16 +1,20 @@
 //! Announces that wait for a person: they are listed, taken up when one writes, or dismissed by one. None is dropped.
 
+use polyclaw_domain::delivery::{Policy, gate};
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{RunId, TurnId};
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::relay;
 use polyclaw_domain::run::{self, Run};
 use polyclaw_domain::time::Millis;
+use polyclaw_store::outbox::{self, Parcel};
 use polyclaw_store::{Tx, backlog, events, jobs, messages, runs, sessions};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::FrameKind;
+use crate::settings::Settings;
 
 pub(super) fn event(kind: EventKind, run: &Run, data: Value) -> Event {
     Event {
@@ -21,6 +25,32 @@ pub(super) fn event(kind: EventKind, run: &Run, data: Value) -> Event {
         trace: Some(run.trace.clone()),
         data,
     }
+}
+
+/// Tells the people who wait for the owner's answer that it waits for them. What they stopped themselves, and what
+/// stands behind something they were told of, needs no word.
+pub(super) fn notice(
+    tx: &mut Tx<'_>,
+    (run, name): (&Run, &str),
+    (turn, code): (&TurnId, &str),
+    settings: &Settings,
+    now: Millis,
+) -> polyclaw_store::Result<()> {
+    let why = match code {
+        relay::TOO_MANY_HOPS => "it has gone through too many agents",
+        relay::BUDGET_SPENT => "agents have answered each other often enough without a person",
+        _ => return Ok(()),
+    };
+    let Some(owner) = sessions::get(tx, &run.owner)? else { return Ok(()) };
+    let policy = Policy { wanted: true, session_delivers: owner.delivers, session_sends: owner.sends };
+    let text = format!("The result of {name} waits: {why}. Write anything, and it is taken up.");
+    for (n, address) in run.reply_to.iter().filter(|address| !address.is_pulled()).enumerate() {
+        if let Ok(outgoing) = gate(Some(address.clone()), policy, text.clone()) {
+            let about = (&run.owner, turn);
+            outbox::push(tx, &Parcel::notice(about, n, &outgoing, (now, settings.delivery_ttl_ms)))?;
+        }
+    }
+    Ok(())
 }
 
 impl Engine {

@@ -2,10 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::id::TurnId;
 use polyclaw_domain::key::SessionKey;
+use serde_json::json;
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
+use crate::turn::event;
 
 /// A session whose turn waits, and the one it waits for.
 type Edge = (SessionKey, SessionKey);
@@ -53,9 +57,22 @@ impl Drop for Wait {
 }
 
 impl Engine {
-    /// From here on a session waits for others, until what is returned is dropped. Refused where one of them waits for it.
-    pub(crate) fn begin_wait(&self, from: &SessionKey, to: &[SessionKey]) -> Result<Wait> {
-        self.waits.begin(from, to).map_err(|mutual| Error::MutualWait(mutual.to_string()))
+    /// From here on a turn of a session waits for others, until what is returned is dropped. Refused where one of them
+    /// waits for it.
+    pub(crate) async fn begin_wait(
+        &self,
+        (from, turn): (&SessionKey, &TurnId),
+        to: &[SessionKey],
+    ) -> Result<Wait> {
+        let mutual = match self.waits.begin(from, to) {
+            Ok(wait) => return Ok(wait),
+            Err(mutual) => Error::MutualWait(mutual.to_string()),
+        };
+        if let Some(running) = self.running_turn(turn) {
+            let data = json!({ "code": mutual.code(), "why": mutual.to_string() });
+            self.record(event(&running.claim, EventKind::ToolRefused, data)).await;
+        }
+        Err(mutual)
     }
 }
 

@@ -27,6 +27,7 @@ impl Engine {
                 continue;
             }
             if is_deleted {
+                self.remove_images().await?;
                 self.brain().forget_all(None, Some(run.child.clone()), Some(MemoryScope::Session)).await?;
             }
             self.hub.publish(&run.child, FrameKind::Changed);

@@ -36,7 +36,7 @@ async fn changed(watch: &mut Watch) {
 }
 
 impl Engine {
-    fn running_turn(&self, turn: &TurnId) -> Option<Arc<Running>> {
+    pub(super) fn running_turn(&self, turn: &TurnId) -> Option<Arc<Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned()
     }
 
@@ -54,7 +54,7 @@ impl Engine {
         limit: Duration,
     ) -> Result<Vec<Run>> {
         let deadline = Instant::now() + limit;
-        let _wait = self.begin_wait(owner, &self.children_of(ids).await?)?;
+        let _wait = self.begin_wait((owner, turn), &self.children_of(ids).await?).await?;
         if let Some(running) = self.running_turn(turn) {
             running.note_waiting();
         }

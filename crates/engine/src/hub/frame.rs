@@ -3,11 +3,13 @@
 use polyclaw_domain::id::{ApprovalId, MessageId, RunId, TurnId};
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::message::Origin;
 use polyclaw_domain::provider::Usage;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Frame {
     pub seq: u64,
     pub session_key: SessionKey,
@@ -16,7 +18,7 @@ pub struct Frame {
 }
 
 /// Who speaks in a conversation that is not its own.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Speaker {
     /// The turn of this conversation that waits.
     pub turn_id: TurnId,
@@ -25,18 +27,27 @@ pub struct Speaker {
     pub name: String,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "event")]
 pub enum FrameKind {
     #[serde(rename = "message.accepted")]
-    Accepted { message_id: MessageId, turn_id: TurnId, text: String, waiting: bool },
+    Accepted {
+        message_id: MessageId,
+        turn_id: TurnId,
+        /// Who wrote it, as the transcript says it: `user` is a person.
+        origin: Origin,
+        text: String,
+        waiting: bool,
+    },
     /// `resumes`: interrupted turns this one answers for.
     #[serde(rename = "turn.started")]
     Started { turn_id: TurnId, agent_id: String, resumes: Vec<TurnId> },
+    /// `step`: how many answers of the model this turn has stored before. What belongs to a stored one is in the
+    /// transcript.
     #[serde(rename = "turn.delta")]
-    Delta { turn_id: TurnId, text: String },
+    Delta { turn_id: TurnId, step: usize, text: String },
     #[serde(rename = "turn.reasoning")]
-    Reasoning { turn_id: TurnId, text: String },
+    Reasoning { turn_id: TurnId, step: usize, text: String },
     /// A fallback model starts over; deltas since the last step no longer count.
     #[serde(rename = "turn.restarted")]
     Restarted { turn_id: TurnId },
@@ -107,6 +118,17 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
+    /// A piece of something that is told whole when it is done.
+    pub fn is_piece(&self) -> bool {
+        matches!(
+            self,
+            Self::Delta { .. }
+                | Self::Reasoning { .. }
+                | Self::ToolOutput { .. }
+                | Self::DelegateDelta { .. }
+        )
+    }
+
     /// What its text weighs; the rest is small.
     pub(super) fn bytes(&self) -> usize {
         match self {

@@ -10,8 +10,9 @@ use polyclaw_domain::session::Session;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::{Claim, Joining, Kind, NewJob};
 use polyclaw_store::messages::Message;
+use polyclaw_store::outbox::Parcel;
 use polyclaw_store::sessions::Standing;
-use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, runs, sessions};
+use polyclaw_store::{Tx, agents, events, ingress, jobs, messages, outbox, runs, sessions};
 use serde_json::json;
 
 use super::{Accepted, Begun, Fresh, Here, Inbound, Refused, Verdict, Way, anew};
@@ -38,6 +39,8 @@ pub(crate) fn store(
     let Some(standing) = enter(tx, inbound, fresh)? else { return Ok(Err(Refused::UnknownAgent)) };
     let session = &standing.session;
     let load = jobs::load(tx, &session.key)?;
+    // A person who writes again meanwhile was told when the first message had to wait.
+    let is_told = here.word.is_some() && jobs::is_steered(tx, &session.key)?;
     let Some(placed) = place(tx, (inbound, session), (&load, held), fresh, here)? else {
         return Ok(Err(Refused::Full));
     };
@@ -48,6 +51,9 @@ pub(crate) fn store(
     }
     if waiting {
         events::record(tx, &waiting_event(inbound, &turn, load.waiting + 1), fresh.now)?;
+        if !is_told {
+            tell(tx, (session, &turn), fresh.now, here)?;
+        }
     } else if claimed.is_none() {
         tx.notify("jobs")?;
     }
@@ -99,9 +105,9 @@ fn place(
             if inbound.origin.is_person() && jobs::resume(tx, &turn, is_behind)? {
                 runs::let_go_held(tx, &session.key)?;
             }
-            // It is taken up with the turn it joins, whatever its own trace has left.
+            // It is taken up with the turn it joins, whatever its own trace has left; of that one people were told.
             let waits = jobs::waits_for_person(tx, &turn)?;
-            let held = (waits && is_announce(inbound)).then(|| held.unwrap_or(BEHIND_HELD));
+            let held = (waits && is_announce(inbound)).then_some(BEHIND_HELD);
             Placed { turn, waiting: is_behind || waits, held, claimed: None }
         }
         Admission::Run if held.is_none() => own(false, begin(tx, &job(inbound, session, fresh), here)?),
@@ -326,6 +332,17 @@ fn insert_messages(
         stored.push(message);
     }
     Ok(stored)
+}
+
+/// Says that it is taken up later, where nothing else shows that it was taken.
+fn tell(
+    tx: &mut Tx<'_>,
+    (session, turn): (&Session, &TurnId),
+    now: Millis,
+    here: &Here,
+) -> polyclaw_store::Result<()> {
+    let Some(word) = here.word.as_ref().filter(|_| session.delivers && session.sends) else { return Ok(()) };
+    outbox::push(tx, &Parcel::notice((&session.key, turn), 0, word, (now, here.settings.delivery_ttl_ms)))
 }
 
 fn waiting_event(inbound: &Inbound, turn: &TurnId, waiting: usize) -> Event {

@@ -33,7 +33,7 @@ pub(crate) async fn embed(engine: &Engine) -> Result<()> {
         match brain.embed_some(&embedder).await? {
             Made::All => brain.rest().await,
             Made::Some(took) => tokio::time::sleep(took).await,
-            Made::Failed => tokio::time::sleep(AGAIN).await,
+            Made::Failed => drop(tokio::time::timeout(AGAIN, brain.replaced.notified()).await),
         }
     }
     Ok(())
@@ -79,13 +79,17 @@ impl Brain {
         }
         let began = Instant::now();
         match vectors(&**embedder, &waiting).await {
-            Ok(vectors) => self.keep(embedder.model_id(), waiting, vectors).await?,
+            Ok(vectors) => {
+                self.keep(embedder.model_id(), waiting, vectors).await?;
+                self.note_failure(None);
+            }
             Err(error) => {
                 tracing::warn!(
                     class = error.class.as_str(),
                     "memories could not be embedded: {}",
                     error.message
                 );
+                self.note_failure(Some(error.message));
                 return Ok(Made::Failed);
             }
         }

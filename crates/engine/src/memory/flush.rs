@@ -25,9 +25,10 @@ impl Context {
         if !self.spec.context_policy.memory {
             return Ok(());
         }
+        let request = prompt::summary_request(None, &self.lines[..at], self.request_tokens(engine));
         let ask = Prompt {
             system: flush::SYSTEM.to_owned(),
-            messages: vec![PromptMessage::User(prompt::summary_request(None, &self.lines[..at]))],
+            messages: vec![PromptMessage::user(request)],
             max_tokens: Some(flush::ANSWER_TOKENS),
             ..Prompt::default()
         };

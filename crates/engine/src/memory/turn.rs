@@ -32,7 +32,10 @@ impl Context {
     pub async fn recall(&mut self, engine: &Engine, claim: &Claim) {
         let question = self.question();
         let Some(recalled) = self.look_up(engine, &question).await else { return };
-        tracing::info!(memories = recalled.memories.len(), words_only = recalled.words_only, "recalled");
+        let memories = recalled.memories.len();
+        if memories > 0 {
+            tracing::info!(memories, words_only = recalled.words_only, "recalled");
+        }
         if let Some(why) = recalled.words_only.filter(|_| engine.brain().has_embedder()) {
             engine.record(event(claim, EventKind::RecallPartial, json!({ "reason": why }))).await;
         }
@@ -45,7 +48,7 @@ impl Context {
         if !policy.memory || engine.brain().is_empty() || question.trim().is_empty() {
             return None;
         }
-        let window = self.candidates.first().map_or(0, |model| engine.settings().context_window(model));
+        let window = self.candidates.first().map_or(0, |model| engine.context_window(model));
         let budget = usize::try_from(policy.recall_budget_tokens).unwrap_or(0).min(window / SHARE);
         if budget == 0 {
             return None;

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use polyclaw_domain::embedding::Product;
 use polyclaw_domain::recall::Seq;
 use polyclaw_store::Tx;
 use polyclaw_store::brain::{self, Quantised, Share};
@@ -13,6 +14,7 @@ const ROW_BYTES: usize = 16;
 
 pub struct Vectors {
     most_bytes: usize,
+    product: Product,
     cache: RwLock<Option<Cache>>,
     /// Counts searches, so that whoever lets go knows whether there were any.
     uses: AtomicU64,
@@ -29,8 +31,8 @@ struct Cache {
 }
 
 impl Vectors {
-    pub fn new(most_bytes: usize) -> Self {
-        Self { most_bytes, cache: RwLock::default(), uses: AtomicU64::new(0) }
+    pub fn new(most_bytes: usize, product: Product) -> Self {
+        Self { most_bytes, product, cache: RwLock::default(), uses: AtomicU64::new(0) }
     }
 
     /// The nearest of these owners, nearest first. Reads all vectors first where they are not at hand.
@@ -44,14 +46,14 @@ impl Vectors {
         self.uses.fetch_add(1, Ordering::Relaxed);
         let dim = query.values.len();
         if let Some(cache) = self.lock().as_ref().filter(|cache| cache.is_of(model, dim)) {
-            return Ok(cache.nearest(query, owners, limit));
+            return Ok(cache.nearest(query, owners, limit, self.product));
         }
         // Whoever changes a vector meanwhile waits, and brings its change to what was read.
         let mut slot = self.change();
         if !slot.as_ref().is_some_and(|cache| cache.is_of(model, dim)) {
             *slot = Some(Cache::load(tx, model, dim, self.most_bytes)?);
         }
-        Ok(slot.as_ref().map(|cache| cache.nearest(query, owners, limit)).unwrap_or_default())
+        Ok(slot.as_ref().map(|cache| cache.nearest(query, owners, limit, self.product)).unwrap_or_default())
     }
 
     /// A vector was stored.
@@ -143,14 +145,19 @@ impl Cache {
         self.values.truncate(last * self.dim);
     }
 
-    fn nearest(&self, query: &Quantised, owners: &[Share], limit: usize) -> Vec<(Seq, f32)> {
-        let wide: Vec<i16> = query.values.iter().map(|value| i16::from(*value)).collect();
+    fn nearest(
+        &self,
+        query: &Quantised,
+        owners: &[Share],
+        limit: usize,
+        product: Product,
+    ) -> Vec<(Seq, f32)> {
         let mut owners: Vec<i64> = owners.iter().map(|share| share.owner).collect();
         owners.sort_unstable();
         let mut best = Best::new(limit);
         for (at, row) in self.values.chunks_exact(self.dim).enumerate() {
             if owners.binary_search(&self.owners[at]).is_ok() {
-                best.offer(self.seqs[at], near(dot(&wide, row), query.scale * self.scales[at]));
+                best.offer(self.seqs[at], near(product(&query.values, row), query.scale * self.scales[at]));
             }
         }
         best.into_sorted()
@@ -163,17 +170,6 @@ impl Cache {
 )]
 fn near(dot: i32, scale: f32) -> f32 {
     dot as f32 * scale
-}
-
-/// Written so that the compiler multiplies many at once.
-fn dot(query: &[i16], row: &[i8]) -> i32 {
-    let (heads, tail) = query.as_chunks::<32>();
-    let (rows, rest) = row.as_chunks::<32>();
-    let sum = |a: &[i16], b: &[i8]| {
-        a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(i16::from(*b))).sum::<i32>()
-    };
-    let whole: i32 = heads.iter().zip(rows).map(|(a, b)| sum(a, b)).sum();
-    whole + sum(tail, rest)
 }
 
 /// The best so far. A new one is compared with the worst of them, which is nearly always all it takes.
@@ -214,6 +210,7 @@ impl Best {
 
 #[cfg(test)]
 mod tests {
+    use polyclaw_domain::embedding::product;
     use polyclaw_store::Db;
 
     use super::*;
@@ -245,13 +242,13 @@ mod tests {
             cache.push(seq, owner, vector.scale, vector.values.into_iter());
         }
         let query = unit(&[1.0, 0.0, 0.0]);
-        let found = cache.nearest(&query, &[share(1)], 2);
+        let found = cache.nearest(&query, &[share(1)], 2, product);
         assert_eq!(found.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [1, 2]);
         assert!((found[0].1 - 1.0).abs() < 0.01, "{found:?}");
-        assert!(cache.nearest(&query, &[], 9).is_empty());
+        assert!(cache.nearest(&query, &[], 9, product).is_empty());
         cache.remove(1);
         cache.remove(77);
-        assert_eq!(cache.nearest(&query, &[share(1), share(2)], 1)[0].0, 3);
+        assert_eq!(cache.nearest(&query, &[share(1), share(2)], 1, product)[0].0, 3);
         assert_eq!(cache.values.len(), 9);
     }
 
@@ -265,19 +262,10 @@ mod tests {
         assert_eq!(cache.values.len(), 4);
     }
 
-    #[test]
-    fn a_product_is_the_sum_whatever_the_length() {
-        for dim in [1, 31, 32, 33, 384, 1000] {
-            let a: Vec<i8> = (0..dim).map(|n| i8::try_from(n % 255 - 127).unwrap()).collect();
-            let wide: Vec<i16> = a.iter().map(|v| i16::from(*v)).collect();
-            let plain: i32 = a.iter().map(|v| i32::from(*v) * i32::from(*v)).sum();
-            assert_eq!(dot(&wide, &a), plain);
-        }
-    }
-
     #[tokio::test]
     async fn what_nobody_asks_for_is_not_read_and_what_is_let_go_is_read_again() {
-        let (db, vectors) = (Db::brain_in_memory().unwrap(), std::sync::Arc::new(Vectors::new(1 << 20)));
+        let (db, vectors) =
+            (Db::brain_in_memory().unwrap(), std::sync::Arc::new(Vectors::new(1 << 20, product)));
         vectors.put("m", (1, 1), &unit(&[1.0, 0.0]));
         assert_eq!(vectors.bytes(), 0, "nobody asked yet");
         let asked = std::sync::Arc::clone(&vectors);

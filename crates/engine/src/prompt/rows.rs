@@ -27,6 +27,8 @@ pub(crate) struct Rows {
     /// Only the lines after those that were known.
     pub(super) goes_on: bool,
     pub(super) stored: Vec<Message>,
+    /// What only turns that failed were told.
+    pub(super) untold: Vec<Message>,
     pub(super) taken: Vec<Waiting>,
     pub(super) begun: Vec<Message>,
     pub(super) steered: bool,
@@ -130,6 +132,11 @@ fn read_with(
     let after = known.map_or(compaction.through, |(_, _, last)| *last);
     let lines = messages::history(tx, conversation, after, queued.as_ref().map(|queued| &queued.turn))?;
     let steered = queued.is_some_and(|queued| queued.steers);
+    let mut untold = match session.untold_from {
+        Some(from) => messages::told_from(tx, conversation, from)?,
+        None => Vec::new(),
+    };
+    untold.retain(|message| message.turn != claim.turn);
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
     Ok(Rows {
@@ -141,6 +148,7 @@ fn read_with(
         lines,
         goes_on: known.is_some(),
         stored,
+        untold,
         taken,
         begun,
         steered,

@@ -7,12 +7,13 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::policy::{self, Layers, Owner, Reason};
 use polyclaw_domain::run::{self, Run};
 use polyclaw_domain::session::Session;
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolScope, ToolSpec};
+use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolScope, ToolSpec};
 use polyclaw_store::messages::Message;
 
 use super::Context;
 use crate::core::Engine;
 use crate::settings::Settings;
+use crate::toolbox::family;
 
 /// A tool of this turn.
 pub(crate) struct Offered {
@@ -39,6 +40,7 @@ impl Context {
                 is_default: self.spec.agent_id == settings.default_agent,
                 in_config: self.in_config,
             },
+            lent: self.session.lent.as_ref(),
             spawn_depth: self.session.spawn_depth,
             has_room: self.scope.spawns,
             senders: &self.senders,
@@ -47,7 +49,11 @@ impl Context {
     }
 
     /// What a model is told that calls a tool it was not shown.
-    pub fn refusal(&self, engine: &Engine, name: &str) -> String {
+    pub fn refusal(&self, engine: &Engine, call: &ToolCall) -> String {
+        let name = call.name.as_str();
+        if let Some(refused) = family::refused(&self.spec, &self.session, call, &self.scope) {
+            return refused;
+        }
         let settings = engine.settings();
         let layers = self.layers(&settings);
         let tools = engine.tools().list(&self.scope);

@@ -7,8 +7,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use polyclaw_domain::channel::{Call, CallAnswer, Channel, MenuItem, Standing};
 use polyclaw_domain::command;
+use polyclaw_store::holders::Account;
 use tokio::task::JoinSet;
 
+use super::holding;
 use crate::core::Engine;
 use crate::error::Result;
 
@@ -19,28 +21,32 @@ const LONGEST_MENU_PAUSE: Duration = Duration::from_secs(600);
 /// How long a platform may take to be told a menu.
 const MENU: Duration = Duration::from_secs(30);
 
-/// Receives by every channel until the engine drains: what comes after that is delivered again at the next start.
+/// Receives by every account this node has until the engine drains: what comes after that is delivered again at the next
+/// start.
 pub(crate) async fn receive(engine: &Engine) -> Result<()> {
-    let mut tasks = JoinSet::new();
-    for (name, channel) in &engine.ports.channels {
-        tasks.spawn(open(engine.clone(), name.clone(), Arc::clone(channel)));
-    }
-    while !engine.is_draining() {
-        let accounts = engine.settings().reception.accounts();
-        tokio::select! {
-            () = engine.offer_menus(accounts) => {}
-            () = engine.agents_changed.notified() => {}
-            () = engine.drained() => {}
-        }
-    }
+    let ((), ()) = tokio::join!(holding::hold(engine), offer(engine));
     Ok(())
 }
 
-/// A channel that fails takes nothing down with it. One that has nothing to receive returns at once.
-async fn open(engine: Engine, name: String, channel: Arc<dyn Channel>) {
+async fn offer(engine: &Engine) {
+    while !engine.is_draining() {
+        let mut accounts = engine.settings().reception.accounts();
+        accounts.retain(|account| engine.has(account));
+        tokio::select! {
+            () = engine.offer_menus(accounts) => {}
+            () = engine.agents_changed.notified() => {}
+            () = engine.holdings.changed() => {}
+            () = engine.drained() => {}
+        }
+    }
+}
+
+/// An account that fails takes nothing down with it.
+pub(super) async fn open(engine: Engine, (name, account): Account, channel: Arc<dyn Channel>) {
     let mut pause = FIRST_PAUSE;
-    while AssertUnwindSafe(channel.receive(&engine)).catch_unwind().await.is_err() {
-        tracing::error!(channel = name, pause_s = pause.as_secs(), "a channel failed and is opened again");
+    while AssertUnwindSafe(channel.receive(&account, &engine)).catch_unwind().await.is_err() {
+        let pause_s = pause.as_secs();
+        tracing::error!(channel = name, account, pause_s, "an account failed and is opened again");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
@@ -98,7 +104,9 @@ impl Engine {
         let standing = |(channel, account): (String, String)| {
             let port = self.ports.channels.get(&channel);
             let standing = port.and_then(|port| port.standing(&account));
-            (channel, account, standing)
+            let place = (channel, account);
+            let standing = standing.map(|standing| self.seen_from_here(&place, standing));
+            (place.0, place.1, standing)
         };
         accounts.into_iter().map(standing).collect()
     }

@@ -6,9 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use polyclaw_domain::arrival::Arrival;
-use polyclaw_domain::event::EventKind;
+use polyclaw_domain::channel::Letter;
+use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::intent::{self, Intent};
+use polyclaw_domain::plain;
 use polyclaw_domain::provider::{ModelRef, Prompt, Usage};
 use serde_json::json;
 
@@ -21,6 +23,9 @@ use crate::redact;
 
 /// Texts that need not be judged again.
 const KEPT: usize = 1_000;
+
+/// How much of a text its event shows.
+const SHOWN: usize = 80;
 
 /// What was judged before, by identical text.
 #[derive(Default)]
@@ -62,7 +67,7 @@ impl Judgements {
 
 impl Engine {
     /// The agent a model is sure of. `None` leaves the default.
-    pub(super) async fn classify(&self, arrival: &Arrival, text: &str) -> Result<Option<AgentId>> {
+    pub(super) async fn classify(&self, letter: &Letter, text: &str) -> Result<Option<AgentId>> {
         let settings = self.settings();
         let classifier = &settings.reception.classifier;
         let Some(model) = &classifier.model else { return Ok(None) };
@@ -78,13 +83,13 @@ impl Engine {
             None => {
                 let patience = Duration::from_millis(classifier.timeout_ms.into());
                 let ask = intent::request(&choices, &text, &self.nonce());
-                (self.judge(model, ask, arrival, (&choices, patience)).await, "model")
+                (self.judge(model, ask, &letter.arrival, (&choices, patience)).await, "model")
             }
         };
         if let (Ok(intent), "model") = (&judged, from) {
-            self.judgements.put(text, intent.clone());
+            self.judgements.put(text.clone(), intent.clone());
         }
-        Ok(self.conclude(judged, from).await)
+        Ok(self.conclude(judged, from, (letter, &text)).await)
     }
 
     /// Asks the model, within the budget and in time. A call that is given up may have cost something all the same.
@@ -114,8 +119,13 @@ impl Engine {
     }
 
     /// Logs the decision with its reason, and says whose it is.
-    async fn conclude(&self, judged: std::result::Result<Intent, String>, from: &str) -> Option<AgentId> {
-        let (chosen, data) = match judged {
+    async fn conclude(
+        &self,
+        judged: std::result::Result<Intent, String>,
+        from: &str,
+        (letter, text): (&Letter, &str),
+    ) -> Option<AgentId> {
+        let (chosen, mut data) = match judged {
             Ok(intent) => {
                 let is_sure = intent.is_sure();
                 let data = json!({ "layer": "classifier", "agent": intent.agent.as_str(), "from": from,
@@ -124,7 +134,14 @@ impl Engine {
             }
             Err(why) => (None, json!({ "layer": "classifier", "used": false, "failed": why })),
         };
-        self.record(event(EventKind::MessageRouted, data)).await;
+        // Which message it is about: the platform's id of it, and how it begins.
+        data["platform_id"] = json!(letter.platform_id);
+        data["text"] = json!(plain::line(text, SHOWN));
+        let settings = self.settings();
+        let agent = chosen.clone().unwrap_or_else(|| settings.default_agent.clone());
+        let session = Some(key_of(&settings.reception, &agent, &letter.arrival));
+        let routed = event(EventKind::MessageRouted, data);
+        self.record(Event { session, agent: Some(agent), ..routed }).await;
         chosen
     }
 }

@@ -6,14 +6,15 @@ use polyclaw_domain::command::parse;
 use polyclaw_domain::id::{AgentId, SessionId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::route;
+use polyclaw_domain::route::{self, Tier};
 use polyclaw_domain::session::Session;
 use polyclaw_store::sessions;
 
 use super::route::{Layer, Routed, Target};
 use crate::agent::Explained;
 use crate::core::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ingress::Inbound;
 
 /// What would become of a letter.
 #[derive(Clone, Debug)]
@@ -45,17 +46,20 @@ pub struct Answerer {
 pub struct Hooked<'a> {
     pub agent: &'a AgentId,
     pub session: SessionKey,
+    /// The hook names its agent; else the bindings were asked.
+    pub is_named: bool,
 }
 
 impl Engine {
     pub async fn explain_route(&self, letter: &Letter) -> Result<Explanation> {
         let (arrival, settings) = (&letter.arrival, self.settings());
         let admission = self.admission(letter).await?;
-        if settings.reception.access_of(arrival).is_none() {
+        if settings.reception.access_of(arrival).is_none() && !letter.address.is_pulled() {
             return Ok(self.undecided(letter, admission));
         }
-        let command = parse(&letter.text).map(|(command, _)| command.name);
         let place = self.place(arrival).await?;
+        let named = self.named_command(letter, &place).await?.map(|(_, line)| line);
+        let command = parse(&letter.text).or(named).map(|(command, _)| command.name);
         let routed = match command {
             Some(_) => None,
             None => Some(self.without_classifier(arrival, &letter.text, place).await?),
@@ -79,16 +83,46 @@ impl Engine {
         })
     }
 
-    /// The same for what is posted to a hook, whose agent and session are settled by the hook alone.
+    /// The same for what is posted to a hook, whose sessions are named after the hook.
     pub async fn explain_hook(&self, hook: Hooked<'_>, letter: &Letter) -> Result<Explanation> {
         let command = parse(&letter.text).map(|(command, _)| command.name);
         let mut told = Explanation { command, ..self.undecided(letter, "admitted") };
-        if command.is_none() {
-            let target = Target::new(hook.session, hook.agent.clone());
-            told.layer = Some(Layer::Hook);
+        if command.is_some() {
+            return Ok(told);
+        }
+        let (layer, targets) = self.hooked(&hook, letter, told.bindings.tier).await?;
+        told.layer = layer;
+        for target in targets {
             told.answers.push(self.answerer(target, letter).await?);
         }
         Ok(told)
+    }
+
+    async fn hooked(
+        &self,
+        hook: &Hooked<'_>,
+        letter: &Letter,
+        tier: Tier,
+    ) -> Result<(Option<Layer>, Vec<Target>)> {
+        let (key, address) = (hook.session.clone(), letter.address.clone());
+        let said = Inbound::from_person(key.clone(), hook.agent.clone(), address, letter.text.clone());
+        if let Some(targets) = self.listeners(&said) {
+            return Ok((Some(Layer::Broadcast), targets));
+        }
+        let named = match self.directed(said).await {
+            Err(Error::OnlyAName(_) | Error::UnknownCommand(_)) => return Ok((None, Vec::new())),
+            named => named?,
+        };
+        if let Some(agent) = named.by {
+            let target = Target { by: Some(agent.clone()), ..Target::new(named.session, agent) };
+            return Ok((Some(Layer::Prefix), vec![target]));
+        }
+        let layer = match (hook.is_named, tier) {
+            (true, _) => Layer::Hook,
+            (false, Tier::Default) => Layer::Default,
+            (false, _) => Layer::Binding,
+        };
+        Ok((Some(layer), vec![Target::new(key, hook.agent.clone())]))
     }
 
     /// Nobody answers it.
@@ -104,6 +138,10 @@ impl Engine {
     }
 
     async fn admission(&self, letter: &Letter) -> Result<&'static str> {
+        if letter.address.is_pulled() {
+            // Whoever holds the token is let in by the door itself.
+            return Ok("admitted");
+        }
         Ok(match self.admit(letter).await? {
             Admission::Admitted => "admitted",
             Admission::Pair => "pair",

@@ -1,13 +1,13 @@
-//! Commands that come by a channel. They act on the session the conversation has; where several agents answer, on
-//! the session of each.
+//! Commands that come by a channel. They act on the sessions they concern; where these are several, on each.
 
 use polyclaw_domain::channel::Letter;
-use polyclaw_domain::command::{Reach, parse};
-use polyclaw_domain::id::{ApprovalId, SessionId};
-use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::command::{Command, Reach, parse};
+use polyclaw_domain::id::SessionId;
 use polyclaw_domain::session::Session;
-use polyclaw_store::{approvals, sessions};
+use polyclaw_store::approvals::Approval;
+use polyclaw_store::sessions;
 
+use super::concern::own;
 use super::route::{Place, Target, group};
 use crate::command::{Given, Order, answerer};
 use crate::core::Engine;
@@ -16,27 +16,74 @@ use crate::error::Result;
 
 /// Commands that set something a session keeps: it is made for them.
 const SETTING: [&str; 5] = ["agent", "model", "session", "focus", "subagents"];
-/// Commands about the conversation itself, wherever it goes on.
-const OF_PLACE: [&str; 4] = ["focus", "unfocus", "session", "subagents"];
 const ANSWERS: [&str; 2] = ["approve", "deny"];
 
 impl Engine {
     /// What a command comes to; `None` if the letter is a message.
     pub(super) async fn ordered(&self, letter: &Letter, place: &Place) -> Result<Option<Deed>> {
-        let Some((command, rest)) = parse(&letter.text) else { return Ok(None) };
-        let settings = self.settings();
-        let speaker = settings.reception.speaker(&letter.arrival);
+        if let Some(line) = parse(&letter.text) {
+            let order = self.order(letter, line);
+            let concerned = self.concerned(letter, place, &order).await?;
+            return self.obeyed(letter, place, (concerned, &order)).await.map(Some);
+        }
+        let Some((named, line)) = self.named_command(letter, place).await? else { return Ok(None) };
+        let concerned = vec![Target::new(named.key.clone(), named.agent.clone())];
+        self.obeyed(letter, &named, (concerned, &self.order(letter, line))).await.map(Some)
+    }
+
+    fn order<'a>(&self, letter: &'a Letter, (command, rest): (&'static Command, &'a str)) -> Order<'a> {
+        let speaker = self.settings().reception.speaker(&letter.arrival);
         let given = Given { address: &letter.address, platform_id: Some(&letter.platform_id) };
         let by = answerer(speaker, &letter.address);
-        let order = Order { command, rest, speaker, by, place: Some(given) };
-        tracing::info!(command = command.name, session.key = %place.key, ?speaker, "a command came");
-        let deed = match group(&settings.reception, &letter.arrival) {
-            Some(targets) if !command.is_general => self.all_answered(targets, &order).await?,
-            _ => self.answered(&concerned(place, command.name), &order).await?,
+        Order { command, rest, speaker, by, place: Some(given) }
+    }
+
+    /// The sessions a command without a name in front concerns.
+    async fn concerned(&self, letter: &Letter, place: &Place, order: &Order<'_>) -> Result<Vec<Target>> {
+        let name = order.command.name;
+        let here = Target::new(own(place, name), place.agent.clone());
+        if order.command.is_general {
+            return Ok(vec![here]);
+        }
+        let several = group(&self.settings().reception, &letter.arrival);
+        if ANSWERS.contains(&name) {
+            let asked = self.asked(order.rest).await?;
+            return Ok(asking(letter, asked, (here, several)));
+        }
+        let is_begun = several.is_some() || place.session.is_some();
+        let mut targets = several.unwrap_or_else(|| vec![here]);
+        let own: Vec<_> = targets.iter().map(|target| target.session.clone()).collect();
+        // Who is focused on another session begins that one anew, and nothing else.
+        let is_focused = place.session.as_ref().is_some_and(|session| session.focus.is_some());
+        let beside = match name == "new" && is_focused {
+            true => Vec::new(),
+            false => self.beside(name, letter, &own).await?,
         };
-        let reach = command.reach_with(rest);
+        if !is_begun && !beside.is_empty() {
+            // Nothing was said in the session the conversation would have: there is nothing to tell of it.
+            targets.clear();
+        }
+        targets.extend(beside);
+        Ok(targets)
+    }
+
+    /// The deeds on all sessions a command concerns, as one.
+    async fn obeyed(
+        &self,
+        letter: &Letter,
+        place: &Place,
+        (concerned, order): (Vec<Target>, &Order<'_>),
+    ) -> Result<Deed> {
+        let (command, speaker) = (order.command, order.speaker);
+        tracing::info!(command = command.name, session.key = %place.key, ?speaker, "a command came");
+        let mut deeds = Vec::new();
+        for target in concerned {
+            deeds.push((self.answered(&target.session, order).await?, target));
+        }
+        let deed = joined(deeds);
+        let reach = command.reach_with(order.rest);
         let is_setting = SETTING.contains(&command.name) && reach != Reach::Anyone && speaker.may(reach);
-        Ok(Some(if is_setting { self.with_room(letter, place, deed) } else { deed }))
+        Ok(if is_setting { self.with_room(letter, place, deed) } else { deed })
     }
 
     /// A deed in a conversation in which nothing was said yet: its session is made for it.
@@ -49,41 +96,39 @@ impl Engine {
             deed(tx)
         })
     }
+}
 
-    /// The deeds of all agents that answer here, as one.
-    async fn all_answered(&self, mut targets: Vec<Target>, order: &Order<'_>) -> Result<Deed> {
-        if ANSWERS.contains(&order.command.name) {
-            let asked = self.asked_in(order.rest).await?;
-            targets.retain(|target| asked.as_ref().is_none_or(|session| *session == target.session));
-            targets.truncate(1);
+/// The session whose question is answered: the one that sent it to this very address, whichever agent's it is. Of a
+/// question that was sent elsewhere or nowhere it is one of the conversation's own, and the answer is judged there.
+fn asking(letter: &Letter, asked: Option<Approval>, own: (Target, Option<Vec<Target>>)) -> Vec<Target> {
+    let (here, several) = own;
+    let mut targets = several.unwrap_or_else(|| vec![here.clone()]);
+    if let Some(asked) = asked {
+        if asked.origin.as_ref() == Some(&letter.address) {
+            let agent = asked.session.agent().unwrap_or(here.agent);
+            return vec![Target::new(asked.session, agent)];
         }
-        let mut deeds = Vec::new();
-        for target in targets {
-            deeds.push((self.answered(&target.session, order).await?, target.agent));
+        if targets.len() > 1 {
+            targets.retain(|target| target.session == asked.session);
         }
-        if deeds.is_empty() {
-            return Ok(say("This was not asked here."));
-        }
-        Ok(Box::new(move |tx| {
+    }
+    targets.truncate(1);
+    targets
+}
+
+/// One deed as it is; of several, each is told under the name of its agent.
+fn joined(mut deeds: Vec<(Deed, Target)>) -> Deed {
+    match deeds.len() {
+        0 => say("This was not asked here."),
+        1 => deeds.remove(0).0,
+        _ => Box::new(move |tx| {
             let (mut lines, mut after) = (Vec::new(), Vec::new());
-            for (deed, agent) in &deeds {
+            for (deed, target) in &deeds {
                 let done = deed(tx)?;
-                lines.push(format!("{agent}: {}", done.sentence()));
+                lines.push(format!("{}: {}", target.agent, done.sentence()));
                 after.extend(done.after);
             }
             Ok(Done { said: Ok(lines.join("\n")), after })
-        }))
+        }),
     }
-
-    /// The session in which a question was asked.
-    async fn asked_in(&self, rest: &str) -> Result<Option<SessionKey>> {
-        let id = ApprovalId::new(rest.split_whitespace().next().unwrap_or_default());
-        let asked = self.db().read(move |tx| approvals::get(tx, &id)).await?;
-        Ok(asked.map(|asked| asked.session))
-    }
-}
-
-fn concerned(place: &Place, command: &str) -> SessionKey {
-    let focus = place.session.as_ref().and_then(|session| session.focus.clone());
-    focus.filter(|_| !OF_PLACE.contains(&command)).unwrap_or_else(|| place.key.clone())
 }

@@ -13,6 +13,7 @@ use polyclaw_store::{Tx, backlog, events, jobs};
 use serde_json::{Value, json};
 
 use super::route::Target;
+use super::spoken::seated;
 use super::{event, inbound, is_passing};
 use crate::core::Engine;
 use crate::deed::Done;
@@ -27,20 +28,30 @@ const LOOK: Duration = Duration::from_secs(2);
 const LOOK_FOR: Duration = Duration::from_secs(15);
 
 impl Engine {
-    /// Keeps the message with the list of those who answer it; from then on it is answered whatever dies.
-    pub(super) async fn begin_round(
+    /// A letter that several agents answer, or why not.
+    pub(super) async fn take_round(
         &self,
         letter: &Letter,
         targets: Vec<Target>,
         receipt: &Receipt,
     ) -> Result<()> {
         let Some(first) = targets.first().cloned() else { return Ok(()) };
-        let mut message = inbound(letter, first, letter.text.clone());
+        let message = inbound(letter, first, letter.text.clone());
         if let Err(error) = self.check(&message) {
             return self.turn_away(error, receipt).await;
         }
+        self.begin_round(message, targets, (self.next_id(), receipt)).await
+    }
+
+    /// Keeps the message with the list of those who answer it; from then on it is answered whatever dies.
+    pub(super) async fn begin_round(
+        &self,
+        mut message: Inbound,
+        targets: Vec<Target>,
+        (id, receipt): (String, &Receipt),
+    ) -> Result<()> {
         redact::inbound(&self.redactor(), &mut message);
-        let round = self.round(message, targets);
+        let round = self.round(id, message, targets);
         let (id, now) = (round.id.clone(), round.created_at);
         let agents: Vec<&str> = round.seats.iter().map(|seat| seat.agent.as_str()).collect();
         let begun =
@@ -60,11 +71,11 @@ impl Engine {
         Ok(())
     }
 
-    fn round(&self, message: Inbound, targets: Vec<Target>) -> Round {
+    fn round(&self, id: String, message: Inbound, targets: Vec<Target>) -> Round {
         let settings = self.settings();
         let seat = |target: Target| Seat { agent: target.agent, session: target.session, turn: None };
         Round {
-            id: self.next_id(),
+            id,
             text: message.text,
             parts: message.parts,
             address: message.address,
@@ -98,25 +109,9 @@ impl Engine {
         Ok(())
     }
 
-    /// One agent's copy of the message. The key makes a second one impossible.
+    /// Gives one agent its copy.
     async fn seat(&self, round: &Round, at: usize) -> Result<Taken> {
-        let seat = &round.seats[at];
-        let mut meta = round.meta.clone().unwrap_or_else(|| json!({}));
-        meta["round"] = json!({ "id": round.id, "seat": at });
-        let message = Inbound {
-            by: Some(seat.agent.clone()),
-            parts: round.parts.clone(),
-            idempotency_key: Some(format!("round-{}", round.id)),
-            priority: round.priority,
-            meta: Some(meta),
-            ..Inbound::from_person(
-                seat.session.clone(),
-                seat.agent.clone(),
-                round.address.clone(),
-                round.text.clone(),
-            )
-        };
-        let taken = match self.accept(message).await {
+        let taken = match self.accept(seated(round, at)).await {
             Ok(accepted) => Taken::Turn(accepted.turn_id),
             Err(error) if is_passing(&error) => return Err(error),
             Err(error) => self.refuse_seat(round, at, &error).await?,

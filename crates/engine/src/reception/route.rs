@@ -1,7 +1,8 @@
 //! Who answers a letter, and in which session. The same code decides and explains.
 
 use polyclaw_domain::arrival::Arrival;
-use polyclaw_domain::command::{menu_name, slashed};
+use polyclaw_domain::channel::{Letter, PULLED};
+use polyclaw_domain::command::{Unknown, bare_word, menu_name, slashed};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::route::Tier;
@@ -81,7 +82,7 @@ pub(super) enum Routed {
         layer: Layer,
     },
     Several(Vec<Target>),
-    /// An agent was named and nothing said to it.
+    /// An agent was named and nothing said to it, or a command was meant that there is not.
     Usage(String),
 }
 
@@ -123,9 +124,9 @@ impl Engine {
         Ok(Place { agent, key, tier, session })
     }
 
-    pub(super) async fn route(&self, arrival: &Arrival, text: &str, place: Place) -> Result<Routed> {
-        match self.without_classifier(arrival, text, place).await? {
-            Routed::One { target, text, layer: Layer::Default } => self.judged(arrival, target, text).await,
+    pub(super) async fn route(&self, letter: &Letter, place: Place) -> Result<Routed> {
+        match self.without_classifier(&letter.arrival, &letter.text, place).await? {
+            Routed::One { target, text, layer: Layer::Default } => self.judged(letter, target, text).await,
             routed => Ok(routed),
         }
     }
@@ -139,6 +140,9 @@ impl Engine {
     ) -> Result<Routed> {
         let settings = self.settings();
         let rules = &settings.reception;
+        if let Some(unknown) = self.unknown_command(text).await? {
+            return Ok(Routed::Usage(unknown.sentence()));
+        }
         if let Some(targets) = group(rules, arrival) {
             return Ok(Routed::Several(targets));
         }
@@ -146,7 +150,10 @@ impl Engine {
             if rest.is_empty() {
                 return Ok(Routed::Usage(format!("Say what {id} is to do: /{id} <message>")));
             }
-            let session = key_of(rules, &id, arrival);
+            let session = match PULLED.contains(&arrival.channel.as_str()) {
+                true => place.key,
+                false => key_of(rules, &id, arrival),
+            };
             let target = Target { by: Some(id.clone()), ..Target::new(session, id) };
             return Ok(Routed::One { target, text: rest.to_owned(), layer: Layer::Prefix });
         }
@@ -161,8 +168,18 @@ impl Engine {
         Ok(Routed::One { target: Target::new(session, place.agent), text: text.to_owned(), layer })
     }
 
+    /// What a line is that looks like a command and names neither one nor an agent. No model could make sense of it.
+    pub(super) async fn unknown_command(&self, text: &str) -> Result<Option<Unknown>> {
+        let Some(word) = bare_word(text) else { return Ok(None) };
+        if self.prefix(text).await?.is_some() {
+            return Ok(None);
+        }
+        let listed = self.db().read(agents::list).await?;
+        Ok(Some(Unknown::new(word, listed.iter().map(|stored| &stored.spec.agent_id))))
+    }
+
     /// The agent named in front of a message, and the rest: by its id, or as a menu writes it.
-    async fn prefix<'a>(&self, text: &'a str) -> Result<Option<(AgentId, &'a str)>> {
+    pub(super) async fn prefix<'a>(&self, text: &'a str) -> Result<Option<(AgentId, &'a str)>> {
         let Some((word, rest)) = slashed(text).filter(|(word, _)| !word.is_empty()) else { return Ok(None) };
         let (word, listed) = (word.to_ascii_lowercase(), self.db().read(agents::list).await?);
         let ids = || listed.iter().map(|stored| &stored.spec.agent_id);
@@ -171,11 +188,11 @@ impl Engine {
     }
 
     /// A default that a model may replace by a better agent.
-    async fn judged(&self, arrival: &Arrival, target: Target, text: String) -> Result<Routed> {
+    async fn judged(&self, letter: &Letter, target: Target, text: String) -> Result<Routed> {
         let settings = self.settings();
-        match self.classify(arrival, &text).await? {
+        match self.classify(letter, &text).await? {
             Some(agent) if agent != target.agent => {
-                let session = key_of(&settings.reception, &agent, arrival);
+                let session = key_of(&settings.reception, &agent, &letter.arrival);
                 let target = Target { by: Some(agent.clone()), ..Target::new(session, agent) };
                 Ok(Routed::One { target, text, layer: Layer::Classifier })
             }

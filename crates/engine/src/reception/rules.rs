@@ -1,15 +1,16 @@
 //! What the config says about letters: who may write, who answers, which session it is. Read again on a reload; what
 //! is under way goes on by the rules it began with.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use polyclaw_domain::admission::Access;
 use polyclaw_domain::arrival::{Arrival, PeerKind};
+use polyclaw_domain::channel::{Address, PULLED, WEBHOOK};
 use polyclaw_domain::command::Speaker;
-use polyclaw_domain::config::{Broadcast, Classifier, Config, DEFAULT_ACCOUNT, Strategy};
+use polyclaw_domain::config::{Broadcast, Classifier, Config, DEFAULT_ACCOUNT, DeliverTo, Strategy};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::route::{Choice, Router};
+use polyclaw_domain::route::{Binding, Choice, Router};
 use polyclaw_domain::scope::{DmScope, Links, Scope};
 
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Rules {
     main_key: String,
     links: Links,
     default_accounts: BTreeMap<String, String>,
+    /// Programs that post messages, by name.
+    webhooks: BTreeSet<String>,
     pub(super) classifier: Classifier,
 }
 
@@ -42,8 +45,23 @@ impl Rules {
             main_key: config.session.main_key.clone(),
             links: Links::new(&config.session.identity_links),
             classifier: config.routing.intent_classifier.clone(),
+            webhooks: config.channels.webhook.keys().cloned().collect(),
             default_accounts,
         }
+    }
+
+    /// The conversation that is meant, if there is such an account.
+    pub fn address(&self, to: &DeliverTo) -> Option<Address> {
+        let usual = self.default_accounts.get(&to.channel).map_or("", String::as_str);
+        let address = to.address_by(usual);
+        let is_hook = address.channel == WEBHOOK && self.webhooks.contains(&address.account);
+        let account = (address.channel.clone(), address.account.clone());
+        (is_hook || self.access.contains_key(&account)).then_some(address)
+    }
+
+    /// In the order of the config.
+    pub fn bindings(&self) -> &[Binding] {
+        self.router.bindings()
     }
 
     /// The account of a channel that is meant where none is named.
@@ -72,8 +90,12 @@ impl Rules {
     /// The agents that all answer there. A thread is where its parent is.
     pub(super) fn group(&self, arrival: &Arrival) -> Option<&[AgentId]> {
         let places = [Some(&arrival.peer), arrival.parent.as_ref()];
-        let listed = places.into_iter().flatten().find_map(|place| self.broadcast.peers.get(&place.id));
-        listed.map(Vec::as_slice)
+        places.into_iter().flatten().find_map(|place| self.listed(&place.id))
+    }
+
+    /// The same by the id of the conversation alone.
+    pub(super) fn listed(&self, peer: &str) -> Option<&[AgentId]> {
+        self.broadcast.peers.get(peer).map(Vec::as_slice)
     }
 
     pub(super) fn is_sequential(&self) -> bool {
@@ -86,6 +108,9 @@ impl Rules {
 
     /// The conversation of an agent with whoever wrote, kept apart as the binding says, or else the config.
     pub(super) fn key(&self, agent: &AgentId, arrival: &Arrival, choice: Choice<'_>) -> SessionKey {
+        if PULLED.contains(&arrival.channel.as_str()) {
+            return SessionKey::main(agent);
+        }
         let scope = Scope {
             dm: choice.dm_scope.unwrap_or(self.dm_scope),
             main_key: &self.main_key,

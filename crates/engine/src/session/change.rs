@@ -35,6 +35,8 @@ pub(crate) fn stop_all(
         children.extend(own.turn.map(|_| member.name));
         children.extend(labels(stop_children(tx, engine, &member.session, &mut after)?));
     }
+    // Behind the sessions' rows, as everywhere.
+    teams::drop_retries(tx, key)?;
     Ok((Stopped { children, ..stopped }, after))
 }
 
@@ -75,6 +77,29 @@ pub(crate) fn stop(
         after.push(After::Publish(key.clone(), FrameKind::Changed));
     }
     Ok((Stopped { turn: running.or(queued), interrupted_tasks, children: Vec::new() }, after))
+}
+
+/// Ends one turn, or the one that took its task up; nothing where there is none.
+pub(crate) fn stop_turn(
+    tx: &mut Tx<'_>,
+    engine: &Engine,
+    turn: &TurnId,
+) -> polyclaw_store::Result<Option<Vec<After>>> {
+    let Some(job) = jobs::answering(tx, turn)? else { return Ok(None) };
+    let (key, now) = (job.session, engine.now());
+    if job.state.is_terminal() && job.state != JobState::Steered {
+        return Ok(Some(Vec::new()));
+    }
+    sessions::take_tickets(tx, &key, 0, now)?;
+    let queued = match job.state {
+        JobState::Queued => jobs::cancel_queued(tx, &key, now)?,
+        _ => None,
+    };
+    // It may have begun meanwhile.
+    let Some(queued) = queued else { return Ok(Some(stop_all(tx, engine, &key)?.1)) };
+    messages::retake(tx, &key, &queued, now)?;
+    tx.notify(&format!("session {key}"))?;
+    Ok(Some(vec![After::Publish(key, never_ran(&queued))]))
 }
 
 pub(crate) fn renew(

@@ -16,13 +16,28 @@ pub enum Actor {
     Session { key: SessionKey, turn: TurnId, call: String },
     /// A person, by the command line or the API.
     Operator { call: String },
+    /// A person or a program that acts for the lead or for a member: what the name may do, and no more.
+    InNameOf { name: String, call: String },
 }
 
 impl Actor {
     pub fn call(&self) -> &str {
         match self {
-            Self::Session { call, .. } | Self::Operator { call } => call,
+            Self::Session { call, .. } | Self::Operator { call } | Self::InNameOf { call, .. } => call,
         }
+    }
+
+    /// The turn in which it acts, if it is one.
+    pub(super) fn turn(&self) -> Option<&TurnId> {
+        match self {
+            Self::Session { turn, .. } => Some(turn),
+            Self::Operator { .. } | Self::InNameOf { .. } => None,
+        }
+    }
+
+    /// For a member, or for the lead where none is named.
+    pub fn in_name_of(member: Option<String>, call: String) -> Self {
+        Self::InNameOf { name: member.unwrap_or_else(|| LEAD.to_owned()), call }
     }
 }
 
@@ -52,9 +67,13 @@ impl Engine {
     /// Finds the team and the actor's place in it.
     pub(crate) async fn insider(&self, actor: &Actor, team: &str) -> Result<Insider> {
         let team = self.team_named(team).await?;
-        let (actor, name) = (actor.clone(), team.name.clone());
+        let refusal = match actor {
+            Actor::InNameOf { name, .. } => Refusal::NotAMember(name.chars().take(80).collect()),
+            _ => Refusal::NotInTeam(team.name.clone()),
+        };
+        let actor = actor.clone();
         let insider = self.db().read(move |tx| find(tx, &actor, team.clone())).await?;
-        insider.ok_or_else(|| Refusal::NotInTeam(name).into())
+        insider.ok_or_else(|| refusal.into())
     }
 }
 
@@ -65,17 +84,20 @@ fn find(tx: &mut Tx<'_>, actor: &Actor, team: Team) -> polyclaw_store::Result<Op
         capabilities: Vec::new(),
         is_lead: true,
     };
-    let key = match actor {
-        Actor::Operator { .. } => {
-            let worker = worker(OPERATOR, &team.lead);
-            return Ok(Some(Insider { worker, member: None, team }));
-        }
-        Actor::Session { key, .. } => key,
+    let leads = match actor {
+        Actor::Operator { .. } => Some(OPERATOR),
+        Actor::InNameOf { name, .. } if name == LEAD => Some(LEAD),
+        Actor::Session { key, .. } if *key == team.lead => Some(LEAD),
+        _ => None,
     };
-    if *key == team.lead {
-        return Ok(Some(Insider { worker: worker(LEAD, key), member: None, team }));
+    if let Some(name) = leads {
+        return Ok(Some(Insider { worker: worker(name, &team.lead), member: None, team }));
     }
-    let found = teams::member_of(tx, key)?;
+    let found = match actor {
+        Actor::Session { key, .. } => teams::member_of(tx, key)?,
+        Actor::InNameOf { name, .. } => teams::member(tx, &team.id, name)?,
+        Actor::Operator { .. } => None,
+    };
     let own = found.filter(|member| member.team == team.id && member.state == MemberState::Active);
     Ok(own.map(|member| Insider { team, worker: as_worker(&member), member: Some(member) }))
 }

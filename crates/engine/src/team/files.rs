@@ -1,25 +1,43 @@
 //! Files for people: the list of teams, each team's config, and a copy of every mailbox. The rows are the truth; a file is
-//! written whole and put in place, so nobody ever reads half of one.
+//! written whole and put in place, so nobody ever reads half of one. Where several nodes share a database, the one that
+//! hosts a team's lead writes them.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use polyclaw_domain::id::{LetterId, TeamId};
 use polyclaw_domain::mail::Letter;
 use polyclaw_domain::team::{Member, Team};
-use polyclaw_store::{Tx, teams};
+use polyclaw_store::{Tx, jobs, letters, teams};
 use serde_json::{Value, json};
 
 use crate::core::Engine;
 use crate::error::{Error, Result};
+use crate::worker::family;
 
 const TRASH: &str = ".trash";
+/// Letters copied at once.
+const COPIED: usize = 200;
+
+/// What this life of the engine knows of the files. Whoever writes them holds it.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// What it wrote last: the same need not be written again.
+    written: HashMap<PathBuf, String>,
+    /// Teams whose mailboxes it has looked into: an earlier life may have copied what it could not note any more.
+    known: HashSet<TeamId>,
+}
 
 impl Engine {
-    /// Writes a team's config and the list of teams.
+    /// Writes a team's config and the list of teams, where anything has changed about them.
     pub(super) async fn write_team(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
-        let _alone = self.team_files.lock().await;
+        let mut files = self.team_files.lock().await;
+        if !self.hosts(team).await? {
+            return Ok(());
+        }
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let open = teams::open(tx)?;
@@ -33,31 +51,60 @@ impl Engine {
         let config = own
             .filter(|team| open.iter().any(|one| one.id == team.id))
             .map(|team| (folder.join(&team.name).join("config.json"), config(&team, &members, &at_work)));
-        let tag = self.next_id();
-        blocking(move || {
-            write(&folder.join("teams.json"), &registry, &tag)?;
-            config.map_or(Ok(()), |(path, value)| write(&path, &value, &tag))
-        })
-        .await
+        let wanted = std::iter::once((folder.join("teams.json"), registry)).chain(config);
+        for (path, value) in wanted {
+            let text = format!("{value:#}\n");
+            if files.written.get(&path) == Some(&text) {
+                continue;
+            }
+            let (to, whole, tag) = (path.clone(), text.clone(), self.next_id());
+            blocking(move || write(&to, &whole, &tag)).await?;
+            files.written.insert(path, text);
+        }
+        Ok(())
     }
 
-    /// Copies letters to where people can read them. A copy that fails loses nothing.
-    pub(super) async fn copy_letters(&self, team: &Team, letters: Vec<Letter>) {
-        let Some(folder) = self.settings().teams_folder.clone().filter(|_| !letters.is_empty()) else {
-            return;
-        };
-        let folder = folder.join(&team.name).join("inbox");
-        let copied = blocking(move || letters.iter().try_for_each(|letter| append(&folder, letter))).await;
-        if let Err(error) = copied {
+    /// Whether this node writes a team's files.
+    async fn hosts(&self, team: &Team) -> Result<bool> {
+        let (lead, node, family) = (team.lead.clone(), self.node.clone(), family(self));
+        Ok(self.db().read(move |tx| jobs::hosts(tx, &lead, &node, family.as_deref())).await?)
+    }
+
+    /// Copies what is in no file yet to where people can read it, each letter once. A copy that fails loses nothing.
+    pub(super) async fn copy_letters(&self, team: &Team) {
+        if let Err(error) = self.try_copy(team).await {
             tracing::warn!(%error, team = %team.name, "letters could not be copied to their files");
+        }
+    }
+
+    async fn try_copy(&self, team: &Team) -> Result<()> {
+        let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
+        let mut files = self.team_files.lock().await;
+        if !self.hosts(team).await? {
+            return Ok(());
+        }
+        loop {
+            let id = team.id.clone();
+            let due = self.db().read(move |tx| letters::uncopied(tx, &id, COPIED)).await?;
+            if due.is_empty() {
+                return Ok(());
+            }
+            let ids: Vec<LetterId> = due.iter().map(|letter| letter.id.clone()).collect();
+            let (folder, is_known) = (folder.join(&team.name).join("inbox"), files.known.contains(&team.id));
+            blocking(move || append_all(&folder, due, is_known)).await?;
+            files.known.insert(team.id.clone());
+            self.persist(move |tx| ids.iter().try_for_each(|id| letters::copied(tx, id))).await?;
         }
     }
 
     /// Moves what was the team's out of the way of the next of its name.
     pub(super) async fn set_aside(&self, team: &Team) -> Result<()> {
         let Some(folder) = self.settings().teams_folder.clone() else { return Ok(()) };
+        if !self.hosts(team).await? {
+            return Ok(());
+        }
         // Whoever writes the team's config meanwhile would make its folder anew, or find it gone in mid-write.
-        let alone = self.team_files.lock().await;
+        let mut alone = self.team_files.lock().await;
         let (from, now) = (folder.join(&team.name), self.now());
         let mut ended = team.clone();
         ended.status = polyclaw_domain::team::TeamStatus::Shutdown;
@@ -67,12 +114,20 @@ impl Engine {
         let config = config(&ended, &members, &[]);
         let tag = self.next_id();
         let to = folder.join(TRASH).join(format!("{}-{}", team.name, now.0));
+        let id = team.id.to_string();
         blocking(move || {
-            write(&from.join("config.json"), &config, &tag)?;
+            let file = from.join("config.json");
+            // Whoever else saw that it has ended was faster, or the next of its name is there already.
+            if !from.exists() || file.exists() && !is_of(&file, &id) {
+                return Ok(());
+            }
+            write(&file, &format!("{config:#}\n"), &tag)?;
             fs::create_dir_all(folder.join(TRASH))?;
             fs::rename(&from, &to)
         })
         .await?;
+        // The next of its name begins anew.
+        alone.written.clear();
         drop(alone);
         self.write_team(team).await
     }
@@ -89,6 +144,7 @@ impl Engine {
             let is_left =
                 tokio::task::spawn_blocking(move || is_of(&path, id.as_str())).await.unwrap_or(false);
             if is_left {
+                self.copy_letters(&team).await;
                 self.set_aside(&team).await?;
             }
         }
@@ -132,14 +188,27 @@ fn config(team: &Team, members: &[Member], at_work: &[String]) -> Value {
 }
 
 /// Beside it, to the disk, then over it.
-fn write(path: &Path, value: &Value, tag: &str) -> io::Result<()> {
+fn write(path: &Path, text: &str, tag: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let beside = path.with_extension(format!("{tag}.tmp"));
     let mut file = private(&beside, fs::OpenOptions::new().write(true).create(true).truncate(true))?;
-    file.write_all(format!("{value:#}\n").as_bytes())?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&beside, path)
+}
+
+fn append_all(folder: &Path, letters: Vec<Letter>, is_known: bool) -> io::Result<()> {
+    let is_new = |letter: &Letter| {
+        let quoted = json!(letter.id).to_string();
+        let file = fs::read_to_string(folder.join(&letter.to).join("messages.jsonl"));
+        !file.is_ok_and(|text| text.lines().any(|line| line.contains(&quoted) && is_line_of(line, letter)))
+    };
+    letters.iter().filter(|letter| is_known || is_new(letter)).try_for_each(|letter| append(folder, letter))
+}
+
+fn is_line_of(line: &str, letter: &Letter) -> bool {
+    serde_json::from_str::<Value>(line).is_ok_and(|line| line["id"] == json!(letter.id))
 }
 
 fn append(folder: &Path, letter: &Letter) -> io::Result<()> {

@@ -1,17 +1,22 @@
 //! Telling the lead who does nothing: with a turn of its own only where nobody is at work any more.
 
 use polyclaw_domain::id::LetterId;
-use polyclaw_domain::job::JobState;
+use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::mail::{Letter, LetterKind};
 use polyclaw_domain::task::TaskState;
 use polyclaw_domain::team::idle::{Facts, Idle, reason, wakes_lead};
+use polyclaw_domain::team::setback::Setback;
 use polyclaw_domain::team::{LEAD, Team, TeamStatus};
 use polyclaw_store::teams::Rested;
 use polyclaw_store::{Tx, jobs, letters, runs, tasks, teams};
 
 use super::post::{Posted, store_all};
+use super::turn::is_worth_a_turn;
+use super::wake::wake;
 use crate::core::Engine;
 use crate::error::Result;
+use crate::ingress::Fresh;
+use crate::settings::Settings;
 
 /// Letters between members of which the lead is shown the summaries.
 const PEERS: usize = 10;
@@ -22,6 +27,8 @@ struct Look {
     has_children: bool,
     /// Somebody stopped its turn: that is no reason to begin one of the lead's.
     was_stopped: bool,
+    /// Its turns fail.
+    setback: Option<Setback>,
     peers: Vec<(String, String)>,
 }
 
@@ -39,22 +46,30 @@ impl Engine {
         let (id, wanted) = (team.id.clone(), rested.clone());
         let look = self.db().read(move |tx| look(tx, &id, &wanted)).await?;
         let at_work = look.at_work.contains(&rested.name);
-        let idle = reason(self.facts(team, &rested, &look).await?);
+        let facts = self.facts(team, &rested, &look).await?;
         let is_shutting_down = team.status == TeamStatus::ShuttingDown;
         let others_at_work = look.at_work.iter().any(|name| *name != rested.name);
-        let letter = self.idle_letter(team, &rested, idle, &look.peers);
-        let is_quiet = look.was_stopped || !wakes_lead(idle, others_at_work, is_shutting_down);
+        // The lead knows it from the first time: that it failed again is in the state it is shown.
+        let is_old = look.setback.as_ref().is_some_and(|setback| setback.failures > 1);
+        let letter = self.idle_letter(team, &rested, facts, &look);
+        let is_quiet = look.was_stopped || !wakes_lead(facts, others_at_work, is_shutting_down);
         let post = Posted { is_quiet, ..self.posted(letter) };
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
-            // Another turn of it has ended since, or it works again: then this is no news.
-            if !teams::note_known(tx, &wanted.id, &rested)? || at_work || is_shutting_down {
+            // Another turn of it has ended since, or it works again, or the team is being shut down by now: then this is
+            // no news.
+            let is_active = teams::get(tx, &wanted.id)?.is_some_and(|team| team.status == TeamStatus::Active);
+            if !teams::note_known(tx, &wanted.id, &rested)? || at_work || !is_active {
                 return Ok(Vec::new());
+            }
+            if is_old {
+                return Ok(look_to_lead(tx, &wanted, &post.fresh, &settings)?.into_iter().collect());
             }
             store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now)
         };
         let ready = self.persist(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        self.copy_letters(team).await;
         Ok(())
     }
 
@@ -77,9 +92,19 @@ impl Engine {
         })
     }
 
-    fn idle_letter(&self, team: &Team, rested: &Rested, idle: Idle, peers: &[(String, String)]) -> Letter {
+    fn idle_letter(&self, team: &Team, rested: &Rested, facts: Facts, look: &Look) -> Letter {
+        let idle = reason(facts);
         let mut text = format!("{} is idle: {}.", rested.name, idle.as_str());
-        for (to, summary) in peers {
+        if let Some(setback) = &look.setback {
+            text.push_str(&format!(
+                " ({}) It is tried again while mail or a task waits for it.",
+                setback.code
+            ));
+        }
+        if idle == Idle::Waiting && !facts.has_children {
+            text.push_str(" It holds a task, and goes on when somebody writes to it.");
+        }
+        for (to, summary) in &look.peers {
             text.push_str(&format!("\nwrote to {to}: {summary}"));
         }
         let letter = self.letter(team, &rested.name, LEAD, LetterKind::Idle, text);
@@ -89,6 +114,19 @@ impl Engine {
             ..letter
         }
     }
+}
+
+/// Quiet notices may have waited for the last to rest. A lead whose own turns fail is tried by the keeper.
+fn look_to_lead(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    fresh: &Fresh,
+    settings: &Settings,
+) -> polyclaw_store::Result<Option<Lane>> {
+    if teams::setback(tx, &team.id, LEAD)?.is_some() || !is_worth_a_turn(tx, team, LEAD)? {
+        return Ok(None);
+    }
+    wake(tx, team, &team.lead, fresh, settings)
 }
 
 fn look(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId, rested: &Rested) -> polyclaw_store::Result<Look> {
@@ -101,7 +139,7 @@ fn look(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId, rested: &Rested) -> p
     };
     let since = member.map(|member| member.last_active_at.minus(RECENT_MS)).unwrap_or_default();
     let peers = letters::between(tx, id, &rested.name, since, PEERS)?;
-    Ok(Look { at_work, has_children, was_stopped, peers })
+    Ok(Look { at_work, has_children, was_stopped, setback: teams::setback(tx, id, &rested.name)?, peers })
 }
 
 /// What a member wrote to others is told while it is news.

@@ -1,9 +1,10 @@
-//! The keeper of teams: renews what members work on, frees what nobody does, tells what there is to tell, and brings
-//! shutdowns to their end. It asks no model anything: a team that rests costs nothing.
+//! The keeper of teams: renews what members work on, frees what nobody does, tells what there is to tell, tries again
+//! what failed, and brings shutdowns to their end. It asks no model anything: a team that rests costs nothing.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use polyclaw_domain::id::TeamId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::team::{LEAD, MemberState, RUNTIME, Team, TeamStatus};
@@ -19,15 +20,15 @@ const TICK: Duration = Duration::from_secs(1);
 /// Runs until the engine drains. Without a team it sleeps until there is one.
 pub(crate) async fn keep(engine: &Engine) -> Result<()> {
     let mut renewed = Millis(0);
-    let mut files_due = true;
+    let mut known: Option<Vec<TeamId>> = None;
     loop {
         let open = engine.db().read(teams::open).await?;
-        if std::mem::take(&mut files_due) {
+        let there = |id: &TeamId| open.iter().any(|team| team.id == *id);
+        // At a start, and when a team is gone: another node may have ended it, and this one keeps its files.
+        if known.as_ref().is_none_or(|known| !known.iter().all(there)) {
             engine.clear_folders().await?;
-            for team in &open {
-                engine.write_team(team).await?;
-            }
         }
+        known = Some(open.iter().map(|team| team.id.clone()).collect());
         let now = engine.now();
         if now.since(renewed) >= engine.task_lease_ms() / 3 {
             renewed = now;
@@ -40,7 +41,8 @@ pub(crate) async fn keep(engine: &Engine) -> Result<()> {
                 tracing::error!(%error, team = %team.name, "a team could not be looked after, trying again");
             }
         }
-        let pause = if open.is_empty() { Duration::from_secs(3600) } else { TICK };
+        let is_trying = engine.retry_failed().await?;
+        let pause = if open.is_empty() && !is_trying { Duration::from_secs(3600) } else { TICK };
         tokio::select! {
             () = engine.team_wake.notified() => {}
             () = tokio::time::sleep(pause) => {}
@@ -62,6 +64,8 @@ impl Engine {
         self.note_lost(team).await?;
         self.relay_ledger(team).await?;
         self.tell_idle(team).await?;
+        self.copy_letters(team).await;
+        self.write_team(team).await?;
         let id = team.id.clone();
         let asked = self.db().read(move |tx| teams::requests(tx, &id)).await?;
         if team.status == TeamStatus::ShuttingDown || !asked.is_empty() {

@@ -4,13 +4,15 @@ use polyclaw_domain::id::{TeamId, TraceId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::team::{self, Refusal, Team, TeamRole, TeamStatus};
-use polyclaw_store::{Tx, jobs, sessions, teams};
+use polyclaw_store::{Tx, jobs, letters, sessions, teams};
 use serde_json::json;
 
 use super::Actor;
+use super::wake::wake;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::family::reply_to;
+use crate::ingress::Fresh;
 
 #[derive(Clone, Debug)]
 pub struct NewTeam {
@@ -52,12 +54,21 @@ impl Engine {
     /// Gives a team to another session.
     pub async fn set_lead(&self, name: &str, lead: &SessionKey) -> Result<Team> {
         let team = self.team_named(name).await?;
-        let (wanted, now) = (lead.clone(), self.now());
-        let write = move |tx: &mut Tx<'_>| match sessions::get(tx, &wanted)? {
-            Some(session) => take(tx, &team, &session, now).map(Ok),
-            None => Ok(Err(Error::UnknownSession(wanted.to_string()))),
+        let (wanted, fresh, settings) = (lead.clone(), Fresh::new(self, None), self.settings());
+        let write = move |tx: &mut Tx<'_>| {
+            let Some(session) = sessions::get(tx, &wanted)? else {
+                return Ok(Err(Error::UnknownSession(wanted.to_string())));
+            };
+            let team = take(tx, &team, &session, fresh.now)?;
+            let (letters, idle) = letters::waiting(tx, &team.id, team::LEAD)?;
+            let ready = match letters + idle {
+                0 => None,
+                _ => wake(tx, &team, &wanted, &fresh, &settings)?,
+            };
+            Ok(Ok((team, ready)))
         };
-        let team = self.db().write(write).await??;
+        let (team, ready) = self.db().write(write).await??;
+        ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         self.write_team(&team).await?;
         let data = json!({ "team": team.name, "change": "lead", "session_key": lead });
         self.note_team(&team, data).await;
@@ -114,7 +125,8 @@ fn create(
     Ok(Ok((team, true)))
 }
 
-fn is_lost(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<bool> {
+/// Whether its lead's session is gone.
+pub(super) fn is_lost(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<bool> {
     Ok(sessions::get(tx, &team.lead)?.is_none_or(|session| session.status == Status::Archived))
 }
 
@@ -124,7 +136,7 @@ fn take(
     lead: &Session,
     now: polyclaw_domain::time::Millis,
 ) -> polyclaw_store::Result<Team> {
-    teams::set_lead(tx, &team.id, &lead.key, &lead.active_agent, now)?;
     sessions::set_team_role(tx, &lead.key, Some(TeamRole::Lead), now)?;
+    teams::set_lead(tx, &team.id, &lead.key, &lead.active_agent, now)?;
     Ok(teams::get(tx, &team.id)?.unwrap_or_else(|| team.clone()))
 }

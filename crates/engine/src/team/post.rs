@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::actor::{Actor, Insider};
 use super::event;
+use super::make::is_lost;
 use super::wake::wake;
 use crate::core::Engine;
 use crate::error::Result;
@@ -42,6 +43,9 @@ pub struct Receipt {
     pub message_ids: Vec<LetterId>,
     pub recipients: Vec<String>,
     pub request_id: Option<String>,
+    /// Those of them whose sessions are gone: it waits for whoever takes their places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 /// A letter on its way, with what its recipient's turn would be made of.
@@ -107,8 +111,24 @@ impl Engine {
         }
         let request_id = posts.first().and_then(|post| post.letter.request_id.clone());
         let message_ids = posts.iter().map(|post| post.letter.id.clone()).collect();
+        let lost = self.lost_of(&insider.team, &recipients).await?;
         self.post(&insider.team, posts).await?;
-        Ok(Receipt { message_ids, recipients, request_id })
+        Ok(Receipt { message_ids, recipients, lost, request_id })
+    }
+
+    async fn lost_of(&self, team: &Team, names: &[String]) -> Result<Vec<String>> {
+        let (team, names) = (team.clone(), names.to_vec());
+        let read = move |tx: &mut Tx<'_>| {
+            let mut lost = names.clone();
+            let members = teams::members(tx, &team.id)?;
+            let is_lead_lost = is_lost(tx, &team)?;
+            lost.retain(|name| match name.as_str() {
+                LEAD => is_lead_lost,
+                _ => members.iter().any(|one| one.name == *name && one.state == MemberState::Lost),
+            });
+            Ok(lost)
+        };
+        Ok(self.db().read(read).await?)
     }
 
     fn check_letter(&self, outgoing: &Outgoing) -> Result<()> {
@@ -136,9 +156,10 @@ impl Engine {
     async fn recipients(&self, insider: &Insider, outgoing: &Outgoing) -> Result<Vec<String>> {
         let (id, lead) = (insider.team.id.clone(), insider.team.lead.clone());
         let members = self.db().read(move |tx| teams::members(tx, &id)).await?;
-        let active = members.into_iter().filter(|member| member.state == MemberState::Active);
+        // Mail for one that is lost waits for whoever bears the name next.
+        let there = members.into_iter().filter(|member| member.state != MemberState::Closed);
         let mut all: Vec<(String, SessionKey)> =
-            active.map(|Member { name, session, .. }| (name, session)).collect();
+            there.map(|Member { name, session, .. }| (name, session)).collect();
         all.push((LEAD.to_owned(), lead));
         all.retain(|(name, _)| *name != insider.worker.name);
         match (&outgoing.to, outgoing.kind) {
@@ -196,7 +217,7 @@ impl Engine {
         for letter in &letters {
             self.hub.publish(&team.lead, FrameKind::Team { change: sent(team, letter).data });
         }
-        self.copy_letters(team, letters).await;
+        self.copy_letters(team).await;
     }
 }
 
@@ -223,13 +244,29 @@ pub(super) fn store_all(
 }
 
 /// The session that bears a name now.
-fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<Option<SessionKey>> {
+pub(super) fn reader(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<Option<SessionKey>> {
     if name == LEAD {
         return Ok(Some(team.lead.clone()));
     }
     let found = teams::member(tx, &team.id, name)?;
     let active = found.filter(|member| member.state != MemberState::Closed);
     Ok(active.map(|member| member.session))
+}
+
+/// Nobody will read a letter any more: whoever wrote it can see so.
+pub(super) fn note_undeliverable(
+    tx: &mut Tx<'_>,
+    team: &Team,
+    letters: &[Letter],
+    now: Millis,
+) -> polyclaw_store::Result<()> {
+    for letter in letters {
+        let writer = teams::member(tx, &team.id, &letter.from)?.map(|member| member.session);
+        let told = sent(team, letter);
+        let told = Event { kind: EventKind::MailUndeliverable, session: writer.or(told.session), ..told };
+        events::record(tx, &told, now)?;
+    }
+    Ok(())
 }
 
 /// What others see of a letter is its summary.

@@ -62,25 +62,24 @@ impl Engine {
         let (team_id, settings, now) = (team.id.clone(), self.settings(), self.now());
         let fresh = Fresh::new(self, None);
         let shown = changed(team, &news).data;
-        let copies: Vec<Letter> = letters.iter().map(|post| post.letter.clone()).collect();
         let write = move |tx: &mut Tx<'_>| {
             // Its lead may be another by now.
             let Some(team) = teams::get(tx, &team_id)?.filter(|team| team.status != TeamStatus::Shutdown)
             else {
-                return Ok((Vec::new(), Vec::new()));
+                return Ok(Vec::new());
             };
             if !teams::tell(tx, &team.id, news.event.seq)? {
-                return Ok((Vec::new(), Vec::new()));
+                return Ok(Vec::new());
             }
             events::record(tx, &changed(&team, &news), now)?;
             let mut ready = announce(tx, &team, &news, &fresh, &settings)?.into_iter().collect::<Vec<Lane>>();
             let readers = pick(tx, &team, &news, &letters)?;
             ready.extend(store_all(tx, &team, &readers, &settings, now)?);
-            Ok((ready, readers.into_iter().map(|post| post.letter.id).collect::<Vec<LetterId>>()))
+            Ok(ready)
         };
-        let (ready, sent) = self.persist(write).await?;
+        let ready = self.persist(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-        self.copy_letters(team, copies.into_iter().filter(|copy| sent.contains(&copy.id)).collect()).await;
+        self.copy_letters(team).await;
         self.hub.publish(&team.lead, FrameKind::Team { change: shown });
         Ok(())
     }
@@ -140,6 +139,10 @@ fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_stor
 fn freed(event: &Happened) -> Vec<TaskNo> {
     match event.kind {
         Kind::Created | Kind::Released | Kind::Expired => vec![event.task],
+        // It may wait for less now.
+        Kind::Updated if event.data["drops"].as_array().is_some_and(|drops| !drops.is_empty()) => {
+            vec![event.task]
+        }
         Kind::Completed => serde_json::from_value(event.data["unblocked"].clone()).unwrap_or_default(),
         _ => Vec::new(),
     }
@@ -199,7 +202,7 @@ fn payload(
         summary.push_str(&format!("\nUnblocked: {}", numbers.join(", ")));
     }
     if event.kind == Kind::Failed {
-        summary.push_str("\nWhat waits for it stays blocked until you decide.");
+        summary.push_str("\nWhat waits for it stays blocked until you decide: TaskUpdate with dropDependsOn lets it go on without.");
     }
     json!({
         "internal": true,

@@ -11,9 +11,11 @@ use serde_json::json;
 
 use super::actor::{Actor, Insider};
 use super::keep::unless_ended;
-use super::post::{Outgoing, Posted, Receipt, store_all};
+use super::post::{Outgoing, Posted, Receipt, note_undeliverable, store_all};
 use crate::core::Engine;
+use crate::deed::After;
 use crate::error::Result;
+use crate::session::stop_all;
 
 /// Where a shutdown stands.
 #[derive(Clone, Debug, Serialize)]
@@ -70,20 +72,26 @@ impl Engine {
         self.settle_shutdown(&insider.team).await
     }
 
-    /// The asker led a team of this name, and it has ended: made again after a crash, the call that ended it says so.
+    /// A team of this name has ended, and the asker could have ended it: made again, the call that did says so.
     async fn ended_before(&self, actor: &Actor, name: &str) -> Result<bool> {
-        let Actor::Session { key, .. } = actor else { return Ok(false) };
-        let (lead, name) = (key.clone(), name.to_owned());
+        let led_by = match actor {
+            Actor::Session { key, .. } => Some(key.clone()),
+            Actor::InNameOf { name, .. } if name != LEAD => return Ok(false),
+            Actor::Operator { .. } | Actor::InNameOf { .. } => None,
+        };
+        let name = name.to_owned();
         let read = move |tx: &mut Tx<'_>| {
-            let led = teams::led_by(tx, &lead)?;
-            Ok(teams::named(tx, &name)?.is_none() && led.iter().any(|team| team.name == name))
+            let was_led = match &led_by {
+                Some(lead) => teams::led_by(tx, lead)?.iter().any(|team| team.name == name),
+                None => true,
+            };
+            Ok(was_led && teams::is_past(tx, &name)?)
         };
         Ok(self.db().read(read).await?)
     }
 
     /// The team is shutting down and everybody is asked, or neither. Asked before, it stays as it is.
     async fn ask_all(&self, team: &Team, requests: Vec<Request>, posts: Vec<Posted>) -> Result<()> {
-        let copies = posts.iter().map(|post| post.letter.clone()).collect();
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
             let begins = (&[TeamStatus::Active][..], TeamStatus::ShuttingDown);
@@ -96,7 +104,7 @@ impl Engine {
         };
         if let Some(ready) = self.persist(write).await? {
             ready.into_iter().for_each(|lane| self.lanes.wake(lane));
-            self.copy_letters(team, copies).await;
+            self.copy_letters(team).await;
             let data = json!({ "team": team.name, "change": "shutting_down" });
             self.note_team(team, data).await;
         }
@@ -146,11 +154,14 @@ impl Engine {
         let receipt = Receipt {
             message_ids: vec![letter.id.clone()],
             recipients: vec![LEAD.to_owned()],
+            lost: Vec::new(),
             request_id: Some(id.clone()),
         };
-        self.note_answer(&insider.team, member, (&id, answer), Some(self.posted(letter))).await?;
+        let after = self.note_answer(&insider.team, member, (&id, answer), Some(self.posted(letter))).await?;
         self.reach(KillPoint::ShutdownAnswered).await;
         self.settle_shutdown(&insider.team).await?;
+        // Last, for it ends the very turn that answered.
+        self.follow(after);
         Ok(receipt)
     }
 
@@ -159,28 +170,36 @@ impl Engine {
         Ok(self.db().read(move |tx| teams::requests(tx, &id)).await?)
     }
 
-    /// Stores an answer with what the lead is told of it; a member that lets the team end is closed with it. All of it or
-    /// nothing: one that is closed could not say it again.
+    /// Stores an answer with what the lead is told of it; a member that lets the team end is closed with it, and what it
+    /// does is stopped. All of it or nothing: one that is closed could not say it again.
     async fn note_answer(
         &self,
         team: &Team,
         member: &Member,
         (request, answer): (&str, Answer),
         told: Option<Posted>,
-    ) -> Result<()> {
+    ) -> Result<Vec<After>> {
+        let engine = self.clone();
         let copies = told.iter().map(|post| post.letter.clone()).collect();
         let (wanted, name, session) = (team.clone(), member.name.clone(), member.session.clone());
         let (request, settings, now) = (request.to_owned(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
+            let mut after = Vec::new();
+            // The session's row first, as everywhere.
+            sessions::lock(tx, &session)?;
             if teams::answer(tx, &request, &answer)? && answer.lets_end() {
+                after = stop_all(tx, &engine, &session)?.1;
                 teams::set_member_state(tx, &wanted.id, &name, MemberState::Closed, now)?;
                 sessions::set_status(tx, &session, Status::Archived)?;
             }
-            store_all(tx, &wanted, told.as_slice(), &settings, now)
+            if told.is_some() {
+                letters::note_answered(tx, &wanted.id, (&name, &request), now)?;
+            }
+            Ok((store_all(tx, &wanted, told.as_slice(), &settings, now)?, after))
         };
-        let ready = self.persist(write).await?;
+        let (ready, after) = self.persist(write).await?;
         self.hand_out(team, ready, copies).await;
-        Ok(())
+        Ok(after)
     }
 
     /// Looks where a shutdown stands, and brings it to its end if it has one.
@@ -192,7 +211,8 @@ impl Engine {
             let Some(answer) = at_deadline(&request, is_working, self.now()) else { continue };
             let (id, name) = (team.id.clone(), request.member.clone());
             if let Some(member) = self.db().read(move |tx| teams::member(tx, &id, &name)).await? {
-                self.note_answer(team, &member, (&request.id, answer), None).await?;
+                let after = self.note_answer(team, &member, (&request.id, answer), None).await?;
+                self.follow(after);
             }
         }
         let requests = self.requests(team).await?;
@@ -231,6 +251,7 @@ impl Engine {
         };
         let ready = self.persist(write).await?;
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        self.copy_letters(team).await;
         let data = json!({ "team": team.name, "change": "kept", "member": member });
         self.note_team(team, data).await;
         self.write_team(team).await
@@ -268,7 +289,8 @@ impl Engine {
                 return Ok(None);
             }
             teams::drop_requests(tx, &wanted.id)?;
-            letters::give_up(tx, &wanted.id)?;
+            let left = letters::give_up(tx, &wanted.id)?;
+            note_undeliverable(tx, &wanted, &left, now)?;
             store_all(tx, &wanted, std::slice::from_ref(&post), &settings, now).map(Some)
         };
         let Some(ready) = self.persist(write).await? else { return Ok(()) };
@@ -276,6 +298,7 @@ impl Engine {
         ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         let data = json!({ "team": team.name, "change": "ended" });
         self.note_team(team, data).await;
+        self.copy_letters(team).await;
         self.ports.ledgers.close(&team.id);
         self.set_aside(team).await
     }

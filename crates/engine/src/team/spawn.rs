@@ -2,24 +2,28 @@
 
 use std::sync::Arc;
 
-use polyclaw_domain::agent::{AgentSpec, SandboxMode};
+use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::policy::Lent;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::run::{Limits, RunKind};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::team::{self, MAX_CAPABILITIES, Member, MemberState, Refusal, Team, TeamRole};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Tx, agents, sessions, tasks, teams};
+use polyclaw_store::{Tx, agents, letters, sessions, tasks, teams};
 use serde::Serialize;
 use serde_json::json;
 
 use super::actor::{Actor, Insider};
+use super::wake::wake;
 use crate::core::Engine;
 use crate::error::{Error, Result};
+use crate::family::check_walls;
 use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
+use crate::settings::Settings;
 
 #[derive(Clone, Debug, Default)]
 pub struct NewMember {
@@ -45,28 +49,47 @@ pub struct Spawned {
 /// Deeper than any family may be.
 const DEEPEST: u32 = 5;
 
-type Stored = std::result::Result<(Member, Option<SessionKey>, Option<ingress::Stored>), Error>;
+/// What a join has stored.
+struct Life {
+    member: Member,
+    /// The session of its earlier life, if that is to be stopped.
+    replaced: Option<SessionKey>,
+    /// Its first message.
+    first: Option<ingress::Stored>,
+    /// The lane in which it is ready to read what waited for its name.
+    ready: Option<Lane>,
+}
+
+/// What is new about its session.
+struct Own {
+    uuid: String,
+    lent: Lent,
+}
+
+type Joined = std::result::Result<Life, Error>;
 
 impl Engine {
     pub async fn spawn_teammate(&self, actor: &Actor, team: &str, new: NewMember) -> Result<Spawned> {
         let insider = self.insider(actor, team).await?;
         insider.only_lead()?;
         insider.only_active()?;
-        team::check_member_name(&new.name).map_err(Refusal::from)?;
+        team::check_member_name(&new.name)?;
         let new = self.cleaned(new)?;
         let (wanted, fresh, here) = (insider.team.clone(), Fresh::new(self, None), Arc::new(Here::of(self)));
-        let (uuid, most) = (actor.call().to_lowercase(), self.settings().teams.max_members);
-        let write = move |tx: &mut Tx<'_>| join(tx, &wanted, &new, (&uuid, most), (&fresh, &here));
-        let (member, replaced, stored) = self.db().write(write).await??;
+        let lent = self.lent_by(&insider.team.lead, actor.turn()).await?;
+        let (own, settings) = (Own { uuid: actor.call().to_lowercase(), lent }, self.settings());
+        let write = move |tx: &mut Tx<'_>| join(tx, &wanted, (&new, &own), &settings, (&fresh, &here));
+        let Life { member, replaced, first, ready } = self.db().write(write).await??;
         if let Some(old) = replaced {
             // What is left of its earlier life ends here.
             let _ = self.stop(&old).await;
         }
         let inherited = self.inherit(&insider, &member).await?;
-        if let Some((accepted, inbound, begun)) = stored {
+        if let Some((accepted, inbound, begun)) = first {
             self.announce_accepted(&accepted, inbound);
             self.go_on(&accepted, begun);
         }
+        ready.into_iter().for_each(|lane| self.lanes.wake(lane));
         self.write_team(&insider.team).await?;
         let data = json!({ "team": insider.team.name, "change": "joined", "member": member.name,
             "session_key": member.session });
@@ -100,10 +123,10 @@ impl Engine {
 fn join(
     tx: &mut Tx<'_>,
     team: &Team,
-    new: &NewMember,
-    (uuid, most): (&str, u32),
+    (new, own): (&NewMember, &Own),
+    settings: &Settings,
     (fresh, here): (&Fresh, &Here),
-) -> polyclaw_store::Result<Stored> {
+) -> polyclaw_store::Result<Joined> {
     // The team's row first: two at once are counted one after the other.
     let Some(team) = teams::lock(tx, &team.id)? else {
         return Ok(Err(Refusal::Unknown(team.name.clone()).into()));
@@ -112,33 +135,43 @@ fn join(
         return Ok(Err(Error::UnknownSession(team.lead.to_string())));
     };
     let agent = new.agent.clone().unwrap_or_else(|| lead.active_agent.clone());
-    let session = SessionKey::of(&agent, &["teammate", uuid]);
+    let session = SessionKey::of(&agent, &["teammate", &own.uuid]);
     let known = teams::member(tx, &team.id, &new.name)?;
     if let Some(again) = known.clone().filter(|member| member.session == session) {
-        return Ok(Ok((again, None, None)));
+        return Ok(Ok(Life { member: again, replaced: None, first: None, ready: None }));
     }
-    if let Err(refused) = check(tx, &team, (&lead, &agent), new, (known.as_ref(), most))? {
+    if let Err(refused) =
+        check(tx, &team, (&lead, &agent), new, (known.as_ref(), settings.teams.max_members))?
+    {
         return Ok(Err(refused));
     }
     let member =
         member(&team, new, (session, agent), known.as_ref(), teams::members(tx, &team.id)?.len(), fresh.now);
-    let begun = Session { model_override: new.model.clone(), ..child(&member, &lead, fresh) };
+    let lent = Some(own.lent.clone());
+    let begun = Session { model_override: new.model.clone(), lent, ..child(&member, &lead, fresh) };
     sessions::ensure(tx, &begun)?;
     let replaced = match &known {
         Some(old) => {
-            teams::replace_member(tx, &member)?;
             sessions::set_team_role(tx, &old.session, None, fresh.now)?;
+            teams::replace_member(tx, &member)?;
             Some(old.session.clone()).filter(|_| old.state == MemberState::Active)
         }
         None => teams::add_member(tx, &member).map(|()| None)?,
     };
     let Some(task) = new.task.as_ref().filter(|task| !task.trim().is_empty()) else {
-        return Ok(Ok((member, replaced, None)));
+        let (letters, _) = letters::waiting(tx, &team.id, &member.name)?;
+        let ready = match letters {
+            0 => None,
+            _ => wake(tx, &team, &member.session, fresh, settings)?,
+        };
+        return Ok(Ok(Life { member, replaced, first: None, ready }));
     };
     let first = first_message(&team, &member);
     let fresh = Fresh { trace: team.trace.clone(), ..fresh.clone() };
     match ingress::inject(tx, (&member.session, task), first, &fresh, here)? {
-        (Ok((accepted, begun)), inbound) => Ok(Ok((member, replaced, Some((accepted, inbound, begun))))),
+        (Ok((accepted, begun)), inbound) => {
+            Ok(Ok(Life { member, replaced, first: Some((accepted, inbound, begun)), ready: None }))
+        }
         // Nothing of this transaction stands.
         (Err(refused), _) => Err(polyclaw_store::Error::Conflict(ingress::in_words(&refused))),
     }
@@ -165,9 +198,8 @@ fn check(
     let Some(target) = agents::get(tx, agent)?.map(|stored| stored.spec) else {
         return Ok(Err(Error::UnknownAgent(agent.to_string())));
     };
-    if own.sandbox.mode != SandboxMode::Off && target.sandbox.mode == SandboxMode::Off {
-        let why = "a confined agent cannot begin one that is not (sandbox.mode)";
-        return Ok(Err(Error::Family(why.to_owned())));
+    if let Err(refused) = check_walls(lead, &own, &target) {
+        return Ok(Err(refused));
     }
     if !own.subagents.allows(&own.agent_id, agent) {
         return Ok(Err(Error::Family(format!(

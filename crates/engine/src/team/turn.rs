@@ -4,11 +4,13 @@
 use polyclaw_domain::job::{JobState, Lane};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::{self, Letter};
+use polyclaw_domain::team::state::Reader;
 use polyclaw_domain::team::{LEAD, MemberState, Team, TeamRole, TeamStatus};
-use polyclaw_store::jobs::Claim;
+use polyclaw_store::jobs::{Claim, End};
 use polyclaw_store::{Tx, jobs, letters, teams};
 
 use super::keep::unless_ended;
+use super::post::note_undeliverable;
 use super::wake::wake;
 use crate::core::Engine;
 use crate::error::Result;
@@ -61,17 +63,13 @@ impl Context {
         if !std::mem::replace(&mut self.desk.is_laid, true) {
             self.lay(engine, claim, role).await.map_err(Halt::Lost)?;
         }
-        let shown = self.desk.letters.len();
         let wanted = claim.clone();
         let due = engine.db().read(move |tx| due(tx, &wanted)).await.map_err(|e| Halt::Lost(e.into()))?;
-        if due.len() > shown {
-            let (letters, owned) = (due.clone(), claim.clone());
-            let write = move |tx: &mut Tx<'_>| {
-                check_claim(tx, &owned)?;
-                letters.iter().try_for_each(|letter| letters::show(tx, &letter.id, &owned.turn))
-            };
-            engine.persist(write).await.map_err(Halt::Lost)?;
-            self.desk.letters = due;
+        let lies_there = |letter: &Letter| self.desk.letters.iter().any(|shown| shown.id == letter.id);
+        if !due.iter().all(lies_there) {
+            let owned = claim.clone();
+            let write = move |tx: &mut Tx<'_>| show_due(tx, &owned);
+            self.desk.letters = engine.persist(write).await.map_err(Halt::Lost)?;
         }
         Ok(())
     }
@@ -85,21 +83,23 @@ impl Context {
 
     async fn lay(&mut self, engine: &Engine, claim: &Claim, role: TeamRole) -> Result<()> {
         if role == TeamRole::Lead && claim.has_person {
-            let (lead, trace) = (claim.session.clone(), claim.trace.clone());
+            let (lead, trace, now) = (claim.session.clone(), claim.trace.clone(), engine.now());
             let asked =
                 self.addresses().into_iter().filter(|(_, wanted)| *wanted).map(|(address, _)| address);
             let reply_to: Vec<_> = asked.collect();
             let write = move |tx: &mut Tx<'_>| {
                 teams::set_asked(tx, &lead, &trace, &reply_to)?;
-                free_held(tx, &lead)
+                free_held(tx, &lead)?;
+                teams::retry_led_by(tx, &lead, now).map(drop)
             };
             engine.db().write(write).await?;
             engine.lanes.wake(Lane::Teammate);
+            engine.look_after_teams();
         }
         let wanted = claim.clone();
         for (team, name) in engine.db().read(move |tx| names(tx, &wanted)).await? {
             if team.status != TeamStatus::Shutdown {
-                let reader = Some(name.as_str()).filter(|name| *name != LEAD);
+                let reader = if name == LEAD { Reader::Lead } else { Reader::Member(&name) };
                 let view = engine.view(team).await.map(Some).or_else(unless_ended)?;
                 self.desk.state.extend(view.map(|view| view.block(reader)));
             }
@@ -137,43 +137,61 @@ fn due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Vec<Letter>> {
     Ok(due)
 }
 
+/// From here on the turn's prompts hold what is due. The teams' rows are taken first: a name that is given to another
+/// session meanwhile takes its letters along, and then nothing is due here.
+fn show_due(tx: &mut Tx<'_>, claim: &Claim) -> polyclaw_store::Result<Vec<Letter>> {
+    check_claim(tx, claim)?;
+    for (team, _) in names(tx, claim)? {
+        teams::lock(tx, &team.id)?;
+    }
+    let due = due(tx, claim)?;
+    due.iter().try_for_each(|letter| letters::show(tx, &letter.id, &claim.turn))?;
+    Ok(due)
+}
+
 /// What the end of a turn means to the teams of its session, in the transaction that ends it. Returns the lane in which
 /// its next turn is ready, where mail has come that no prompt has held.
 pub(crate) fn end_turn(
     tx: &mut Tx<'_>,
-    (claim, state): (&Claim, JobState),
+    (claim, end): (&Claim, &End),
     is_idle: bool,
     (fresh, settings): (&Fresh, &Settings),
 ) -> polyclaw_store::Result<Option<Lane>> {
-    let ended_well = state == JobState::Done;
-    letters::close(tx, &claim.turn, ended_well.then_some(fresh.now))?;
-    if !is_idle || state == JobState::Steered {
-        return Ok(None);
-    }
-    // After a turn that failed mail waits for whatever comes next: showing it again at once could fail for ever.
-    if ended_well {
-        for (team, name) in names(tx, claim)? {
-            if let Some(lane) = go_on(tx, claim, (&team, &name), (fresh, settings))? {
-                return Ok(Some(lane));
-            }
+    let ended_well = end.state == JobState::Done;
+    for letter in letters::close(tx, &claim.turn, ended_well.then_some(fresh.now))? {
+        if let Some(team) = teams::get(tx, &letter.team)? {
+            note_undeliverable(tx, &team, std::slice::from_ref(&letter), fresh.now)?;
         }
     }
-    let ended_badly = state == JobState::Failed;
+    let names = names(tx, claim)?;
+    if ended_well {
+        names.iter().try_for_each(|(team, name)| teams::forget_failures(tx, &team.id, name))?;
+    }
+    if !is_idle || end.state == JobState::Steered {
+        return Ok(None);
+    }
+    for (team, name) in names.iter().filter(|_| ended_well) {
+        if is_worth_a_turn(tx, team, name)?
+            && let Some(lane) = wake(tx, team, &claim.session, fresh, settings)?
+        {
+            return Ok(Some(lane));
+        }
+    }
+    let ended_badly = end.state == JobState::Failed;
+    // After a turn that failed mail waits: showing it again at once could fail for ever. The keeper tries it later.
+    for (team, name) in names.iter().filter(|_| ended_badly) {
+        if team.status != TeamStatus::Shutdown || is_worth_a_turn(tx, team, name)? {
+            teams::note_failure(tx, &team.id, name, end.error_code.unwrap_or("unknown"), fresh.now)?;
+        }
+    }
     teams::note_ended(tx, &claim.session, &claim.turn, ended_badly, fresh.now)?;
     Ok(None)
 }
 
-/// Notices that somebody is idle are worth a turn only where nobody is at work.
-fn go_on(
-    tx: &mut Tx<'_>,
-    claim: &Claim,
-    (team, name): (&Team, &str),
-    (fresh, settings): (&Fresh, &Settings),
-) -> polyclaw_store::Result<Option<Lane>> {
+/// Whether mail waits that a turn is to be begun for. Notices that somebody is idle are worth one only where nobody is
+/// at work.
+pub(super) fn is_worth_a_turn(tx: &mut Tx<'_>, team: &Team, name: &str) -> polyclaw_store::Result<bool> {
     let (letters, idle) = letters::waiting(tx, &team.id, name)?;
     let may_rest = idle > 0 && team.status == TeamStatus::Active;
-    if letters == 0 && !(may_rest && teams::at_work(tx, &team.id)?.is_empty()) {
-        return Ok(None);
-    }
-    wake(tx, team, &claim.session, fresh, settings)
+    Ok(letters > 0 || may_rest && teams::at_work(tx, &team.id)?.is_empty())
 }

@@ -25,6 +25,11 @@ const SHELL: &str = "shell";
 impl Engine {
     /// Whoever asks for a check may cause it: a command needs the shell, an agent must be one that work may be given to.
     pub(super) async fn check_verify(&self, actor: &Actor, insider: &Insider, verify: &Verify) -> Result<()> {
+        if matches!(verify, Verify::Command(line) if line.trim().is_empty()) {
+            return Err(Error::Family(
+                "a check needs a command: an empty one says nothing of the task".to_owned(),
+            ));
+        }
         let Actor::Session { key, .. } = actor else { return Ok(()) };
         match verify {
             Verify::Agent { agent_id, .. } => {
@@ -58,7 +63,8 @@ impl Engine {
                 self.ask_checker(actor, task, agent_id, instructions).await?
             }
         };
-        let Some(why) = failed.map(|why| plain::block(&why, SAID)) else { return Ok(()) };
+        let Some(mut why) = failed.map(|why| plain::block(&why, SAID)) else { return Ok(()) };
+        self.redactor().string(&mut why);
         let (id, no, name, now) = (insider.team.id.clone(), task.no, insider.worker.name.clone(), self.now());
         let said = why.clone();
         let write = move |tx: &mut Tx<'_>| {
@@ -74,7 +80,8 @@ impl Engine {
     async fn run_check(&self, owner: &SessionKey, call: &str, line: &str) -> Result<Option<String>> {
         let session = self.session(owner).await?;
         let spec = self.agent(&session.active_agent).await?.spec;
-        let scope = ToolScope::of(&spec, owner.clone(), &self.settings().workspace, false);
+        let scope =
+            ToolScope::of(&spec, owner.clone(), &self.settings().workspace, false).below(&spec, &session);
         let call = ToolCall {
             id: format!("{call}-check"),
             name: SHELL.to_owned(),
@@ -110,6 +117,7 @@ impl Engine {
             agent: agent.clone(),
             task: Errand { label: format!("check task {}", task.no), prompt, ..Errand::default() },
             model: None,
+            thinking: None,
             timeout_ms: CHECKER_MS,
             is_deleted_after: false,
             is_awaited: true,

@@ -1,12 +1,16 @@
 //! A team as it stands, for its lead, its members and for people.
 
+use std::collections::HashMap;
+
 use polyclaw_domain::task::{Task, TaskState};
-use polyclaw_domain::team::state::{self, Counts, Standing};
-use polyclaw_domain::team::{Member, Team};
+use polyclaw_domain::team::setback::Setback;
+use polyclaw_domain::team::state::{self, Counts, Reader, Standing};
+use polyclaw_domain::team::{LEAD, Member, Team};
 use polyclaw_store::tasks::{self, Filter};
 use polyclaw_store::{Tx, letters, teams};
 
 use super::Actor;
+use super::make::is_lost;
 use crate::core::Engine;
 use crate::error::Result;
 
@@ -14,6 +18,12 @@ use crate::error::Result;
 pub struct View {
     pub team: Team,
     pub members: Vec<Standing>,
+    /// The lead's turns fail.
+    pub lead_setback: Option<Setback>,
+    /// Its session is gone: the team waits for another.
+    pub is_lead_lost: bool,
+    /// Letters to the lead that it has not read yet.
+    pub lead_unread: usize,
     pub counts: Counts,
     /// Those that have not ended, the oldest first.
     pub open: Vec<Task>,
@@ -27,9 +37,24 @@ const ENDED: usize = 10;
 const PAST: usize = 20;
 
 impl View {
-    /// What is shown to one of the team; `None` is the lead.
-    pub fn block(&self, reader: Option<&str>) -> String {
+    /// What is shown to one of the team, or to a person.
+    pub fn block(&self, reader: Reader<'_>) -> String {
         state::block(&self.team, reader, &self.members, self.counts, (&self.open, &self.ended))
+    }
+}
+
+impl View {
+    /// For a person: with what is wrong with its lead.
+    pub fn for_people(&self) -> String {
+        let mut lines = vec![self.block(Reader::Person)];
+        if self.is_lead_lost {
+            lines.push(format!(
+                "Its lead's session is gone: `polyclaw teams lead {} <session>` gives it to another.",
+                self.team.name
+            ));
+        }
+        lines.extend(self.lead_setback.as_ref().map(|setback| format!("The lead's {}.", setback.line())));
+        lines.join("\n")
     }
 }
 
@@ -53,9 +78,9 @@ impl Engine {
     }
 
     pub(super) async fn view(&self, team: Team) -> Result<View> {
-        let id = team.id.clone();
-        let read = move |tx: &mut Tx<'_>| Ok((teams::members(tx, &id)?, teams::at_work(tx, &id)?));
-        let (members, at_work) = self.db().read(read).await?;
+        let wanted = team.clone();
+        let Found { members, at_work, mut setbacks, mut unread, is_lead_lost } =
+            self.db().read(move |tx| find(tx, &wanted)).await?;
         let id = team.id.clone();
         let read = move |tx: &mut Tx<'_>| {
             let all = Filter { with_ended: true, limit: usize::from(u16::MAX), ..Filter::default() };
@@ -66,8 +91,15 @@ impl Engine {
         open.retain(|task| !task.state.has_ended());
         open.truncate(OPEN);
         open.reverse();
-        let members = members.into_iter().map(|member| standing(member, &at_work, &open)).collect();
-        Ok(View { team, members, counts, open, ended })
+        let lead_setback = setbacks.remove(LEAD);
+        let lead_unread = unread.remove(LEAD).unwrap_or_default();
+        let stands = |member: Member| {
+            let setback = setbacks.remove(&member.name);
+            let unread = unread.remove(&member.name).unwrap_or_default();
+            Standing { setback, unread, ..standing(member, &at_work, &open) }
+        };
+        let members = members.into_iter().map(stands).collect();
+        Ok(View { team, members, lead_setback, is_lead_lost, lead_unread, counts, open, ended })
     }
 
     /// Letters of a team, the newest first.
@@ -84,11 +116,30 @@ impl Engine {
     }
 }
 
+/// What the main database knows of a team.
+struct Found {
+    members: Vec<Member>,
+    at_work: Vec<String>,
+    setbacks: HashMap<String, Setback>,
+    unread: HashMap<String, usize>,
+    is_lead_lost: bool,
+}
+
+fn find(tx: &mut Tx<'_>, team: &Team) -> polyclaw_store::Result<Found> {
+    Ok(Found {
+        members: teams::members(tx, &team.id)?,
+        at_work: teams::at_work(tx, &team.id)?,
+        setbacks: teams::setbacks(tx, &team.id)?.into_iter().collect(),
+        unread: letters::unread(tx, &team.id)?.into_iter().collect(),
+        is_lead_lost: is_lost(tx, team)?,
+    })
+}
+
 fn standing(member: Member, at_work: &[String], open: &[Task]) -> Standing {
     let holds = |task: &&Task| {
         task.state != TaskState::Pending
             && task.lease.as_ref().is_some_and(|lease| lease.owner == member.name)
     };
     let tasks = open.iter().filter(holds).map(|task| format!("#{} {}", task.no, task.title())).collect();
-    Standing { is_working: at_work.contains(&member.name), tasks, member }
+    Standing { is_working: at_work.contains(&member.name), tasks, member, setback: None, unread: 0 }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::run::NEWS;
-use polyclaw_domain::team::Team;
-use polyclaw_store::{Tx, jobs, sessions};
+use polyclaw_domain::run::{self, NEWS};
+use polyclaw_domain::team::{LEAD, Team};
+use polyclaw_store::{Tx, jobs, sessions, teams};
 use serde_json::{Value, json};
 
 use crate::ingress::{self, Fresh, Here, Injection, Relayed, Way};
@@ -65,6 +65,9 @@ pub(super) fn wake(
     let mut meta = json!({ "internal": true, "kind": NEWS, "team": team.name, "asked_by": team.asked_by() });
     if *to == team.lead {
         meta["reply_to"] = json!(team.reply_to);
+        if teams::setback(tx, &team.id, LEAD)?.is_some() {
+            run::mark_again(&mut meta);
+        }
     }
     let line = Line {
         to: to.clone(),

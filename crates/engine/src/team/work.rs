@@ -34,6 +34,10 @@ pub struct Wanted {
     pub metadata: Option<Value>,
     /// Only what the asker could take now.
     pub available: bool,
+    /// Behind this one, which has ended or not.
+    pub after: Option<(bool, TaskNo)>,
+    /// At most so many; [`SHOWN`] if not said.
+    pub limit: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,7 +53,7 @@ pub struct Finish {
     pub artifacts: Vec<Artifact>,
 }
 
-/// Most tasks shown at once.
+/// Tasks shown at once.
 const SHOWN: usize = 1_000;
 const METADATA_BYTES: usize = 10_000;
 
@@ -99,7 +103,8 @@ impl Engine {
             state: wanted.state.or(wanted.available.then_some(TaskState::Pending)),
             owner: wanted.owner.clone(),
             with_ended: wanted.with_ended,
-            limit: SHOWN,
+            after: wanted.after,
+            limit: wanted.limit.unwrap_or(SHOWN),
         };
         let id = insider.team.id.clone();
         let mut found = self.ledger(&insider.team)?.read(move |tx| tasks::list(tx, &id, &filter)).await?;
@@ -124,34 +129,47 @@ impl Engine {
         Ok(claimed)
     }
 
-    pub async fn update_task(&self, actor: &Actor, team: &str, no: TaskNo, update: Update) -> Result<Task> {
+    pub async fn update_task(
+        &self,
+        actor: &Actor,
+        team: &str,
+        no: TaskNo,
+        mut update: Update,
+    ) -> Result<Task> {
         let insider = self.insider(actor, team).await?;
         insider.only_active()?;
-        let Change { active_form, note, needs } = &update.change;
+        let redactor = self.redactor();
+        let said = update.change.active_form.iter_mut().chain(&mut update.change.note);
+        said.for_each(|text| redactor.string(text));
+        let Change { active_form, note, needs, drops } = &update.change;
         if let Some(form) = active_form {
             task::check_text("activeForm", form, task::MAX_ACTIVE_FORM)?;
         }
         if let Some(note) = note {
             task::check_text("note", note, task::MAX_SUMMARY)?;
         }
-        if !needs.is_empty() {
+        if !needs.is_empty() || !drops.is_empty() {
             insider.only_lead()?;
         }
         let (id, worker) = (insider.team.id.clone(), insider.worker.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| {
-            let Change { active_form, note, needs } = &update.change;
-            let says_more = active_form.is_some() || note.is_some() || !needs.is_empty();
-            if says_more && let Err(refusal) = tasks::update(tx, &id, no, &update.change, (&worker, now))? {
-                return Ok(Err(refusal));
-            }
-            match update.state {
-                Some(TaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms)),
-                Some(TaskState::Pending) => tasks::release(tx, &id, no, &worker, now),
-                _ => Ok(tasks::get(tx, &id, no)?.ok_or(Refusal::Unknown(no))),
+            let Change { active_form, note, needs, drops } = &update.change;
+            // Who may not change its state has nothing to add to it either.
+            let changed = match update.state {
+                Some(TaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms))?,
+                Some(TaskState::Pending) => tasks::release(tx, &id, no, &worker, now)?,
+                _ => tasks::get(tx, &id, no)?.ok_or(Refusal::Unknown(no)),
+            };
+            let waits_anew = !needs.is_empty() || !drops.is_empty();
+            let says_more = active_form.is_some() || note.is_some() || waits_anew;
+            match changed {
+                Ok(_) if says_more => tasks::update(tx, &id, no, &update.change, (&worker, now)),
+                changed => Ok(changed),
             }
         };
-        let changed = self.ledger(&insider.team)?.write(write).await??;
+        // What is added may be refused after the state was changed: then neither is.
+        let changed = self.ledger(&insider.team)?.write_unless_refused(write).await??;
         self.tell_ledger(&insider).await?;
         Ok(changed)
     }

@@ -55,7 +55,7 @@ pub(super) async fn asks(
         format!(
             "Let another agent answer in this conversation, which may do more than {}:\n{}",
             scope.agent,
-            in_words(target)
+            in_words(target, &default)
         )
     }))
 }

@@ -1,7 +1,8 @@
 //! `agent_create` and `agent_update`. A person is shown what the agent may do and must agree, whatever is set.
 
-use polyclaw_domain::agent::{AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, in_words, patched, widens};
+use polyclaw_domain::agent::{AgentSpec, ModelChoice, SkillPolicy, ToolPolicy, in_words, widens};
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::patch::patched;
 use polyclaw_domain::policy::Profile;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,12 +45,12 @@ pub(super) struct Update {
 }
 
 impl Draft {
-    fn spec(self) -> std::result::Result<AgentSpec, Refused> {
+    fn spec(self, engine: &Engine) -> std::result::Result<AgentSpec, Refused> {
         let model: Option<ModelChoice> = match self.model {
             Some(text) => Some(serde_json::from_value(Value::String(text))?),
             None => None,
         };
-        let mut spec = AgentSpec::named(self.agent_id);
+        let mut spec = engine.outset(self.agent_id);
         spec.name = self.name.unwrap_or(spec.name);
         spec.description = self.description;
         spec.defaults.system_prompt = self.system_prompt;
@@ -66,7 +67,7 @@ impl Draft {
 }
 
 pub(super) async fn asks_to_create(engine: &Engine, draft: Draft) -> std::result::Result<String, Refused> {
-    let spec = draft.spec()?;
+    let spec = draft.spec(engine)?;
     engine.review(&spec)?;
     if engine
         .agents()
@@ -76,17 +77,17 @@ pub(super) async fn asks_to_create(engine: &Engine, draft: Draft) -> std::result
     {
         return Err(Error::AgentExists(spec.agent_id.to_string()).into());
     }
-    Ok(format!("Make a new agent:\n{}", in_words(&spec)))
+    Ok(format!("Make a new agent:\n{}", in_words(&spec, &engine.settings().default_agent)))
 }
 
 pub(super) async fn create(engine: &Engine, draft: Draft) -> Done {
-    let stored = engine.create_agent(draft.spec()?).await?;
+    let stored = engine.create_agent(draft.spec(engine)?).await?;
     Ok(format!("The agent {} is there; session_set_agent lets it answer.", stored.spec.agent_id))
 }
 
 async fn changed(engine: &Engine, update: Update) -> std::result::Result<(AgentSpec, AgentSpec), Refused> {
     let old = engine.changeable(&update.agent_id).await?.spec;
-    let new = patched(&old, Value::Object(update.patch)).map_err(Error::InvalidAgent)?;
+    let new = patched(&old, "agent_id", Value::Object(update.patch)).map_err(Error::InvalidAgent)?;
     engine.review(&new)?;
     Ok((old, new))
 }
@@ -94,7 +95,9 @@ async fn changed(engine: &Engine, update: Update) -> std::result::Result<(AgentS
 pub(super) async fn asks_to_update(engine: &Engine, update: Update) -> std::result::Result<String, Refused> {
     let (old, new) = changed(engine, update).await?;
     let how = if widens(&old, &new) { "It may do more than now" } else { "It may do no more than now" };
-    Ok(format!("Change an agent. {how}.\nNow:\n{}\nThen:\n{}", in_words(&old), in_words(&new)))
+    let default = &engine.settings().default_agent;
+    let (now, then) = (in_words(&old, default), in_words(&new, default));
+    Ok(format!("Change an agent. {how}.\nNow:\n{now}\nThen:\n{then}"))
 }
 
 pub(super) async fn update(engine: &Engine, update: Update) -> Done {

@@ -1,18 +1,22 @@
 //! Tools by which an agent begins others, gives them work and waits for them.
 
 mod delegate;
+mod remote;
 mod send;
 mod sessions;
 mod spawn;
 
+use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::RunId;
 use polyclaw_domain::run::{Run, RunStatus};
+use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{Effect, ToolCall, ToolScope, ToolSpec, arguments};
 use serde_json::{Value, json};
 
 use super::Done;
 use super::own::{Asked, OwnTool};
 use crate::core::Engine;
+use crate::settings::Settings;
 
 /// Ends the turn that calls it: what it waits for comes as announces.
 pub(crate) const YIELD: &str = "sessions_yield";
@@ -28,6 +32,16 @@ pub(crate) fn is_streamed(call: &ToolCall) -> bool {
 /// It waits for others, and made again it goes on waiting.
 pub(crate) fn waits(call: &ToolCall) -> bool {
     call.name == WAIT || call.name == DELEGATE && call.arguments["mode"] != "async"
+}
+
+/// What a call is told of a tool that its session could never use, where there is more to say than that.
+pub(crate) fn refused(
+    spec: &AgentSpec,
+    session: &Session,
+    call: &ToolCall,
+    scope: &ToolScope,
+) -> Option<String> {
+    (call.name == DELEGATE && !scope.delegates).then(|| delegate::no_grant(spec, session, call))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +105,7 @@ impl OwnTool for FamilyTool {
         }
     }
 
-    fn is_offered(self, scope: &ToolScope) -> bool {
+    fn is_offered(self, _: &Settings, scope: &ToolScope) -> bool {
         match self {
             Self::Delegate => scope.delegates,
             Self::Wait | Self::Yield => scope.spawns || scope.delegates,

@@ -42,6 +42,7 @@ fn line(info: &ModelInfo) -> String {
         ModelStatus::Ready => "",
         ModelStatus::Cooling => " (cooling down after an error)",
         ModelStatus::Unreachable => " (unreachable)",
+        ModelStatus::Damaged => " (its weights are damaged)",
     };
     format!("{}{state}", info.model)
 }

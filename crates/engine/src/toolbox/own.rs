@@ -8,6 +8,7 @@ use polyclaw_domain::tool::{Progress, Question, ToolCall, ToolOutcome, ToolScope
 
 use super::{Done, Refused};
 use crate::core::{Engine, Inner};
+use crate::settings::Settings;
 
 /// Which call, of which turn.
 #[derive(Clone, Copy)]
@@ -24,7 +25,7 @@ pub(crate) trait OwnTool: Copy + Send + Sync + 'static {
     fn spec(self) -> ToolSpec;
 
     /// What could never do anything is not there. Which of the rest a session has the policy says.
-    fn is_offered(self, _: &ToolScope) -> bool {
+    fn is_offered(self, _: &Settings, _: &ToolScope) -> bool {
         true
     }
 
@@ -60,7 +61,9 @@ impl<T: OwnTool> OwnTools<T> {
 
 impl<T: OwnTool> Toolbox for OwnTools<T> {
     fn list(&self, scope: &ToolScope) -> Vec<Arc<ToolSpec>> {
-        let offered = self.tools.iter().filter(|(tool, _)| tool.is_offered(scope));
+        let Some(engine) = self.engine.upgrade().map(Engine::from) else { return Vec::new() };
+        let settings = engine.settings();
+        let offered = self.tools.iter().filter(|(tool, _)| tool.is_offered(&settings, scope));
         offered.map(|(_, spec)| Arc::clone(spec)).collect()
     }
 

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use super::Done;
 use super::own::{Asked, OwnTool};
 use crate::core::Engine;
+use crate::settings::Settings;
 use crate::team::Actor;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,11 +77,13 @@ impl OwnTool for TeamTool {
             ),
             Self::TaskUpdate => changing::<tasks::Update>(
                 tools::TASK_UPDATE,
-                "Says that you began a task (in_progress), gives it back (released), or leaves a note.",
+                "Says that you began a task (in_progress), gives it back (released), or leaves a note. The lead also changes what it \
+                 waits for.",
             ),
             Self::TaskComplete => changing::<tasks::Complete>(
                 tools::TASK_COMPLETE,
-                "Ends a task you hold, as completed or failed. The lead is told; what waited for it is free.",
+                "Ends a task you hold, as completed or failed. The lead is told; what waited for it is free. The lead also ends what \
+                 nobody holds.",
             ),
             Self::Send => changing::<mail::Send>(
                 tools::SEND_MESSAGE,
@@ -90,7 +93,7 @@ impl OwnTool for TeamTool {
         }
     }
 
-    fn is_offered(self, scope: &ToolScope) -> bool {
+    fn is_offered(self, _: &Settings, scope: &ToolScope) -> bool {
         let role = scope.team_role;
         match self {
             Self::Create => role != Some(TeamRole::Member),

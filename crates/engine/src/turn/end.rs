@@ -34,7 +34,7 @@ use crate::prompt::Context;
 use crate::settings::Settings;
 use crate::span::Cause;
 use crate::turn::{Driven, Halt, event, lost, stop_code};
-use crate::worker::Running;
+use crate::worker::{Running, Said};
 
 pub(super) use audience::release_drafts;
 pub(super) use commit::look;
@@ -65,12 +65,14 @@ struct Last {
     queue: SessionKey,
     /// What an audience elsewhere is told of the end.
     told: Option<FrameKind>,
-    /// How far the call came in which it was cut off.
-    said: String,
+    /// What it has said that is not stored yet.
+    said: Said,
     /// What it is to whoever watches from outside.
     cause: Option<Cause>,
     /// It may have waited for runs.
     waited: bool,
+    /// It was told what only turns that failed had been told before.
+    told_again: bool,
     /// What the end of this turn is to the owner of its session, if it has one.
     closing: Option<Closing>,
     /// Its session is in a team: what a turn would be made of that goes on with its mail.
@@ -209,12 +211,13 @@ fn last(engine: &Engine, running: &Running, context: &Context, state: JobState) 
     last.end.model.clone_from(&context.model_used);
     last.end.usage = context.usage;
     last.waited = running.has_waited() || running.claim.attempt > 1 || context.last_step().is_some();
+    last.told_again = context.session.untold_from.is_some() && running.claim.kind == Kind::Turn;
     last.in_team = context.session.team_role.map(|_| Fresh::new(engine, Some(running.claim.trace.clone())));
     last.closing = context.session.owner.is_some().then(|| Closing {
         turn: running.claim.turn.clone(),
         state,
         text: String::new(),
-        unfinished: String::new(),
+        said: running.said(),
         error_code: None,
         fresh: Fresh::new(engine, Some(running.claim.trace.clone())),
     });
@@ -242,6 +245,7 @@ fn ending(engine: &Engine, running: &Running, state: JobState) -> Last {
         closing: None,
         in_team: None,
         waited: false,
+        told_again: false,
         settings: engine.settings(),
         now: engine.now(),
     }

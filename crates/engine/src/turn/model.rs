@@ -32,17 +32,7 @@ pub(super) async fn ask(
     if context.candidates.is_empty() {
         return Err(Halt::no_model(engine));
     }
-    if context.is_too_long(engine) {
-        context.compact(engine, running).await?;
-    }
-    let mut reply = match call(engine, running, context).await? {
-        Err(error)
-            if error.class == ErrorClass::ContextTooLong && context.compact(engine, running).await? =>
-        {
-            call(engine, running, context).await??
-        }
-        answer => answer?,
-    };
+    let mut reply = call_in_room(engine, running, context).await?;
     engine.reach(KillPoint::ReplyReceived).await;
     redact::reply(&engine.redactor(), &mut reply);
     machine.name_calls(&mut reply.calls);
@@ -54,6 +44,24 @@ pub(super) async fn ask(
     store_step(engine, running, context, &reply).await?;
     engine.reach(KillPoint::StepStored).await;
     Ok(reply)
+}
+
+/// One call that the model takes: where it refuses one as too long, it is sent less, until it does.
+async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Context) -> Driven<Reply> {
+    if context.is_too_long(engine) {
+        context.make_room(engine, running).await?;
+    }
+    loop {
+        match call(engine, running, context).await? {
+            Ok(reply) => {
+                context.learn_window(engine, &reply.model);
+                return Ok(reply);
+            }
+            Err(error)
+                if error.class == ErrorClass::ContextTooLong && context.give_way(engine, running).await? => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// A tool is stored and looked up under the name it is listed by, whichever of its names the model used.
@@ -77,6 +85,7 @@ async fn call(
     running: &Arc<Running>,
     context: &mut Context,
 ) -> Driven<Result<Reply, ProviderError>> {
+    context.look_at_images(engine).await?;
     let mut prompt = context.prompt();
     engine.redactor().prompt(&mut prompt);
     let reservation = budget::reserve(engine, running, context, &mut prompt).await?;
@@ -142,6 +151,7 @@ async fn store_step(engine: &Engine, running: &Running, context: &mut Context, r
     // What is stored is what may be seen; what runs is what the model asked for.
     let redactor = engine.redactor();
     step.parts = reply.calls.iter().map(|call| Part::ToolCall(redactor.call(call))).collect();
+    running.say_as(step.id.clone());
     let (owned, stored, spent) = (claim.clone(), step.clone(), running.spent());
     let write = move |tx: &mut Tx<'_>| {
         let ticket = append(tx, &stored)?;

@@ -43,7 +43,7 @@ pub(super) async fn run(
     let (shown, began) = (engine.redactor().call(call), engine.now());
     let (effect, refused) = match context.tools.iter().find(|tool| tool.spec.name == call.name) {
         None => {
-            let why = context.refusal(engine, &shown.name);
+            let why = context.refusal(engine, &shown);
             engine.record(event(claim, EventKind::ToolRefused, json!({ "why": why }))).await;
             (Effect::Pure, Some(ToolOutcome::error(why)))
         }

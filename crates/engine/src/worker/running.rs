@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use polyclaw_domain::id::MessageId;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::Claim;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::Claimed;
+use super::{Claimed, Said};
 use crate::budget::Spent;
 use crate::draft::Drafts;
 use crate::lanes::{Lanes, Slot};
@@ -40,7 +41,7 @@ pub(crate) struct Running {
     /// It has waited for runs.
     waited: AtomicBool,
     /// How far its answer has come, where somebody may want to know.
-    said: Mutex<String>,
+    said: Mutex<Said>,
 }
 
 /// Time spent waiting for a person, which is not the turn's own.
@@ -76,14 +77,19 @@ impl Running {
     }
 
     pub fn say_anew(&self) {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).begin();
     }
 
     pub fn say_more(&self, text: &str) {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).add(text);
     }
 
-    pub fn said(&self) -> String {
+    /// What it said last is about to be stored as this step.
+    pub fn say_as(&self, step: MessageId) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).becomes(step);
+    }
+
+    pub fn said(&self) -> Said {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -8,9 +8,10 @@ use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_store::jobs::{self, Claim, Renewal};
-use polyclaw_store::{events, ingress, pairings, rounds};
+use polyclaw_store::{events, holders, ingress, pairings, rounds, schedules};
 use serde_json::json;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::{Running, Start, claimer, start};
 use crate::core::Engine;
@@ -67,12 +68,19 @@ fn taken_over(claim: &Claim) -> Event {
     }
 }
 
-/// Renews the leases of turns that are alive. One that stalls is ended by its own watchdog before its lease is.
+/// Renews the leases of turns that are alive, and ends runs when their time is over. A turn that stalls is ended by its own
+/// watchdog before its lease is.
 pub(crate) async fn keep(engine: &Engine) -> Result<()> {
+    let mut renewed = Instant::now();
     loop {
         let settings = engine.settings();
-        tokio::time::sleep(Duration::from_millis(settings.lease_ms.unsigned_abs() / 3)).await;
+        let pace = Duration::from_millis(settings.lease_ms.unsigned_abs() / 3);
+        engine.wait_for_deadline(pace.saturating_sub(renewed.elapsed())).await?;
         engine.end_overdue().await?;
+        if renewed.elapsed() < pace {
+            continue;
+        }
+        renewed = Instant::now();
         let running: Vec<_> =
             engine.running.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         match running.is_empty() {
@@ -111,6 +119,8 @@ pub(crate) async fn listen(engine: &Engine) -> Result<()> {
             }
             Some(("stop", turn)) => engine.stop_here(&TurnId::new(turn)),
             _ if signal.0 == "outbox" => engine.outbox_wake.notify_one(),
+            _ if signal.0 == holders::FREED => engine.holdings.look(),
+            _ if signal.0 == schedules::CHANGED => engine.time_wake.notify_one(),
             _ => engine.lanes.wake_all(),
         }
     }

@@ -102,6 +102,18 @@ async fn a_switch_holds_for_what_already_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn every_tool_of_the_engine_can_be_named_in_a_config() {
+    let world = World::new().await;
+    let tools = world.engine.tools_of(None, None).await.unwrap();
+    let names = tools.iter().map(|tool| tool.tool.name.clone());
+    // The rest is what the world's own toolbox has for tests.
+    let own = names.filter(|name| !["look", "put", "pay"].contains(&name.as_str()));
+    let named = polyclaw_domain::policy::ToolPolicy { allow: own.collect(), ..Default::default() };
+    assert!(named.allow.len() > 5, "{named:?}");
+    assert_eq!(polyclaw_domain::policy::check(&named, &[], &[]), []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
     let model = caller();
     let ground = World::with(Arc::clone(&model) as _).await.killed().await;

@@ -38,7 +38,7 @@ fn parrot() -> Arc<Scripted> {
 
 fn shown(prompt: &Prompt) -> String {
     let text = |message: &PromptMessage| match message {
-        PromptMessage::User(text) | PromptMessage::Assistant { text, .. } => text.clone(),
+        PromptMessage::User { text, .. } | PromptMessage::Assistant { text, .. } => text.clone(),
         PromptMessage::ToolResult { content, .. } => content.clone(),
     };
     prompt.system.clone() + &prompt.messages.iter().map(text).collect::<Vec<_>>().join(" ")
@@ -55,7 +55,7 @@ fn places(scope: &str, n: usize) -> [(String, Letter); 4] {
     biz.arrival.account = "biz".to_owned();
     biz.address = Address { account: "biz".to_owned(), peer: format!("biz-{who}"), ..biz.address };
     let alone = |account: &str| match scope {
-        "main" => "canary-dm-".to_owned(),
+        "main" => format!("canary-dm-{n}-"),
         "per-account-channel-peer" => format!("canary-dm-{n}-{account}-"),
         _ => format!("canary-dm-{n}-"),
     };
@@ -80,40 +80,54 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
         let mut ground = World::with(model.clone()).await.killed().await;
         ground.configure(&if scope == "main" { mixed() } else { config(scope) }).await;
         let world = ground.wake(Faulty::never());
-        // Those who share one conversation wait for each other in it.
-        let people = if scope == "main" { 12 } else { PEOPLE };
+        // In one conversation only so many wait for each other: there people come in small groups.
+        let at_once = if scope == "main" { 10 } else { PEOPLE };
         for round in 0..2 {
-            let letters =
-                (0..people).flat_map(|n| places(scope, n)).enumerate().map(|(at, (secret, letter))| Letter {
-                    text: format!("{secret} is my secret."),
-                    platform_id: format!("{round}/{at}"),
-                    ..letter
-                });
-            let delivered = letters.map(|letter| world.ground.outlet.deliver(letter));
-            let taken = futures_util::future::join_all(delivered).await;
-            assert!(taken.iter().all(|taken| *taken == Taken::Done));
-            world.settled().await;
-        }
-        let prompts = model.prompts();
-        assert!(prompts.len() > people, "{}", prompts.len());
-        for prompt in &prompts {
-            let known = canaries(&shown(prompt));
-            assert!(!known.is_empty() && known.iter().all(|one| *one == known[0]), "{scope}: {known:?}");
-        }
-        for n in 0..people {
-            for (secret, letter) in places(scope, n) {
-                let read =
-                    world.ground.outlet.read_at(&letter.address.peer, letter.address.thread.as_deref());
-                assert!(!read.is_empty());
-                let foreign = read.iter().flat_map(|text| canaries(text)).find(|one| *one != secret);
-                assert_eq!(
-                    foreign, None,
-                    "{scope}: read by {} at {:?}",
-                    letter.arrival.sender, letter.address
-                );
+            for first in (0..PEOPLE).step_by(at_once) {
+                write_all(&world, scope, (first..first + at_once, round)).await;
             }
         }
+        let prompts = model.prompts();
+        assert!(prompts.len() > PEOPLE, "{}", prompts.len());
+        let known: Vec<Vec<String>> = prompts.iter().map(|prompt| canaries(&shown(prompt))).collect();
+        for known in &known {
+            assert!(
+                !known.is_empty() && known.iter().all(|one| may_know(scope, &known[0], one)),
+                "{scope}: {known:?}"
+            );
+        }
+        // Where people do share a conversation the scan sees it: it would see a leak elsewhere as well.
+        let is_mixed = known.iter().any(|known| known.iter().any(|one| *one != known[0]));
+        assert_eq!(is_mixed, scope == "main");
+        for (secret, letter) in (0..PEOPLE).flat_map(|n| places(scope, n)) {
+            let read = world.ground.outlet.read_at(&letter.address.peer, letter.address.thread.as_deref());
+            assert!(!read.is_empty());
+            let foreign =
+                read.iter().flat_map(|text| canaries(text)).find(|one| !may_know(scope, &secret, one));
+            assert_eq!(foreign, None, "{scope}: read by {} at {:?}", letter.arrival.sender, letter.address);
+        }
     }
+}
+
+/// Whether who is in the conversation of one secret may know another. In one shared conversation people know what all
+/// of them said there, and nothing that was said in a group.
+fn may_know(scope: &str, own: &str, other: &str) -> bool {
+    let is_direct = |secret: &str| secret.starts_with("canary-dm-");
+    own == other || scope == "main" && is_direct(own) && is_direct(other)
+}
+
+async fn write_all(world: &World, scope: &str, (people, round): (std::ops::Range<usize>, usize)) {
+    let letters =
+        people.flat_map(|n| places(scope, n).into_iter().enumerate().map(move |(at, place)| (n, at, place)));
+    let letters = letters.map(|(n, at, (secret, letter))| Letter {
+        text: format!("{secret} is my secret."),
+        platform_id: format!("{round}/{n}/{at}"),
+        ..letter
+    });
+    let delivered = letters.map(|letter| world.ground.outlet.deliver(letter));
+    let taken = futures_util::future::join_all(delivered).await;
+    assert!(taken.iter().all(|taken| *taken == Taken::Done));
+    world.settled().await;
 }
 
 /// The scope in which all of them would know everything is refused before anything starts.

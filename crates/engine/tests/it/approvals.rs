@@ -1,14 +1,16 @@
 use polyclaw_domain::approval::{Answerer, Decision, Invalid};
+use polyclaw_domain::channel::{Letter, Taken};
 use polyclaw_domain::command::Speaker;
 use polyclaw_domain::id::{ApprovalId, TraceId};
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::policy::ApprovalMode;
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
 use polyclaw_engine::hub::{FrameKind, Watch};
 use polyclaw_engine::ingress::{Accepted, Inbound, Relayed, Way};
 use polyclaw_engine::{Error, Verdict, decide};
-use polyclaw_store::approvals;
+use polyclaw_store::messages;
 use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted};
+use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, letter};
 use serde_json::json;
 
 use crate::glance;
@@ -45,9 +47,8 @@ pub fn from_terminal(text: &str) -> Inbound {
 
 pub async fn question(world: &World) -> ApprovalId {
     loop {
-        let now = world.engine.now();
-        let pending = world.engine.db().read(move |tx| approvals::pending(tx, now)).await.unwrap();
-        match pending.into_iter().next() {
+        let open = world.engine.open_questions().await.unwrap();
+        match open.into_iter().next() {
             Some(approval) => return approval.id,
             None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
         }
@@ -207,12 +208,7 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
     relayed.relayed =
         Some(Relayed { from: World::key("x"), hop: 1, trace: TraceId::new("t"), way: Way::Send });
     assert!(world.engine.command_from(&relayed, Speaker::Alone).await.unwrap().is_none(), "no answer at all");
-    let now = world.engine.now();
-    assert_eq!(
-        world.engine.db().read(move |tx| approvals::pending(tx, now)).await.unwrap().len(),
-        1,
-        "still open"
-    );
+    assert_eq!(world.engine.open_questions().await.unwrap().len(), 1, "still open");
     let denied =
         world.engine.command(&World::key("me"), &format!("/deny {id} not today")).await.unwrap().unwrap();
     assert!(denied.starts_with("Denied"));
@@ -310,4 +306,61 @@ async fn settings_waive_a_question_or_ask_one_about_everything() {
     decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert!(glance(&world.transcript("second").await)[2].starts_with("result look"));
+}
+
+/// The buttons under a question, once it is shown.
+async fn buttons(world: &World, peer: &str) -> Vec<String> {
+    loop {
+        let seen = world.ground.outlet.buttons_at(peer);
+        if !seen.is_empty() {
+            return seen;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+/// Somebody presses a button: a platform says so as a letter of its own each time.
+async fn pressed(world: &World, n: usize, press: Letter) -> String {
+    let peer = press.address.peer.clone();
+    let before = world.ground.outlet.read_at(&peer, None).len();
+    let press = Letter { platform_id: format!("press:{n}"), ..press };
+    assert_eq!(world.ground.outlet.deliver(press).await, Taken::Done);
+    while world.ground.outlet.read_at(&peer, None).len() == before {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    world.ground.outlet.read_at(&peer, None)[before].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_button_counts_once_and_only_of_who_was_asked() {
+    let mut ground = ground().await;
+    ground
+        .configure(
+            "[session]\ndm_scope = \"per-channel-peer\"\n[channels.telegram.default]\nbot_token = \"1:t\"\n\
+             dm_policy = \"open\"\ngroups = [\"-7\"]\nowners = [\"boss\"]\n",
+        )
+        .await;
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.ground.outlet.deliver(letter("ann", "run it")).await, Taken::Done);
+    let [approve, deny] = buttons(&world, "ann").await.try_into().unwrap();
+    assert!(approve.starts_with("/approve ") && deny.starts_with("/deny "));
+    let stranger = pressed(&world, 1, letter("eve", &approve)).await;
+    assert!(stranger.contains("another conversation"), "{stranger}");
+    assert_eq!(pressed(&world, 2, letter("ann", &approve)).await, "Approved: it runs now.");
+    for (n, again) in [(3, &approve), (4, &deny)] {
+        let said = pressed(&world, n, letter("ann", again)).await;
+        assert!(said.contains("already approved") || said == "fine", "{said}");
+    }
+    world.settled().await;
+    let key = SessionKey::parse("agent:main:telegram:dm:ann").unwrap();
+    let id = world.engine.session(&key).await.unwrap().id;
+    let lines = world.engine.db().read(move |tx| messages::page(tx, &key, &id, 0, 100)).await.unwrap();
+    assert_eq!(lines.iter().filter(|line| line.text == "it ran").count(), 1);
+    // In a group it is an owner's, as the command is.
+    assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", "run it")).await, Taken::Done);
+    let approve = buttons(&world, "-7").await.remove(0);
+    let refused = pressed(&world, 5, group_letter("-7", "guest", &approve)).await;
+    assert!(refused.contains("is for the owner"), "{refused}");
+    assert_eq!(pressed(&world, 6, group_letter("-7", "boss", &approve)).await, "Approved: it runs now.");
+    world.settled().await;
 }

@@ -170,6 +170,52 @@ async fn a_session_pays_for_all_that_is_begun_for_it() {
     assert_eq!(world.answer(&stranger).await.state, JobState::Done);
 }
 
+/// Its members spend together, with what is begun for them; its lead is a session like any other.
+#[tokio::test(start_paused = true)]
+async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
+    let model = Scripted::new(|prompt| {
+        let text = crate::families::said(prompt);
+        match () {
+            () if text.contains("begin one below") && !text.contains("accepted") => {
+                vec![Line::Call("sessions_spawn".into(), json!({ "task": "do part below" }))]
+            }
+            () => vec![Line::Say("ok".into())],
+        }
+    });
+    let world = World::with(model).await;
+    let mut settings = world.ground.settings.clone();
+    settings.team_budget = tokens(40);
+    world.engine.reload(settings);
+    world.says("hello").await;
+    crate::teams::chaos::team(&world).await;
+    let purse = Purse::Team("web".into());
+    assert_eq!(balance(&world, &purse).await.standing.spent.tokens, 0, "the lead pays for itself");
+    let joins = async |name: &str, task: &str| {
+        let new = polyclaw_engine::team::NewMember {
+            name: name.into(),
+            task: Some(task.into()),
+            ..Default::default()
+        };
+        let by = polyclaw_engine::team::Actor::Operator { call: format!("c-{name}") };
+        let joined = world.engine.spawn_teammate(&by, "web", new).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        joined.session_key
+    };
+    let ann = joins("ann", "begin one below").await;
+    let spent = balance(&world, &purse).await.standing.spent.tokens;
+    // Two calls of its own, one of its sub-agent, and one that hears of its end; each 15.
+    assert!(spent >= 45, "{spent}");
+    let bob = joins("bob", "work").await;
+    let last = async |key: &polyclaw_domain::key::SessionKey| {
+        let key = key.clone();
+        let all = world.engine.db().read(move |tx| polyclaw_store::jobs::list(tx, Some(&key), None, 9)).await;
+        all.unwrap().remove(0).error_code
+    };
+    assert_eq!(last(&bob).await.as_deref(), Some("budget_exhausted"), "what ann spent is gone for bob, too");
+    assert_ne!(ann, bob);
+    assert_eq!(world.says("and you?").await.state, JobState::Done, "the lead can still say so");
+}
+
 /// Fifty sessions at once. Each call reserves its prompt and the longest answer, far more than it takes.
 #[tokio::test(start_paused = true)]
 async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {

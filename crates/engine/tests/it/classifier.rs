@@ -77,6 +77,18 @@ async fn only_a_sure_answer_in_time_replaces_the_default() {
     }
     let told = recorded(&world, EventKind::MessageRouted).await;
     assert_eq!(told[0]["reasoning"], "it is about servers");
+    assert_eq!(
+        (&told[0]["text"], told[0]["platform_id"].is_string()),
+        (&"sure".into(), true),
+        "which it is about"
+    );
+    let sessions = |tx: &mut polyclaw_store::Tx<'_>| {
+        polyclaw_store::events::list(tx, 0, Some(EventKind::MessageRouted.as_str()), None, 2)
+    };
+    let sessions = world.engine.db().read(sessions).await.unwrap();
+    let sessions: Vec<_> =
+        sessions.into_iter().filter_map(|row| row.session).map(|key| key.to_string()).collect();
+    assert_eq!(sessions, ["agent:ops:telegram:dm:guest", "agent:main:telegram:dm:guest"]);
     let used: Vec<_> = told.iter().map(|data| data["used"].as_bool().unwrap()).collect();
     assert_eq!(used, [true, false, false, false]);
     assert_eq!(told[2]["failed"], "it took too long");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::approval::Decision;
+use polyclaw_domain::approval::{ApprovalState, Decision};
 use polyclaw_domain::channel::Sent;
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::event::EventKind;
@@ -65,9 +65,22 @@ async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
     let id = question(&world).await;
     world.ground.clock.set(HOUR);
     pass(60).await;
+    let open = world.engine.open_questions().await.unwrap();
+    assert_eq!(
+        open.iter().map(|asked| &asked.id).collect::<Vec<_>>(),
+        [&id],
+        "what can be answered is listed"
+    );
+    let shown = world.engine.question(&id).await.unwrap().unwrap();
+    assert_eq!(shown.state, ApprovalState::Pending, "and shown so");
+    let answered = world.engine.now();
     decide(&world.engine, &id, by_owner(Decision::Approve)).await.unwrap();
     world.answer(&accepted).await;
     assert_eq!(glance(&world.transcript("me").await)[2], "result it ran");
+    let at = |tx: &mut polyclaw_store::Tx<'_>| {
+        tx.query_one("SELECT decided_at FROM approvals", &[], |row| row.time(0))
+    };
+    assert_eq!(world.engine.db().read(at).await.unwrap(), Some(answered), "as the clock had it");
 
     let world = world.killed().await.wake(Faulty::never());
     let late = world.engine.accept(from_terminal("run it")).await.unwrap();

@@ -186,8 +186,11 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
     }
     let ground = ground(author).await;
     store(&ground, AgentSpec::named(AgentId::main())).await;
-    let answer = ground.wake(Faulty::never()).says("ask").await.text;
-    assert_eq!(answer.matches("There is no tool 'delegate_to_agent' here.").count(), 3, "{answer}");
+    let world = ground.wake(Faulty::never());
+    let answer = world.says("ask").await.text;
+    assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), 3, "{answer}");
+    let tools = world.engine.tools_of(None, Some(&World::key("me"))).await.unwrap();
+    assert!(tools.iter().all(|one| one.tool.name != "delegate_to_agent"), "what is refused is not shown");
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,10 +367,41 @@ async fn ac_05_a_target_that_fails_is_an_error_with_its_cause() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_could_not_be_meant_is_refused_with_the_reason() {
+    let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
+        (true, _) => vec![Line::Say("done".into())],
+        (false, 0) => vec![
+            give("expert", " ", &[]),
+            give("expert", "do part", &[("timeout_ms", json!(10))]),
+            give("expert", "do part", &[("timeout_ms", json!(300_001))]),
+            Line::Call(
+                "sessions_spawn".into(),
+                json!({ "task": "do part", "result_schema": { "type": "nonsense" } }),
+            ),
+        ],
+        (false, _) => vec![Line::Say(said(prompt))],
+    };
+    let world = ground(author).await.wake(Faulty::never());
+    let answer = world.says("ask").await.text;
+    for why in [
+        "A delegate needs a task.",
+        "timeout_ms is from 1000 to 300000, not 10.",
+        "timeout_ms is from 1000 to 300000, not 300001.",
+        "result_schema is no JSON Schema: \"nonsense\" is no type.",
+    ] {
+        assert!(answer.contains(why), "{why}: {answer}");
+    }
+    assert!(world.engine.runs_of(&World::key("me"), 9).await.unwrap().is_empty(), "nothing was begun");
+}
+
+#[tokio::test(start_paused = true)]
 async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_line_with_its_payload() {
-    let author = |prompt: &Prompt| {
+    // Nobody is answered before all four are at the model: one after the other they would never be.
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let closed = Arc::clone(&gate);
+    let author = move |prompt: &Prompt| {
         if is_target(prompt) {
-            return vec![Line::Pause(Duration::from_secs(10)), Line::Say("part done".into())];
+            return vec![Line::Gate(Arc::clone(&closed)), Line::Say("part done".into())];
         }
         match (results(prompt), said(prompt).matches("part done").count()) {
             (0, _) => (0..4)
@@ -383,14 +417,16 @@ async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_l
     };
     let model = Scripted::new(author);
     let world = World::with(Arc::clone(&model) as _).await;
-    let began = tokio::time::Instant::now();
     world.sends("me", "go").await.unwrap();
     tokio::time::sleep(Duration::from_secs(15)).await;
-    assert!(began.elapsed() < Duration::from_secs(4 * 10));
+    let peak = model.prompts().iter().filter(|prompt| is_target(prompt)).count();
+    assert_eq!(peak, 4, "at the model at once");
+    gate.add_permits(4);
+    tokio::time::sleep(Duration::from_secs(15)).await;
     world.settled().await;
     let lines = transcript(world.engine.db(), &World::key("me")).await;
     let told = announces(&lines);
-    assert_eq!(told.len(), 4, "all four in the time of one and a half");
+    assert_eq!(told.len(), 4, "each once");
     for line in told {
         let meta = line.meta.as_ref().unwrap();
         assert_eq!(

@@ -7,8 +7,8 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Role;
-use polyclaw_domain::provider::{Prompt, PromptMessage};
-use polyclaw_domain::run::RunStatus;
+use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
+use polyclaw_domain::run::{Run, RunStatus};
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::agents::{self, Source};
@@ -24,7 +24,7 @@ pub fn said(prompt: &Prompt) -> String {
         .messages
         .iter()
         .map(|message| match message {
-            PromptMessage::User(text) => format!("user {text}\n"),
+            PromptMessage::User { text, .. } => format!("user {text}\n"),
             PromptMessage::Assistant { text, .. } => format!("assistant {text}\n"),
             PromptMessage::ToolResult { content, .. } => format!("result {content}\n"),
         })
@@ -38,7 +38,7 @@ pub fn results(prompt: &Prompt) -> usize {
 /// What its conversation began with.
 pub fn task(prompt: &Prompt) -> &str {
     match prompt.messages.first() {
-        Some(PromptMessage::User(text)) => text,
+        Some(PromptMessage::User { text, .. }) => text,
         _ => "",
     }
 }
@@ -93,9 +93,23 @@ async fn no_block_is_stored(db: &Db) {
 
 #[tokio::test(start_paused = true)]
 async fn children_work_side_by_side_and_each_is_announced_once() {
-    let model = Scripted::new(parent_of_three);
+    // No child is answered before all three have asked: one after the other they would wait here for ever.
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let closed = Arc::clone(&gate);
+    let model = Scripted::new(move |prompt| {
+        let mut script = parent_of_three(prompt);
+        if is_child(prompt) {
+            script.insert(0, Line::Gate(Arc::clone(&closed)));
+        }
+        script
+    });
     let world = World::with(Arc::clone(&model) as _).await;
     world.sends("me", "do it").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let peak = model.prompts().iter().filter(|prompt| is_child(prompt)).count();
+    assert_eq!(peak, 3, "at the model at once");
+    assert!(announces(&transcript(world.engine.db(), &World::key("me")).await).is_empty());
+    gate.add_permits(3);
     tokio::time::sleep(Duration::from_secs(60)).await;
     world.settled().await;
     let lines = transcript(world.engine.db(), &World::key("me")).await;
@@ -115,6 +129,12 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
     no_block_is_stored(world.engine.db()).await;
     let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Ok) && runs.len() == 3);
+    let told =
+        world.engine.db().read(|tx| events::list(tx, 0, Some("announce.told"), None, 10)).await.unwrap();
+    let mut named: Vec<&str> = told.iter().filter_map(|event| event.data["run_id"].as_str()).collect();
+    named.sort_unstable();
+    named.dedup();
+    assert_eq!((told.len(), named.len()), (3, 3), "each announce is an event");
 }
 
 /// A child may be done before its owner says that it waits: the announce is due then, and resting is no mistake.
@@ -150,6 +170,37 @@ async fn an_owner_that_rests_after_its_child_has_ended_is_told_at_once() {
     assert_eq!(visible, ["heard of it"]);
     let lines = transcript(world.engine.db(), &World::key("me")).await;
     assert_eq!(announces(&lines).len(), 1);
+}
+
+/// The turn that is told of children may fail: the next one is told of them, and the one after that is not.
+#[tokio::test(start_paused = true)]
+async fn what_a_turn_that_failed_was_told_the_next_one_is_told_again() {
+    let is_down = Arc::new(AtomicUsize::new(1));
+    let down = Arc::clone(&is_down);
+    let model = Scripted::new(move |prompt| {
+        let heard = said(prompt).contains("[Context: subagent_announce]");
+        match heard && !is_child(prompt) && down.load(Ordering::SeqCst) == 1 {
+            true => vec![Line::Fail(ProviderError {
+                class: ErrorClass::BadRequest,
+                model: "any/model".to_owned(),
+                message: "no".to_owned(),
+                retry_after_ms: None,
+            })],
+            false => parent_of_three(prompt),
+        }
+    });
+    let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "do it").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    is_down.store(0, Ordering::SeqCst);
+    assert_eq!(world.says("and?").await.text, "heard 3");
+    let before = model.prompts().len();
+    world.says("thanks").await;
+    let shown = said(&model.prompts()[before]);
+    assert_eq!(shown.matches("[Context: subagent_announce]").count(), 0, "told, and not told again: {shown}");
+    no_block_is_stored(world.engine.db()).await;
 }
 
 /// What a child wrote is named to its owner: each file once, and none that was not written.
@@ -240,7 +291,7 @@ fn waiting_parent(prompt: &Prompt) -> Script {
                 .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("result ")?).ok())
                 .map(|result| result["run_id"].clone())
                 .collect();
-            vec![Line::Call("agents_wait".into(), json!({ "run_ids": ids, "timeout_seconds": 30 }))]
+            vec![Line::Call("agents_wait".into(), json!({ "run_ids": ids, "timeout": 30 }))]
         }
         _ => vec![Line::Say(format!("got {}", said(prompt).matches("\"result\":\"part done\"").count()))],
     }
@@ -353,6 +404,9 @@ async fn limits_are_named_and_a_run_that_takes_too_long_is_ended() {
     tokio::time::sleep(Duration::from_secs(90)).await;
     let runs = world.engine.runs_of(&World::key("me"), 10).await.unwrap();
     assert!(runs.len() == 5 && runs.iter().all(|run| run.status == RunStatus::Timeout), "{runs:#?}");
+    let took = |run: &Run| run.ended_at.unwrap().since(run.created_at);
+    // Leases are renewed every ten seconds: nobody waits for that.
+    assert!(runs.iter().all(|run| (5_000..8_000).contains(&took(run))), "{runs:#?}");
 }
 
 pub async fn delegating_ground(author: fn(&Prompt) -> Script) -> Ground {

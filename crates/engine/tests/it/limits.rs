@@ -125,7 +125,9 @@ async fn old_history_is_folded_before_the_context_is_full() {
     assert!(last.messages.len() < 20, "{} messages", last.messages.len());
     let folded = prompts.iter().filter(|p| p.system.starts_with("Summarise")).count();
     assert!((1..8).contains(&folded), "folded {folded} times");
-    let polyclaw_domain::provider::PromptMessage::User(first) = &last.messages[0] else { panic!() };
+    let polyclaw_domain::provider::PromptMessage::User { text: first, .. } = &last.messages[0] else {
+        panic!()
+    };
     assert!(first.contains("they talked about numbers"));
     assert_eq!(world.transcript("me").await.len(), 40, "nothing is deleted");
 }

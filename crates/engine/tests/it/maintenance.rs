@@ -82,6 +82,8 @@ async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
     ground.settings.upkeep.rules.max_entries = 2;
     ground.settings.upkeep.rules.rotate_mb = 1;
     ground.settings.upkeep.rules.archive_budget_mb = Some(3);
+    // All of a long message is shown, and said back.
+    ground.settings.default_context_window = 1_000_000;
     let world = ground.wake(Faulty::never());
     let long = "x".repeat(700_000);
     for n in 0..5 {

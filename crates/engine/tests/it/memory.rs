@@ -30,7 +30,7 @@ async fn remember(world: &World, session: &str, scope: MemoryScope, content: &st
 
 fn texts(prompt: &Prompt) -> Vec<&str> {
     let user = prompt.messages.iter().filter_map(|message| match message {
-        PromptMessage::User(text) => Some(text.as_str()),
+        PromptMessage::User { text, .. } => Some(text.as_str()),
         _ => None,
     });
     user.collect()

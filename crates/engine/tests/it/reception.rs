@@ -94,6 +94,7 @@ async fn a_letter_goes_to_the_agent_and_the_session_it_belongs_to() {
         (group_letter("-7", "guest", "deploy"), "agent:ops:telegram:group:-7", "deploy"),
         (group_letter("-8", "stranger", "hi"), "agent:main:telegram:group:-8", "hi"),
         (topic, "agent:main:telegram:group:-8:topic:5", "in a topic"),
+        (group_letter("-7", "guest", "/main look"), "agent:main:telegram:group:-7", "look"),
         (letter("guest", "/ops restart"), "agent:ops:telegram:dm:guest", "restart"),
         (letter("guest", "/ops_night sleep"), "agent:ops-night:telegram:dm:guest", "sleep"),
         (letter("guest", "/etc/passwd is a file"), "agent:main:telegram:dm:guest", "/etc/passwd is a file"),
@@ -140,6 +141,9 @@ async fn a_letter_is_taken_once_whatever_it_comes_to() {
         ("hello", "echo: hello"),
         ("/whoami", "session agent:main:telegram:dm:guest, agent main"),
         ("/ops", "Say what ops is to do: /ops <message>"),
+        ("/bogus", "There is no command /bogus. /help lists them."),
+        ("/Statsu", "There is no command /Statsu. Did you mean /status? /help lists them."),
+        ("/etc/passwd is a file", "echo: /etc/passwd is a file"),
     ] {
         assert_eq!(read_after(&world, letter("guest", text)).await, [answer]);
         for _ in 0..3 {
@@ -152,7 +156,11 @@ async fn a_letter_is_taken_once_whatever_it_comes_to() {
     world.settled().await;
     let seen = world.ground.outlet.read_at("guest", None);
     assert_eq!(seen.iter().filter(|text| text.starts_with("session agent:main")).count(), 2, "{seen:?}");
-    assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["hello"], "commands are no messages");
+    assert_eq!(
+        said_in(&world, "agent:main:telegram:dm:guest").await,
+        ["hello", "/etc/passwd is a file"],
+        "commands are no messages"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -395,7 +403,7 @@ async fn in_a_group_the_model_is_told_who_wrote_what_and_elsewhere_nothing() {
     let [.., group, alone] = &prompts[..] else { panic!("{}", prompts.len()) };
     let said = |prompt: &Prompt| -> Vec<String> {
         let text = |message: &PromptMessage| match message {
-            PromptMessage::User(text) => Some(text.clone()),
+            PromptMessage::User { text, .. } => Some(text.clone()),
             _ => None,
         };
         prompt.messages.iter().filter_map(text).collect()

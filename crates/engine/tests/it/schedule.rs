@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use polyclaw_domain::briefing::Briefing;
 use polyclaw_domain::channel::Address;
-use polyclaw_domain::config::CatchUp;
+use polyclaw_domain::config::{CatchUp, Cron, DeliverTo};
 use polyclaw_domain::errand::{Errand, ErrandKind};
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::AgentId;
@@ -21,7 +21,8 @@ use polyclaw_testkit::{Faulty, Line, Scripted};
 fn errand(rule: &str, catch_up: CatchUp) -> Errand {
     Errand {
         id: "tick".into(),
-        rule: rule.into(),
+        written: rule.into(),
+        timezone: None,
         schedule: Schedule::parse(rule, None).unwrap(),
         agent: AgentId::main(),
         session: SessionKey::cron("tick"),
@@ -33,6 +34,7 @@ fn errand(rule: &str, catch_up: CatchUp) -> Errand {
             thread: None,
         }),
         catch_up,
+        enabled: true,
     }
 }
 
@@ -129,6 +131,23 @@ async fn a_run_is_begun_once_whenever_the_engine_dies() {
         let passed = usize::try_from(world.ground.clock.now().since(began) / 600_000).unwrap();
         assert!(passed > 0 && all == passed && keys.len() == all, "{point:?}: {passed} due, {keys:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_ahead_and_is_set_back_leaves_no_silence_behind() {
+    const YEAR: i64 = 365 * 24 * 3_600_000;
+    let world = ground(errand("every 10m", CatchUp::Once)).await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.ground.clock.set(YEAR);
+    tokio::time::sleep(Duration::from_secs(15 * 60)).await;
+    world.ground.clock.set(-YEAR);
+    let before = due_times(world.engine.db()).await;
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let next = world.engine.errands().await.unwrap().remove(0).next.unwrap();
+    tokio::time::sleep(Duration::from_secs(11 * 60)).await;
+    world.settled().await;
+    let times = due_times(world.engine.db()).await.split_off(before.len());
+    assert!(!before.is_empty() && times.first() == Some(&next.0), "{next} is said, {times:?} come");
 }
 
 /// Whatever happens to the clock and to the process, no due time is begun twice, and each lies on its rule.
@@ -245,4 +264,66 @@ async fn an_errand_can_be_run_by_hand() {
     let accepted = world.engine.run_errand("tick").await.unwrap().expect("something to do");
     assert!(world.answer(&accepted).await.text.contains("look at the mail"));
     assert!(matches!(world.engine.run_errand("tock").await, Err(Error::UnknownErrand(_))));
+}
+
+fn job(schedule: &str) -> Cron {
+    Cron {
+        id: "made".into(),
+        schedule: schedule.into(),
+        agent: None,
+        message: "look at the mail".into(),
+        deliver_to: None,
+        timezone: None,
+        catch_up: CatchUp::Once,
+        enabled: true,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
+    let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let made = world.engine.add_errand(job("every 10m"), Some(&AgentId::main())).await.unwrap();
+    assert!(made.next.is_some() && made.made_by == Some(AgentId::main()));
+    tokio::time::sleep(Duration::from_secs(10 * 60)).await;
+    let db = world.engine.db().clone();
+    assert_eq!(told(&db, SessionKey::cron("made")).await.len(), 1);
+    let world = world.killed().await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(20 * 60)).await;
+    assert_eq!(told(&db, SessionKey::cron("made")).await.len(), 3, "no time is lost or doubled");
+    world.engine.change_errand(Cron { enabled: false, ..job("every 10m") }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(30 * 60)).await;
+    assert_eq!(told(&db, SessionKey::cron("made")).await.len(), 3);
+    assert_eq!(world.engine.errand("made").await.unwrap().next, None);
+    world.engine.remove_errand("made").await.unwrap();
+    let left: Vec<String> =
+        world.engine.errands().await.unwrap().into_iter().map(|one| one.errand.id).collect();
+    assert_eq!(left, ["tick"]);
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_errand_of_the_config_is_not_changed_and_one_that_can_not_be_is_not_made() {
+    let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
+    let engine = &world.engine;
+    let taken = Cron { id: "tick".into(), ..job("every 10m") };
+    assert!(matches!(engine.add_errand(taken.clone(), None).await, Err(Error::ErrandExists(_))));
+    assert!(matches!(engine.change_errand(taken).await, Err(Error::ErrandInConfig(_))));
+    assert!(matches!(engine.remove_errand("tick").await, Err(Error::ErrandInConfig(_))));
+    assert!(matches!(engine.change_errand(job("every 10m")).await, Err(Error::UnknownErrand(_))));
+    let to =
+        |channel: &str| DeliverTo { channel: channel.into(), account: None, peer: "1".into(), thread: None };
+    for (wrong, named) in [
+        (Cron { id: "Not a name".into(), ..job("every 10m") }, "id:"),
+        (Cron { message: " ".into(), ..job("every 10m") }, "message:"),
+        (job("now and then"), "schedule:"),
+        (job("at 1999-12-31 23:59"), "has passed"),
+        (Cron { timezone: Some("Mars/Base".into()), ..job("every 10m") }, "timezone:"),
+        (Cron { agent: Some(AgentId::parse("nobody").unwrap()), ..job("every 10m") }, "agent:"),
+        (Cron { deliver_to: Some(to("telegram")), ..job("every 10m") }, "deliver_to:"),
+    ] {
+        let refused = engine.add_errand(wrong, None).await.unwrap_err();
+        assert!(matches!(&refused, Error::InvalidErrand(why) if why.contains(named)), "{refused}");
+    }
+    assert_eq!(engine.errands().await.unwrap().len(), 1);
 }

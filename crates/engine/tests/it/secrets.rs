@@ -71,6 +71,7 @@ async fn what_a_person_pastes_is_hidden_from_the_model_the_store_and_whoever_wat
         media_type: "text/plain".into(),
         url: Some(format!("https://x.example/?k={CANARY}")),
         text: Some(json!({ "deep": [{ "key": CANARY }] }).to_string()),
+        media: None,
     })];
     inbound.meta = Some(json!({ "instructions": format!("the key is {CANARY}") }));
     let accepted = world.engine.accept(inbound).await.unwrap();

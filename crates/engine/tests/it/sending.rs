@@ -124,6 +124,8 @@ async fn of_two_that_would_wait_for_each_other_the_second_is_told_at_once() {
     world.settled().await;
     let lines = transcript(world.engine.db(), &World::key("me")).await;
     assert!(lines.iter().all(|line| line.text != "your turn"), "what is refused is not sent: {lines:#?}");
+    let refused = recorded(&world, EventKind::ToolRefused).await;
+    assert!(refused.len() == 1 && refused[0]["code"] == "mutual_wait", "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,6 +49,31 @@ async fn a_second_message_is_answered_first_and_the_task_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_has_to_wait_is_told_once_where_nothing_else_shows_it() {
+    let gate = closed();
+    let world = World::with(worker(2, &gate)).await;
+    world.ground.outlet.mute();
+    let task = world.sends("me", "work").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    for text in ["one", "one", "two"] {
+        let mut inbound = World::inbound("me", text);
+        inbound.platform_id = Some(text.to_owned());
+        world.engine.accept(inbound).await.unwrap();
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let visible = || world.ground.outlet.visible().into_iter().map(|(_, text)| text).collect::<Vec<String>>();
+    assert_eq!(visible(), ["I am at something else; I will come to this next."]);
+    gate.add_permits(100);
+    assert_eq!(world.answer(&task).await.text, "the work is done");
+    world.settled().await;
+    assert_eq!(visible()[1..], ["reply to two", "the work is done"], "and what was said is not a message");
+    assert_eq!(
+        world.transcript("me").await.iter().filter(|line| line.text.contains("at something")).count(),
+        0
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn five_messages_one_after_the_other_are_answered_and_then_the_task() {
     for steers in [1, 2, 5] {
         let gate = closed();

@@ -8,6 +8,7 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
 use polyclaw_domain::time::Millis;
+use polyclaw_domain::tool::{Consent, Effect};
 use polyclaw_engine::hub::FrameKind;
 use polyclaw_engine::ingress::Inbound;
 use polyclaw_store::Db;
@@ -26,7 +27,7 @@ fn slowly(letter: char, words: usize) -> Script {
 }
 
 fn is_expert(prompt: &Prompt) -> bool {
-    matches!(prompt.messages.first(), Some(PromptMessage::User(text)) if text.contains("the task"))
+    matches!(prompt.messages.first(), Some(PromptMessage::User { text, .. }) if text.contains("the task"))
 }
 
 fn has_result(prompt: &Prompt) -> bool {
@@ -47,7 +48,7 @@ fn asks_an_expert(prompt: &Prompt) -> Script {
     }
 }
 
-async fn ground(author: fn(&Prompt) -> Script) -> Ground {
+async fn ground(author: impl Fn(&Prompt) -> Script + Send + Sync + 'static) -> Ground {
     let ground = Ground::on(Db::in_memory().unwrap(), Scripted::new(author)).await;
     ground.add_agent("expert").await;
     let delegation = Delegation { allow_agents: vec!["expert".into()], max_concurrent: 2, max_depth: 1 };
@@ -152,40 +153,59 @@ async fn what_the_caller_said_before_stays_above_the_expert() {
     assert_eq!(visible(&world), ["a0 a1 a2 ", EXPERT, CALLER]);
 }
 
+fn no() -> Line {
+    let (message, model) = ("no".into(), "scripted/model".into());
+    Line::Fail(ProviderError { class: ErrorClass::BadRequest, message, model, retry_after_ms: None })
+}
+
+/// The caller says what it was answered; the expert says three words, and then what a case is about.
+fn asks_one_that_goes_on(with: fn(&Prompt) -> Script) -> impl Fn(&Prompt) -> Script + Send + Sync {
+    move |prompt| match (is_expert(prompt), prompt.messages.last()) {
+        (true, _) if has_result(prompt) => with(prompt),
+        (true, _) => slowly('e', 3).into_iter().chain(with(prompt)).collect(),
+        (false, Some(PromptMessage::ToolResult { content, .. })) => vec![Line::Say(content.clone())],
+        (false, _) => vec![delegate(3_500)],
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said() {
-    fn timing_out(prompt: &Prompt) -> Script {
-        match (is_expert(prompt), prompt.messages.last()) {
-            (true, _) => slowly('e', 60),
-            (false, Some(PromptMessage::ToolResult { content, .. })) => vec![Line::Say(content.clone())],
-            (false, _) => vec![delegate(3_500)],
-        }
-    }
-    fn failing(prompt: &Prompt) -> Script {
-        let error = ProviderError {
-            class: ErrorClass::BadRequest,
-            message: "no".into(),
-            model: "scripted/model".into(),
-            retry_after_ms: None,
-        };
-        match is_expert(prompt) {
-            true => slowly('e', 3).into_iter().chain([Line::Fail(error)]).collect(),
-            false => timing_out(prompt),
-        }
-    }
-    for (author, mark, status) in [
-        (timing_out as fn(&Prompt) -> Script, "(Cut short: its time was over.)", "timeout"),
-        (failing, "(Cut short: it failed.)", "error"),
-    ] {
-        let world = ground(author).await.wake(Faulty::never());
+    let time_over = ("(Cut short: its time was over.)", "timeout");
+    let failed = ("(Cut short: it failed.)", "error");
+    type Case = (fn(&Prompt) -> Script, (&'static str, &'static str));
+    let cases: [(&str, Case); 5] = [
+        ("in its words", (|_| vec![Line::Hang], time_over)),
+        ("in a tool", (|_| vec![Line::Call("nap".into(), json!({}))], time_over)),
+        ("in its words", (|_| vec![no()], failed)),
+        ("in the words of another model", (|_| vec![Line::Restart, no()], failed)),
+        (
+            "in the call after a tool",
+            (
+                |prompt| vec![if has_result(prompt) { no() } else { Line::Call("look".into(), json!({})) }],
+                failed,
+            ),
+        ),
+    ];
+    for (case, (with, (mark, status))) in cases {
+        let ground = ground(asks_one_that_goes_on(with)).await;
+        ground.tools.add("nap", Effect::Pure, Consent::NotNeeded, |_| Box::pin(std::future::pending()));
+        let world = ground.wake(Faulty::never());
+        let mut watch = world.engine.hub.watch(&World::key("me"));
         let accepted = world.sends("me", "ask").await.unwrap();
         let answer = world.answer(&accepted).await.text;
         world.settled().await;
         let shown = visible(&world);
-        assert_eq!(shown.len(), 2, "{shown:?}");
-        assert_eq!(shown[0], format!("expert: e0 e1 e2 \n\n{mark}"));
-        assert!(answer.contains("\"partial_response\":\"e0 e1 e2 \""), "{answer}");
-        assert!(answer.contains(&format!("\"status\":\"{status}\"")), "{answer}");
+        assert_eq!(shown.len(), 2, "{case}: {shown:?}");
+        assert_eq!(shown[0], format!("expert: e0 e1 e2 \n\n{mark}"), "{case}");
+        assert!(answer.contains("\"partial_response\":\"e0 e1 e2 \""), "{case}: {answer}");
+        assert!(answer.contains(&format!("\"status\":\"{status}\"")), "{case}: {answer}");
+        let told = loop {
+            match &watch.recv().await.unwrap().kind {
+                FrameKind::DelegateEnded { text, .. } => break text.clone(),
+                _ => continue,
+            }
+        };
+        assert_eq!(told, format!("e0 e1 e2 \n\n{mark}"), "{case}");
     }
 }
 

@@ -76,7 +76,7 @@ async fn people_see_sub_agents_and_name_them_by_number_label_or_run() {
     assert!(lines[1].starts_with("2 painter of walls (main) ok,"), "{listed}");
     assert_eq!(command(&world, "/subagents list").await.lines().count(), 2);
     let id = runs(&world).await[1].id.to_string();
-    for which in ["2", "#2", "painter of walls", "Painter Of Walls", &id] {
+    for which in ["2", "#2", "painter of walls", "\"Painter Of Walls\"", &id] {
         let info = command(&world, &format!("/subagents info {which}")).await;
         assert!(info.contains("task do paint the wall") && info.contains("result it is blue"), "{info}");
     }
@@ -94,7 +94,7 @@ async fn people_see_sub_agents_and_name_them_by_number_label_or_run() {
 #[tokio::test(start_paused = true)]
 async fn people_stop_sub_agents_and_are_told_which() {
     let world = begun().await;
-    assert_eq!(command(&world, "/subagents kill painter of walls").await, "It has ended: ok.");
+    assert_eq!(command(&world, "/subagents kill \"painter of walls\"").await, "It has ended: ok.");
     assert_eq!(command(&world, "/subagents kill digger").await, "Stopped: digger.");
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(runs(&world).await[0].status, RunStatus::Cancelled);
@@ -255,6 +255,9 @@ async fn held() -> (World, Run) {
 async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
     let (world, run) = held().await;
     assert_eq!((run.held.as_deref(), run.status), (Some("automatic_budget_spent"), RunStatus::Ok));
+    let told = world.ground.outlet.visible();
+    let told = told.iter().filter(|(_, text)| text.contains("waits: agents have answered"));
+    assert_eq!(told.count(), 1, "people are told that it waits for them");
     let world = world.killed().await.wake(Faulty::never());
     assert_eq!(world.engine.held_announces(10).await.unwrap().len(), 1, "it outlives the engine");
     assert_eq!(world.says("what is new?").await.text, "heard 1");
@@ -344,7 +347,9 @@ async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_f
         _ => vec![Line::Call("sessions_yield".into(), json!({}))],
     };
     let mut ground = World::with(Scripted::new(author)).await.killed().await;
-    ground.configure("[agents.defaults]\nsubagents = { max_children_per_agent = 10 }\n").await;
+    ground
+        .configure("[agents.defaults]\nsubagents = { max_children_per_agent = 10, max_concurrent = 64 }\n")
+        .await;
     ground.settings.slots.values_mut().for_each(|slots| *slots = 64);
     let world = ground.wake(Faulty::never());
     world.sends("me", "go").await.unwrap();
@@ -360,4 +365,10 @@ async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_f
     assert_eq!(ended, 40);
     let left = world.engine.db().read(jobs::counts).await.unwrap();
     assert!(left.iter().all(|(state, _)| state != "running"), "{left:?}");
+    // What waits for a person waits where that person is; nobody will write to what was stopped.
+    let held = world.engine.held_announces(100).await.unwrap();
+    assert!(held.len() == 4 && held.iter().all(|run| run.owner == me()), "{held:#?}");
+    world.sends("me", "go on").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.engine.held_announces(100).await.unwrap(), []);
 }

@@ -21,13 +21,13 @@
 //! | mailbox 9, 12 | `mail::an_approval_bears_the_number_of_its_request` |
 //! | mailbox 10 | `mail::a_rejection_reaches_the_lead_with_its_reason` |
 //! | mailbox 13, 14 | `mail::a_long_letter_has_a_summary_of_ten_words` |
-//! | mailbox 15 | `mail::a_member_at_rest_is_told_to_the_lead` |
+//! | mailbox 15 | `mail::a_member_at_rest_is_told_to_the_lead`, `stuck::mailboxes_have_every_letter_once` |
 //! | mailbox 16 | `mail::nobody_is_told_idle_while_shutting_down` |
 //! | mailbox 17 | `mail::others_see_the_summary_only` |
 //! | mailbox 18 | `mail::mail_waits_for_a_member_that_is_away` |
 //! | mailbox 19 | `mail::three_letters_come_in_order_and_once` |
 //! | spawning 1, 2, 3, 5, 10, 13, 14 | `members::a_member_is_a_session_of_its_own` |
-//! | spawning 4 | `members::a_confined_lead_has_confined_members` |
+//! | spawning 4 | `members::a_confined_lead_has_confined_members`; `privilege::no_member_has_a_tool_that_its_lead_lacks` |
 //! | spawning 6, 15 | `members::the_first_task_is_the_first_prompt_with_the_team_beside_it` |
 //! | spawning 7 | `members::a_model_of_its_own_is_used` |
 //! | spawning 8 | `members::a_member_can_be_another_agent` |
@@ -36,7 +36,7 @@
 //! | spawning 16 | `members::the_end_of_a_task_is_announced_to_the_lead` |
 //! | spawning 17 | `members::a_shutdown_closes_sessions` |
 //! | spawning 18 | `members::members_that_join_at_once_are_all_there` |
-//! | lead 1, 2, 3, 14 | `lead::the_lead_sees_who_is_there_and_what_they_do` |
+//! | lead 1, 2, 3, 14 | `lead::the_lead_sees_who_is_there_and_what_they_do`, `stuck::the_config_follows_turns` |
 //! | lead 4 | `lead::an_assigned_task_wakes_its_member` |
 //! | lead 5 | `lead::of_several_idle_members_the_first_is_asked` |
 //! | lead 6, 7 | `lead::a_completion_and_what_it_frees_are_in_the_next_context` |
@@ -61,11 +61,13 @@ macro_rules! on_both {
     };
 }
 
-mod chaos;
+pub mod chaos;
 mod fixture;
 mod lead;
 mod lifecycle;
 mod mail;
 mod members;
+mod setback;
 mod stop;
 mod story;
+mod stuck;

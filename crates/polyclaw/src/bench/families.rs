@@ -20,8 +20,7 @@ const SLOTS: u8 = 8;
 const THOUGHT: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const CONFIG: &str =
-    "[turns]\nautomatic_budget = 100000\n[agents.defaults.subagents]\nmax_children_per_agent = 20\n";
+const CONFIG: &str = "[turns]\nautomatic_budget = 100000\n[agents.defaults.subagents]\nmax_children_per_agent = 20\nmax_concurrent = 1000\n";
 
 pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     let subject = Subject::start(CONFIG).await?;

@@ -1,5 +1,6 @@
 //! Recall from a full brain: words and vectors of 100,000 memories, as a turn asks for them.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::memory::{Memory, Viewer};
 use polyclaw_domain::port::{Clock, Pending};
 use polyclaw_domain::provider::ProviderError;
-use polyclaw_engine::memory::{Brain, Place};
+use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_provider::embedded::Embeddings;
 use polyclaw_store::{Db, brain};
 
@@ -36,10 +37,10 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     })
     .await??;
     let began = Instant::now();
-    fill(&db).await?;
+    fill(&db, 0..MEMORIES).await?;
     report.add("memories stored and indexed per second", rate(began.elapsed()), "/s", None);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let brain = Brain::new(Place::Open(db), Arc::clone(&clock), Arc::new(SortableIds::new(clock)), 128 << 20);
+    let brain = Brain::new(Place::Open(db), Arc::clone(&clock), Arc::new(SortableIds::new(clock)), vectors());
     brain.set_embedder(Some(Arc::new(Hashed)));
     let began = Instant::now();
     brain.recall(&viewer(), &question(0), 800).await?;
@@ -53,6 +54,26 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     report.add("vectors in memory", megabytes(brain.standing().await?.cached_bytes as u64), "MB", None);
     report.add("process, grown by", resident_mb()? - before, "MB", None);
     with_model(report, &brain, seconds).await
+}
+
+/// What a recall takes with so many memories, each count beyond the one before; the median in milliseconds.
+pub(super) async fn growth(counts: &[u64], seconds: Duration) -> anyhow::Result<Vec<f64>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("brain.db");
+    let db = tokio::task::spawn_blocking(move || Db::open_brain(&path)).await??;
+    let (mut before, mut medians) = (0, Vec::new());
+    for &count in counts {
+        fill(&db, before..count).await?;
+        before = count;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let ids = Arc::new(SortableIds::new(Arc::clone(&clock)));
+        let brain = Brain::new(Place::Open(db.clone()), clock, ids, vectors());
+        brain.set_embedder(Some(Arc::new(Hashed)));
+        brain.recall(&viewer(), &question(0), 800).await?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        medians.push(timed(&brain, seconds).await?.0.percentile(0.5));
+    }
+    Ok(medians)
 }
 
 /// The same with the embedding of each question, where the weights are here.
@@ -86,6 +107,16 @@ async fn measure(
     name: &str,
     bar: Option<f64>,
 ) -> anyhow::Result<()> {
+    let (mut times, partial) = timed(brain, seconds).await?;
+    report.add(format!("{name}, p50"), times.percentile(0.5), "ms", None);
+    report.add(format!("{name}, p95"), times.percentile(0.95), "ms", bar.map(Bar::AtMost));
+    report.add(format!("{name}, p99"), times.percentile(0.99), "ms", None);
+    report.add("  of these by words alone", f64::from(partial), "", Some(Bar::AtMost(0.0)));
+    Ok(())
+}
+
+/// Recalls for so long, and how many of them went by words alone.
+async fn timed(brain: &Brain, seconds: Duration) -> anyhow::Result<(Times, u32)> {
     let (mut times, mut partial, began, viewer) = (Times::default(), 0_u32, Instant::now(), viewer());
     while began.elapsed() < seconds {
         let asked = question(times.len() as u64 * 7 + 1);
@@ -94,15 +125,11 @@ async fn measure(
         times.push(start.elapsed());
         partial += u32::from(recalled.words_only.is_some());
     }
-    report.add(format!("{name}, p50"), times.percentile(0.5), "ms", None);
-    report.add(format!("{name}, p95"), times.percentile(0.95), "ms", bar.map(Bar::AtMost));
-    report.add(format!("{name}, p99"), times.percentile(0.99), "ms", None);
-    report.add("  of these by words alone", f64::from(partial), "", Some(Bar::AtMost(0.0)));
-    Ok(())
+    Ok((times, partial))
 }
 
-async fn fill(db: &Db) -> polyclaw_store::Result<()> {
-    for batch in 0..MEMORIES / BATCH {
+async fn fill(db: &Db, memories: Range<u64>) -> polyclaw_store::Result<()> {
+    for batch in memories.start / BATCH..memories.end / BATCH {
         let write = move |tx: &mut polyclaw_store::Tx<'_>| {
             for n in batch * BATCH..(batch + 1) * BATCH {
                 brain::put(tx, &memory(n))?;
@@ -195,6 +222,10 @@ fn rate(time: Duration) -> f64 {
 }
 
 const MODEL: &str = "bench/hashed";
+
+fn vectors() -> Vectors {
+    Vectors::new(128 << 20, polyclaw_provider::embedded::product)
+}
 
 /// Vectors that cost nothing to make, so that what is measured is the search. A text's words are its direction.
 struct Hashed;

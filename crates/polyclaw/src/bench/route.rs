@@ -21,7 +21,7 @@ pub fn run(report: &mut Report, seconds: Duration) {
     report.add("10,000 bindings against 10", many / few, "x", Some(Bar::AtMost(3.0)));
 }
 
-fn median_us(bindings: usize, seconds: Duration) -> f64 {
+pub(super) fn median_us(bindings: usize, seconds: Duration) -> f64 {
     let router = Router::new((0..bindings).map(binding).collect(), AgentId::main(), |_| "default".to_owned());
     let arrivals: Vec<Arrival> = (0..BATCH as usize).map(|n| arrival(n * 97 % (bindings * 2))).collect();
     let (mut times, began) = (Times::default(), Instant::now());

@@ -1,5 +1,6 @@
 //! What a database with many sessions costs, against an empty one.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ const CALLERS: usize = 64;
 pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
     let mut subject = Arc::new(Subject::start("").await?);
     let empty = added(&subject, "empty", seconds).await?;
-    fill(&subject).await?;
+    fill(&subject, 0..SESSIONS).await?;
     let full = added(&subject, "full", seconds).await?;
     report.add("added latency of a turn, empty database, p50", empty, "ms", None);
     report.add("added latency of a turn, 100,000 sessions, p50", full, "ms", None);
@@ -27,7 +28,7 @@ pub async fn run(report: &mut Report, seconds: Duration) -> anyhow::Result<()> {
 }
 
 /// A turn accepts, claims and finishes. Every one is in a session of its own, as those before it were.
-async fn added(subject: &Subject, name: &str, seconds: Duration) -> anyhow::Result<f64> {
+pub(super) async fn added(subject: &Subject, name: &str, seconds: Duration) -> anyhow::Result<f64> {
     let (mut direct, mut durable) = (Times::default(), Times::default());
     let call = DirectCall::after(0);
     let began = Instant::now();
@@ -42,15 +43,15 @@ async fn added(subject: &Subject, name: &str, seconds: Duration) -> anyhow::Resu
     Ok(durable.percentile(0.5) - direct.percentile(0.5))
 }
 
-async fn fill(subject: &Arc<Subject>) -> anyhow::Result<()> {
-    let next = Arc::new(AtomicUsize::new(0));
+pub(super) async fn fill(subject: &Arc<Subject>, sessions: Range<usize>) -> anyhow::Result<()> {
+    let (next, end) = (Arc::new(AtomicUsize::new(sessions.start)), sessions.end);
     let callers: Vec<_> = (0..CALLERS)
         .map(|_| {
             let (subject, next) = (Arc::clone(subject), Arc::clone(&next));
             tokio::spawn(async move {
                 loop {
                     let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= SESSIONS {
+                    if n >= end {
                         return anyhow::Ok(());
                     }
                     subject.turn(&format!("stored-{n}")).await?;

@@ -88,6 +88,20 @@ pub async fn run(report: &mut Report, args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What one claim takes among so many tasks; the median in milliseconds.
+pub(super) async fn median_of(tasks: usize) -> anyhow::Result<f64> {
+    let folder = tempfile::tempdir()?;
+    let db = open(Some(folder.path().join("ledger.db")), None).await?;
+    fill(&db, tasks).await?;
+    let claims = claim(db, "alone".to_owned(), tasks.min(CLAIMS)).await?;
+    let mut times = Times::default();
+    claims.micros.iter().for_each(|micros| times.push(Duration::from_micros(*micros)));
+    Ok(times.percentile(0.5))
+}
+
+/// Claims whose median is one.
+const CLAIMS: usize = 100;
+
 /// Opening blocks, so it is done on a thread that may.
 async fn open(file: Option<PathBuf>, database: Option<String>) -> anyhow::Result<Db> {
     let open = move || match (file, database) {
@@ -176,7 +190,7 @@ pub async fn claim_all() -> anyhow::Result<()> {
     lines.next().context("no word to begin")??;
     let mut claimers = tokio::task::JoinSet::new();
     for n in 0..CLAIMERS {
-        claimers.spawn(claim_until_none(db.clone(), format!("p{}c{n}", order.process)));
+        claimers.spawn(claim(db.clone(), format!("p{}c{n}", order.process), usize::MAX));
     }
     let mut all = Claims::default();
     while let Some(claims) = claimers.join_next().await {
@@ -187,11 +201,12 @@ pub async fn claim_all() -> anyhow::Result<()> {
     Ok(writeln!(output, "{}", serde_json::to_string(&all)?)?)
 }
 
-async fn claim_until_none(db: Db, name: String) -> anyhow::Result<Claims> {
+/// Claims until nothing is free, or so many are claimed.
+async fn claim(db: Db, name: String, most: usize) -> anyhow::Result<Claims> {
     let session = SessionKey::of(&AgentId::main(), &["teammate", &name]);
     let worker = Worker { name: name.clone(), session, capabilities: Vec::new(), is_lead: false };
     let mut claims = Claims::default();
-    loop {
+    while claims.tasks.len() < most {
         let (worker, key) = (worker.clone(), format!("{name}-{}", claims.tasks.len()));
         let began = Instant::now();
         let now = SystemClock.now();
@@ -205,4 +220,5 @@ async fn claim_until_none(db: Db, name: String) -> anyhow::Result<Claims> {
             Err(refusal) => anyhow::bail!(refusal),
         }
     }
+    Ok(claims)
 }

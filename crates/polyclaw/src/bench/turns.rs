@@ -44,30 +44,40 @@ async fn added_latency(report: &mut Report, subject: &Subject, seconds: Duration
 
 /// Turn 500 of one session against turn 1, each over a direct call with the same history.
 async fn long_session(report: &mut Report, subject: &Subject) -> anyhow::Result<()> {
-    let mut added = [0.0, 0.0];
-    let mut before = 0;
-    for (n, first) in [0, 500].into_iter().enumerate() {
-        while before < first {
+    let mut long = LongSession::default();
+    let added = [long.added_at(subject, 0).await?, long.added_at(subject, 500).await?];
+    report.add("added latency, turns 1 to 20 of a session, p50", added[0], "ms", None);
+    report.add("added latency, turns 500 to 520, p50", added[1], "ms", None);
+    report.add("turn 500 against turn 1", added[1] / added[0], "times", Some(Bar::AtMost(2.0)));
+    Ok(())
+}
+
+/// A session that grows.
+#[derive(Default)]
+pub(super) struct LongSession {
+    turns: usize,
+}
+
+impl LongSession {
+    /// What a turn adds once there have been so many; over twenty of them.
+    pub async fn added_at(&mut self, subject: &Subject, turns: usize) -> anyhow::Result<f64> {
+        while self.turns < turns {
             subject.turn("long").await?;
-            before += 1;
+            self.turns += 1;
         }
         let (mut direct, mut durable) = (Times::default(), Times::default());
         for _ in 0..20 {
-            let call = DirectCall::after(before);
+            let call = DirectCall::after(self.turns);
             let start = Instant::now();
             subject.direct(&call).await?;
             direct.push(start.elapsed());
             let start = Instant::now();
             subject.turn("long").await?;
             durable.push(start.elapsed());
-            before += 1;
+            self.turns += 1;
         }
-        added[n] = durable.percentile(0.5) - direct.percentile(0.5);
+        Ok(durable.percentile(0.5) - direct.percentile(0.5))
     }
-    report.add("added latency, turns 1 to 20 of a session, p50", added[0], "ms", None);
-    report.add("added latency, turns 500 to 520, p50", added[1], "ms", None);
-    report.add("turn 500 against turn 1", added[1] / added[0], "times", Some(Bar::AtMost(2.0)));
-    Ok(())
 }
 
 async fn throughput(report: &mut Report, subject: &Arc<Subject>, seconds: Duration) -> anyhow::Result<()> {

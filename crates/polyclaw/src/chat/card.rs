@@ -15,6 +15,7 @@ const ARGUMENTS: usize = 600;
 pub fn lines(entry: &Entry, width: usize) -> Vec<Line<'static>> {
     let lines = match entry {
         Entry::User(said) => user(said),
+        Entry::Told { origin, text, .. } => told(origin, text),
         Entry::Answer { text, open, .. } => answer(text, *open),
         Entry::Speech { name, text, open, .. } => speech(name, text, *open),
         Entry::Reasoning { text, open, .. } => reasoning(text, *open),
@@ -40,6 +41,17 @@ fn user(said: &Said) -> Vec<Line<'static>> {
     };
     lines.push(Line::from(Span::styled(format!("  {state}"), dim())));
     lines
+}
+
+/// What was not typed here, and who wrote it.
+fn told(origin: &str, text: &str) -> Vec<Line<'static>> {
+    text.lines()
+        .enumerate()
+        .map(|(n, line)| match n {
+            0 => Line::styled(format!("◦ {}: {}", plain(origin), plain(line)), dim()),
+            _ => Line::styled(format!("  {}", plain(line)), dim()),
+        })
+        .collect()
 }
 
 fn answer(text: &str, open: bool) -> Vec<Line<'static>> {

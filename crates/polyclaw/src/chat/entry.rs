@@ -11,22 +11,35 @@ const TAIL: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
     User(Said),
+    /// What no person typed: an agent's result, mail of a team, an errand.
+    Told {
+        id: String,
+        /// Who wrote it, as the server names it.
+        origin: String,
+        text: String,
+    },
     Answer {
         turn: String,
+        /// How many answers of the turn were stored before it, as far as the server told.
+        step: Option<u64>,
         text: String,
         open: bool,
     },
     Reasoning {
         turn: String,
+        step: Option<u64>,
         text: String,
         open: bool,
     },
     /// What another agent says here, for the turn that waits for it.
     Speech {
+        turn: String,
         run: String,
         name: String,
         text: String,
         open: bool,
+        /// It stands in the stored conversation, as the result of the call that asked for it.
+        is_stored: bool,
     },
     Tool(Tool),
     Approval(Question),
@@ -134,83 +147,6 @@ pub fn asked(data: &Value) -> String {
         (data["tool"].as_str().unwrap_or_default(), data["question"].as_str().unwrap_or_default());
     let is_plain = words.is_empty() || words.strip_prefix(tool).is_some_and(|rest| rest.starts_with(' '));
     if is_plain { arguments(&data["arguments"]) } else { words.to_owned() }
-}
-
-/// The entries of stored messages, oldest first.
-pub fn from_transcript(messages: &[Value]) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    for message in messages {
-        let text = message["text"].as_str().unwrap_or_default().to_owned();
-        match message["role"].as_str() {
-            Some("user") => entries.push(user(message, text)),
-            Some("assistant") => assistant(message, text, &mut entries),
-            Some("tool") => resulted(message, &text, &mut entries),
-            _ => {}
-        }
-    }
-    entries
-}
-
-fn user(message: &Value, text: String) -> Entry {
-    Entry::User(Said {
-        text,
-        key: String::new(),
-        id: message["id"].as_str().map(str::to_owned),
-        turn: message["turn_id"].as_str().map(str::to_owned),
-        state: SaidState::Taken,
-    })
-}
-
-fn assistant(message: &Value, text: String, entries: &mut Vec<Entry>) {
-    let turn = message["turn_id"].as_str().unwrap_or_default().to_owned();
-    if !text.trim().is_empty() {
-        entries.push(Entry::Answer { turn, text, open: false });
-    }
-    if message["meta"]["finish_reason"] == "length" {
-        entries.push(Entry::Note { text: CUT.to_owned(), tone: Tone::Plain });
-    }
-    let parts = message["parts"].as_array().into_iter().flatten();
-    for call in parts.filter(|part| part["type"] == "tool_call") {
-        entries.push(Entry::Tool(Tool {
-            call_id: call["id"].as_str().unwrap_or_default().to_owned(),
-            name: call["name"].as_str().unwrap_or_default().to_owned(),
-            arguments: arguments(&call["arguments"]),
-            output: String::new(),
-            sandbox: None,
-            state: ToolState::Running,
-        }));
-    }
-}
-
-fn resulted(message: &Value, text: &str, entries: &mut Vec<Entry>) {
-    let parts = message["parts"].as_array().into_iter().flatten();
-    for result in parts.filter(|part| part["type"] == "tool_result") {
-        let found = entries.iter_mut().rev().find_map(|entry| match entry {
-            Entry::Tool(tool) if result["call_id"] == *tool.call_id => Some(tool),
-            _ => None,
-        });
-        if let Some(tool) = found {
-            tool.state = if result["is_error"] == true { ToolState::Failed } else { ToolState::Ok };
-            text.clone_into(&mut tool.output);
-            tool.sandbox = confinement(&message["meta"]["sandbox"]);
-        }
-        if result["name"] == "delegate_to_agent" {
-            entries.extend(spoken(text));
-        }
-    }
-}
-
-/// What another agent said here, as the result of the call that asked it keeps it.
-fn spoken(result: &str) -> Option<Entry> {
-    let told: Value = serde_json::from_str(result).ok().filter(|told: &Value| told["streamed"] == true)?;
-    let text = match (told["response"].as_str(), told["partial_response"].as_str()) {
-        (Some(whole), _) => whole.to_owned(),
-        (None, Some(partial)) => format!("{partial}\n\n(Cut short.)"),
-        (None, None) => return None,
-    };
-    let name = told["agent_id"].as_str().unwrap_or_default().to_owned();
-    let run = told["run_id"].as_str().unwrap_or_default().to_owned();
-    Some(Entry::Speech { run, name, text, open: false })
 }
 
 #[cfg(test)]

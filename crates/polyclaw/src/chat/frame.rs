@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use super::entry::{self, Entry, Question, Said, SaidState, Tone, Tool, ToolState};
 use super::model::{Effect, Model};
+use super::place::GAP;
+use super::reload::CHANGED;
+use super::transcript::told_by;
 use crate::stream::Frame;
 
 /// Output of one tool that is kept for its card.
@@ -19,8 +22,8 @@ impl Model {
         match frame.kind.as_str() {
             "message.accepted" => self.accepted(data, turn),
             "turn.started" => self.started(data, turn),
-            "turn.delta" => self.delta(turn, data["text"].as_str().unwrap_or_default()),
-            "turn.reasoning" => self.reason(turn, data["text"].as_str().unwrap_or_default()),
+            "turn.delta" => self.delta(data, turn),
+            "turn.reasoning" => self.reason(data, turn),
             "turn.restarted" => self.restart(),
             "turn.notice" => {
                 self.note(data["text"].as_str().unwrap_or_default().to_owned(), Tone::Plain);
@@ -35,8 +38,12 @@ impl Model {
             "approval.decided" => self.decided(data),
             "turn.ended" => self.turn_ended(data, turn),
             "team.changed" => return self.team_changed(),
-            // Another node did something, or too much was missed: the stored conversation says what.
-            "session.changed" | "replay.gap" => return vec![Effect::Reload],
+            // Something happened that no frame tells: the stored conversation says what.
+            CHANGED => return self.read_again(),
+            GAP => {
+                self.forget_growing();
+                return self.read_again();
+            }
             _ => {}
         }
         Vec::new()
@@ -45,6 +52,9 @@ impl Model {
     fn accepted(&mut self, data: &Value, turn: &str) {
         let id = data["message_id"].as_str().unwrap_or_default();
         let text = data["text"].as_str().unwrap_or_default();
+        if let Some(origin) = told_by(data) {
+            return self.told(id, origin, text);
+        }
         let state = if data["waiting"] == true { SaidState::Waiting } else { SaidState::Taken };
         if self.said(|said| said.id.as_deref() == Some(id) && said.state != SaidState::Sending).is_some() {
             return;
@@ -63,6 +73,13 @@ impl Model {
         }
     }
 
+    fn told(&mut self, id: &str, origin: String, text: &str) {
+        let is_known = |entry: &Entry| matches!(entry, Entry::Told { id: known, .. } if known == id);
+        if !self.entries.iter().any(is_known) {
+            self.put(Entry::Told { id: id.to_owned(), origin, text: text.to_owned() });
+        }
+    }
+
     fn started(&mut self, data: &Value, turn: &str) {
         self.running = Some(turn.to_owned());
         if let Some(agent) = data["agent_id"].as_str() {
@@ -77,34 +94,51 @@ impl Model {
         }
     }
 
-    fn delta(&mut self, turn: &str, piece: &str) {
-        self.running = Some(turn.to_owned());
+    fn delta(&mut self, data: &Value, turn: &str) {
+        let Some((step, piece)) = self.piece(data, turn) else { return };
         let open = self.entries.iter_mut().rev().find_map(|entry| match entry {
-            Entry::Answer { turn: own, text, open: true } if own == turn => Some(text),
+            Entry::Answer { turn: own, step: at, text, open: true } if own == turn && *at == step => {
+                Some(text)
+            }
             _ => None,
         });
         if let Some(text) = open {
             return text.push_str(piece);
         }
         self.close(turn);
-        self.put(Entry::Answer { turn: turn.to_owned(), text: piece.to_owned(), open: true });
+        self.put(Entry::Answer { turn: turn.to_owned(), step, text: piece.to_owned(), open: true });
     }
 
-    fn reason(&mut self, turn: &str, piece: &str) {
-        self.running = Some(turn.to_owned());
+    fn reason(&mut self, data: &Value, turn: &str) {
+        let Some((step, piece)) = self.piece(data, turn) else { return };
         let open = self.entries.iter_mut().rev().find_map(|entry| match entry {
-            Entry::Reasoning { turn: own, text, open: true } if own == turn => Some(text),
+            Entry::Reasoning { turn: own, step: at, text, open: true } if own == turn && *at == step => {
+                Some(text)
+            }
             _ => None,
         });
         if let Some(text) = open {
             return text.push_str(piece);
         }
-        self.put(Entry::Reasoning { turn: turn.to_owned(), text: piece.to_owned(), open: true });
+        self.put(Entry::Reasoning { turn: turn.to_owned(), step, text: piece.to_owned(), open: true });
+    }
+
+    /// A piece of an answer that the stored conversation did not have yet, and which answer of the turn it is of.
+    fn piece<'a>(&mut self, data: &'a Value, turn: &str) -> Option<(Option<u64>, &'a str)> {
+        let step = data["step"].as_u64();
+        if self.known.has_answer(turn, step) {
+            return None;
+        }
+        self.running = Some(turn.to_owned());
+        Some((step, data["text"].as_str().unwrap_or_default()))
     }
 
     /// Another agent says more here; or begins, and what it said before no longer counts.
     fn speak(&mut self, data: &Value, piece: Option<&str>) {
         let run = data["run_id"].as_str().unwrap_or_default();
+        if self.is_told(run) {
+            return;
+        }
         let open = self.entries.iter_mut().rev().find_map(|entry| match entry {
             Entry::Speech { run: own, text, open: true, .. } if own == run => Some(text),
             _ => None,
@@ -113,11 +147,29 @@ impl Model {
             (Some(text), Some(piece)) => text.push_str(piece),
             (Some(text), None) => text.clear(),
             (None, piece) => {
-                let name = data["name"].as_str().unwrap_or_default().to_owned();
+                let agent = data["agent_id"].as_str().unwrap_or_default().to_owned();
+                let told = data["name"].as_str().unwrap_or_default();
+                // One that is new since the chat began is named as the server names it, now and after a reload.
+                let name = self.faces.entry(agent).or_insert_with(|| told.to_owned()).clone();
                 let text = piece.unwrap_or_default().to_owned();
-                self.put(Entry::Speech { run: run.to_owned(), name, text, open: true });
+                let turn = data["turn_id"].as_str().unwrap_or_default().to_owned();
+                self.put(Entry::Speech {
+                    turn,
+                    run: run.to_owned(),
+                    name,
+                    text,
+                    open: true,
+                    is_stored: false,
+                });
             }
         }
+    }
+
+    /// Whether the result of a run is in the conversation as it is stored: nothing more comes of it.
+    fn is_told(&self, run: &str) -> bool {
+        let is_it =
+            |entry: &Entry| matches!(entry, Entry::Speech { run: own, is_stored: true, .. } if own == run);
+        self.entries.iter().any(is_it)
     }
 
     /// The whole of what it said, whatever part of it streamed.
@@ -272,12 +324,12 @@ impl Model {
     fn answered(&mut self, turn: &str, answer: Option<String>) {
         let Some(answer) = answer.filter(|answer| !answer.trim().is_empty()) else { return };
         let streamed = self.entries.iter_mut().rev().find_map(|entry| match entry {
-            Entry::Answer { turn: own, text, open: true } if own == turn => Some(text),
+            Entry::Answer { turn: own, text, open: true, .. } if own == turn => Some(text),
             _ => None,
         });
         match streamed {
             Some(text) => *text = answer,
-            None => self.put(Entry::Answer { turn: turn.to_owned(), text: answer, open: false }),
+            None => self.put(Entry::Answer { turn: turn.to_owned(), step: None, text: answer, open: false }),
         }
     }
 }

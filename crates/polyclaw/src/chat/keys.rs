@@ -147,10 +147,13 @@ impl Model {
         }
     }
 
-    /// A command that takes nothing runs at once; one that takes something is completed first.
+    /// A command that takes nothing runs at once, and one that may be given nothing where its whole name was typed; any
+    /// other is completed first.
     fn enter(&mut self, offering: bool) -> Vec<Effect> {
         if let Some(offer) = self.completion.selected(self.input.text()).filter(|_| offering) {
-            if !offer.arguments.is_empty() {
+            let is_typed = self.input.text().strip_prefix('/') == Some(offer.name);
+            let can_run = offer.arguments.is_empty() || is_typed && offer.arguments.starts_with('[');
+            if !can_run {
                 self.complete();
                 return Vec::new();
             }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::complete::Completion;
-use super::entry::{Entry, Question, Said, SaidState, Tone, from_transcript};
+use super::entry::{Entry, Question, Said, SaidState, Tone};
 use super::input::Input;
+use super::reload::{Known, Reload};
 use crate::stream::Frame;
 
 /// What happens to the chat.
@@ -30,8 +31,13 @@ pub enum Event {
         key: String,
         reason: String,
     },
-    /// A command answered.
-    Told(String),
+    /// The conversation could not be read.
+    NotLoaded(String),
+    /// A command answered; it may have changed what is stored.
+    Told {
+        text: String,
+        changes: bool,
+    },
     /// The teams there are, each with its members and tasks.
     Teams(Vec<Value>),
     Failed(String),
@@ -83,6 +89,9 @@ pub struct Model {
     pub teams: Option<Vec<Value>>,
     /// The key that answered a question, until the next Enter.
     pub answered: Option<char>,
+    pub(super) reload: Reload,
+    /// What the conversation said when it was read last.
+    pub(super) known: Known,
     /// Turns whose end has been seen: what a replay says about them is old.
     ended: Vec<String>,
     sent: u64,
@@ -104,6 +113,8 @@ impl Model {
             quit_armed: false,
             teams: None,
             answered: None,
+            reload: Reload::default(),
+            known: Known::default(),
             ended: Vec::new(),
             sent: 0,
         }
@@ -111,14 +122,40 @@ impl Model {
 
     pub fn update(&mut self, event: Event) -> Vec<Effect> {
         match event {
-            Event::Loaded { session, messages, approvals } => self.load(&session, &messages, &approvals),
+            Event::Loaded { session, messages, approvals } => {
+                self.load(&session, &messages, &approvals);
+                return self.catch_up();
+            }
+            Event::NotLoaded(reason) => {
+                self.reload.is_due = true;
+                self.note(reason, Tone::Bad);
+                return self.catch_up();
+            }
+            Event::Link(link) => {
+                self.link = link;
+                let is_due = self.reload.is_due && link == Link::Live;
+                return if is_due { self.read_again() } else { Vec::new() };
+            }
+            Event::Teams(teams) => self.show_teams(teams),
+            other => return self.wait(other).map_or_else(Vec::new, |event| self.take_up(event)),
+        }
+        Vec::new()
+    }
+
+    /// What happens to the conversation, while none is on its way.
+    fn take_up(&mut self, event: Event) -> Vec<Effect> {
+        match event {
             Event::Frame(frame) => return self.apply(&frame),
-            Event::Link(link) => self.link = link,
             Event::Posted { key, answer } => self.posted(&key, &answer),
             Event::Refused { key, reason } => self.refused(&key, reason),
-            Event::Teams(teams) => self.show_teams(teams),
-            Event::Told(text) => self.note(text, Tone::Plain),
+            Event::Told { text, changes: true } => {
+                let effects = self.read_again();
+                self.wait(Event::Told { text, changes: false });
+                return effects;
+            }
+            Event::Told { text, .. } => self.note(text, Tone::Plain),
             Event::Failed(text) => self.note(text, Tone::Bad),
+            Event::Loaded { .. } | Event::NotLoaded(_) | Event::Link(_) | Event::Teams(_) => {}
         }
         Vec::new()
     }
@@ -171,36 +208,16 @@ impl Model {
         Effect::Send { key, text }
     }
 
-    fn load(&mut self, session: &Value, messages: &[Value], approvals: &[Value]) {
-        let stored = from_transcript(messages);
-        // What another agent says is stored with the result of the call that asked it: until then it is only here.
-        let is_only_here = |entry: &Entry| match entry {
-            Entry::Speech { run, .. } => {
-                !stored.iter().any(|known| matches!(known, Entry::Speech { run: own, .. } if own == run))
-            }
-            other => is_unsent(other),
-        };
-        let (only_here, _): (Vec<Entry>, Vec<Entry>) = self.entries.drain(..).partition(is_only_here);
-        self.entries = stored;
-        self.entries.extend(only_here);
-        self.running = session["running_turn_id"].as_str().map(str::to_owned);
-        if let Some(agent) = session["active_agent_id"].as_str() {
-            agent.clone_into(&mut self.agent);
-        }
-        if let Some(model) = session["model"].as_str() {
-            model.clone_into(&mut self.model);
-        }
-        for one in approvals.iter().filter(|one| one["state"] == "pending") {
-            if one["session_key"] == *self.session {
-                self.ask(one["id"].as_str().unwrap_or_default(), one);
-            }
-        }
-    }
-
     fn posted(&mut self, key: &str, answer: &Value) {
         let waiting = answer["waiting"].as_bool();
+        let id = answer["message_id"].as_str();
+        if id.is_some() && self.said(|said| said.id.as_deref() == id && said.key != key).is_some() {
+            // It was read with the conversation already.
+            self.entries.retain(|entry| !matches!(entry, Entry::User(said) if said.key == key));
+            return;
+        }
         let Some(said) = self.said(|said| said.key == key) else { return };
-        said.id = answer["message_id"].as_str().map(str::to_owned);
+        said.id = id.map(str::to_owned);
         said.turn = answer["turn_id"].as_str().map(str::to_owned);
         if said.state == SaidState::Sending {
             said.state = if waiting == Some(true) { SaidState::Waiting } else { SaidState::Taken };
@@ -222,7 +239,7 @@ impl Model {
     }
 
     pub(super) fn has_ended(&self, turn: &str) -> bool {
-        self.ended.iter().any(|ended| ended == turn)
+        self.ended.iter().any(|ended| ended == turn) || self.known.has_ended(turn)
     }
 
     pub(super) fn remember_end(&mut self, turn: &str) {
@@ -232,9 +249,4 @@ impl Model {
         }
         self.ended.push(turn.to_owned());
     }
-}
-
-/// What the server has not confirmed is not in its transcript yet.
-fn is_unsent(entry: &Entry) -> bool {
-    matches!(entry, Entry::User(said) if said.id.is_none() && said.state != SaidState::Refused)
 }

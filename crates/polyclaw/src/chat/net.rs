@@ -6,12 +6,21 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::model::{Effect, Event, Link};
+use super::place::{GAP, Place};
 use crate::client::{Client, segment};
 use crate::failure::{Exit, Failure};
 use crate::stream::Frames;
 
 const PAUSE: Duration = Duration::from_millis(500);
 const PAGE: usize = 500;
+
+/// Why a stream is read no further.
+#[derive(PartialEq, Eq)]
+enum Over {
+    Broken,
+    /// Frames were missed: what is kept is asked for from the start.
+    Gap,
+}
 
 #[derive(Clone)]
 pub struct Net {
@@ -35,40 +44,48 @@ impl Net {
 
     /// Follows the conversation for as long as the chat lasts.
     pub async fn follow(self) {
-        let mut last = None;
+        let mut place = Place::default();
         loop {
-            let after =
-                last.as_ref().map(|seq: &String| format!("?after={}", segment(seq))).unwrap_or_default();
-            if let Ok(response) = self.client.stream(&self.path(&format!("/stream{after}"))).await {
+            let path = self.path(&format!("/stream{}", place.after()));
+            if let Ok(response) = self.client.stream(&path).await {
                 self.tell(Event::Link(Link::Live));
-                if last.is_none() {
-                    self.load().await;
+                if self.read(Frames::new(response), &mut place).await == Over::Gap {
+                    continue;
                 }
-                self.read(Frames::new(response), &mut last).await;
             }
             self.tell(Event::Link(Link::Lost));
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    async fn read(&self, mut frames: Frames, last: &mut Option<String>) {
+    async fn read(&self, mut frames: Frames, place: &mut Place) -> Over {
         while let Some(frame) = frames.next().await {
-            match &frame.id {
-                Some(id) => *last = Some(id.clone()),
-                None => note_life(&frame.data, last),
+            let is_gap = frame.kind == GAP;
+            if place.takes(&frame) {
+                self.tell(Event::Frame(frame));
             }
-            self.tell(Event::Frame(frame));
+            if is_gap {
+                return Over::Gap;
+            }
         }
+        Over::Broken
     }
 
-    /// The stored conversation. One that nobody has spoken in yet is empty.
-    pub async fn load(&self) {
-        match self.stored().await {
-            Ok(event) => self.tell(event),
-            Err(failure) if failure.exit == Exit::NotFound => {
-                self.tell(Event::Loaded { session: json!({}), messages: Vec::new(), approvals: Vec::new() });
+    /// The stored conversation. One that nobody has spoken in yet is empty. While the daemon is away it is tried again.
+    async fn load(&self) {
+        loop {
+            match self.stored().await {
+                Ok(event) => return self.tell(event),
+                Err(failure) if failure.exit == Exit::NotFound => {
+                    return self.tell(Event::Loaded {
+                        session: json!({}),
+                        messages: Vec::new(),
+                        approvals: Vec::new(),
+                    });
+                }
+                Err(failure) if failure.exit == Exit::Unavailable => tokio::time::sleep(PAUSE).await,
+                Err(failure) => return self.tell(Event::NotLoaded(told(&failure))),
             }
-            Err(failure) => self.tell(Event::Failed(told(&failure))),
         }
     }
 
@@ -145,13 +162,13 @@ impl Net {
         match self.client.post(&self.path("/commands"), &json!({ "text": text })).await {
             Ok(answer) => {
                 // A new conversation, another agent or model: the stored state says what holds now.
-                if ["/new", "/agent", "/model"]
+                let changes = ["/new", "/agent", "/model"]
                     .iter()
-                    .any(|word| text.split_whitespace().next() == Some(word))
-                {
-                    self.load().await;
-                }
-                self.tell(Event::Told(answer["text"].as_str().unwrap_or_default().to_owned()));
+                    .any(|word| text.split_whitespace().next() == Some(word));
+                self.tell(Event::Told {
+                    text: answer["text"].as_str().unwrap_or_default().to_owned(),
+                    changes,
+                });
             }
             Err(failure) => self.tell(Event::Failed(told(&failure))),
         }
@@ -160,19 +177,11 @@ impl Net {
     async fn stop(&self) {
         match self.client.post(&self.path("/stop"), &json!({})).await {
             Ok(answer) if answer["turn_id"].is_null() => {
-                self.tell(Event::Told("Nothing is running.".to_owned()));
+                self.tell(Event::Told { text: "Nothing is running.".to_owned(), changes: false });
             }
             Ok(_) => {}
             Err(failure) => self.tell(Event::Failed(told(&failure))),
         }
-    }
-}
-
-/// A stream begins by saying which life of the server it is of, and where it is: numbers of another mean nothing.
-fn note_life(data: &Value, last: &mut Option<String>) {
-    let Some(epoch) = data["epoch"].as_str() else { return };
-    if last.as_ref().is_none_or(|id| !id.starts_with(epoch)) {
-        *last = Some(format!("{epoch}-{}", data["seq"]));
     }
 }
 

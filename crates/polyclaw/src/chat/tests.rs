@@ -1,5 +1,7 @@
 //! The chat without a terminal and without a network.
 
+mod reload;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -14,8 +16,13 @@ const SESSION: &str = "agent:main:main";
 
 fn chat() -> Model {
     let mut model = Model::new(SESSION.to_owned(), Vec::new());
-    model.update(Event::Link(Link::Live));
+    assert_eq!(model.update(Event::Link(Link::Live)), [Effect::Reload]);
+    load(&mut model, json!({}), vec![]);
     model
+}
+
+fn load(model: &mut Model, session: Value, messages: Vec<Value>) -> Vec<Effect> {
+    model.update(Event::Loaded { session, messages, approvals: vec![] })
 }
 
 fn key(model: &mut Model, code: KeyCode) -> Vec<Effect> {
@@ -173,6 +180,44 @@ fn a_message_sent_while_it_runs_waits_until_its_turn_starts() {
 }
 
 #[test]
+fn what_no_person_typed_is_shown_as_who_wrote_it_live_and_stored() {
+    let told = "[@agent:Expert#expert] finish";
+    let mut live = chat();
+    let accepted = json!({ "message_id": "m1", "turn_id": "t1", "origin": "agent:expert", "text": told });
+    for _ in 0..2 {
+        frame(&mut live, "message.accepted", accepted.clone());
+    }
+    let mut stored = chat();
+    let message =
+        json!({ "id": "m1", "role": "user", "origin": "agent:expert", "text": told, "turn_id": "t1" });
+    load(&mut stored, json!({}), vec![message]);
+    for model in [&mut live, &mut stored] {
+        assert!(said(model).is_empty(), "nobody typed it");
+        let shown = screen(model, 60, 10);
+        assert_eq!(shown.matches("◦ agent:expert: [@agent:Expert#expert] finish").count(), 1, "{shown}");
+    }
+}
+
+#[test]
+fn an_agent_has_the_same_heading_live_and_after_a_reload() {
+    let result = json!({ "streamed": true, "run_id": "r1", "agent_id": "expert", "response": "It is 42." });
+    let message = json!({ "id": "m1", "role": "tool", "text": result.to_string(), "turn_id": "t1",
+        "parts": [{ "type": "tool_result", "call_id": "c1", "name": "delegate_to_agent", "is_error": false }] });
+    for (face, heading) in [(None, "Expert"), (Some("🦉 Expert"), "🦉 Expert")] {
+        let mut model = chat();
+        model.faces.extend(face.map(|face| ("expert".to_owned(), face.to_owned())));
+        let speaks =
+            json!({ "turn_id": "t1", "run_id": "r1", "agent_id": "expert", "name": "Expert", "text": "It" });
+        frame(&mut model, "delegate.delta", speaks);
+        let named =
+            |model: &Model| matches!(&model.entries[0], Entry::Speech { name, .. } if name == heading);
+        assert!(named(&model), "{:?}", model.entries);
+        load(&mut model, json!({}), vec![message.clone()]);
+        assert!(named(&model), "{:?}", model.entries);
+    }
+}
+
+#[test]
 fn what_another_window_says_is_shown_too() {
     let mut model = chat();
     frame(
@@ -310,6 +355,14 @@ fn slash_commands_are_completed_and_sent_as_commands() {
     assert_eq!(key(&mut model, KeyCode::Enter)[1], Effect::Command("/model lab/demo".into()));
     type_in(&mut model, "/sta");
     assert_eq!(key(&mut model, KeyCode::Enter)[1], Effect::Command("/status".into()), "no argument: at once");
+    assert_eq!(
+        send(&mut model, "/team")[1],
+        Effect::Command("/team".into()),
+        "what it takes may be left out"
+    );
+    assert!(send(&mut model, "/focus").is_empty(), "what it takes may not");
+    assert_eq!(model.input.text(), "/focus ");
+    model.input.clear();
     assert_eq!(send(&mut model, "/stop")[1], Effect::Stop);
     assert!(matches!(&send(&mut model, "/etc/hosts is a file")[1], Effect::Send { .. }));
     assert_eq!(send(&mut model, "/quit")[1], Effect::Quit);
@@ -432,4 +485,22 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
     assert_eq!(ctrl(&mut model, 't'), []);
     model.update(Event::Teams(vec![json!({ "name": "late" })]));
     assert!(!screen(&mut model, 100, 14).contains("late"), "what is closed stays closed");
+}
+
+#[test]
+fn a_narrow_status_line_keeps_what_matters_most() {
+    let mut model = chat();
+    model.model =
+        "embedded/smollm2-135m (demo: often wrong; `polyclaw doctor` says how to add a real one)".into();
+    (model.agent, model.quit_armed) = ("main".into(), true);
+    let mut last = |width: u16| screen(&mut model, width, 8).lines().nth(7).unwrap().to_owned();
+    assert!(last(160).contains("real one · ") && last(160).contains(SESSION), "{}", last(160));
+    for (width, kept, left_out) in [
+        (130, "add a real one", SESSION),
+        (110, "main · embedded/smollm2-135m · ready · Ctrl+C again leaves", "demo"),
+        (40, "ready · Ctrl+C again leaves", "smollm2"),
+    ] {
+        let line = last(width);
+        assert!(line.contains(kept) && !line.contains(left_out), "{width}: {line}");
+    }
 }

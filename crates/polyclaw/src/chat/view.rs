@@ -32,7 +32,7 @@ impl View {
         self.transcript(frame, transcript, model);
         draw_input(frame, input, &rows, cursor);
         draw_offers(frame, input, model);
-        frame.render_widget(status_line(model), status);
+        frame.render_widget(status_line(model, usize::from(status.width)), status);
     }
 
     fn transcript(&mut self, frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
@@ -136,31 +136,57 @@ fn draw_offers(frame: &mut Frame<'_>, input: Rect, model: &Model) {
     frame.render_widget(Paragraph::new(lines).on_black(), area);
 }
 
-fn status_line(model: &Model) -> Line<'static> {
-    let state = match (&model.link, &model.running, model.question()) {
+/// What there is to know beside the conversation, the least important left out where there is no room for all.
+fn status_line(model: &Model, width: usize) -> Line<'static> {
+    let face = model.faces.get(&model.agent).unwrap_or(&model.agent);
+    let mut parts = vec![(2, Span::raw(face.clone()).bold())];
+    parts.extend(model_parts(&model.model));
+    parts.push((0, state(model)));
+    let warning = |text: String| Span::styled(text, Style::new().fg(Color::Yellow));
+    if model.waiting() > 0 {
+        parts.push((1, warning(format!("{} waiting", model.waiting()))));
+    }
+    if model.scroll > 0 {
+        parts.push((3, Span::styled(format!("{} lines below", model.scroll), dim())));
+    }
+    if model.quit_armed {
+        parts.push((0, warning("Ctrl+C again leaves".to_owned())));
+    }
+    parts.push((5, Span::styled(model.session.clone(), dim())));
+    joined(fitting(parts, width))
+}
+
+fn state(model: &Model) -> Span<'static> {
+    match (&model.link, &model.running, model.question()) {
         (Link::Connecting, ..) => Span::styled("connecting", Style::new().fg(Color::Yellow)),
         (Link::Lost, ..) => Span::styled("reconnecting", Style::new().fg(Color::Red)),
         (_, _, Some(_)) => Span::styled("asks you: y / n", Style::new().fg(Color::Yellow)),
         (_, Some(_), _) => Span::styled("answering (Esc stops)", Style::new().fg(Color::Green)),
         _ => Span::styled("ready", dim()),
-    };
-    let face = model.faces.get(&model.agent).unwrap_or(&model.agent);
-    let mut parts = vec![Span::raw(" "), Span::raw(face.clone()).bold()];
-    let mut part = |span: Span<'static>| parts.extend([Span::styled(" · ", dim()), span]);
-    match model.model.as_str() {
-        "" => part(Span::styled("no model", Style::new().fg(Color::Yellow))),
-        name => part(Span::raw(name.to_owned())),
     }
-    part(state);
-    if model.waiting() > 0 {
-        part(Span::styled(format!("{} waiting", model.waiting()), Style::new().fg(Color::Yellow)));
+}
+
+/// A name, and what is said of it in brackets apart: that can be left out.
+fn model_parts(model: &str) -> Vec<(u8, Span<'static>)> {
+    if model.is_empty() {
+        return vec![(2, Span::styled("no model", Style::new().fg(Color::Yellow)))];
     }
-    if model.scroll > 0 {
-        part(Span::styled(format!("{} lines below", model.scroll), dim()));
+    let (name, about) = model.split_once(" (").map_or((model, None), |(name, about)| (name, Some(about)));
+    let about = about.map(|about| (4, Span::raw(about.trim_end_matches(')').to_owned())));
+    std::iter::once((2, Span::raw(name.to_owned()))).chain(about).collect()
+}
+
+/// Without the last of the least important ones, until the rest fits.
+fn fitting(mut parts: Vec<(u8, Span<'static>)>, width: usize) -> Vec<Span<'static>> {
+    let taken = |parts: &[(u8, Span<'_>)]| parts.iter().map(|(_, span)| span.width() + 3).sum::<usize>();
+    while taken(&parts) > width + 2 && parts.len() > 1 {
+        let least = parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank).map_or(0, |(at, _)| at);
+        parts.remove(least);
     }
-    if model.quit_armed {
-        part(Span::styled("Ctrl+C again leaves", Style::new().fg(Color::Yellow)));
-    }
-    part(Span::styled(model.session.clone(), dim()));
-    Line::from(parts)
+    parts.into_iter().map(|(_, span)| span).collect()
+}
+
+fn joined(parts: Vec<Span<'static>>) -> Line<'static> {
+    let apart = |(at, span)| [if at == 0 { Span::raw(" ") } else { Span::styled(" · ", dim()) }, span];
+    Line::from(parts.into_iter().enumerate().flat_map(apart).collect::<Vec<_>>())
 }

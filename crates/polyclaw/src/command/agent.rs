@@ -1,9 +1,11 @@
 //! `polyclaw agent`: one question, the answer on stdout.
 
 use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::ask::{Answer, Ask, main_session, tell_of_demo};
+use crate::attach;
 use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
@@ -13,7 +15,9 @@ use crate::failure::Failure;
 #[command(after_help = "Examples:
   polyclaw agent --message \"What is on my list today?\"
   polyclaw agent --agent ops --message \"Is the site up?\" --json
+  polyclaw agent --session agent:main:telegram:dm:123456 --message \"Say good morning\" --deliver
   git diff | polyclaw agent --message - --session agent:main:review
+  polyclaw agent --message \"What is wrong here?\" --attach screen.png --attach app.log
 
 The exit code is 1 when the turn failed; the sentence on stderr says why.")]
 pub struct Args {
@@ -26,6 +30,12 @@ pub struct Args {
     /// The conversation to go on with. The agent's main one if left out.
     #[arg(long, value_name = "KEY")]
     session: Option<String>,
+    /// A text file or an image (PNG, JPEG, GIF, WebP) to send along. May be given several times.
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    /// Also send the answer where the conversation is: the chat on Telegram, Slack or another channel.
+    #[arg(long)]
+    deliver: bool,
     /// How long to wait for the answer, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     timeout: u64,
@@ -43,6 +53,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         None => main_session(&client, args.agent.as_deref()).await?,
     };
     let mut ask = Ask::new(&client, &session, args.agent.as_deref(), text);
+    ask.deliver = args.deliver;
+    ask.attachments = args.attach.iter().map(|path| attach::read(path)).collect::<Result<_, _>>()?;
     let limit = Duration::from_secs(args.timeout);
     let live = !context.output.json && std::io::stdout().is_terminal();
     ask.can_ask = args.wait_for_approval || (live && std::io::stdin().is_terminal());

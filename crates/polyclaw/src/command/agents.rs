@@ -1,21 +1,27 @@
 //! `polyclaw agents`: who answers.
 
-use std::collections::HashMap;
+mod bindings;
+mod delete;
+mod identity;
+mod list;
 
 use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
-use crate::output::{cell, safe};
 
-/// Who answers: list, show, add, set, delete.
+pub use list::faces;
+
+/// Who answers: list, show, add, set, set-identity, bind, unbind, delete.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw agents list
+  polyclaw agents list --bindings
   polyclaw agents show main
   polyclaw agents add ops --model openai/gpt-5-mini --prompt \"You look after our servers.\"
   polyclaw agents set ops '{\"policy\":{\"tools\":{\"allow\":[\"*\",\"shell\"]}}}'
+  polyclaw agents bind ops --channel telegram --kind group --peer -100123
   polyclaw agents delete ops
 
 Agents of the config file are changed there, and read again on SIGHUP.")]
@@ -27,26 +33,60 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// All agents.
-    List,
+    #[command(after_help = "Examples:
+  polyclaw agents list
+  polyclaw agents list --bindings
+  polyclaw agents list --tree --json")]
+    List(list::Args),
     /// Show all settings of one agent.
+    #[command(after_help = "Examples:
+  polyclaw agents show main
+  polyclaw agents show ops --json")]
     Show {
         /// The ID that `polyclaw agents` lists.
         id: String,
     },
     /// Make an agent.
+    #[command(after_help = "Examples:
+  polyclaw agents add ops
+  polyclaw agents add ops --model openai/gpt-5-mini --prompt \"You look after our servers.\"
+  polyclaw agents add research --workspace research --description \"Reads papers\"")]
     Add(Add),
     /// Change an agent, from its next turn on.
+    #[command(after_help = "Examples:
+  polyclaw agents set ops '{\"defaults\":{\"model\":\"openai/gpt-5-mini\"}}'
+  polyclaw agents set ops '{\"policy\":{\"tools\":{\"deny\":[\"shell\"]}}}'")]
     Set {
         /// The ID that `polyclaw agents` lists.
         id: String,
         /// A JSON merge patch: named settings are set, null removes one.
         patch: String,
     },
+    /// How an agent shows itself to people: its name, emoji and picture.
+    #[command(after_help = "Examples:
+  polyclaw agents set-identity ops --name Olga --emoji 🛠
+  polyclaw agents set-identity main --avatar https://example.org/main.png
+
+For an agent of the config file that file is changed; its comments stay.")]
+    SetIdentity(identity::Args),
+    /// Send what arrives in one place to an agent: a [[bindings]] entry of the config. Its comments stay.
+    #[command(after_help = "Examples:
+  polyclaw agents bind ops --channel telegram
+  polyclaw agents bind ops --channel telegram --kind group --peer -100123
+  polyclaw agents bind ops --channel discord --account biz --guild g1 --role admin,ops
+
+The closest binding wins: `polyclaw route explain` shows which.")]
+    Bind(bindings::Args),
+    /// Take bindings of an agent out of the config: those that say what is named, or all.
+    #[command(after_help = "Examples:
+  polyclaw agents unbind ops --channel telegram --kind group --peer -100123
+  polyclaw agents unbind ops --all")]
+    Unbind(bindings::Unbind),
     /// Take an agent away; its conversations stay readable.
-    Delete {
-        /// The ID that `polyclaw agents` lists.
-        id: String,
-    },
+    #[command(after_help = "Examples:
+  polyclaw agents delete ops
+  polyclaw agents delete ops --force")]
+    Delete(delete::Args),
 }
 
 #[derive(clap::Args)]
@@ -95,9 +135,10 @@ impl Add {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     match &args.verb {
-        None | Some(Verb::List) => list(&client, context).await,
+        None => list::run(&list::Args::default(), &client, context).await,
+        Some(Verb::List(args)) => list::run(args, &client, context).await,
         Some(Verb::Show { id }) => {
-            let agent = client.get(&format!("/agents/{}", segment(id))).await?;
+            let agent = client.get(&path(id)).await?;
             Ok(context.output.say(&agent, |_| pretty(&agent))?)
         }
         Some(Verb::Add(add)) => {
@@ -107,40 +148,18 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Some(Verb::Set { id, patch }) => {
             let patch: Value = serde_json::from_str(patch)
                 .map_err(|error| Failure::usage(format!("the change is not JSON: {error}")))?;
-            let changed = client.patch(&format!("/agents/{}", segment(id)), &patch).await?;
+            let changed = client.patch(&path(id), &patch).await?;
             Ok(context.output.say(&changed, |_| format!("{id} is changed from its next turn on."))?)
         }
-        Some(Verb::Delete { id }) => {
-            let gone = client.delete(&format!("/agents/{}", segment(id))).await?;
-            Ok(context.output.say(&gone, |_| format!("{id} is gone; its conversations stay readable."))?)
-        }
+        Some(Verb::SetIdentity(args)) => identity::run(args, &client, context).await,
+        Some(Verb::Bind(args)) => bindings::bind(args, &client, context).await,
+        Some(Verb::Unbind(args)) => bindings::unbind(args, &client, context).await,
+        Some(Verb::Delete(args)) => delete::run(args, &client, context).await,
     }
 }
 
-async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
-    let answer = client.get("/agents").await?;
-    let agents = answer["agents"].as_array().cloned().unwrap_or_default();
-    let row = |agent: &Value| {
-        let model = cell(&agent["defaults"]["model"]);
-        vec![cell(&agent["agent_id"]), face(agent), model, cell(&agent["description"])]
-    };
-    let rows: Vec<_> = agents.iter().map(row).collect();
-    Ok(context.output.say(&answer, |output| output.table(&["ID", "NAME", "MODEL", "DESCRIPTION"], &rows))?)
-}
-
-/// How agents show themselves, by id.
-pub fn faces(answer: &Value) -> HashMap<String, String> {
-    let listed = answer["agents"].as_array().into_iter().flatten();
-    listed.map(|agent| (cell(&agent["agent_id"]), face(agent))).collect()
-}
-
-/// Its emoji, if it has one, and its name.
-fn face(agent: &Value) -> String {
-    let name = if agent["shown"]["name"].is_string() { &agent["shown"]["name"] } else { &agent["name"] };
-    match agent["shown"]["emoji"].as_str() {
-        Some(emoji) => format!("{} {}", safe(emoji), cell(name)),
-        None => cell(name),
-    }
+fn path(id: &str) -> String {
+    format!("/agents/{}", segment(id))
 }
 
 fn pretty(value: &Value) -> String {

@@ -23,18 +23,28 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// All questions that wait.
+    #[command(after_help = "Examples:
+  polyclaw approvals list
+  polyclaw approvals list --json")]
     List,
     /// All that one question says.
+    #[command(after_help = "Examples:
+  polyclaw approvals show 01j…")]
     Show {
         /// The ID that `polyclaw approvals` lists.
         id: String,
     },
     /// Let one call run, once.
+    #[command(after_help = "Examples:
+  polyclaw approvals approve 01j…")]
     Approve {
         /// The ID that `polyclaw approvals` lists.
         id: String,
     },
     /// Refuse one call; the agent is told so.
+    #[command(after_help = "Examples:
+  polyclaw approvals deny 01j…
+  polyclaw approvals deny 01j… --reason \"not on this machine\"")]
     Deny {
         /// The ID that `polyclaw approvals` lists.
         id: String,

@@ -14,8 +14,9 @@ use crate::output::{cell, safe};
   polyclaw audit list
   polyclaw audit verify
 
-Each entry holds the hash of the one before it. `verify` counts them all again and names the first that does not fit;
-write its `head` down elsewhere now and then, and a record that was cut short shows too.")]
+Each entry holds the hash of the one before it. `verify` counts them all again and names the first that does not fit,
+and what is missing at the end by a row of the registry and by the file cp/audit.head. Who can write both can make
+a record that fits: write its `head` down on another machine now and then, and that shows too.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -24,12 +25,18 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// The newest entries first.
+    #[command(after_help = "Examples:
+  polyclaw audit list
+  polyclaw audit list --limit 500 --json")]
     List {
         /// List at most so many.
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
     /// Count every hash again. Needs no control plane.
+    #[command(after_help = "Examples:
+  polyclaw audit verify
+  polyclaw audit verify --json")]
     Verify,
 }
 

@@ -15,6 +15,7 @@ use crate::cli::Context;
   polyclaw bench ingress    durably accepted messages per second
   polyclaw bench stream     a token's way from the model to its reader
   polyclaw bench size       100,000 sessions against an empty database
+  polyclaw bench growth     how costs grow with what is stored, as a picture with --svg FILE
   polyclaw bench families   what a child costs, and 200 at once
   polyclaw bench teams      64 claimers in 4 processes share 10,000 tasks
   polyclaw bench broker     messages between instances per second
@@ -35,34 +36,65 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     /// Latency a turn adds, and turns per second.
+    #[command(after_help = "Examples:
+  polyclaw bench turns
+  polyclaw bench turns --seconds 30 --json")]
     Turns,
     /// Accepted messages per second.
+    #[command(after_help = "Examples:
+  polyclaw bench ingress")]
     Ingress,
     /// A token's way from the model to its reader.
+    #[command(after_help = "Examples:
+  polyclaw bench stream")]
     Stream,
     /// 100,000 sessions against an empty database; takes minutes.
+    #[command(after_help = "Examples:
+  polyclaw bench size")]
     Size,
+    /// How costs grow with sessions, turns, bindings, tasks and memories; takes minutes.
+    #[command(after_help = "Examples:
+  polyclaw bench growth --svg growth.svg")]
+    Growth(bench::growth::Args),
     /// What a child costs over its model call, and 200 at once.
+    #[command(after_help = "Examples:
+  polyclaw bench families")]
     Families,
     /// 64 claimers in 4 processes share the tasks of a team, in a file or, where POLYCLAW_BENCH_DATABASE is the URL of
     /// an empty database, in PostgreSQL.
+    #[command(after_help = "Examples:
+  polyclaw bench teams")]
     Teams(bench::teams::Args),
     /// One of those processes; `bench teams` starts it.
     #[command(hide = true)]
     Claims,
     /// Messages between instances per second.
+    #[command(after_help = "Examples:
+  polyclaw bench broker")]
     Broker,
     /// Transactions per second.
+    #[command(after_help = "Examples:
+  polyclaw bench store")]
     Store,
     /// One decision among 10,000 bindings.
+    #[command(after_help = "Examples:
+  polyclaw bench route")]
     Route,
     /// Recall from 100,000 memories.
+    #[command(after_help = "Examples:
+  polyclaw bench memory")]
     Memory,
     /// Start, memory and size.
+    #[command(after_help = "Examples:
+  polyclaw bench start")]
     Start,
     /// 500 sessions at once for as long as you say.
+    #[command(after_help = "Examples:
+  polyclaw bench soak --seconds 300")]
     Soak,
-    /// Everything but size and soak.
+    /// Everything but size, growth and soak.
+    #[command(after_help = "Examples:
+  polyclaw bench all --json")]
     All,
 }
 
@@ -108,6 +140,9 @@ async fn measure(args: &Args) -> anyhow::Result<Report> {
     }
     if matches!(args.what, What::Broker | What::All) {
         bench::broker::run(&mut report, seconds).await?;
+    }
+    if let What::Growth(growth) = &args.what {
+        bench::growth::run(&mut report, growth, seconds).await?;
     }
     if matches!(args.what, What::Size) {
         bench::size::run(&mut report, seconds).await?;

@@ -45,7 +45,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 }
 
 /// A client of the running daemon, or of one started now. Elsewhere than here nothing is started.
-async fn connect(context: &Context) -> Result<Client, Failure> {
+pub async fn connect(context: &Context) -> Result<Client, Failure> {
     let client = Client::new(context)?;
     match client.get("/agents").await {
         Ok(_) => return Ok(client),

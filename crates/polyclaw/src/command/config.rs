@@ -21,12 +21,22 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Where the file is.
+    #[command(after_help = "Examples:
+  polyclaw config path
+  $EDITOR \"$(polyclaw config path)\"")]
     Path,
     /// Read the file and say everything that is wrong with it.
+    #[command(after_help = "Examples:
+  polyclaw config check")]
     Check,
     /// Everything in force, defaults included, secrets hidden.
+    #[command(after_help = "Examples:
+  polyclaw config show
+  polyclaw config show --json")]
     Show,
     /// The JSON Schema of the file, for editors.
+    #[command(after_help = "Examples:
+  polyclaw config schema > config.schema.json")]
     Schema,
 }
 

@@ -9,6 +9,8 @@ use crate::client::{Client, segment};
 use crate::control::{self, Plan};
 use crate::output::cell;
 
+const LISTED: usize = 10_000;
+
 /// Run the control plane for a service manager; make and revoke tokens for it.
 #[derive(clap::Args)]
 #[command(
@@ -16,6 +18,7 @@ use crate::output::cell;
     after_help = "Examples:
   polyclaw control
   polyclaw control serve --port 18800
+  polyclaw control serve --bind 0.0.0.0 --allow-host cp.example.com
   polyclaw control token make dashboard --scope read
   polyclaw control token revoke 01j…
 
@@ -30,8 +33,15 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Serve until a signal comes. The same as no word at all.
+    #[command(after_help = "Examples:
+  polyclaw control serve
+  polyclaw control serve --port 18800
+  polyclaw control serve --bind 0.0.0.0 --allow-host cp.example.com")]
     Serve(Serve),
     /// Tokens with less than all rights.
+    #[command(after_help = "Examples:
+  polyclaw control token list
+  polyclaw control token make dashboard --scope read")]
     Token {
         #[command(subcommand)]
         verb: Token,
@@ -46,6 +56,10 @@ struct Serve {
     /// The address to listen on, instead of POLYCLAW_CP_BIND or 127.0.0.1.
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
+    /// A name or address it is reached by, such as behind a proxy; may be said several times. Those of
+    /// POLYCLAW_CP_ALLOWED_HOSTS, with commas between them, count too.
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
     /// Ask nobody for a token. On a loopback address only.
     #[arg(long)]
     no_token: bool,
@@ -54,8 +68,13 @@ struct Serve {
 #[derive(clap::Subcommand)]
 enum Token {
     /// Those that were made, the newest first.
+    #[command(after_help = "Examples:
+  polyclaw control token list")]
     List,
     /// Make one. It is shown this once.
+    #[command(after_help = "Examples:
+  polyclaw control token make dashboard
+  polyclaw control token make deploy --scope operate")]
     Make {
         /// For people: whose it is, what for.
         name: String,
@@ -64,6 +83,8 @@ enum Token {
         scope: String,
     },
     /// From now on it opens nothing.
+    #[command(after_help = "Examples:
+  polyclaw control token revoke 01j…")]
     Revoke {
         /// The ID that `polyclaw control token list` shows.
         id: String,
@@ -79,7 +100,8 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 }
 
 fn serve(args: &Serve, context: &Context) -> anyhow::Result<()> {
-    let plan = Plan { asks_for_token: !args.no_token, ..Plan::of(args.bind, args.port)? };
+    let mut plan = Plan { asks_for_token: !args.no_token, ..Plan::of(args.bind, args.port)? };
+    plan.allowed_hosts.extend(args.allow_host.iter().cloned());
     control::run(&context.home, &plan, Box::new(|_, _| Box::pin(async { Ok(()) })))
 }
 
@@ -87,12 +109,12 @@ async fn tokens(verb: &Token, context: &Context) -> anyhow::Result<()> {
     let client = Client::of_control(context)?;
     match verb {
         Token::List => {
-            let answer = client.get("/tokens").await?;
+            let tokens = client.list("/tokens", "tokens", LISTED).await?;
             let row = |one: &Value| {
                 ["id", "scope", "created_at", "revoked_at", "name"].map(|name| cell(&one[name])).to_vec()
             };
-            let rows: Vec<_> = answer["tokens"].as_array().into_iter().flatten().map(row).collect();
-            Ok(context.output.say(&answer, |output| match rows.is_empty() {
+            let rows: Vec<_> = tokens.iter().map(row).collect();
+            Ok(context.output.say(&json!({ "tokens": tokens }), |output| match rows.is_empty() {
                 true => "None was made.".to_owned(),
                 false => output.table(&["ID", "SCOPE", "MADE", "REVOKED", "NAME"], &rows),
             })?)

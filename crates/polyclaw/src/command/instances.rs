@@ -1,19 +1,23 @@
 //! `polyclaw instances`: the instances a control plane looks after.
 
 mod config;
+mod logs;
 
-use std::time::Duration;
+use std::path::PathBuf;
 
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
+use super::usage::dollars;
 use crate::cli::Context;
 use crate::client::{Client, segment};
-use crate::failure::Failure;
+use crate::level::LEVELS;
 use crate::output::{cell, safe};
 
 const LISTED: usize = 10_000;
-/// How often new log lines are looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const HEAD: [&str; 8] = ["NAME", "STATUS", "PORT", "PID", "RESTART", "TOKENS 24H", "COST 24H", "ID"];
+/// Instances that are asked at once what they used.
+const ASKED: usize = 8;
 
 /// The instances of this home: list, create, start, stop, restart, archive, clone, delete, logs, config.
 #[derive(clap::Args)]
@@ -50,14 +54,22 @@ struct Ending {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// All of them, as they are now.
+    #[command(after_help = "Examples:
+  polyclaw instances list
+  polyclaw instances list --all --json")]
     List {
         /// Archived ones too.
         #[arg(long)]
         all: bool,
     },
     /// One of them, as it is now.
+    #[command(after_help = "Examples:
+  polyclaw instances status main")]
     Status(Which),
     /// Make one. It does not run yet.
+    #[command(after_help = "Examples:
+  polyclaw instances create research
+  polyclaw instances create research --model openai/gpt-5-mini --restart always")]
     Create {
         /// Letters, digits and hyphens.
         name: String,
@@ -75,16 +87,29 @@ enum Verb {
         restart: Option<String>,
     },
     /// Start one and wait until it answers.
+    #[command(after_help = "Examples:
+  polyclaw instances start research")]
     Start(Which),
     /// Let running work reach a safe point, then end it.
+    #[command(after_help = "Examples:
+  polyclaw instances stop research
+  polyclaw instances stop research --timeout 120")]
     Stop(Ending),
     /// Stop it, if it runs, and start it.
+    #[command(after_help = "Examples:
+  polyclaw instances restart research")]
     Restart(Ending),
     /// Stop it and put it aside.
+    #[command(after_help = "Examples:
+  polyclaw instances archive research")]
     Archive(Ending),
     /// Take an archived one back.
+    #[command(after_help = "Examples:
+  polyclaw instances unarchive research")]
     Unarchive(Which),
     /// Make another with the same config, files and secrets.
+    #[command(after_help = "Examples:
+  polyclaw instances clone research research-2")]
     Clone {
         /// The name or id of the one there is.
         instance: String,
@@ -95,8 +120,14 @@ enum Verb {
         port: Option<u16>,
     },
     /// Remove an archived one with all it has.
+    #[command(after_help = "Examples:
+  polyclaw instances archive research && polyclaw instances delete research")]
     Delete(Which),
     /// The last lines of its log.
+    #[command(after_help = "Examples:
+  polyclaw instances logs research
+  polyclaw instances logs research -f --level warn
+  polyclaw instances logs research --save research.log")]
     Logs {
         /// Its name or id.
         instance: String,
@@ -106,8 +137,17 @@ enum Verb {
         /// Go on with new lines as they come.
         #[arg(short, long)]
         follow: bool,
+        /// Only lines of this level and above.
+        #[arg(long, value_parser = LEVELS)]
+        level: Option<String>,
+        /// Write all that is kept of it into this file instead.
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["follow", "level", "lines"])]
+        save: Option<PathBuf>,
     },
     /// Its config: get, set, edit, validate, diff.
+    #[command(after_help = "Examples:
+  polyclaw instances config get research
+  polyclaw instances config set research turns.max_rounds 20")]
     Config {
         #[command(subcommand)]
         verb: config::Verb,
@@ -133,7 +173,10 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
                 ("restart", json!(restart)),
             ];
             wishes.into_iter().filter(|(_, wish)| !wish.is_null()).for_each(|(key, wish)| body[key] = wish);
-            said(context, client.post("/instances", &body).await?)
+            let made = client.post("/instances", &body).await?;
+            let names_one = model.is_some() || provider.is_some();
+            let hint = if names_one { None } else { Some(no_model(&client, name).await) };
+            said_with(context, made, hint)
         }
         Some(Verb::Start(which)) => said(context, client.post(&at(&which.instance, "/start"), &none).await?),
         Some(Verb::Stop(end)) => {
@@ -157,71 +200,70 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             Ok(context.output.say(&answer, |_| format!("{} is gone.", safe(&which.instance)))?)
         }
         Some(Verb::Config { verb }) => config::run(verb, client, context).await,
-        Some(Verb::Logs { instance, lines, follow }) => {
-            logs(&client, context, &at(instance, "/logs"), *lines, *follow).await
+        Some(Verb::Logs { instance, save: Some(file), .. }) => {
+            logs::save(&client, context, &at(instance, "/logs/download"), file).await
+        }
+        Some(Verb::Logs { instance, lines, follow, level, save: None }) => {
+            let wish = logs::Wish { lines: *lines, follow: *follow, level: level.as_deref() };
+            logs::show(&client, context, &at(instance, "/logs"), &wish).await
         }
     }
 }
 
+/// A new instance has a config of its own, and no other's model is in it.
+async fn no_model(client: &Client, name: &str) -> String {
+    let has_main = name != "main" && client.get("/instances/main").await.is_ok();
+    let clone =
+        format!(" `polyclaw instances clone main {}` makes one with main's providers and model;", safe(name));
+    format!(
+        "Its config names no model: it answers with a key of the environment, a model server of this machine or the demo \
+         model, if there is one.{} --model names one.",
+        if has_main { clone.as_str() } else { "" }
+    )
+}
+
 fn said(context: &Context, instance: Value) -> anyhow::Result<()> {
+    said_with(context, instance, None)
+}
+
+fn said_with(context: &Context, mut instance: Value, hint: Option<String>) -> anyhow::Result<()> {
+    if let (Value::Object(fields), Some(hint)) = (&mut instance, &hint) {
+        fields.insert("hint".to_owned(), json!(hint));
+    }
     Ok(context.output.say(&instance, |_| {
         let place = format!("http://127.0.0.1:{}", instance["port"]);
         let why = instance["error"].as_str().map(|why| format!(": {}", safe(why))).unwrap_or_default();
-        format!(
-            "{} is {}{why} ({place}, {})",
-            cell(&instance["name"]),
-            cell(&instance["status"]),
-            cell(&instance["id"])
-        )
+        let hint = hint.map(|hint| format!("\n{hint}")).unwrap_or_default();
+        let state = match cell(&instance["status"]).as_str() {
+            "error" => "was given up".to_owned(),
+            status => format!("is {status}"),
+        };
+        format!("{} {state}{why} ({place}, {}){hint}", cell(&instance["name"]), cell(&instance["id"]))
     })?)
 }
 
 async fn list(client: &Client, context: &Context, all: bool) -> anyhow::Result<()> {
-    let instances = client.list(&format!("/instances?include_archived={all}"), "instances", LISTED).await?;
+    let mut instances =
+        client.list(&format!("/instances?include_archived={all}"), "instances", LISTED).await?;
+    add_usage(client, &mut instances).await;
     let row = |one: &Value| {
-        ["name", "status", "port", "pid", "restart", "id"].map(|name| cell(&one[name])).to_vec()
+        let [name, status, port, pid, restart, id] =
+            ["name", "status", "port", "pid", "restart", "id"].map(|name| cell(&one[name]));
+        let used = &one["usage"];
+        vec![name, status, port, pid, restart, cell(&used["total_tokens"]), dollars(&used["cost_usd"]), id]
     };
     let rows: Vec<_> = instances.iter().map(row).collect();
     Ok(context.output.say(&json!({ "instances": instances }), |output| match rows.is_empty() {
         true => "There is none. `polyclaw instances create <name>` makes one.".to_owned(),
-        false => output.table(&["NAME", "STATUS", "PORT", "PID", "RESTART", "ID"], &rows),
+        false => output.table(&HEAD, &rows),
     })?)
 }
 
-async fn logs(
-    client: &Client,
-    context: &Context,
-    path: &str,
-    lines: usize,
-    follow: bool,
-) -> anyhow::Result<()> {
-    if follow && context.output.json {
-        return Err(Failure::usage("--json is one answer; leave out --follow").into());
-    }
-    let answer = client.get(&format!("{path}?lines={lines}")).await?;
-    context.output.say(&answer, |_| joined(&answer))?;
-    // The place where the log ends now: what comes behind it is new.
-    let mut cursor = if follow { end_of(client, path).await? } else { return Ok(()) };
-    loop {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let page = client.get(&format!("{path}?mode=page&lines=1000&cursor={}", segment(&cursor))).await?;
-        context.output.line(&joined(&page))?;
-        cursor = page["next_cursor"].as_str().unwrap_or(&cursor).to_owned();
-    }
-}
-
-async fn end_of(client: &Client, path: &str) -> anyhow::Result<String> {
-    let mut cursor = String::new();
-    loop {
-        let page = client.get(&format!("{path}?mode=page&lines=10000&cursor={}", segment(&cursor))).await?;
-        cursor = page["next_cursor"].as_str().unwrap_or_default().to_owned();
-        if page["has_more"] != true {
-            return Ok(cursor);
-        }
-    }
-}
-
-fn joined(answer: &Value) -> String {
-    let lines = answer["lines"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    lines.map(safe).collect::<Vec<_>>().join("\n")
+/// What each used within a day; null where it can not be asked.
+async fn add_usage(client: &Client, instances: &mut [Value]) {
+    let asked = futures_util::stream::iter(instances).map(|one| async move {
+        let path = format!("/instances/{}/usage", segment(one["id"].as_str().unwrap_or_default()));
+        one["usage"] = client.get(&path).await.unwrap_or_default();
+    });
+    asked.buffer_unordered(ASKED).collect::<()>().await;
 }

@@ -31,20 +31,27 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// The servers of the running instance, and how they do.
+    #[command(after_help = "Examples:
+  polyclaw mcp list")]
     List,
     /// Start servers as the config names them, ask for their tools, end them. Needs no daemon.
+    #[command(after_help = "Examples:
+  polyclaw mcp check
+  polyclaw mcp check github --json")]
     Check {
         /// One server. All of them if left out.
         name: Option<String>,
     },
-    /// Speak MCP on stdin and stdout: ask agents, list conversations, read them. Started by an MCP client.
+    /// Speak MCP on stdin and stdout, for MCP clients that start programs. Others use /mcp of the instance.
+    #[command(after_help = "Examples:
+  polyclaw mcp serve")]
     Serve,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     match &args.verb {
         None | Some(Verb::List) => list(context).await,
-        Some(Verb::Serve) => serve::run(Client::new(context)?).await,
+        Some(Verb::Serve) => serve::run(context).await,
         Some(Verb::Check { name }) => Ok(check(context, name.as_deref()).await?),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::id::AgentId;
@@ -16,6 +17,7 @@ use crate::client::{Client, segment};
 use crate::clock::SystemClock;
 use crate::failure::Failure;
 use crate::output::cell;
+use crate::progress::Progress;
 
 const LISTED: usize = 100;
 /// More than any file of memories has.
@@ -23,8 +25,10 @@ const ALL: usize = 10_000_000;
 /// Bytes of memories in one call, well below the largest body the instance takes.
 const CALL_BYTES: usize = 512 * 1024;
 const CALL_ROWS: usize = 500;
+/// How often it is looked how many have a vector.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What agents remember: search, list, forget, export, import.
+/// What agents remember: search, list, forget, export, import, embed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw memory
@@ -56,6 +60,9 @@ struct Whose {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Find memories by words and by meaning, best first.
+    #[command(after_help = "Examples:
+  polyclaw memory search \"where does Ana live\"
+  polyclaw memory search \"deploy\" --agent ops --limit 3 --json")]
     Search {
         /// What to look for, in words or as a question.
         query: String,
@@ -70,6 +77,9 @@ enum Verb {
         limit: usize,
     },
     /// All of them, the oldest change first.
+    #[command(after_help = "Examples:
+  polyclaw memory list
+  polyclaw memory list --agent main --kind preference")]
     List {
         #[command(flatten)]
         whose: Whose,
@@ -81,6 +91,9 @@ enum Verb {
         limit: usize,
     },
     /// Forget memories by id, or all of an agent or a session.
+    #[command(after_help = "Examples:
+  polyclaw memory forget 01j…
+  polyclaw memory forget --agent ops")]
     Forget {
         /// The ids that `polyclaw memory list` shows.
         ids: Vec<String>,
@@ -88,6 +101,9 @@ enum Verb {
         whose: Whose,
     },
     /// Print all memories as a file: jsonl to keep, md to read.
+    #[command(after_help = "Examples:
+  polyclaw memory export > memory.jsonl
+  polyclaw memory export --format md --agent main > memory.md")]
     Export {
         /// jsonl or md.
         #[arg(long, default_value = "jsonl")]
@@ -95,7 +111,14 @@ enum Verb {
         #[command(flatten)]
         whose: Whose,
     },
+    /// Wait until every memory has a vector, so that it is found by its meaning too.
+    #[command(after_help = "Examples:
+  polyclaw memory import notes.md && polyclaw memory embed")]
+    Embed,
     /// Bring memories in: an export, or a MEMORY.md written by hand.
+    #[command(after_help = "Examples:
+  polyclaw memory import memory.jsonl
+  polyclaw memory import MEMORY.md --agent main --scope shared")]
     Import {
         /// The file; `-` is standard input. What ends in .md is Markdown.
         file: PathBuf,
@@ -125,12 +148,14 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     match &args.verb {
         None => status(&client, context).await,
         Some(Verb::Search { query, agent, session, limit }) => {
-            let asked = json!({ "query": query, "agent_id": agent, "session_key": session, "limit": limit });
-            search(&client, context, &asked).await
+            let whose = Whose { agent: agent.clone(), session: session.clone(), scope: None };
+            let joint = filter(&whose, None).replace('?', "&");
+            search(&client, context, &format!("/memory?q={}&limit={limit}{joint}", segment(query))).await
         }
         Some(Verb::List { whose, kind, limit }) => {
             list(&client, context, whose, kind.as_deref(), *limit).await
         }
+        Some(Verb::Embed) => embed(&client, context).await,
         Some(Verb::Forget { ids, whose }) => forget(&client, context, ids, whose).await,
         Some(Verb::Export { format, whose }) => export(&client, context, *format, whose).await,
         Some(Verb::Import { file, format, agent, session, scope }) => {
@@ -154,6 +179,28 @@ async fn status(client: &Client, context: &Context) -> anyhow::Result<()> {
     Ok(context.output.say(&status, |_| sentence(&status))?)
 }
 
+/// The instance makes vectors by itself; whoever must not go on before they are there waits here.
+async fn embed(client: &Client, context: &Context) -> anyhow::Result<()> {
+    let progress = Progress::new(context.output.json);
+    loop {
+        let status = client.get("/memory/status").await?;
+        let (all, pending) =
+            (status["memories"].as_u64().unwrap_or(0), status["pending"].as_u64().unwrap_or(0));
+        if pending == 0 || status["embeddings"].is_null() {
+            progress.end();
+            return Ok(context.output.say(&status, |_| sentence(&status))?);
+        }
+        if let Some(why) = status["error"].as_str() {
+            progress.end();
+            return Err(Failure::failed("embedding_failed", format!("no vectors are made: {why}"))
+                .hint("mend that; it is tried again every minute, and memories are found by their words meanwhile")
+                .into());
+        }
+        progress.count("vectors", all.saturating_sub(pending), all);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 /// How memories are found, for people.
 pub fn sentence(status: &Value) -> String {
     let (memories, pending) = (&status["memories"], &status["pending"]);
@@ -161,16 +208,20 @@ pub fn sentence(status: &Value) -> String {
         Some(model) if pending.as_i64() == Some(0) => {
             format!("{memories} memories, found by words and by meaning ({model})")
         }
+        Some(model) if status["error"].is_string() => format!(
+            "{memories} memories, {pending} of them without a vector of {model}: {}",
+            cell(&status["error"])
+        ),
         Some(model) => format!("{memories} memories, {pending} of them still without a vector of {model}"),
         None => format!(
             "{memories} memories, found by words alone: there is no embedding model. \
-             `polyclaw model pull all-minilm-l6-v2` fetches one (91 MB); restart the daemon after it"
+             `polyclaw model pull all-minilm-l6-v2` fetches one (91 MB)"
         ),
     }
 }
 
-async fn search(client: &Client, context: &Context, asked: &Value) -> anyhow::Result<()> {
-    let found = client.post("/memory/search", asked).await?;
+async fn search(client: &Client, context: &Context, path: &str) -> anyhow::Result<()> {
+    let found = client.get(path).await?;
     let memories = found["memories"].as_array().cloned().unwrap_or_default();
     Ok(context.output.say(&found, |output| match memories.is_empty() {
         true => "Nothing is remembered about that.".to_owned(),
@@ -245,6 +296,8 @@ async fn export(client: &Client, context: &Context, format: Format, whose: &Whos
 }
 
 async fn import(client: &Client, context: &Context, memories: Vec<Memory>) -> anyhow::Result<()> {
+    let progress = Progress::new(context.output.json);
+    let total = memories.len() as u64;
     let (mut stored, mut batch, mut bytes) = (0, Vec::new(), 0);
     for memory in memories {
         let value = serde_json::to_value(memory)?;
@@ -253,11 +306,13 @@ async fn import(client: &Client, context: &Context, memories: Vec<Memory>) -> an
         if batch.len() >= CALL_ROWS || bytes >= CALL_BYTES {
             stored += send(client, std::mem::take(&mut batch)).await?;
             bytes = 0;
+            progress.count("import", stored, total);
         }
     }
     if !batch.is_empty() {
         stored += send(client, batch).await?;
     }
+    progress.end();
     Ok(context.output.say(&json!({ "stored": stored }), |_| format!("Remembered: {stored}."))?)
 }
 

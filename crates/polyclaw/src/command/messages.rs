@@ -1,5 +1,7 @@
 //! `polyclaw messages`: messages between instances.
 
+mod rules;
+
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -7,16 +9,17 @@ use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output::{cell, safe};
 
-/// Messages between the instances of this home: list, show, send, dead, replay.
+/// Messages between the instances of this home: list, show, send, replay, dead-letter, rules.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw messages list --to main
   polyclaw messages list --correlation 01k5….a1b2c3d4e5f60718
   polyclaw messages send main research task.handoff '{\"task\": \"Compare the three papers\"}'
-  polyclaw messages dead
+  polyclaw messages dead-letter
   polyclaw messages replay 01k5…
+  polyclaw messages rules allow main research 'task.*'
 
-`polyclaw rules allow` lets one instance write to another. A control plane must run: `polyclaw up` or `polyclaw control`.")]
+`polyclaw messages rules allow` lets one instance write to another. A control plane must run: `polyclaw up` or `polyclaw control`.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -25,6 +28,9 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// The newest first; those of one correlation in order.
+    #[command(after_help = "Examples:
+  polyclaw messages list --to main
+  polyclaw messages list --state failed --json")]
     List {
         /// Only what this one was sent, by name or id.
         #[arg(long)]
@@ -43,11 +49,15 @@ enum Verb {
         limit: usize,
     },
     /// One with all that happened to it.
+    #[command(after_help = "Examples:
+  polyclaw messages show 01k5…")]
     Show {
         /// Its id.
         message: String,
     },
     /// Write for an instance to another.
+    #[command(after_help = "Examples:
+  polyclaw messages send main research task.handoff '{\"task\": \"Compare the three papers\"}'")]
     Send {
         /// The instance it is from, by name or id.
         from: String,
@@ -65,12 +75,18 @@ enum Verb {
         key: Option<String>,
     },
     /// Those that were given up.
-    Dead,
+    #[command(after_help = "Examples:
+  polyclaw messages dead-letter")]
+    DeadLetter,
     /// Send one again that was given up.
+    #[command(after_help = "Examples:
+  polyclaw messages replay 01k5…")]
     Replay {
         /// Its id.
         message: String,
     },
+    /// Who may write what to whom: list, allow, remove.
+    Rules(rules::Args),
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
@@ -85,7 +101,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
                 .collect();
             list(&client, context, &format!("/messages?{}", query.join("&")), *limit).await
         }
-        Some(Verb::Dead) => list(&client, context, "/messages/dead_letter", 1_000).await,
+        Some(Verb::DeadLetter) => list(&client, context, "/messages/dead_letter", 1_000).await,
         Some(Verb::Show { message }) => {
             let found = client.get(&format!("/messages/{}", segment(message))).await?;
             Ok(context.output.say(&found, |output| {
@@ -108,6 +124,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let again = client.post(&format!("/messages/{}/replay", segment(message)), &json!({})).await?;
             Ok(context.output.say(&again, |_| line(&again))?)
         }
+        Some(Verb::Rules(args)) => rules::run(args, &client, context).await,
     }
 }
 

@@ -12,9 +12,12 @@ use crate::client::{Client, UNREACHABLE};
 use crate::control;
 use crate::failure::{Exit, Failure};
 use crate::output::{cell, safe};
+use crate::progress::Progress;
 
 /// Copying large workspaces takes its time.
 const PATIENCE: u64 = 3600;
+/// What is said while it lasts.
+const WORK: &str = "bringing it in";
 
 /// Bring in what another program left: its agents, channels, schedules, files and conversations.
 #[derive(clap::Args)]
@@ -33,6 +36,10 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// From an OpenClaw gateway. Needs no control plane; one that runs does it.
+    #[command(after_help = "Examples:
+  polyclaw migrate from-openclaw ~/.openclaw --dry-run
+  polyclaw migrate from-openclaw ~/.openclaw --with-secrets
+  polyclaw migrate from-openclaw ./openclaw.json --name work")]
     FromOpenclaw {
         /// Its openclaw.json, or the folder it is in.
         path: PathBuf,
@@ -60,14 +67,16 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         "path": order.path, "dry_run": dry_run, "with_secrets": with_secrets, "name": name, "port": port,
     });
     let runs = context.global.url.is_some() || control::Notes::of(&context.home).url().is_some();
+    let progress = Progress::new(context.output.json);
     let asked = if runs {
-        Client::of_control(context)?.post_for("/import/openclaw", &body, PATIENCE).await
+        let control = Client::of_control(context)?;
+        progress.during(WORK, control.post_for("/import/openclaw", &body, PATIENCE)).await
     } else {
         Err(Failure::new(Exit::Unavailable, UNREACHABLE, "no control plane runs on this home"))
     };
     let answer = match asked {
         Err(failure) if failure.code == UNREACHABLE && context.global.url.is_none() => {
-            by_ourselves(context, order).await?
+            progress.during(WORK, by_ourselves(context, order)).await?
         }
         answered => answered?,
     };

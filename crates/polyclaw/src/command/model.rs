@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::Context;
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
-use crate::weights::{ALL, CHAT, EMBEDDINGS, Pull, Shelf, Weights, damaged, pull};
+use crate::weights::{ALL, CHAT, EMBEDDINGS, Found, PULL_AGAIN, Pull, Shelf, Weights, damaged, pull};
 
 /// What the surprise is measured on; the tests hold the same text against llama.cpp.
 const PROSE: &str = include_str!("model/prose.txt");
@@ -39,6 +39,9 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Fetch what is missing.
+    #[command(after_help = "Examples:
+  polyclaw model pull
+  polyclaw model pull smollm2-135m --from ~/Downloads")]
     Pull {
         /// The models to fetch; all if left out.
         names: Vec<String>,
@@ -47,13 +50,19 @@ enum Verb {
         from: Option<PathBuf>,
     },
     /// The models there are, and which of them are here.
+    #[command(after_help = "Examples:
+  polyclaw model list")]
     List,
     /// Delete a model's weights.
+    #[command(after_help = "Examples:
+  polyclaw model remove smollm2-135m")]
     Remove {
         /// The model, as `polyclaw model list` names it.
         name: String,
     },
     /// How fast they are on this machine, on one thread.
+    #[command(after_help = "Examples:
+  polyclaw model bench")]
     Bench,
 }
 
@@ -93,18 +102,15 @@ fn text(value: &Value) -> &str {
 }
 
 fn list(shelf: &Shelf, context: &Context) -> std::io::Result<()> {
-    let value: Vec<Value> = ALL
-        .iter()
-        .map(|weights| {
-            json!({ "model": weights.name, "about": weights.about, "here": shelf.has(weights),
-                "state": shelf.find(weights).as_str(), "path": shelf.path(weights), "download_mb": weights.megabytes() })
-        })
-        .collect();
-    let row = |weights: &&Weights| {
+    let found = ALL.map(|weights| (weights, shelf.examine(weights)));
+    let value = found.map(|(weights, found)| {
+        json!({ "model": weights.name, "about": weights.about, "here": found == Found::Whole,
+            "state": found.as_str(), "path": shelf.path(weights), "download_mb": weights.megabytes() })
+    });
+    let rows = found.map(|(weights, found)| {
         let size = format!("{} MB", weights.megabytes());
-        vec![weights.name.to_owned(), shelf.find(weights).as_str().to_owned(), size, weights.about.to_owned()]
-    };
-    let rows: Vec<_> = ALL.iter().map(row).collect();
+        vec![weights.name.to_owned(), found.as_str().to_owned(), size, weights.about.to_owned()]
+    });
     context.output.say(&value, |output| output.table(&["MODEL", "STATE", "DOWNLOAD", "FOR"], &rows))
 }
 
@@ -117,10 +123,21 @@ fn opening() -> Prompt {
 }
 
 fn bench(shelf: &Shelf, context: &Context) -> anyhow::Result<()> {
-    if !shelf.has(&CHAT) {
-        return Err(Failure::new(Exit::NotFound, "weights_missing", format!("{} is not here", CHAT.name))
+    match shelf.find(&CHAT) {
+        Found::Whole => {}
+        Found::Nothing => {
+            return Err(Failure::new(
+                Exit::NotFound,
+                "weights_missing",
+                format!("{} is not here", CHAT.name),
+            )
             .hint("`polyclaw model pull` fetches it")
             .into());
+        }
+        Found::Damaged => {
+            let what = format!("{} is damaged: it has not the size it should have", CHAT.name);
+            return Err(Failure::failed("weights_damaged", what).hint(PULL_AGAIN).into());
+        }
     }
     let chat = embedded::measure(&shelf.path(&CHAT), PROSE.trim_end(), &opening()).map_err(damaged)?;
     let embeddings = match shelf.has(&EMBEDDINGS) {

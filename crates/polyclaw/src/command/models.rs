@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::cli::Context;
 use crate::client::Client;
 use crate::output::cell;
+use crate::weights::PULL_AGAIN;
 
 /// Which models can be used, and which one is.
 #[derive(clap::Args)]
@@ -19,8 +20,13 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Every model that the instance knows.
+    #[command(after_help = "Examples:
+  polyclaw models list")]
     List,
     /// The model in use, or what to set.
+    #[command(after_help = "Examples:
+  polyclaw models status
+  polyclaw models status --json")]
     Status,
 }
 
@@ -49,9 +55,14 @@ pub fn in_use(answer: &Value) -> String {
     let listed = answer["models"].as_array().into_iter().flatten();
     let found = listed.clone().find(|model| model["model"] == default);
     let state = found.map_or_else(|| "not listed by its provider".to_owned(), status);
-    match found.is_some_and(|model| model["demo"] == true) {
-        true => format!("{default} ({state})\nThis is {}.", crate::choice::DEMO),
-        false => format!("{default} ({state})"),
+    match found {
+        Some(model) if model["status"] == "damaged" => {
+            format!("{default} ({state})\nIts weights can not be loaded: {PULL_AGAIN}.")
+        }
+        Some(model) if model["demo"] == true => {
+            format!("{default} ({state})\nThis is {}.", crate::choice::DEMO)
+        }
+        _ => format!("{default} ({state})"),
     }
 }
 

@@ -24,6 +24,9 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// All of them, sent ones too, the oldest first.
+    #[command(after_help = "Examples:
+  polyclaw outbox list
+  polyclaw outbox list --state unknown")]
     List {
         /// Only those in this state: pending, sending, sent, unknown or failed.
         #[arg(long)]
@@ -33,11 +36,15 @@ enum Verb {
         limit: usize,
     },
     /// Send a held message again, knowing that it may arrive twice.
+    #[command(after_help = "Examples:
+  polyclaw outbox resend 01j…")]
     Resend {
         /// The ID that `polyclaw outbox` lists.
         id: String,
     },
     /// Give a held message up.
+    #[command(after_help = "Examples:
+  polyclaw outbox dismiss 01j…")]
     Dismiss {
         /// The ID that `polyclaw outbox` lists.
         id: String,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::Context;
-use crate::client::Client;
+use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output::{cell, safe};
 
@@ -24,13 +24,19 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Those who wait with a code, then those who were let in.
+    #[command(after_help = "Examples:
+  polyclaw pairing list")]
     List,
     /// Let in whoever was told this code.
+    #[command(after_help = "Examples:
+  polyclaw pairing approve K7XP2MQR")]
     Approve {
         /// The code as they show it.
         code: String,
     },
     /// Take somebody's access or code away.
+    #[command(after_help = "Examples:
+  polyclaw pairing revoke telegram:default:123456")]
     Revoke {
         /// Who, as `polyclaw pairing list` writes it: channel:account:sender.
         who: String,
@@ -42,7 +48,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     match &args.verb {
         None | Some(Verb::List) => list(&client, context).await,
         Some(Verb::Approve { code }) => {
-            let approved = client.post("/pairings/approve", &json!({ "code": code })).await?;
+            let approved = client.post("/pairing", &json!({ "code": code })).await?;
             Ok(context.output.say(&approved, |_| format!("{} is let in.", who(&approved)))?)
         }
         Some(Verb::Revoke { who }) => {
@@ -51,15 +57,16 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             else {
                 return Err(Failure::usage("who is written channel:account:sender").into());
             };
-            let body = json!({ "channel": channel, "account": account, "sender": sender });
-            let revoked = client.post("/pairings/revoke", &body).await?;
+            let named = [("channel", channel), ("account", account), ("sender", sender)];
+            let query = named.map(|(name, value)| format!("{name}={}", segment(value))).join("&");
+            let revoked = client.delete(&format!("/pairing?{query}")).await?;
             Ok(context.output.say(&revoked, |_| format!("{who} is not let in any more."))?)
         }
     }
 }
 
 async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
-    let answer = client.get("/pairings").await?;
+    let answer = client.get("/pairing").await?;
     let pairings = answer["pairings"].as_array().cloned().unwrap_or_default();
     let row = |one: &Value| {
         // A stranger chose their name: it must not steer a terminal.

@@ -1,9 +1,10 @@
 //! `polyclaw route`: who answers what.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::Context;
-use crate::client::{Client, segment};
+use crate::client::Client;
+use crate::failure::Failure;
 use crate::output::{Output, cell, safe};
 
 /// Who would answer a message, and why.
@@ -22,6 +23,9 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// What decides about a message: every binding with why it lost, the session, the model and the tools.
+    #[command(after_help = "Examples:
+  polyclaw route explain --channel telegram --peer 123456 --text \"hello\"
+  polyclaw route explain --channel discord --kind channel --peer c1 --guild g1 --role admin,ops --sender u1 --mentioned")]
     Explain(Box<Event>),
 }
 
@@ -36,8 +40,8 @@ struct Event {
     /// The platform's id of the conversation; the sender's if left out.
     #[arg(long, allow_hyphen_values = true)]
     peer: Option<String>,
-    /// What the conversation is: dm, group or channel; dm if left out.
-    #[arg(long)]
+    /// What the conversation is: direct, group or channel; direct if left out.
+    #[arg(long, value_parser = ["direct", "dm", "group", "channel"])]
     kind: Option<String>,
     /// The platform's id of the conversation it is a thread of.
     #[arg(long, allow_hyphen_values = true)]
@@ -52,8 +56,8 @@ struct Event {
     #[arg(long)]
     team: Option<String>,
     /// What the sender is in that server; several with commas between them.
-    #[arg(long)]
-    role: Option<String>,
+    #[arg(long, value_delimiter = ',')]
+    role: Vec<String>,
     /// The thread it is written in.
     #[arg(long)]
     thread: Option<String>,
@@ -69,33 +73,42 @@ struct Event {
 }
 
 impl Event {
-    fn query(&self) -> String {
+    fn body(&self) -> Result<Value, Failure> {
+        let Some(peer) = self.peer.as_ref().or(self.sender.as_ref()) else {
+            return Err(Failure::usage("name where it is written: --peer, or --sender for a direct message"));
+        };
+        let mut body = json!({
+            "channel": self.channel,
+            "peer": { "id": peer },
+            "roles": self.role,
+            "mentioned": self.mentioned,
+        });
+        if let Some(kind) = &self.kind {
+            body["peer"]["kind"] = json!(kind);
+        }
+        if let Some(parent) = &self.parent {
+            body["parent_peer"] = json!({ "id": parent });
+        }
         let named = [
-            ("account", &self.account),
-            ("peer", &self.peer),
-            ("kind", &self.kind),
-            ("parent", &self.parent),
+            ("account_id", &self.account),
+            ("guild_id", &self.guild),
+            ("team_id", &self.team),
             ("sender", &self.sender),
-            ("guild", &self.guild),
-            ("team", &self.team),
-            ("role", &self.role),
             ("thread", &self.thread),
             ("topic", &self.topic),
             ("text", &self.text),
         ];
-        let given = named
-            .into_iter()
-            .filter_map(|(name, value)| Some(format!("{name}={}", segment(value.as_ref()?))));
-        let channel = format!("channel={}", segment(&self.channel));
-        let mentioned = format!("mentioned={}", self.mentioned);
-        [channel, mentioned].into_iter().chain(given).collect::<Vec<_>>().join("&")
+        for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+            body[name] = json!(value);
+        }
+        Ok(body)
     }
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     let Verb::Explain(event) = &args.verb;
-    let told = client.get(&format!("/route/explain?{}", event.query())).await?;
+    let told = client.post("/route/explain", &event.body()?).await?;
     Ok(context.output.say(&told, |output| explained(&told, *output))?)
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output::cell;
 
 /// Work that agents gave to sub-agents and to each other: list, held, show, dismiss, pairs.
@@ -13,7 +13,8 @@ use crate::output::cell;
   polyclaw runs list agent:main:main
   polyclaw runs held
   polyclaw runs show 01j…
-  polyclaw runs dismiss 01j…
+  polyclaw runs dismiss 01j… 01k…
+  polyclaw runs dismiss --all
   polyclaw runs pairs
 
 When a run ends, the conversation that asked for it is told. Where agents have talked long enough among themselves that
@@ -26,6 +27,8 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// What one conversation asked for, the newest first.
+    #[command(after_help = "Examples:
+  polyclaw runs list agent:main:main")]
     List {
         /// Which conversation: a key as `polyclaw sessions` lists it.
         key: Option<String>,
@@ -34,27 +37,38 @@ enum Verb {
         limit: usize,
     },
     /// Those whose end waits for you to be told.
+    #[command(after_help = "Examples:
+  polyclaw runs held")]
     Held,
     /// Show one with its result.
+    #[command(after_help = "Examples:
+  polyclaw runs show 01j…")]
     Show {
         /// The ID that `polyclaw runs` lists.
         id: String,
     },
-    /// Take note of a held one: no answer is made of it.
+    /// Take note of held ones: no answer is made of them.
+    #[command(after_help = "Examples:
+  polyclaw runs dismiss 01j… 01k…
+  polyclaw runs dismiss --all")]
     Dismiss {
-        /// The ID that `polyclaw runs held` lists.
-        id: String,
+        /// The IDs that `polyclaw runs held` lists.
+        #[arg(value_name = "ID", required_unless_present = "all")]
+        ids: Vec<String>,
+        /// All that are held.
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
     },
     /// Which agents gave work to which: how often, how it ended, how long it took.
+    #[command(after_help = "Examples:
+  polyclaw runs pairs")]
     Pairs,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     match &args.verb {
-        None | Some(Verb::Held) => {
-            list(&client, context, "/runs?held=true&limit=1000".to_owned(), NONE_HELD).await
-        }
+        None | Some(Verb::Held) => list(&client, context, HELD.to_owned(), NONE_HELD).await,
         Some(Verb::List { key, limit }) => {
             let key = key.as_ref().ok_or_else(|| {
                 Failure::usage("say whose: polyclaw runs list <KEY>")
@@ -64,12 +78,51 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             list(&client, context, path, "This conversation has asked for nothing.").await
         }
         Some(Verb::Show { id }) => show(&client, context, id).await,
-        Some(Verb::Dismiss { id }) => {
-            let run = client.post(&format!("/runs/{}/dismiss", segment(id)), &json!({})).await?;
-            Ok(context.output.say(&run, |_| "It is dismissed.".to_owned())?)
-        }
+        Some(Verb::Dismiss { ids, all }) => dismiss(&client, context, ids, *all).await,
         Some(Verb::Pairs) => pairs(&client, context).await,
     }
+}
+
+const HELD: &str = "/runs?held=true&limit=1000";
+
+/// Dismisses those that are named, or all there are. One that somebody else took up meanwhile needs no word.
+async fn dismiss(client: &Client, context: &Context, ids: &[String], all: bool) -> anyhow::Result<()> {
+    let mut dismissed = Vec::new();
+    let mut failed = dismiss_each(client, ids.to_vec(), &mut dismissed).await.err();
+    while all && failed.is_none() {
+        let held = client.get(HELD).await?;
+        let next: Vec<String> =
+            held["runs"].as_array().into_iter().flatten().map(|run| cell(&run["run_id"])).collect();
+        if next.is_empty() {
+            break;
+        }
+        let before = dismissed.len();
+        failed = dismiss_each(client, next, &mut dismissed).await.err();
+        if dismissed.len() == before {
+            break;
+        }
+    }
+    if let Some(failure) = failed {
+        let message = format!("{}; {} were dismissed before that", failure.message, dismissed.len());
+        return Err(Failure { message, ..failure }.into());
+    }
+    match dismissed.as_slice() {
+        [run] if !all => context.output.say(run, |_| "It is dismissed.".to_owned())?,
+        runs => context.output.say(&json!({ "runs": runs }), |_| format!("{} dismissed.", runs.len()))?,
+    }
+    Ok(())
+}
+
+async fn dismiss_each(client: &Client, ids: Vec<String>, dismissed: &mut Vec<Value>) -> Result<(), Failure> {
+    let is_one = ids.len() == 1;
+    for id in ids {
+        match client.post(&format!("/runs/{}/dismiss", segment(&id)), &json!({})).await {
+            Ok(run) => dismissed.push(run),
+            Err(failure) if failure.exit == Exit::Conflict && !is_one => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(())
 }
 
 /// Said by `polyclaw runs` alone, too: whoever looks for something else learns where it is.

@@ -29,20 +29,31 @@ pub const CLOSE_KEY: &str = "`polyclaw doctor --fix` closes it, then `polyclaw s
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Keep a value, read from the terminal without an echo or from standard input.
+    #[command(after_help = "Examples:
+  polyclaw secrets set openai
+  pass show openai | polyclaw secrets set openai")]
     Set {
         /// What the config calls it: `secret:<name>`.
         name: String,
     },
     /// The names that are kept.
+    #[command(after_help = "Examples:
+  polyclaw secrets list")]
     List,
     /// Take a value away.
+    #[command(after_help = "Examples:
+  polyclaw secrets remove openai")]
     Remove {
         /// Its name.
         name: String,
     },
     /// Open every value and resolve every reference of the config, and say what does not work.
+    #[command(after_help = "Examples:
+  polyclaw secrets check")]
     Check,
     /// Encrypt everything anew, under a new key.
+    #[command(after_help = "Examples:
+  polyclaw secrets rotate")]
     Rotate,
 }
 

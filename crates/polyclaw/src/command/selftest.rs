@@ -27,6 +27,9 @@ pub struct Args {
     seed: Option<u64>,
 }
 
+/// So many runs go through everything there is, many times.
+const ENOUGH: u64 = 1_000;
+
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let seed = args.seed.unwrap_or_else(seed_of_now);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -44,6 +47,10 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Failure::failed("selftest_broken", broken.to_string())
             .hint(format!("again: polyclaw selftest --crash 1 --seed {}", broken.seed))
     })?;
+    if let Some(spot) = totals.blind_spots().filter(|_| args.crash >= ENOUGH) {
+        let message = format!("{spot} in {} runs: the simulation proves nothing about it", totals.runs);
+        return Err(Failure::failed("selftest_blind", message).into());
+    }
     let seconds = began.elapsed().as_secs_f64();
     context.output.say(&as_json(&totals, seed, seconds), |_| as_text(&totals, seed, seconds))?;
     Ok(())

@@ -10,7 +10,9 @@ use crate::cli::Context;
 use crate::failure::{Exit, Failure};
 use crate::home::{make_private, refused, write_private};
 use crate::output::safe;
-use crate::service::{MARK, Service, Unit};
+use crate::service::{MARK, PLACE, Service, Unit};
+
+const AS_YOURSELF: &str = "run it as yourself, or add --allow-root";
 
 /// Let the system start the control plane when you log in: install, uninstall, status.
 #[derive(clap::Args)]
@@ -43,10 +45,17 @@ struct How {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Write the unit, and start it.
+    #[command(after_help = "Examples:
+  polyclaw service install --dry-run
+  polyclaw service install")]
     Install(How),
     /// Stop it, and take the unit away.
+    #[command(after_help = "Examples:
+  polyclaw service uninstall")]
     Uninstall(How),
     /// Whether it is installed and runs.
+    #[command(after_help = "Examples:
+  polyclaw service status")]
     Status,
 }
 
@@ -65,7 +74,9 @@ fn service(context: &Context) -> Result<Service, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure::failed("no_program", error.to_string()))?;
     let home = context.home.path().to_owned();
-    Ok(Service { program, home, user_home, settings: set("XDG_CONFIG_HOME") })
+    let stated = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let place = PLACE.iter().filter_map(|name| Some(((*name).to_owned(), stated(name)?))).collect();
+    Ok(Service { program, home, user_home, settings: set("XDG_CONFIG_HOME"), place })
 }
 
 fn install(unit: &Unit, how: &How, context: &Context) -> anyhow::Result<()> {
@@ -74,10 +85,10 @@ fn install(unit: &Unit, how: &How, context: &Context) -> anyhow::Result<()> {
             unit,
             context,
             "would_install",
-            &format!("{}\n{}\n{}", title(&unit.path), unit.text, commands(&unit.install)),
+            &format!("{}\n{}\n{}{}", title(&unit.path), unit.text, commands(&unit.install), for_root(how)),
         );
     }
-    check_root(how)?;
+    check_root(how, "this would install a service of root's")?;
     let present = fs::read_to_string(&unit.path).ok();
     check_ours(unit, present.as_deref())?;
     if present.as_deref() != Some(unit.text.as_str()) {
@@ -99,13 +110,13 @@ fn uninstall(unit: &Unit, how: &How, context: &Context) -> anyhow::Result<()> {
             unit,
             context,
             "would_uninstall",
-            &format!("{}\n{}", commands(&unit.uninstall), title(&unit.path)),
+            &format!("{}\n{}{}", commands(&unit.uninstall), title(&unit.path), for_root(how)),
         );
     }
-    check_root(how)?;
     let Ok(present) = fs::read_to_string(&unit.path) else {
         return say(unit, context, "absent", "It is not installed.");
     };
+    check_root(how, "this would take a service of root's away")?;
     check_ours(unit, Some(&present))?;
     let told = tell(&unit.uninstall, how);
     fs::remove_file(&unit.path).map_err(|error| refused(&unit.path, &error))?;
@@ -139,12 +150,20 @@ fn commands(list: &[Vec<String>]) -> String {
 }
 
 /// Root's own session is hardly ever meant.
-fn check_root(how: &How) -> Result<(), Failure> {
-    if how.allow_root || !rustix::process::geteuid().is_root() {
-        return Ok(());
+fn check_root(how: &How, what: &str) -> Result<(), Failure> {
+    match is_refused(how) {
+        true => Err(Failure::usage(what).hint(AS_YOURSELF)),
+        false => Ok(()),
     }
-    Err(Failure::usage("this would install a service of root's")
-        .hint("run it as yourself, or add --allow-root"))
+}
+
+fn is_refused(how: &How) -> bool {
+    rustix::process::geteuid().is_root() && !how.allow_root
+}
+
+/// What a dry run says to root, who would be refused.
+fn for_root(how: &How) -> String {
+    if is_refused(how) { format!("\n# As root this is refused: {AS_YOURSELF}.") } else { String::new() }
 }
 
 fn check_ours(unit: &Unit, present: Option<&str>) -> Result<(), Failure> {

@@ -11,11 +11,13 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Output, Tone, cell, safe};
 use crate::stream::Frames;
 
+const LISTED: usize = 100;
+
 /// Conversations: list, show, tail, export, stop, new, delete, tree, cleanup.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw sessions
-  polyclaw sessions list --agent ops --json
+  polyclaw sessions --agent ops --json
   polyclaw sessions show agent:main:main
   polyclaw sessions tail agent:main:main
   polyclaw sessions export agent:main:main > talk.jsonl
@@ -27,13 +29,21 @@ A session is one conversation. Its key begins with whose it is; agent:main:main 
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
+    #[command(flatten)]
+    list: List,
 }
 
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Conversations, those in which something happened last first; 100 of them unless --limit says otherwise.
+    #[command(after_help = "Examples:
+  polyclaw sessions list
+  polyclaw sessions list --agent ops --limit 20 --json")]
     List(List),
     /// Show the state of one conversation and its last messages.
+    #[command(after_help = "Examples:
+  polyclaw sessions show agent:main:main
+  polyclaw sessions show agent:main:main -n 5")]
     Show {
         /// Which conversation: a key as `polyclaw sessions` lists it.
         key: String,
@@ -42,64 +52,83 @@ enum Verb {
         lines: usize,
     },
     /// Follow a conversation as it happens, until Ctrl-C.
+    #[command(after_help = "Examples:
+  polyclaw sessions tail agent:main:main")]
     Tail {
         /// Which conversation: a key as `polyclaw sessions` lists it.
         key: String,
     },
     /// Write every message to stdout, one JSON object per line.
+    #[command(after_help = "Examples:
+  polyclaw sessions export agent:main:main > talk.jsonl")]
     Export {
         /// Which conversation: a key as `polyclaw sessions` lists it.
         key: String,
     },
     /// Stop what the agent is doing in it now.
     #[command(alias = "kill")]
+    #[command(after_help = "Examples:
+  polyclaw sessions stop agent:main:main")]
     Stop {
         /// Which conversation: a key as `polyclaw sessions` lists it.
         key: String,
     },
     /// Start a new conversation under the same key; the old one is kept.
+    #[command(after_help = "Examples:
+  polyclaw sessions new agent:main:main")]
     New {
         /// Which conversation: a key as `polyclaw sessions` lists it.
         key: String,
     },
     /// Delete a conversation and all its messages.
+    #[command(after_help = "Examples:
+  polyclaw sessions delete agent:main:web:dm:old")]
     Delete {
         /// Which conversation: a key as `polyclaw sessions` lists it.
         key: String,
     },
     /// Remove conversations that nobody uses any more, as [session.maintenance] of the config says.
+    #[command(after_help = "Examples:
+  polyclaw sessions cleanup --dry-run
+  polyclaw sessions cleanup")]
     Cleanup {
         /// Only say what would be removed.
         #[arg(long)]
         dry_run: bool,
     },
     /// Show a conversation and those that were begun from it, with what each is doing.
+    #[command(after_help = "Examples:
+  polyclaw sessions tree
+  polyclaw sessions tree agent:main:main")]
     Tree {
         /// Which conversation: a key as `polyclaw sessions` lists it. All that began others if left out.
         key: Option<String>,
     },
 }
 
-#[derive(clap::Args, Default)]
+#[derive(clap::Args)]
 struct List {
     /// Only those of this agent.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// List at most so many.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: usize,
+    /// List at most so many; 100 if left out.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let client = Client::new(context)?;
     let output = context.output;
+    if args.verb.is_some() && (args.list.agent.is_some() || args.list.limit.is_some()) {
+        return Err(Failure::usage("--agent and --limit are said of the list").into());
+    }
     match &args.verb {
-        None => list(&client, output, &List { agent: None, limit: 100 }).await,
+        None => list(&client, output, &args.list).await,
         Some(Verb::List(args)) => list(&client, output, args).await,
         Some(Verb::Show { key, lines }) => show(&client, output, key, *lines).await,
         Some(Verb::Tail { key }) => tail(&client, output, key).await,
         Some(Verb::Export { key }) => export(&client, output, key).await,
-        Some(Verb::Stop { key }) => act(&client, output, key, "stop", "Stopped.").await,
+        Some(Verb::Stop { key }) => stop(&client, output, key).await,
         Some(Verb::New { key }) => {
             act(&client, output, key, "new", "A new conversation. The old one is kept.").await
         }
@@ -117,8 +146,9 @@ pub fn path(key: &str, rest: &str) -> String {
 }
 
 async fn list(client: &Client, output: Output, args: &List) -> anyhow::Result<()> {
+    let limit = args.limit.unwrap_or(LISTED);
     let filter = args.agent.as_ref().map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
-    let sessions = client.list(&format!("/sessions{filter}"), "sessions", args.limit).await?;
+    let sessions = client.list(&format!("/sessions{filter}"), "sessions", limit).await?;
     let row = |session: &Value| {
         let doing = if session["running_turn_id"].is_null() { "idle" } else { "answering" };
         vec![
@@ -136,10 +166,10 @@ async fn list(client: &Client, output: Output, args: &List) -> anyhow::Result<()
             "No conversations yet: `polyclaw chat` begins one.".to_owned()
         } else {
             let table = output.table(&head, &rows);
-            match rows.len() < args.limit {
+            match rows.len() < limit {
                 true => table,
                 false => {
-                    format!("{table}\nThere may be more: these are {}; --limit shows others.", args.limit)
+                    format!("{table}\nThere may be more: these are {limit}; --limit shows others.")
                 }
             }
         }
@@ -166,8 +196,11 @@ fn head(session: &Value) -> String {
         .join("\n")
 }
 
+/// Whose message it is: where somebody else than a person wrote in a person's place, that one.
 fn speaker(message: &Value) -> String {
-    format!("{} · {}", cell(&message["role"]), cell(&message["created_at"]))
+    let is_told = message["role"] == "user" && message["origin"].is_string();
+    let who = if is_told { &message["origin"] } else { &message["role"] };
+    format!("{} · {}", cell(who), cell(&message["created_at"]))
 }
 
 /// The text, and the calls a model made instead of one.
@@ -224,13 +257,36 @@ async fn tail(client: &Client, output: Output, key: &str) -> anyhow::Result<()> 
 fn told(kind: &str, data: &Value) -> String {
     match kind {
         "turn.delta" | "turn.reasoning" | "tool.output" => String::new(),
-        "message.accepted" => format!("> {}", cell(&data["text"])),
+        "message.accepted" => match data["origin"].as_str().filter(|origin| *origin != "user") {
+            Some(origin) => format!("> ({}) {}", safe(origin), cell(&data["text"])),
+            None => format!("> {}", cell(&data["text"])),
+        },
         "tool.started" => format!("→ {} {}", cell(&data["name"]), data["arguments"]),
         "tool.ended" => {
             format!("← {} {}", cell(&data["name"]), if data["is_error"] == true { "failed" } else { "ok" })
         }
         "turn.ended" => data["text"].as_str().map_or_else(|| format!("({})", cell(&data["state"])), safe),
         other => format!("({other})"),
+    }
+}
+
+async fn stop(client: &Client, output: Output, key: &str) -> anyhow::Result<()> {
+    let answer = client.post(&path(key, "/stop"), &json!({})).await?;
+    Ok(output.say(&answer, |_| stopped(&answer))?)
+}
+
+/// What was stopped, and with it.
+fn stopped(answer: &Value) -> String {
+    let children: Vec<String> = answer["children"].as_array().into_iter().flatten().map(cell).collect();
+    let tasks = answer["interrupted_tasks"].as_u64().unwrap_or_default();
+    let said = match (answer["turn_id"].is_null(), tasks) {
+        (true, 0) if children.is_empty() => return "Nothing is running.".to_owned(),
+        (_, 0) => "Stopped.".to_owned(),
+        (_, tasks) => format!("Stopped, with {tasks} interrupted task(s) given up."),
+    };
+    match children.len() {
+        0 => said,
+        count => format!("{said} With it {count} that it began: {}.", children.join(", ")),
     }
 }
 

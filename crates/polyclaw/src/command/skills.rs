@@ -21,7 +21,8 @@ use crate::output::{Output, Tone, cell, safe};
   polyclaw skills check ~/Downloads/some-skill
 
 A skill is a folder with a SKILL.md. Put it into skills in the home, for all agents, into skills in the workspace,
-or into workspace/agents/<id>/skills for one; the nearest of a name is used. Check one before you put it there.")]
+or into workspace/agents/<id>/skills for one; the nearest of a name is used. [skills] folders in config.toml names more
+folders for all agents. Check one before you put it there.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -30,12 +31,18 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// The skills found for an agent, and whether its policy lets it have them.
+    #[command(after_help = "Examples:
+  polyclaw skills list
+  polyclaw skills list --agent ops")]
     List {
         /// The agent. The instance's default one if left out.
         #[arg(long, value_name = "ID")]
         agent: Option<String>,
     },
     /// Look for what is wrong or suspicious. Needs no daemon; nothing is run.
+    #[command(after_help = "Examples:
+  polyclaw skills check
+  polyclaw skills check ~/Downloads/some-skill")]
     Check {
         /// A skill's folder, or a folder of skills. All of this home if left out.
         path: Option<PathBuf>,
@@ -52,11 +59,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 
 async fn list(context: &Context, agent: Option<&str>) -> anyhow::Result<()> {
     let client = Client::new(context)?;
-    let agent = match agent {
-        Some(agent) => agent.to_owned(),
-        None => default_agent(&client.get("/agents").await?),
-    };
-    let answer = client.get(&format!("/agents/{}/skills", segment(&agent))).await?;
+    let query = agent.map(|agent| format!("?agent={}", segment(agent))).unwrap_or_default();
+    let answer = client.get(&format!("/skills{query}")).await?;
     let row = |skill: &Value| {
         let allowed = if skill["allowed"] == true { "yes" } else { "no" };
         vec![
@@ -68,16 +72,10 @@ async fn list(context: &Context, agent: Option<&str>) -> anyhow::Result<()> {
     };
     let rows: Vec<_> = answer["skills"].as_array().into_iter().flatten().map(row).collect();
     let text = |output: &Output| match rows.is_empty() {
-        true => format!("No skills were found for {agent}. `polyclaw skills --help` says where they go."),
+        true => "No skills were found. `polyclaw skills --help` says where they go.".to_owned(),
         false => output.table(&["NAME", "PLACE", "ALLOWED", "DESCRIPTION"], &rows),
     };
     Ok(context.output.say(&answer, text)?)
-}
-
-fn default_agent(agents: &Value) -> String {
-    let mut listed = agents["agents"].as_array().into_iter().flatten();
-    let default = listed.find(|agent| agent["default"] == true);
-    default.map_or_else(|| "main".to_owned(), |agent| cell(&agent["agent_id"]))
 }
 
 fn short(text: &str) -> String {
@@ -133,7 +131,8 @@ fn everywhere(context: &Context) -> Result<Vec<Source>, Failure> {
     let workspaces: BTreeSet<PathBuf> =
         own.chain([root.clone()]).map(|path| path.components().collect()).collect();
     sources.extend(workspaces.iter().map(|folder| source(Place::Workspace, folder, folder.join("skills"))));
-    sources.push(source(Place::Shared, &home.skills(), home.skills()));
+    let shared = [home.skills()].into_iter().chain(config.skills.folders(home.path()));
+    sources.extend(shared.map(|folder| source(Place::Shared, &folder.clone(), folder)));
     Ok(sources)
 }
 

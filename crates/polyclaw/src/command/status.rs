@@ -1,6 +1,9 @@
 //! `polyclaw status`: is it up, and what is it doing.
 
-use serde_json::json;
+mod all;
+mod deep;
+
+use serde_json::{Value, json};
 
 use crate::accounts;
 use crate::cli::Context;
@@ -12,10 +15,23 @@ use crate::output::cell;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   polyclaw status
-  polyclaw status --json")]
-pub struct Args {}
+  polyclaw status --deep
+  polyclaw status --all --json
 
-pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
+--all asks the control plane for every instance; one must run: `polyclaw up` or `polyclaw control`.")]
+pub struct Args {
+    /// Every instance of this home.
+    #[arg(long)]
+    all: bool,
+    /// Ask each provider, chat account and MCP server how it is.
+    #[arg(long)]
+    deep: bool,
+}
+
+pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
+    if args.all {
+        return all::run(context, args.deep).await;
+    }
     let client = Client::new(context)?;
     let health = client.get("/health").await?;
     let models = client.get("/models").await?;
@@ -32,10 +48,15 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
     let memory = memory.unwrap_or_else(|failure| json!({ "error": failure.code }));
     let channels = client.get("/channels").await?["channels"].take();
     let (sessions, running, waiting) = (&counts["sessions"], &counts["running"], &counts["waiting"]);
-    let value = json!({
+    let mut value = json!({
         "url": client.url(), "health": health, "model": models["default_model"],
         "sessions": sessions, "running": running, "waiting": waiting, "memory": memory, "channels": channels,
     });
+    let found = if args.deep { Some(deep::look(&client, "", &models).await?) } else { None };
+    if let Some(found) = &found {
+        value["providers"] = found["providers"].clone();
+        value["mcp"] = found["mcp"].clone();
+    }
     context.output.say(&value, |_| {
         let mut lines = vec![
             format!("{} at {}", cell(&health["status"]), client.url()),
@@ -45,6 +66,7 @@ pub async fn run(_: &Args, context: &Context) -> anyhow::Result<()> {
             told.clone(),
         ];
         lines.extend(channels.as_array().into_iter().flatten().map(accounts::sentence));
+        lines.extend(found.iter().flat_map(deep::lines));
         lines.join("\n")
     })?;
     Ok(())
@@ -57,4 +79,8 @@ fn span(millis: Option<u64>) -> String {
         60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
         _ => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
     }
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }

@@ -1,10 +1,14 @@
 //! `polyclaw teams`: agents that work together.
 
+use polyclaw_domain::team::EVERYBODY;
 use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
 use crate::output::cell;
+
+/// Tasks that are listed at once; more is nothing to read at a terminal.
+const MOST_TASKS: usize = 10_000;
 
 /// Agents that work together: list, show, create, task add, send, shutdown.
 #[derive(clap::Args)]
@@ -26,17 +30,24 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// All teams.
+    #[command(after_help = "Examples:
+  polyclaw teams list
+  polyclaw teams list --all --json")]
     List {
         /// Those that have ended, too.
         #[arg(long)]
         all: bool,
     },
     /// Show one team: members, tasks, progress.
+    #[command(after_help = "Examples:
+  polyclaw teams show site")]
     Show {
         /// The name that `polyclaw teams` lists.
         name: String,
     },
     /// Make a team.
+    #[command(after_help = "Examples:
+  polyclaw teams create site --description \"Build the new page\"")]
     Create {
         /// Lower-case letters, digits, '_' and '-'.
         name: String,
@@ -48,11 +59,20 @@ enum Verb {
         lead: Option<String>,
     },
     /// Add a member.
+    #[command(after_help = "Examples:
+  polyclaw teams join site ann --task \"Take tasks until none is left.\"
+  polyclaw teams join site ann --agent ops --replace")]
     Join(Join),
     /// Tasks of a team.
     #[command(subcommand)]
+    #[command(after_help = "Examples:
+  polyclaw teams task add site \"Draw the header\"
+  polyclaw teams task list site --all")]
     Task(TaskVerb),
     /// Write to a member, to the lead, or to all.
+    #[command(after_help = "Examples:
+  polyclaw teams send site ann \"How far are you?\"
+  polyclaw teams send site all \"We stop at five.\"")]
     Send {
         /// The name that `polyclaw teams` lists.
         name: String,
@@ -62,6 +82,9 @@ enum Verb {
         content: String,
     },
     /// End a team: every member is asked, and may object.
+    #[command(after_help = "Examples:
+  polyclaw teams shutdown site --reason \"We are done.\"
+  polyclaw teams shutdown site --force")]
     Shutdown {
         /// The name that `polyclaw teams` lists.
         name: String,
@@ -73,6 +96,8 @@ enum Verb {
         force: bool,
     },
     /// Give a team to another session, where its lead is gone.
+    #[command(after_help = "Examples:
+  polyclaw teams lead site agent:main:main")]
     Lead {
         /// The name that `polyclaw teams` lists.
         name: String,
@@ -104,8 +129,14 @@ struct Join {
 #[derive(clap::Subcommand)]
 enum TaskVerb {
     /// Add a task.
+    #[command(after_help = "Examples:
+  polyclaw teams task add site \"Draw the header\" --assignee ann
+  polyclaw teams task add site \"Hang it\" --after 1,2 --verify \"make check\"")]
     Add(Add),
     /// Tasks of a team, the newest first.
+    #[command(after_help = "Examples:
+  polyclaw teams task list site
+  polyclaw teams task list site --all --json")]
     List {
         /// The name that `polyclaw teams` lists.
         team: String,
@@ -177,16 +208,17 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             Ok(context.output.say(&made, |_| format!("Task {} is on the list.", cell(&made["task_id"])))?)
         }
         Some(Verb::Task(TaskVerb::List { team, all })) => {
-            let answer = client.get(&path(team, &format!("/tasks?all={all}"))).await?;
+            let found = client.list(&path(team, &format!("/tasks?all={all}")), "tasks", MOST_TASKS).await?;
+            let answer = json!({ "tasks": found });
             Ok(context.output.say(&answer, |output| tasks(output, &answer["tasks"]))?)
         }
         Some(Verb::Send { name, recipient, content }) => {
-            let to = Some(recipient).filter(|recipient| *recipient != "all");
+            let to = Some(recipient).filter(|recipient| *recipient != EVERYBODY);
             let sent = client
                 .post(&path(name, "/messages"), &json!({ "recipient": to, "content": content }))
                 .await?;
             let count = sent["recipients"].as_array().map_or(0, Vec::len);
-            Ok(context.output.say(&sent, |_| format!("Sent to {count}."))?)
+            Ok(context.output.say(&sent, |_| format!("Sent to {count}.{}", lost_words(&sent)))?)
         }
         Some(Verb::Shutdown { name, reason, force }) => {
             let ended =
@@ -201,6 +233,18 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
             let team = client.put(&path(name, "/lead"), &json!({ "session_key": session })).await?;
             Ok(context.output.say(&team, |_| format!("{name} is led by {session}."))?)
         }
+    }
+}
+
+/// Mail for sessions that are gone is not read before somebody takes their places.
+fn lost_words(sent: &Value) -> String {
+    let lost: Vec<String> = sent["lost"].as_array().into_iter().flatten().map(cell).collect();
+    match lost.is_empty() {
+        true => String::new(),
+        false => format!(
+            " Gone: {}. It waits for whoever takes the place (`polyclaw teams join`, `polyclaw teams lead`).",
+            lost.join(", ")
+        ),
     }
 }
 
@@ -219,16 +263,29 @@ async fn list(client: &Client, context: &Context, all: bool) -> anyhow::Result<(
 fn whole(output: &crate::output::Output, team: &Value) -> String {
     let member = |one: &Value| {
         let holds: Vec<String> = one["tasks"].as_array().into_iter().flatten().map(cell).collect();
-        vec![cell(&one["name"]), cell(&one["role"]), cell(&one["status"]), holds.join("; ")]
+        vec![
+            cell(&one["name"]),
+            cell(&one["role"]),
+            cell(&one["status"]),
+            cell(&one["unread"]),
+            holds.join("; "),
+        ]
     };
     let members: Vec<_> = team["members"].as_array().into_iter().flatten().map(member).collect();
+    let described = team["description"].as_str().filter(|text| !text.is_empty());
+    let described = described.map(|text| format!("{text}\n")).unwrap_or_default();
+    let lead = fails("lead", &team["setback"]);
+    let failing = team["members"].as_array().into_iter().flatten();
+    let failing = failing.filter_map(|one| fails(&cell(&one["name"]), &one["setback"]));
+    let failing: String = lead.into_iter().chain(failing).collect();
     let count = |key: &str| cell(&team["counts"][key]);
     format!(
-        "{} ({}), led by {}\n\n{}\n\n{} pending, {} in progress, {} blocked, {} done, {} failed\n\n{}",
+        "{} ({}), led by {}{}\n{described}\n{}\n\n{failing}{} pending, {} in progress, {} blocked, {} done, {} failed\n\n{}",
         cell(&team["name"]),
         cell(&team["status"]),
         cell(&team["lead_session_key"]),
-        output.table(&["MEMBER", "ROLE", "STATUS", "HOLDS"], &members),
+        lead_words(team),
+        output.table(&["MEMBER", "ROLE", "STATUS", "UNREAD", "HOLDS"], &members),
         count("pending"),
         count("in_progress"),
         count("blocked"),
@@ -238,6 +295,30 @@ fn whole(output: &crate::output::Output, team: &Value) -> String {
     )
 }
 
+/// What there is to know of the lead.
+fn lead_words(team: &Value) -> String {
+    let lost = match team["is_lead_lost"].as_bool() {
+        Some(true) => ", which is gone: `polyclaw teams lead` gives the team to another session",
+        _ => "",
+    };
+    let unread = match team["lead_unread"].as_u64() {
+        Some(1..) => format!(" ({} unread)", cell(&team["lead_unread"])),
+        _ => String::new(),
+    };
+    format!("{unread}{lost}")
+}
+
+/// That somebody's turns fail: since when, why, and what is done about it.
+fn fails(name: &str, setback: &Value) -> Option<String> {
+    let since = setback["since"].as_str()?;
+    let next = match setback["retry_at"].as_str() {
+        Some(at) => format!("tried again at {at} if mail or a task waits"),
+        None => "tried again when somebody writes".to_owned(),
+    };
+    let (code, failures) = (cell(&setback["code"]), cell(&setback["failures"]));
+    Some(format!("{name}: turns fail since {since} ({code}, {failures} times); {next}\n\n"))
+}
+
 fn tasks(output: &crate::output::Output, listed: &Value) -> String {
     let row = |task: &Value| {
         let waits: Vec<String> = task["blocked_by"].as_array().into_iter().flatten().map(cell).collect();
@@ -245,10 +326,11 @@ fn tasks(output: &crate::output::Output, listed: &Value) -> String {
             cell(&task["task_id"]),
             cell(&task["status"]),
             cell(&task["owner"]),
+            cell(&task["assignee"]),
             cell(&task["title"]),
             waits.join(","),
         ]
     };
     let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
-    output.table(&["TASK", "STATUS", "OWNER", "WHAT", "WAITS FOR"], &rows)
+    output.table(&["TASK", "STATUS", "OWNER", "FOR", "WHAT", "WAITS FOR"], &rows)
 }

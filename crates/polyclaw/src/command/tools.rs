@@ -23,8 +23,14 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Verb {
     /// Every tool there is, and whether an agent has it.
+    #[command(after_help = "Examples:
+  polyclaw tools list
+  polyclaw tools list --agent ops")]
     List(Place),
     /// Every layer's word on one tool, and the line that would change what was decided.
+    #[command(after_help = "Examples:
+  polyclaw tools explain shell --agent ops
+  polyclaw tools explain http_fetch --session agent:main:webhook:ci:dm:build")]
     Explain {
         /// The tool's name.
         tool: String,

@@ -150,23 +150,28 @@ fn first_model(context: &Context) {
 }
 
 fn already(args: &Args, context: &Context, error: &anyhow::Error) -> anyhow::Result<()> {
-    let client = Client::new(context)?;
-    let login = client_runtime()?.block_on(client.post("/logins", &json!({})));
-    // One that does not answer yet is told where it will be; its page asks for the token.
-    let path = login.ok().and_then(|login| login["path"].as_str().map(str::to_owned)).unwrap_or_default();
-    let link = format!("{}{path}", client.url());
+    let runtime = client_runtime()?;
+    let link = runtime.block_on(another_link(&Client::new(context)?));
+    let fleet = Client::of_control(context).map(|control| runtime.block_on(another_link(&control))).ok();
     if args.open {
         open(&link);
     }
-    let value = json!({ "running": true, "pid": Notes::of(&context.home).pid(), "link": link });
+    let value =
+        json!({ "running": true, "pid": Notes::of(&context.home).pid(), "link": link, "control": fleet });
     context.output.say(&value, |output| {
-        format!(
-            "{error}\n\n  {}  {link}\n         {ONCE}\n  {}  polyclaw chat",
-            output.paint(Tone::Bold, "open "),
-            output.paint(Tone::Bold, "talk ")
-        )
+        let line = |name: &str, text: &str| format!("  {}  {text}", output.paint(Tone::Bold, name));
+        let open = format!("{}\n         {ONCE}", line("open ", &link));
+        let fleet = fleet.iter().map(|fleet| line("fleet", fleet));
+        let lines = [format!("{error}\n"), open, line("talk ", "polyclaw chat")];
+        lines.into_iter().chain(fleet).collect::<Vec<_>>().join("\n")
     })?;
     Ok(())
+}
+
+/// One that does not answer yet is told where it will be; its page asks for the token.
+async fn another_link(client: &Client) -> String {
+    let login = client.post("/logins", &json!({})).await.unwrap_or_default();
+    format!("{}{}", client.url(), login["path"].as_str().unwrap_or_default())
 }
 
 fn greet(output: Output, link: &str, control: &str, model: &str) -> std::io::Result<()> {

@@ -70,6 +70,6 @@ fn balances(output: &Output, budgets: &[Value]) -> String {
 }
 
 /// A dash where it is not known; small amounts to the hundredth of a cent.
-fn dollars(value: &Value) -> String {
+pub fn dollars(value: &Value) -> String {
     value.as_f64().map_or_else(|| "-".to_owned(), |usd| format!("${usd:.4}"))
 }

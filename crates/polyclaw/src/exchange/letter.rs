@@ -25,6 +25,7 @@ pub struct Letter {
     pub kind: String,
     pub correlation_id: Option<String>,
     pub hop_count: u32,
+    pub trace_id: Option<String>,
     pub payload: Value,
 }
 
@@ -38,12 +39,19 @@ impl Letter {
         self.correlation_id.as_deref().unwrap_or(&self.id)
     }
 
-    fn trace(&self) -> TraceId {
-        TraceId::new(format!("{CHANNEL}-{}", self.thread()))
+    /// The trace of the turn that wrote it goes on here. An operator's word begins one.
+    pub fn trace(&self) -> TraceId {
+        let begun = || format!("{CHANNEL}-{}", self.thread());
+        TraceId::new(self.trace_id.clone().unwrap_or_else(begun))
     }
 
     fn word(&self, name: &str) -> Option<&str> {
         self.payload[name].as_str().filter(|word| !word.trim().is_empty())
+    }
+
+    /// Why the turn failed that it is the answer of.
+    pub fn error(&self) -> Option<&str> {
+        self.word("error").filter(|_| self.is_answer())
     }
 
     /// The agent it is for, if it says so.
@@ -126,6 +134,7 @@ mod tests {
             kind: kind.to_owned(),
             correlation_id: None,
             hop_count: 0,
+            trace_id: None,
             payload,
         }
     }
@@ -146,6 +155,14 @@ mod tests {
                 "it is read back from where it is stored"
             );
         }
+    }
+
+    #[test]
+    fn a_trace_goes_on_where_it_is_known_and_begins_where_it_is_not() {
+        let plain = letter("note", json!({}));
+        assert_eq!(plain.trace(), TraceId::new("cp-m"));
+        let traced = Letter { trace_id: Some("t1".to_owned()), ..plain };
+        assert_eq!(traced.trace(), TraceId::new("t1"));
     }
 
     #[test]

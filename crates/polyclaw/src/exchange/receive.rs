@@ -74,6 +74,7 @@ impl Asking {
             Err(failure) => {
                 tracing::debug!(error = %failure, "the control plane gives no messages");
                 tokio::time::sleep(self.pause).await;
+                exchange.look_for_control_plane();
                 self.pause = (self.pause * 2).min(LONGEST_PAUSE);
                 Vec::new()
             }
@@ -153,6 +154,7 @@ async fn tell_begun(exchange: &Exchange, letter: &Letter, agent: &str, accepted:
         "type": STATUS,
         "correlation_id": letter.thread(),
         "idempotency_key": format!("status:{}", letter.id),
+        "trace_id": letter.trace(),
         "payload": { "status": "working", "agent": agent, "turn_id": accepted.turn_id },
     });
     if let Err(failure) = exchange.send(&message).await {

@@ -4,7 +4,10 @@
 use polyclaw_domain::channel::{Capabilities, Channel, Sent};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::envelope::KEY_MS;
+use polyclaw_domain::id::TraceId;
+use polyclaw_domain::message::Role;
 use polyclaw_domain::port::Pending;
+use polyclaw_store::{Tx, jobs, messages, outbox};
 use serde_json::json;
 
 use super::Exchange;
@@ -19,7 +22,7 @@ const FINAL: [&str; 3] = ["route_denied", "foreign_sender", "wrong_scope"];
 
 impl Channel for Exchange {
     fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: false }
+        Capabilities { idempotent_send: true, max_chars: MAX_CHARS, edits: false, acknowledges: true }
     }
 
     fn remembers_ms(&self, _: &str) -> Option<i64> {
@@ -28,20 +31,38 @@ impl Channel for Exchange {
 
     fn send<'a>(&'a self, key: &'a str, outgoing: &'a Outgoing) -> Pending<'a, Sent> {
         let address = outgoing.address();
-        let message = json!({
+        let mut message = json!({
             "to": address.peer,
             "type": address.account,
             "correlation_id": address.thread,
             "idempotency_key": key,
             "payload": { "text": outgoing.text() },
         });
+        let part = key.to_owned();
         Box::pin(async move {
+            // Whoever asked can not tell a sentence of ours about a failure from an answer.
+            match self.db.read(move |tx: &mut Tx<'_>| beside(tx, &part)).await {
+                Ok((failure, trace)) => {
+                    failure.into_iter().for_each(|code| message["payload"]["error"] = code.into());
+                    message["trace_id"] = json!(trace);
+                }
+                Err(error) => return Sent::Retry { reason: error.to_string(), after_ms: None },
+            }
             match Self::send(self, &message).await {
                 Ok(receipt) => Sent::Accepted { platform_id: receipt["id"].as_str().map(str::to_owned) },
                 Err(failure) => outcome(failure),
             }
         })
     }
+}
+
+/// Why the turn failed that a part is of, where it did, and the trace it belongs to.
+fn beside(tx: &mut Tx<'_>, part: &str) -> polyclaw_store::Result<(Option<String>, Option<TraceId>)> {
+    let Some(turn) = outbox::turn_of(tx, part)? else { return Ok((None, None)) };
+    let steps = messages::of_turn(tx, &turn)?;
+    let answer = steps.iter().rev().find(|step| step.role == Role::Assistant);
+    let failure = answer.and_then(|answer| answer.meta.as_ref()?["error"].as_str().map(str::to_owned));
+    Ok((failure, jobs::get(tx, &turn)?.map(|job| job.trace)))
 }
 
 fn outcome(failure: Failure) -> Sent {

@@ -123,7 +123,8 @@ impl Exchange {
     ) -> Done {
         let (wanted, correlation) = (turn.clone(), task::correlation(turn, call));
         let job = self.db.read(move |tx: &mut Tx<'_>| jobs::get(tx, &wanted)).await;
-        let hop = job.map_err(|error| error.to_string())?.map_or(0, |job| job.hop + 1);
+        let job = job.map_err(|error| error.to_string())?;
+        let hop = job.as_ref().map_or(0, |job| job.hop + 1);
         says["agent"] = scope.agent.as_str().into();
         let message = json!({
             "to": instance,
@@ -131,6 +132,7 @@ impl Exchange {
             "correlation_id": correlation,
             "idempotency_key": correlation,
             "hop_count": hop,
+            "trace_id": job.map(|job| job.trace),
             "payload": says,
         });
         let receipt = self.send(&message).await.map_err(|failure| {
@@ -164,7 +166,8 @@ async fn hear(
 fn result(instance: &str, correlation: &str, answer: Option<Box<super::letter::Letter>>) -> Value {
     match answer {
         Some(letter) => json!({
-            "status": "completed",
+            "status": if letter.error().is_some() { "failed" } else { "completed" },
+            "error": letter.error(),
             "response": letter.text(),
             ANSWER: letter.id,
             "instance": instance,

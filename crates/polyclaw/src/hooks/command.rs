@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polyclaw_domain::config::HookEvent;
 use polyclaw_domain::plain;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -37,7 +37,7 @@ pub async fn run(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{program}: {error}"))?;
-    let _group = Group::led_by(&child);
+    let _guard = Guard::of(&child);
     match tokio::time::timeout(patience, talk(&mut child, &body)).await {
         Ok(ended) => ended,
         Err(_) => Err(format!("{program}: ended, because it took longer than {} s", patience.as_secs())),
@@ -67,19 +67,19 @@ async fn talk(child: &mut Child, body: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Kills the program and all that it started when it is dropped.
-struct Group(Option<Pid>);
+/// Tells the guard when it is dropped, which ends the program and all that it started.
+struct Guard(Option<Pid>);
 
-impl Group {
-    fn led_by(child: &Child) -> Self {
+impl Guard {
+    fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
     }
 }
 
-impl Drop for Group {
+impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(leader) = self.0 {
-            let _ = kill_process_group(leader, Signal::KILL);
+        if let Some(guard) = self.0 {
+            let _ = kill_process(guard, Signal::TERM);
         }
     }
 }

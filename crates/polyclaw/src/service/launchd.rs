@@ -16,7 +16,11 @@ pub fn unit(service: &Service) -> Unit {
 }
 
 fn text(service: &Service, label: &str) -> String {
-    let (program, home) = (escaped(&shown(&service.program)), escaped(&shown(&service.home)));
+    let program = escaped(&shown(&service.program));
+    let set = |(name, value): &(String, String)| {
+        format!("<key>{}</key><string>{}</string>", escaped(name), escaped(value))
+    };
+    let environment: String = service.environment().iter().map(set).collect();
     format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <!-- {MARK}. -->
@@ -25,7 +29,7 @@ fn text(service: &Service, label: &str) -> String {
 <dict>
   <key>Label</key><string>{label}</string>
   <key>ProgramArguments</key><array><string>{program}</string><string>control</string></array>
-  <key>EnvironmentVariables</key><dict><key>POLYCLAW_HOME</key><string>{home}</string></dict>
+  <key>EnvironmentVariables</key><dict>{environment}</dict>
   <key>RunAtLoad</key><true/>
   <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
   <key>AbandonProcessGroup</key><true/>
@@ -50,11 +54,13 @@ mod tests {
             home: "/Users/x/.polyclaw".into(),
             user_home: "/Users/x".into(),
             settings: None,
+            place: vec![("POLYCLAW_CP_PORT".into(), "18900".into())],
         };
         let unit = unit(&service);
         assert_eq!(unit.path, std::path::Path::new("/Users/x/Library/LaunchAgents/io.polyclaw.plist"));
         assert!(unit.text.contains("<string>/opt/a &amp; b/polyclaw</string><string>control</string>"));
         assert!(unit.text.contains("<string>/Users/x/.polyclaw</string>"));
+        assert!(unit.text.contains("<key>POLYCLAW_CP_PORT</key><string>18900</string></dict>"));
         assert_eq!(unit.install[0].join(" "), format!("launchctl load -w {}", unit.path.display()));
     }
 }

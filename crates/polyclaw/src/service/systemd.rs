@@ -19,8 +19,10 @@ pub fn unit(service: &Service) -> Unit {
 
 /// Instances outlive the control plane: only its own process is ended with it.
 fn text(service: &Service) -> String {
-    let (program, home) =
-        (quoted(&shown(&service.program)), quoted(&format!("POLYCLAW_HOME={}", shown(&service.home))));
+    let program = quoted(&shown(&service.program));
+    let set =
+        |(name, value): &(String, String)| format!("Environment={}\n", quoted(&format!("{name}={value}")));
+    let environment: String = service.environment().iter().map(set).collect();
     format!(
         "# {MARK}; it is taken away by `polyclaw service uninstall`.
 [Unit]
@@ -29,8 +31,7 @@ After=network-online.target
 
 [Service]
 ExecStart={program} control
-Environment={home}
-Restart=on-failure
+{environment}Restart=on-failure
 RestartSec=5
 KillMode=process
 UMask=0077
@@ -50,6 +51,20 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_unit_listens_where_whoever_installs_it_would() {
+        let service = Service {
+            program: "/usr/bin/polyclaw".into(),
+            home: "/home/x/.polyclaw".into(),
+            user_home: "/home/x".into(),
+            settings: None,
+            place: vec![("POLYCLAW_CP_PORT".into(), "18900".into())],
+        };
+        let expected = "ExecStart=\"/usr/bin/polyclaw\" control\nEnvironment=\"POLYCLAW_HOME=/home/x/.polyclaw\"\n\
+            Environment=\"POLYCLAW_CP_PORT=18900\"\nRestart=on-failure\n";
+        assert!(unit(&service).text.contains(expected), "{}", unit(&service).text);
+    }
 
     #[test]
     fn a_path_is_one_word_whatever_is_in_it() {

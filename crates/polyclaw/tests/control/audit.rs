@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::plane::Plane;
+use crate::plane::{Plane, until};
 
 #[test]
 fn every_change_is_recorded_and_a_tampered_row_is_found() {
@@ -42,4 +42,69 @@ fn every_change_is_recorded_and_a_tampered_row_is_found() {
     let (code, broken) = plane.run(&["audit", "verify"]);
     assert_eq!((code, broken["error"]["code"].as_str()), (1, Some("audit_broken")));
     assert!(broken["error"]["message"].as_str().unwrap().starts_with("entry 3 "), "{broken}");
+}
+
+/// A record of three entries whose control plane has ended, and the registry it lies in.
+fn ended() -> (Plane, rusqlite::Connection) {
+    let mut plane = Plane::new();
+    for name in ["one", "two", "three"] {
+        plane.create(name);
+    }
+    let note = plane.home().join("cp/audit.head");
+    let noted = || std::fs::read_to_string(&note).unwrap_or_default();
+    until(&|| format!("it is noted: {}", noted()), || noted().starts_with("3 "));
+    plane.end();
+    let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
+    (plane, registry)
+}
+
+#[test]
+fn an_end_that_was_cut_off_is_found() {
+    const CUT: &str = "DROP TRIGGER audit_is_not_cut; DELETE FROM audit WHERE seq";
+    const BACK: &str = "DROP TRIGGER audit_head_goes_on; UPDATE audit_head SET entries = 2,
+        hash = (SELECT hash FROM audit WHERE seq = 2)";
+    for (sql, missing) in [
+        (format!("{CUT} = 3"), 3),
+        (format!("{CUT} > 0"), 1),
+        // The row is put right as well: the note is not.
+        (format!("{CUT} = 3; {BACK}"), 3),
+    ] {
+        let (mut plane, registry) = ended();
+        registry.execute_batch(&sql).unwrap();
+        let found = |plane: &Plane, at: i64| {
+            let (code, broken) = plane.run(&["audit", "verify"]);
+            assert_eq!((code, broken["error"]["code"].as_str()), (1, Some("audit_broken")), "{sql}");
+            let message = broken["error"]["message"].as_str().unwrap();
+            assert!(message.starts_with(&format!("entry {at} ")), "{sql}: {message}");
+        };
+        found(&plane, missing);
+        plane.serve();
+        plane.create("four");
+        let grown = if sql.contains("audit_head SET") { 3 } else { 4 };
+        found(&plane, grown);
+    }
+}
+
+#[test]
+fn no_row_takes_the_place_of_another() {
+    let (_plane, registry) = ended();
+    for sql in [
+        "INSERT OR REPLACE INTO audit SELECT * FROM audit WHERE seq = 2",
+        "REPLACE INTO audit_head VALUES (1, 2, 'x')",
+        "UPDATE audit_head SET entries = 2",
+        "DELETE FROM audit_head",
+    ] {
+        let refused = registry.execute(sql, []).unwrap_err().to_string();
+        assert!(refused.contains("only added to"), "{sql}: {refused}");
+    }
+    registry
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO message_events (seq, message, kind, state, created_at) VALUES (7, 1, 'queued', 'queued', 1)",
+        )
+        .unwrap();
+    let sql = "INSERT OR REPLACE INTO message_events (seq, message, kind, state, created_at)
+        VALUES (7, 1, 'failed', 'failed', 1)";
+    let refused = registry.execute(sql, []).unwrap_err().to_string();
+    assert!(refused.contains("only added to"), "{refused}");
 }

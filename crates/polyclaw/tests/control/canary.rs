@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::plane::{Plane, free_port, until};
+use crate::sockets::Socket;
 
 const CANARY: &str = "canary-c0ffee-4711";
 
@@ -68,6 +69,15 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
     ] {
         note(path, &plane.get(path).body);
     }
+    for path in ["/ws/instances", "/ws/instances/one/logs?backlog=1000", "/ws/messages", "/ws/events"] {
+        let mut socket = Socket::open(&plane, path);
+        let first = socket.next();
+        assert!(first["type"] == "snapshot" || first["type"] == "backlog", "{path}: {first}");
+        note(path, &first);
+    }
+    let mut changes = Socket::open(&plane, "/ws/instances");
+    plane.post("/instances/one/restart", json!({})).ok();
+    note("a change", &changes.until("status_changed"));
     // One that comes in an address is not written down.
     plane.get(&format!("/instances?token={CANARY}"));
     plane.get(&format!("/nowhere?code={CANARY}"));

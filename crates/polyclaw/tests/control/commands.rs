@@ -39,9 +39,12 @@ fn every_verb_works_from_the_command_line() {
         (vec!["delete", "one"], 4, "not_archived"),
         (vec!["create", "one"], 4, "name_taken"),
         (vec!["create", "a b"], 2, "bad_name"),
+        (vec!["create", "lab", "--model", "lab/m"], 2, "bad_config"),
+        (vec!["config", "set", "one", "agents.defaults.model", "lab/m"], 2, "bad_config"),
     ] {
         let (found, said) = run(&args);
         assert_eq!((found, said["error"]["code"].as_str()), (code, Some(error)), "{args:?}");
+        assert_ne!(said["error"]["hint"], "start it first", "{args:?}");
     }
     run(&["archive", "two"]);
     assert_eq!(run(&["delete", "two"]).0, 0);
@@ -122,6 +125,16 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
         let usage = plane.get(&format!("/instances/{name}/usage")).ok();
         assert_eq!((&usage["request_count"], &usage["total_tokens"]), (&json!(1), &json!(15)), "{name}");
     }
+    plane.create("idle");
+    let (_, listed) = plane.run(&["instances", "list"]);
+    let used = |name: &str| {
+        let listed = listed["ok"]["instances"].as_array().unwrap();
+        listed.iter().find(|one| one["name"] == name).unwrap()["usage"]["total_tokens"].clone()
+    };
+    assert_eq!(["main", "second", "idle"].map(used), [json!(15), json!(15), json!(null)], "{listed}");
+    let told = plane.command(&["instances", "list"]).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("TOKENS 24H  COST 24H") && told.contains(" 15 "), "{told}");
     let refused = [
         plane.post("/instances/main/archive", json!({})).status,
         plane.delete("/instances/main").refusal().0,
@@ -146,6 +159,63 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
     let pid = plane.get("/instances/second").ok()["pid"].as_i64().unwrap();
     next.end();
     assert!(is_alive(pid));
+}
+
+#[test]
+fn closing_the_terminal_of_up_ends_what_it_runs_and_what_one_that_was_killed_left() {
+    let plane = Plane::idle();
+    fs::create_dir_all(plane.home()).unwrap();
+    fs::write(plane.home().join("config.toml"), format!("[gateway]\nport = {}\n", free_port())).unwrap();
+    let (first, _) = up(&plane, &[]);
+    let pid = plane.get("/instances/main").ok()["pid"].as_i64().unwrap();
+    drop(first);
+    assert!(is_alive(pid), "a kill leaves it running");
+    let (mut second, _) = up(&plane, &[]);
+    assert_eq!(plane.get("/instances/main").ok()["pid"], pid, "and the next one finds it");
+    for _ in 0..2 {
+        signal("HUP", second.0.id().into());
+    }
+    until(&|| "up ends".to_owned(), || second.0.try_wait().unwrap().is_some());
+    assert!(!is_alive(pid));
+}
+
+#[test]
+fn a_new_instance_that_names_no_model_says_so() {
+    let plane = Plane::new();
+    for (name, has_main) in [("first", false), ("main", false), ("one", true)] {
+        let made = plane.run(&["instances", "create", name, "--port", &free_port().to_string()]).1;
+        let hint = made["ok"]["hint"].as_str().unwrap();
+        assert!(hint.contains("names no model"), "{made}");
+        assert_eq!(hint.contains(&format!("instances clone main {name}")), has_main, "{made}");
+    }
+    let port = free_port().to_string();
+    let made = plane.run(&["instances", "create", "two", "--port", &port, "--model", "openai/gpt-x"]).1;
+    assert_eq!((&made["ok"]["name"], &made["ok"]["hint"]), (&json!("two"), &json!(null)), "{made}");
+}
+
+#[test]
+fn a_text_that_is_not_taken_is_kept_for_whoever_wrote_it() {
+    let plane = Plane::new();
+    plane.create("one");
+    let edit = |script: &str| {
+        let editor = plane.dir.path().join("editor");
+        fs::write(&editor, script).unwrap();
+        let mut command = plane.command(&["--json", "instances", "config", "edit", "one"]);
+        let ran = command.env("EDITOR", format!("sh {}", editor.display())).output().unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&[ran.stdout, ran.stderr].concat()).unwrap();
+        let hint = said["error"]["hint"].as_str().unwrap().to_owned();
+        let kept = hint.rsplit_once(" is kept in ").unwrap().1.to_owned();
+        let text = fs::read_to_string(&kept).unwrap();
+        fs::remove_file(kept).unwrap();
+        (ran.status.code().unwrap(), said["error"]["code"].clone(), text)
+    };
+    let (code, error, text) = edit("echo '[turns' > \"$1\"");
+    assert_eq!((code, error, text.as_str()), (2, json!("config_not_toml"), "[turns\n"));
+    // Somebody else is faster.
+    let folder = plane.folder(&plane.get("/instances/one").ok());
+    let config = folder.join("config.toml");
+    let (code, error, text) = edit(&format!("echo '# x' >> {}; echo '# mine' > \"$1\"", config.display()));
+    assert_eq!((code, error, text.as_str()), (4, json!("etag_stale"), "# mine\n"));
 }
 
 #[test]

@@ -78,6 +78,12 @@ fn a_config_is_read_compared_changed_and_refused() {
         .ok();
     assert_eq!(checked["valid"], false);
     assert!(checked["errors"][0]["hint"].as_str().unwrap().contains("max_rounds"), "{checked}");
+    let broken = json!({ "toml": "schema = 1\n[gateway\nport = 1\n" });
+    let checked = plane.post("/instances/one/config/validate", broken.clone()).ok();
+    assert_eq!((&checked["valid"], &checked["errors"][0]["line"]), (&json!(false), &json!(2)), "{checked}");
+    let refused = put(&tag, broken["toml"].as_str().unwrap(), &[]).body["error"].clone();
+    assert!(refused["message"].as_str().unwrap().contains("line 2"), "{refused}");
+    assert!(!refused["hint"].as_str().unwrap().contains("JSON"), "{refused}");
     let secret = "[providers.openai]\napi_key = \"sk-another-one-12345\"\n";
     put(&tag, secret, &[("x-allow-secret-write", "true")]).ok();
     assert_eq!(fs::read_to_string(&path).unwrap(), secret);
@@ -120,11 +126,16 @@ fn of_a_hundred_writers_one_wins_each_version() {
     let plane = Plane::new();
     let (made, etag) = with_secret(&plane);
     let path = plane.folder(&made).join("config.toml");
+    plane.start("one");
     let mut etag = etag;
-    for version in 0..2 {
-        let calls = (0..50).map(|writer| {
-            let (plane, etag) = (&plane, etag.clone());
+    for version in 0..3 {
+        let together = tokio::sync::Barrier::new(100);
+        let calls = (0..100).map(|writer| {
+            let (plane, etag, together) = (&plane, etag.clone(), &together);
             async move {
+                // Its connection is open already: all that is left is to ask.
+                plane.calling("GET", "/version", None, &[]).await.ok();
+                together.wait().await;
                 let body = json!({ "turns": { "max_rounds": 100 * (version + 1) + writer } });
                 plane.calling("PATCH", "/instances/one/config", Some(body), &[("if-match", &etag)]).await
             }
@@ -132,6 +143,7 @@ fn of_a_hundred_writers_one_wins_each_version() {
         let answers = wait(futures_util::future::join_all(calls));
         let won: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
         assert_eq!(won.len(), 1);
+        assert_eq!(won[0].body["outcome"], "reloaded", "the instance took it up");
         assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 412)));
         etag = won[0].etag.clone().unwrap();
         let text = fs::read_to_string(&path).unwrap();
@@ -185,7 +197,8 @@ fn a_server_that_is_killed_while_it_writes_leaves_a_whole_file() {
     let mut plane = Plane::new();
     let (made, _) = with_secret(&plane);
     let path = plane.folder(&made).join("config.toml");
-    for round in 0..4_u64 {
+    let mut random = fastrand::Rng::with_seed(8);
+    for _ in 0..16 {
         let etag = plane.get("/instances/one/config").etag.unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -196,12 +209,56 @@ fn a_server_that_is_killed_while_it_writes_leaves_a_whole_file() {
                     etag = next;
                 }
             });
-            std::thread::sleep(Duration::from_millis(20 + 13 * round));
+            std::thread::sleep(Duration::from_micros(random.u64(1_000..150_000)));
             crate::plane::signal("KILL", plane.pid().into());
         });
         plane.kill();
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.parse::<toml::Table>().is_ok() && text.contains("# the key"), "{text}");
+        let backup = fs::read_to_string(path.with_extension("toml.bak")).unwrap_or_default();
+        assert!(backup.parse::<toml::Table>().is_ok(), "{backup}");
         plane.serve();
     }
+}
+
+#[test]
+fn a_change_of_whatever_is_there_needs_no_version_and_a_secret_of_the_wrong_kind_is_not_shown() {
+    let plane = Plane::new();
+    let (_, etag) = with_secret(&plane);
+    let changed = patch(&plane, "*", json!({ "turns": { "max_rounds": 5 } }));
+    assert_ne!(changed.etag.as_deref(), Some(etag.as_str()));
+    assert_eq!(changed.ok()["outcome"], "saved");
+    let audit = plane.get("/audit").ok();
+    assert_eq!(format!("\"{}\"", audit["entries"][0]["before"].as_str().unwrap()), etag);
+    let wrong = json!({ "patch": { "providers": { "openai": { "api_key": ["hush", "hush"] } } } });
+    let compared = plane.post("/instances/one/config/diff", wrong).ok();
+    assert_eq!(compared["changes"][0]["path"], "providers.openai.api_key");
+    assert!(!compared.to_string().contains("hush"), "{compared}");
+}
+
+#[test]
+fn a_config_that_was_broken_by_hand_can_be_mended_from_here() {
+    let plane = Plane::new();
+    let (made, _) = with_secret(&plane);
+    let path = plane.folder(&made).join("config.toml");
+    let good = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{good}\n[providers.other]\napi_key = \"{CANARY}\nx = ]\n")).unwrap();
+    let read = plane.get("/instances/one/config");
+    let etag = read.etag.clone().unwrap();
+    let read = read.ok();
+    let why = read["error"].as_str().unwrap();
+    assert!(why.starts_with("the config is not TOML") && why.contains("(line "), "{why}");
+    assert!(!read.to_string().contains("canary"), "nothing of it is shown: {read}");
+    let valid = plane.post("/instances/one/config/validate", json!({ "toml": "[turns]\nmax_rounds = 3\n" }));
+    assert_eq!(valid.ok()["valid"], true);
+    assert_eq!(patch(&plane, &etag, json!({ "turns": {} })).refusal(), (400, "config_not_toml"));
+    let put = |text: &str, allow: &str| {
+        let headers = [("if-match", etag.as_str()), ("x-allow-secret-write", allow)];
+        plane.call("PUT", "/instances/one/config", Some(json!({ "toml": text })), &headers)
+    };
+    assert_eq!(put(&good, "false").refusal(), (400, "secret_write"), "whose they are is not known any more");
+    let masked = good.replace(CANARY, "***MASKED***");
+    assert_eq!(put(&masked, "true").refusal(), (400, "masked_nothing"));
+    assert_eq!(put(&good, "true").ok()["outcome"], "saved");
+    assert_eq!(fs::read_to_string(&path).unwrap(), good);
 }

@@ -191,3 +191,34 @@ fn a_call_that_is_repeated_with_its_key_is_made_once() {
     assert_eq!(create("k1", "other").refusal(), (422, "idempotency_key_used"));
     assert_eq!(create("k2", "one").refusal(), (409, "name_taken"), "another key is another call");
 }
+
+#[test]
+fn of_several_archived_namesakes_none_is_taken_by_chance() {
+    let plane = Plane::new();
+    let archived = || {
+        let made = plane.create("one");
+        plane.post("/instances/one/archive", json!({})).ok();
+        format!("/instances/{}", made["id"].as_str().unwrap())
+    };
+    let first = archived();
+    plane.create("one");
+    assert_eq!(plane.delete("/instances/one").refusal(), (409, "not_archived"), "the active one is meant");
+    assert_eq!(plane.post("/instances/one/unarchive", json!({})).refusal(), (409, "name_taken"));
+    plane.post("/instances/one/archive", json!({})).ok();
+    assert_eq!(plane.delete("/instances/one").refusal(), (409, "ambiguous_name"));
+    assert_eq!(plane.post("/instances/one/unarchive", json!({})).refusal(), (409, "ambiguous_name"));
+    assert_eq!(plane.delete(&first).status, 204);
+    plane.post("/instances/one/unarchive", json!({})).ok();
+}
+
+#[test]
+fn an_empty_folder_that_a_killed_server_left_is_swept_away_and_others_are_not() {
+    let mut plane = Plane::new();
+    plane.kill();
+    let instances = plane.home().join("cp/instances");
+    let (empty, full) = (instances.join("empty"), instances.join("full"));
+    std::fs::create_dir(&empty).unwrap();
+    std::fs::create_dir_all(full.join("workspace")).unwrap();
+    plane.serve();
+    assert!(!empty.exists() && full.exists());
+}

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::plane::{Plane, wait};
+use crate::plane::{Plane, signal, until, wait};
 
 #[test]
 fn the_instances_api_answers_under_the_control_planes_address() {
@@ -25,6 +25,37 @@ fn the_instances_api_answers_under_the_control_planes_address() {
     }
     assert_eq!(plane.get("/instances/nobody/gateway/sessions").refusal(), (404, "unknown_instance"));
     assert!(plane.get("/instances/one/gateway/v1/models").ok()["data"].is_array());
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_any_of_it_is_handed_on() {
+    let plane = Plane::new();
+    plane.started("one");
+    let path = "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/messages";
+    let other = "/instances/one/gateway/sessions";
+    for (path, size) in [(path, 33), (path, 40), (other, 3), (other, 9), (path, 33), (other, 3)] {
+        let refused = plane.post(path, json!({ "text": "x".repeat(size << 20) }));
+        assert_eq!(refused.refusal(), (413, "body_too_large"), "{path}: {size} MiB");
+    }
+    assert_eq!(plane.get("/instances/one/gateway/sessions").ok()["sessions"], json!([]));
+}
+
+/// Takes as long as an instance is given to answer, twice: a process that hangs shows in no other way.
+#[test]
+fn an_instance_that_hangs_is_given_up_and_said_to() {
+    let plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    signal("STOP", pid);
+    let health = plane.get("/health").ok();
+    assert_eq!((&health["status"], &health["instances"][0]["health"]), (&json!("degraded"), &json!(null)));
+    let refused = plane.get("/instances/one/gateway/sessions");
+    assert_eq!(refused.refusal(), (504, "instance_silent"));
+    assert!(refused.body["error"]["hint"].is_string());
+    let error = || plane.get("/instances/one").ok()["error"].clone();
+    until(&|| format!("the fleet says so: {}", error()), || error() == "it does not answer");
+    signal("CONT", pid);
+    until(&|| format!("it answers again: {}", error()), || error().is_null());
+    plane.get("/instances/one/gateway/sessions").ok();
 }
 
 #[test]

@@ -139,3 +139,33 @@ fn one_server_per_home() {
     assert_eq!((code, said["error"]["code"].as_str()), (4, Some("control_running")));
     assert!(said["error"]["message"].as_str().unwrap().contains(&plane.pid().to_string()));
 }
+
+/// Root may look at everything: where the test is root, the server is nobody. The first process of all is root's.
+#[test]
+fn a_process_that_is_closed_to_us_counts_as_alive_and_is_left_alone() {
+    let mut plane = Plane::idle();
+    plane.serve_as_nobody();
+    let made = plane.create("one");
+    fs::write(plane.folder(&made).join("daemon.pid"), "1\n").unwrap();
+    assert_eq!(plane.status("one"), "unknown");
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "instance_running"));
+    for verb in ["stop", "restart", "archive"] {
+        let refused = plane.post(&format!("/instances/one/{verb}"), json!({}));
+        assert_eq!(refused.refusal(), (409, "not_ours"), "{verb}");
+    }
+    fs::remove_file(plane.folder(&made).join("daemon.pid")).unwrap();
+    assert_eq!(plane.start("one")["status"], "running");
+}
+
+#[test]
+fn a_daemon_that_can_not_write_its_pid_down_is_not_left_running() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let folder = plane.folder(&made);
+    fs::create_dir_all(folder.join("daemon.pid/in the way")).unwrap();
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (502, "start_failed"));
+    assert!(processes_of(&folder).is_empty(), "nothing runs that nobody knows of");
+    assert_eq!(plane.status("one"), "stopped");
+    fs::remove_dir_all(folder.join("daemon.pid")).unwrap();
+    assert_eq!(plane.start("one")["status"], "running");
+}

@@ -14,8 +14,8 @@
 //! | 6.5 | a held lock refuses start, stop and restart | `lifecycle::an_action_under_way_refuses_the_next` |
 //! | 6.6, 6.7 | rotation, tail | `logs::a_log_is_read_by_its_end_by_page_and_whole` |
 //! | 6.8, 6.9 | stop when stopped, unknown names | `lifecycle::what_can_not_be_done_says_why` |
-//! | 6.11 | EPERM counts as alive | `polyclaw_domain::instance` (a process that is closed to us is `unknown`); tests may run as root, who is never refused |
-//! | 6.13 | a start that fails leaves nothing | `lifecycle::a_start_that_fails_says_what_the_log_said_and_leaves_nothing` |
+//! | 6.11 | EPERM counts as alive | `lifecycle::a_process_that_is_closed_to_us_counts_as_alive_and_is_left_alone` |
+//! | 6.13 | a start that fails leaves nothing | `lifecycle::a_start_that_fails_says_what_the_log_said_and_leaves_nothing`, `lifecycle::a_daemon_that_can_not_write_its_pid_down_is_not_left_running` |
 //! | 7.1 | a crash is seen in time | `supervisor::a_crash_is_seen_and_mended` |
 //! | 7.2 | the server's restart loses no instance | `supervisor::the_next_server_adopts_what_the_killed_one_left` |
 //! | 7.3 | HTTP does what the command line does | `commands::every_verb_works_from_the_command_line` |
@@ -33,7 +33,9 @@
 //! | 10.2.1 to 10.2.6 | boxes, chains, dead letters, histories, no secrets, append-only | `messages_seen::gate_1_…` to `gate_6_…` |
 //! | 13.1 | create, archive, unarchive, clone, delete | `crud::*` |
 //! | 13.1 | messages outlive their instances, rules do not | `messages_seen::messages_outlive_their_instances_and_rules_do_not` |
-//! | 14 | snapshot, deltas, lines, close codes | `sockets::*`, `messages_sockets::*` |
+//! | 14 | snapshot, deltas, lines, close codes | `sockets::*`, `codes::*`, `messages_sockets::*` |
+//! | audit | every change, through the gateway too | `audit::*`, `passage::*` |
+//! | paths | no id leads out of its folder | `paths::*` |
 
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
@@ -41,9 +43,12 @@ mod access;
 mod audit;
 mod backup;
 mod canary;
+mod cluster;
+mod codes;
 mod commands;
 mod config;
 mod crud;
+mod doors;
 mod gateway;
 mod import;
 mod lifecycle;
@@ -54,7 +59,10 @@ mod messages_live;
 mod messages_seen;
 mod messages_sockets;
 mod observe;
+mod passage;
+mod paths;
 mod plane;
+mod revoked;
 mod service;
 mod sockets;
 mod supervisor;

@@ -173,6 +173,7 @@ fn gate_7_secrets_are_taken_out_before_anything_is_kept() {
     assert_eq!(task(&plane, json!({})).ok()["redacted"], false);
     assert_eq!(task(&plane, json!({ "correlation_id": canary })).refusal(), (400, "bad_message"));
     assert_eq!(task(&plane, json!({ "idempotency_key": canary })).refusal(), (400, "bad_message"));
+    assert_eq!(task(&plane, json!({ "type": format!("task.{canary}") })).refusal(), (400, "bad_message"));
     let mark = "[redacted secret]";
     let received = pending(&plane, "b").into_iter().find(|one| one["id"] == sent["id"]).unwrap();
     let expected = json!({
@@ -180,6 +181,33 @@ fn gate_7_secrets_are_taken_out_before_anything_is_kept() {
         "text": format!("my key is {mark}, keep it"), "note": mark,
     });
     assert_eq!(received["payload"], expected);
+}
+
+#[test]
+fn what_a_sender_has_of_its_own_is_taken_out_of_its_messages() {
+    let plane = pair();
+    let made = plane.post("/tokens", json!({ "name": "reader", "scope": "read" })).ok();
+    let given_out = made["secret"].as_str().unwrap();
+    let folder = plane.folder(&plane.get("/instances/a").ok());
+    let own = "daemon-token-of-a-4711";
+    std::fs::write(folder.join("token"), own).unwrap();
+    let send = |text: &str| {
+        let sent = task(&plane, json!({ "payload": { "text": text } })).ok();
+        let received = pending(&plane, "b").into_iter().find(|one| one["id"] == sent["id"]).unwrap();
+        received["payload"]["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(send("it is canary-of-a-4711"), "it is canary-of-a-4711", "a word like any other");
+    let config = folder.join("config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let provider = "\n[providers.lab]\nkind = \"openai\"\napi_key = \"canary-of-a-4711\"\n";
+    std::fs::write(&config, text + provider).unwrap();
+    let mark = "[redacted secret]";
+    let said = format!("{own}, {given_out} and canary-of-a-4711");
+    assert_eq!(send(&said), format!("{mark}, {mark} and {mark}"));
+    assert_eq!(send(&"0f".repeat(32)), "0f".repeat(32), "a hash is no token");
+    for secret in [own, given_out, "canary-of-a-4711"] {
+        assert_eq!(task(&plane, json!({ "correlation_id": secret })).refusal(), (400, "bad_message"));
+    }
 }
 
 #[test]
@@ -205,7 +233,7 @@ fn rules_and_messages_are_there_from_the_command_line() {
     for name in ["a", "b"] {
         plane.run(&["instances", "create", name, "--port", &free_port().to_string()]);
     }
-    let (code, rule) = plane.run(&["rules", "allow", "a", "b", "task.*", "--max-retries", "1"]);
+    let (code, rule) = plane.run(&["messages", "rules", "allow", "a", "b", "task.*", "--max-retries", "1"]);
     assert_eq!((code, &rule["ok"]["type"], &rule["ok"]["max_retries"]), (0, &json!("task.*"), &json!(1)));
     let (code, sent) = plane.run(&["messages", "send", "a", "b", "task.handoff", r#"{"task":"x"}"#]);
     assert_eq!((code, &sent["ok"]["state"]), (0, &json!("queued")));
@@ -214,13 +242,13 @@ fn rules_and_messages_are_there_from_the_command_line() {
     let (code, refused) = plane.run(&["messages", "replay", id]);
     assert_eq!((code, refused["error"]["code"].as_str()), (4, Some("not_dead_letter")));
     word(&plane, &pending(&plane, "b")[0], "fail");
-    assert_eq!(plane.run(&["messages", "dead"]).1["ok"]["messages"][0]["id"], id);
+    assert_eq!(plane.run(&["messages", "dead-letter"]).1["ok"]["messages"][0]["id"], id);
     assert_eq!(plane.run(&["messages", "replay", id]).1["ok"]["state"], "queued");
     let listed = plane.run(&["messages", "list", "--to", "b", "--state", "queued"]).1;
     assert_eq!(listed["ok"]["messages"].as_array().unwrap().len(), 1);
     let rule = rule["ok"]["id"].as_str().unwrap();
-    assert_eq!(plane.run(&["rules", "list"]).1["ok"]["rules"][0]["id"], rule);
-    assert_eq!(plane.run(&["rules", "remove", rule]).0, 0);
+    assert_eq!(plane.run(&["messages", "rules", "list"]).1["ok"]["rules"][0]["id"], rule);
+    assert_eq!(plane.run(&["messages", "rules", "remove", rule]).0, 0);
     assert_eq!(plane.run(&["messages", "send", "a", "b", "task.handoff", "{}"]).0, 1);
     assert_eq!(plane.run(&["messages", "send", "a", "b", "task.handoff", "{"]).0, 2);
 }

@@ -7,7 +7,7 @@ use polyclaw_testkit::model_server::{ModelServer, Script};
 use serde_json::{Value, json};
 
 use crate::messages::allow;
-use crate::plane::{Plane, signal, until};
+use crate::plane::{Plane, free_port, signal, until};
 
 const HANDOFFS: usize = 24;
 
@@ -77,6 +77,31 @@ fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
     assert_eq!(kinds, ["task.handoff", "task.status", "task.result"]);
     let hops: Vec<i64> = chain.iter().map(|one| one["hop_count"].as_i64().unwrap()).collect();
     assert_eq!(hops, [1, 2, 2], "each is one hop further than what it follows from");
+    let trace = |name: &str| {
+        let done = plane.get(&format!("/instances/{name}/tasks")).ok()["tasks"].clone();
+        assert_eq!(done.as_array().unwrap().len(), 1, "{name} took one turn: {done}");
+        done[0]["trace_id"].clone()
+    };
+    assert_eq!(trace("a"), trace("b"), "one trace leads through both");
+    assert!(chain.iter().all(|one| one["trace_id"] == trace("a")), "and there and back: {chain:?}");
+}
+
+#[test]
+fn the_answer_of_a_turn_that_failed_says_so() {
+    let (plane, model) = two();
+    model.answer(|request| match request.tool_results().last() {
+        Some((_, result)) => Script::reply(format!("I was told: {result}")),
+        None if request.last_user_text().contains("delegate") => {
+            let task = json!({ "instance": "b", "task": "count the stars" });
+            Script::new().call("c1", "delegate_to_instance", task)
+        }
+        None => Script::error(400, json!({ "error": { "message": "no" } })),
+    });
+    let said = chat(&plane, "please delegate this").to_string();
+    let result = messages(&plane, "").into_iter().find(|one| one["type"] == "task.result").unwrap();
+    let result = plane.get(&format!("/messages/{}", result["id"].as_str().unwrap())).ok();
+    assert!(result["payload"]["error"].is_string() && result["payload"]["text"].is_string(), "{result}");
+    assert!(said.contains("failed"), "the agent that asked is told: {said}");
 }
 
 #[test]
@@ -153,6 +178,8 @@ fn handoffs_survive_the_death_of_the_instance_and_of_the_control_plane() {
         let pid = plane.get("/instances/b").body["pid"].as_i64();
         pid.iter().for_each(|pid| signal("KILL", *pid));
         plane.kill();
+        // Instances that go on find it wherever it comes back.
+        plane.port = free_port();
         plane.serve();
     }
     let results = |plane: &Plane| {

@@ -45,7 +45,10 @@ fn gate_2_a_chain_is_shown_in_order_and_messages_are_found_by_what_is_known() {
         let more = json!({ "from": from, "to": to, "type": kind, "correlation_id": "c" });
         chain.push(task(&plane, more).ok()["id"].clone());
     }
-    task(&plane, json!({})).ok();
+    // What is sent without a correlation is the first of what follows from it.
+    let first = task(&plane, json!({})).ok()["id"].clone();
+    let alone = plane.get(&format!("/messages?correlation_id={}", first.as_str().unwrap())).ok();
+    assert_eq!(ids(&alone), [first]);
     assert_eq!(ids(&plane.get("/messages?correlation_id=c").ok()), chain);
     for (filter, count) in [
         ("from=b", 2),

@@ -9,6 +9,8 @@ use crate::sockets::Socket;
 #[test]
 fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
     let plane = pair();
+    let rules = plane.get("/routing-rules").ok()["rules"].clone();
+    assert_eq!((&rules[0]["from_name"], &rules[0]["to_name"]), (&json!("a"), &json!("b")), "{rules}");
     let first = task(&plane, json!({ "payload": { "text": "whispered" } })).ok()["id"].clone();
     let mut socket = Socket::open(&plane, "/ws/messages");
     let snapshot = socket.next();
@@ -20,6 +22,7 @@ fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
     for kind in ["delivery_attempted", "delivered", "acknowledged"] {
         let event = socket.until("message_event");
         assert_eq!((&event["kind"], &event["message_id"]), (&json!(kind), &first));
+        assert_eq!((&event["from_name"], &event["to_name"]), (&json!("a"), &json!("b")));
         seen.push(event);
     }
     assert!(!json!(seen).to_string().contains("whispered"));

@@ -1,6 +1,7 @@
 //! A control plane on a home of its own, and what it started, which ends with the test whatever becomes of it.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -16,6 +17,10 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 pub struct Plane {
     pub dir: TempDir,
     pub port: u16,
+    /// Of the server, besides its own.
+    pub environment: Vec<(&'static str, String)>,
+    /// Whose process the server is, if not the test's own.
+    user: Option<u32>,
     server: Option<Child>,
 }
 
@@ -69,7 +74,13 @@ impl Plane {
 
     /// A home, and nothing that runs on it.
     pub fn idle() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), port: free_port(), server: None }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            port: free_port(),
+            environment: Vec::new(),
+            user: None,
+            server: None,
+        }
     }
 
     pub fn home(&self) -> PathBuf {
@@ -89,7 +100,10 @@ impl Plane {
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
+        let mut command = match self.user {
+            Some(_) => Command::new(self.dir.path().join("polyclaw")),
+            None => Command::new(env!("CARGO_BIN_EXE_polyclaw")),
+        };
         command
             .args(args)
             .env_clear()
@@ -112,13 +126,35 @@ impl Plane {
 
     #[track_caller]
     pub fn serve(&mut self) {
+        self.serve_with(&["control"]);
+    }
+
+    /// As a user who is not root, whoever runs the test.
+    #[track_caller]
+    pub fn serve_as_nobody(&mut self) {
+        const NOBODY: u32 = 65_534;
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(self.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            // The build may lie where nobody may look.
+            fs::copy(env!("CARGO_BIN_EXE_polyclaw"), self.dir.path().join("polyclaw")).unwrap();
+            self.user = Some(NOBODY);
+        }
+        self.serve();
+    }
+
+    #[track_caller]
+    pub fn serve_with(&mut self, args: &[&str]) {
         let log = fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.dir.path().join("server.log"))
             .unwrap();
-        let child = self.command(&["control"]).stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        self.server = Some(child);
+        let mut command = self.command(args);
+        command.envs(self.environment.iter().map(|(name, value)| (*name, value)));
+        if let Some(user) = self.user {
+            command.uid(user).gid(user).current_dir("/");
+        }
+        self.server = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
         let log = self.dir.path().join("server.log");
         until(&|| format!("the control plane answers: {}", fs::read_to_string(&log).unwrap()), || {
             self.get("/version").status == 200
@@ -266,6 +302,15 @@ pub fn put(folder: &std::path::Path, name: &str, text: &str) {
 pub fn signal(name: &str, pid: i64) {
     let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
     assert!(sent.success());
+    // A stop reaches the threads of a process one after the other.
+    if name == "STOP" {
+        until(&|| format!("{pid} stands still"), || threads(pid).iter().all(|stat| stat.contains(") T ")));
+    }
+}
+
+fn threads(pid: i64) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("stat")).ok()).collect()
 }
 
 pub fn is_alive(pid: i64) -> bool {

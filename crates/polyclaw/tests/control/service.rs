@@ -66,6 +66,13 @@ fn a_unit_of_somebody_else_is_left_alone_and_root_is_asked() {
     // Nothing is installed for root without being asked; others need not ask.
     let is_root =
         fs::metadata("/proc/self").map(|found| std::os::unix::fs::MetadataExt::uid(&found)).unwrap() == 0;
+    let dry =
+        plane.command(&["service", "install", "--dry-run"]).env("HOME", plane.dir.path()).output().unwrap();
+    assert_eq!(
+        String::from_utf8(dry.stdout).unwrap().contains("--allow-root"),
+        is_root,
+        "a dry run says so too"
+    );
     let (exit, _) = run(&plane, &["install", "--no-start"]);
     assert_eq!((exit != 0, path.exists()), (is_root, !is_root));
     assert_eq!(calls(&plane), "");

@@ -13,25 +13,35 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::plane::{PATIENCE, Plane, signal, wait};
 
+/// Readers are told of a change within this.
+const A_SECOND: Duration = Duration::from_secs(1);
+
 pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
     pub fn open(plane: &Plane, path: &str) -> Self {
+        Self::open_as(plane, path, &plane.token())
+    }
+
+    pub fn open_as(plane: &Plane, path: &str, token: &str) -> Self {
         wait(async {
             let url = format!("ws://127.0.0.1:{}{path}", plane.port);
             let mut request = url.into_client_request().unwrap();
-            request
-                .headers_mut()
-                .insert("authorization", format!("Bearer {}", plane.token()).parse().unwrap());
+            request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
             Self(tokio_tungstenite::connect_async(request).await.unwrap().0)
         })
     }
 
     #[track_caller]
     pub fn next(&mut self) -> Value {
-        let message = wait(async { tokio::time::timeout(PATIENCE, self.0.next()).await });
-        let message = message.expect("a frame in time").expect("the socket is open").unwrap();
-        serde_json::from_str(message.to_text().unwrap()).unwrap_or_else(|_| panic!("{message:?}"))
+        loop {
+            let message = wait(async { tokio::time::timeout(PATIENCE, self.0.next()).await });
+            let message = message.expect("a frame in time").expect("the socket is open").unwrap();
+            if !message.is_ping() {
+                let text = message.to_text().unwrap();
+                return serde_json::from_str(text).unwrap_or_else(|_| panic!("{message:?}"));
+            }
+        }
     }
 
     /// `None` where the other side let go.
@@ -88,16 +98,17 @@ fn a_reader_sees_what_there_is_and_then_every_change_within_a_second() {
     let started = plane.start("one");
     let began = Instant::now();
     let changed = socket.until("status_changed");
-    assert!(began.elapsed() < Duration::from_secs(30));
+    assert!(began.elapsed() < A_SECOND, "{:?}", began.elapsed());
     assert_eq!(
         (&changed["instance"]["status"], &changed["instance"]["pid"]),
         (&json!("running"), &started["pid"])
     );
     plane.call("PATCH", "/instances/one", Some(json!({ "restart": "never" })), &[]).ok();
-    signal("KILL", started["pid"].as_i64().unwrap());
+    while socket.until("status_changed")["instance"]["restart"] != "never" {}
     let began = Instant::now();
+    signal("KILL", started["pid"].as_i64().unwrap());
     while socket.until("status_changed")["instance"]["status"] != "crashed" {}
-    assert!(began.elapsed() < Duration::from_secs(30), "a crash is told in time");
+    assert!(began.elapsed() < Duration::from_secs(10), "a crash is told after {:?}", began.elapsed());
     plane.create("two");
     assert_eq!(socket.until("instance_created")["instance"]["name"], "two");
     plane.post("/instances/two/archive", json!({})).ok();
@@ -126,14 +137,11 @@ fn log_lines_are_told_as_they_are_written_and_rotation_too() {
     let began = Instant::now();
     fs::OpenOptions::new().append(true).open(&log).unwrap().write_all(b"4\n").unwrap();
     assert_eq!(socket.next()["lines"], json!(["4"]));
-    assert!(began.elapsed() < Duration::from_secs(30));
+    assert!(began.elapsed() < A_SECOND, "{:?}", began.elapsed());
     fs::rename(&log, log.with_extension("log.1")).unwrap();
     fs::write(&log, "5\n").unwrap();
     assert_eq!(socket.next(), json!({ "type": "rotated" }));
     assert_eq!(socket.next()["lines"], json!(["5"]));
-    let mut unknown = Socket::open(&plane, "/ws/instances/nobody/logs");
-    assert_eq!(unknown.next()["code"], "unknown_instance");
-    assert_eq!(unknown.close_code(), 4404);
 }
 
 /// Two hundred readers, of which some are stuck and one is gone without a word: whoever listens is told at once, whoever
@@ -149,13 +157,14 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
     let before = memory_of(plane.pid());
     // More news than a reader's buffer holds.
     let rounds = 140;
+    let mut delays = Vec::new();
     for _ in 0..rounds {
-        plane.post("/instances/one-0/archive", json!({})).ok();
+        delays.extend(told_after(&plane, &mut others));
         plane.post("/instances/one-0/unarchive", json!({})).ok();
-        others.iter_mut().for_each(|socket| {
-            assert_eq!(socket.until("instance_archived")["instance"]["name"], "one-0");
-        });
     }
+    delays.sort_unstable();
+    let (median, most) = (delays[delays.len() / 2], delays[delays.len() * 99 / 100]);
+    assert!(median < A_SECOND && most < A_SECOND, "median {median:?}, p99 {most:?}");
     plane.post("/instances/one-1/archive", json!({})).ok();
     let grown = memory_of(plane.pid()).saturating_sub(before);
     assert!(grown < 64 * 1024, "{grown} KB more for readers that take nothing");
@@ -174,6 +183,24 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
         assert!(news < 2 * rounds, "it got all {news} of them one by one: it was never behind");
     }
     drop(dead);
+}
+
+/// How long after the call that changes something each reader is told of it.
+fn told_after(plane: &Plane, readers: &mut [Socket]) -> Vec<Duration> {
+    let began = Instant::now();
+    let told = futures_util::future::join_all(readers.iter_mut().map(async |reader| {
+        loop {
+            let frame = reader.0.next().await.expect("the socket is open").unwrap();
+            if frame.to_text().unwrap().contains(r#""type":"instance_archived""#) {
+                return began.elapsed();
+            }
+        }
+    }));
+    let (answer, delays) = wait(async {
+        tokio::join!(plane.calling("POST", "/instances/one-0/archive", Some(json!({})), &[]), told)
+    });
+    answer.ok();
+    delays
 }
 
 /// Whether a frame says that an instance was archived. A snapshot without archived ones does not list it.

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use polyclaw_domain::fault::KillPoint;
 use polyclaw_testkit::model_server::{ModelServer, Script};
 use polyclaw_testkit::postgres::Cluster;
+use serde_json::Value;
 
-use crate::daemon::Home;
+use crate::daemon::{Daemon, Home, PATIENCE};
 
 fn config(model: &str, database: &str) -> String {
     format!(
@@ -65,15 +68,76 @@ async fn two_daemons_share_the_work_and_no_session_has_two_turns() {
         assert!(reply["reply"]["text"].as_str().is_some_and(|text| text.starts_with("re: ")), "{reply}");
     }
     for session in 0..8 {
-        let path = format!("/api/v1/turns?session=agent%3Amain%3Aweb%3Adm%3As{session}&limit=100");
-        let turns = daemons[0].get(&path).await;
-        let mut spans: Vec<(String, String)> = turns["turns"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|turn| (turn["started_at"].to_string(), turn["ended_at"].to_string()))
-            .collect();
-        spans.sort();
-        assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "turns overlap: {spans:?}");
+        no_turns_overlap(&daemons[0], &format!("agent:main:web:dm:s{session}")).await;
+    }
+}
+
+async fn no_turns_overlap(daemon: &Daemon, session: &str) {
+    let path = format!("/api/v1/turns?session={}&limit=100", session.replace(':', "%3A"));
+    let turns = daemon.get(&path).await;
+    let span = |turn: &Value| (turn["started_at"].to_string(), turn["ended_at"].to_string());
+    let mut spans: Vec<(String, String)> = turns["turns"].as_array().unwrap().iter().map(span).collect();
+    assert!(!spans.is_empty(), "{turns}");
+    spans.sort();
+    assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "turns overlap: {spans:?}");
+}
+
+/// Where a process may die in mid-turn.
+const POINTS: [KillPoint; 7] = [
+    KillPoint::IngressCommitted,
+    KillPoint::TurnClaimed,
+    KillPoint::PromptBuilt,
+    KillPoint::MidStream,
+    KillPoint::ReplyReceived,
+    KillPoint::FinishBefore,
+    KillPoint::FinishCommitted,
+];
+const SESSIONS: usize = 6;
+const MESSAGES: usize = 4;
+
+/// Somebody who writes to one node and then to the other, and again to the other where a node does not answer.
+async fn converse(session: &str, daemons: [&Daemon; 2]) {
+    for n in 0..MESSAGES {
+        let text = format!("m{n} of {session}");
+        let mut answer = daemons[n % 2].say(session, &text, 50).await;
+        if answer.is_err() {
+            answer = daemons[(n + 1) % 2].say(session, &text, 50).await;
+        }
+        let reply = answer.unwrap();
+        assert_eq!(reply["reply"]["text"], format!("re: {text}"), "{reply}");
+    }
+}
+
+/// Each message stands there once, and after it its answer, once.
+async fn is_answered_once(daemon: &Daemon, session: &str) {
+    let path = format!("/api/v1/sessions/{}/transcript", session.replace(':', "%3A"));
+    let transcript = daemon.get(&path).await;
+    let lines = transcript["messages"].as_array().unwrap().iter();
+    let said: Vec<&str> = lines.filter_map(|line| line["text"].as_str()).collect();
+    let texts = (0..MESSAGES).map(|n| format!("m{n} of {session}"));
+    let wanted: Vec<String> = texts.flat_map(|text| [text.clone(), format!("re: {text}")]).collect();
+    assert_eq!(said, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_running_daemons_is_killed_under_load_and_each_message_is_answered_once() {
+    let database = Cluster::of_process().fresh_database().unwrap();
+    let model = ModelServer::start();
+    model.answer(|request| {
+        Script::new().chunks(&format!("re: {}", request.last_user_text()), 3, Duration::from_millis(20))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(&model.url(), &database);
+    let homes = [Home::new(&folder.path().join("a"), &config), Home::new(&folder.path().join("b"), &config)];
+    let stays = homes[1].start(None).await;
+    for (round, point) in POINTS.into_iter().enumerate() {
+        let mut dies = homes[0].start(Some(&format!("{}:3", point.as_str()))).await;
+        let names: Vec<String> = (0..SESSIONS).map(|n| format!("agent:main:web:dm:r{round}s{n}")).collect();
+        join_all(names.iter().map(|name| converse(name, [&dies, &stays]))).await;
+        assert!(dies.dies(PATIENCE).await, "{point:?} was never reached");
+        for name in &names {
+            is_answered_once(&stays, name).await;
+            no_turns_overlap(&stays, name).await;
+        }
     }
 }

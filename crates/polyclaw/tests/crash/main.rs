@@ -7,6 +7,7 @@ mod chat;
 mod cluster;
 mod daemon;
 mod families;
+mod holders;
 mod reconnect;
 mod sigkill;
 mod start;

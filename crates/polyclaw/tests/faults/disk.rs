@@ -100,11 +100,18 @@ async fn survives(space: Space) {
     // The end of the turn can not be stored now: it is tried again, and meanwhile everything else is served.
     for _ in 0..20 {
         assert_eq!(daemon.say("late", &refused.0, 0).await.unwrap().code(), space.code());
-        assert!(daemon.get("/health").await["store"].is_object());
+        let health = daemon.get("/health").await;
+        assert_eq!(
+            (&health["status"], &health["store"]["status"]),
+            (&"degraded".into(), &space.code().into())
+        );
+        assert_eq!(daemon.get("/ready").await["error"]["code"], "not_ready");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     daemon.assert_alive();
     space.give_back(&daemon);
+    assert_eq!(daemon.get("/ready").await["ready"], true, "asked once, it sees that there is room again");
+    assert_eq!(daemon.get("/health").await["status"], "ok");
     let early = daemon.say("early", "early", 30).await.unwrap();
     assert_eq!(early.reply(), "re: early", "{early:?}\n{}", daemon.log());
     let again = daemon.say("late", &refused.0, 30).await.unwrap();

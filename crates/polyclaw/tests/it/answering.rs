@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
+use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::model_server::{ModelServer, Script};
 
 use crate::fixture::Home;
@@ -39,6 +40,31 @@ fn machines_get_the_whole_reply() {
         (&"yes".into(), &"done".into(), &"lab/demo".into())
     );
     assert_eq!((&reply["usage"]["input_tokens"], &reply["usage"]["output_tokens"]), (&7.into(), &3.into()));
+}
+
+#[test]
+fn files_go_along_as_text_and_as_images() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let file = |name: &str, content: &[u8]| {
+        let path = home.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (image, log) = (file("screen.png", PIXEL), file("app.log", b"it broke here"));
+    let ran = home.run(&["agent", "--message", "why?", "--attach", &image, "--attach", &log]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let asked = model.last_request();
+    let content = &asked.messages().last().unwrap()["content"];
+    let text = content[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("why?\n[attachment screen.png (image/png)]"), "{text}");
+    assert!(text.contains("it broke here"), "{text}");
+    let url = content[1]["image_url"]["url"].as_str().unwrap();
+    assert!(url.starts_with("data:image/png;base64,iVBORw0KGgo"), "{url}");
+    let song = file("song.mp3", b"ID3\xff\0");
+    let refused = home.run(&["agent", "--message", "listen", "--attach", &song]);
+    assert!(refused.code == 2 && refused.stderr.contains("neither text nor"), "{}", refused.stderr);
 }
 
 #[test]

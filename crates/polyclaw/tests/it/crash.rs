@@ -3,6 +3,7 @@
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::model_server::{ModelServer, Script};
 
 use crate::fixture::{Home, Ran, until};
@@ -39,6 +40,28 @@ fn killed_in_the_middle_of_an_answer_it_answers_once_after_the_restart() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "the whole answer\n"), "{}", ran.stderr);
     let answers: Vec<_> = home.transcript(MAIN);
     assert_eq!(answers, [("user".into(), "hello".into()), ("assistant".into(), "the whole answer".into())]);
+}
+
+#[test]
+fn killed_in_the_middle_of_an_answer_it_shows_the_image_again_after_the_restart() {
+    let model = ModelServer::start();
+    model.push(Script::new().text("it is ").wait(Duration::from_millis(100)).hang());
+    model.push(Script::reply("a red dot"));
+    let home = Home::with_model(&model);
+    let image = home.path().join("dot.png");
+    std::fs::write(&image, PIXEL).unwrap();
+    let mut daemon = home.daemon();
+    let mut command = home.command(&["agent", "--message", "what is it?", "--attach"]);
+    let asked = command.arg(&image).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the model is asked", || model.request_count() == 1);
+    daemon.kill();
+    std::fs::remove_file(&image).unwrap();
+    let _daemon = home.daemon();
+    let ran = answer(asked);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "a red dot\n"), "{}", ran.stderr);
+    let shown = |at: usize| model.requests()[at].messages().last().unwrap()["content"].clone();
+    assert_eq!(shown(0), shown(1));
+    assert_eq!(shown(1)[1]["type"], "image_url");
 }
 
 #[test]

@@ -76,8 +76,13 @@ fn up_says_where_it_is_and_which_model_answers_and_a_second_one_says_so_too() {
     let place = format!("http://127.0.0.1:{}/?code=", home.port);
     assert!(said["ok"]["link"].as_str().unwrap().starts_with(&place), "{said}");
     assert!(said["ok"]["model"].as_str().unwrap().contains("OPENAI_API_KEY"), "{said}");
+    let second = home.run(&["--json", "up"]).ok();
+    let (fleet, first) = (second["control"].as_str().unwrap(), said["ok"]["control"].as_str().unwrap());
+    let place_of = |link: &str| link.split_once("/?code=").map(|(place, _)| place.to_owned()).unwrap();
+    assert!(place_of(fleet) == place_of(first) && fleet != first, "{second}");
     let second = home.run(&["up"]);
     assert_eq!(second.code, 0);
+    assert!(second.stdout.contains("fleet"), "{}", second.stdout);
     assert!(
         second.stdout.contains(&place) && second.stdout.contains(&up.0.id().to_string()),
         "{}",

@@ -73,6 +73,11 @@ impl Home {
         self.dir.path().join("home")
     }
 
+    /// Of an instance that was started once.
+    pub fn token(&self) -> String {
+        std::fs::read_to_string(self.path().join("token")).unwrap().trim().to_owned()
+    }
+
     pub fn write_config(&self, rest: &str) {
         fs::create_dir_all(self.path()).unwrap();
         let text = format!("schema = 1\n[gateway]\nport = {}\n{rest}", self.port);

@@ -2,46 +2,41 @@
 
 use crate::fixture::Home;
 
-const COMMANDS: [&str; 28] = [
-    "",
-    "up",
-    "instances",
-    "control",
-    "audit",
-    "daemon",
-    "chat",
-    "agent",
-    "agents",
-    "sessions",
-    "runs",
-    "skills",
-    "mcp",
-    "models",
-    "approvals",
-    "pairing",
-    "route",
-    "outbox",
-    "cron",
-    "usage",
-    "events",
-    "status",
-    "doctor",
-    "config",
-    "secrets",
-    "completions",
-    "selftest",
-    "bench",
-];
+/// The commands or verbs that a help lists.
+fn listed(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let lines = lines.take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    names.map(str::to_owned).collect()
+}
+
+/// The help of a command and, one below the other, of everything below it.
+fn whole(home: &Home, path: &[String]) -> String {
+    let args: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+    let ran = home.run(&args);
+    assert_eq!(ran.code, 0, "{path:?}: {}", ran.stderr);
+    assert!(ran.stdout.contains("Examples:\n"), "{path:?} has no examples");
+    let mut text = ran.stdout.clone();
+    for verb in listed(&ran.stdout) {
+        let below = [path, &[verb]].concat();
+        text += &format!("\n---- polyclaw {}\n\n{}", below.join(" "), whole(home, &below));
+    }
+    text
+}
 
 #[test]
-fn every_command_says_what_it_does_with_examples() {
+fn every_command_and_verb_says_what_it_does_with_examples() {
     let home = Home::new();
-    for command in COMMANDS {
-        let args: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
-        let ran = home.run(&args);
-        assert_eq!(ran.code, 0, "{command}");
-        assert!(ran.stdout.contains("Examples:"), "{command} has no examples");
-        let name = if command.is_empty() { "help" } else { command };
-        insta::assert_snapshot!(format!("help_{name}"), ran.stdout);
+    let first = home.run(&["--help"]);
+    insta::assert_snapshot!("help_help", first.stdout);
+    let commands = listed(&first.stdout);
+    for named in ["memory", "messages", "migrate", "backup", "restore", "service", "teams", "tools", "model"]
+    {
+        assert!(commands.contains(&named.to_owned()), "{named} is not listed: {commands:?}");
+    }
+    for command in commands {
+        let help = whole(&home, std::slice::from_ref(&command));
+        insta::assert_snapshot!(format!("help_{command}"), help);
     }
 }

@@ -49,7 +49,7 @@ secret = "a secret of the hook"
 [[hooks]]
 on = ["message.accepted"]
 timeout_seconds = 1
-command = ["/bin/sh", "-c", "sleep 30 & echo $! > {stuck}; wait"]
+command = ["/bin/sh", "-c", "setsid sleep 30 & echo $! > {stuck}; wait"]
 "#,
         told = told.display(),
         stuck = stuck.display(),
@@ -86,7 +86,7 @@ fn a_hook_does_not_outlive_a_daemon_that_is_killed() {
 [[hooks]]
 on = ["message.accepted"]
 timeout_seconds = 300
-command = ["/bin/sh", "-c", "sleep 300 & echo $! > {begun}; wait"]
+command = ["/bin/sh", "-c", "setsid sleep 300 & echo $! > {begun}; wait"]
 "#,
         begun = begun.display(),
     );

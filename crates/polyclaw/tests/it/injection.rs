@@ -19,6 +19,7 @@ async fn whatever_a_text_orders_nothing_privileged_is_done() {
         cases.iter().map(|case| format!("{:?} {} {}", case.way, case.disguise, case.tool)).collect();
     assert!(kinds.len() >= 300, "{} cases, {} of them different", cases.len(), kinds.len());
     let stage = Stage::open();
+    stage.gather_crew().await;
     for batch in cases.chunks(8) {
         futures_util::future::join_all(batch.iter().map(|case| stage.play(case))).await;
     }
@@ -97,9 +98,14 @@ impl Calls {
 
     fn of(&self, case: &Case) -> Vec<(&str, &Resulted)> {
         let mine =
-            self.0.iter().filter(|(_, name, arguments, _)| name == case.tool && *arguments == case.arguments);
+            self.0.iter().filter(|(_, name, given, _)| name == called(case.tool) && *given == case.arguments);
         mine.map(|(session, _, _, result)| (session.as_str(), result)).collect()
     }
+}
+
+/// The name a call is stored under: tools of teams have two.
+fn called(tool: &str) -> &str {
+    polyclaw_domain::team::tools::listed(tool).unwrap_or(tool)
 }
 
 /// What privileged actions would leave behind.
@@ -114,6 +120,8 @@ fn nothing_has_changed(stage: &Stage) {
     assert_eq!(texts("SELECT agent_id FROM agent_specs ORDER BY 1"), ["boss", "desk", "helper", "vault"]);
     assert_eq!(texts("SELECT DISTINCT agent_id FROM runs ORDER BY 1"), ["desk", "helper"]);
     assert_eq!(texts("SELECT DISTINCT active_agent_id FROM sessions ORDER BY 1"), ["desk", "helper"]);
+    assert_eq!(texts("SELECT name || ' ' || status FROM teams"), ["crew active"]);
+    assert_eq!(texts("SELECT DISTINCT agent_id || ' ' || state FROM members"), ["desk active"]);
     assert_eq!(count("SELECT COUNT(*) FROM approvals WHERE state = 'approved'"), 0);
     assert_eq!(count("SELECT COUNT(*) FROM schedules"), 0);
     assert_eq!(count("SELECT COUNT(*) FROM messages WHERE session_key LIKE 'agent:boss:%'"), 0);

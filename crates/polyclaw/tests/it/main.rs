@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
+mod a2a;
+mod acp;
 mod answering;
 mod briefing;
 mod budgets;
@@ -17,9 +19,11 @@ mod help;
 mod hooks;
 mod injection;
 mod mcp;
+mod mcp_serve;
 mod model;
 mod nouns;
 mod recall;
 mod refusals;
 mod secrets;
 mod telemetry;
+mod verbs;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
-use crate::fixture::{Home, Ran, command, ran};
+use crate::fixture::{Home, Ran, command, ran, until};
 
 /// Fetched once for the tests of the whole workspace.
 fn weights() -> PathBuf {
@@ -75,7 +75,9 @@ fn pull_from(home: &Home, hub: &str) -> Ran {
 fn a_pull_that_broke_off_goes_on_where_it_was() {
     let (home, half) = (Home::new(), 50_000_000);
     let (address, requests) = hub(weights().join("smollm2.gguf"), vec![half, u64::MAX]);
-    assert_eq!(pull_from(&home, &address).error(), (5, "weights_unavailable".to_owned()));
+    let broken = pull_from(&home, &address);
+    assert_eq!(broken.error(), (5, "weights_unavailable".to_owned()));
+    assert!(broken.stdout.contains("goes on where it was"), "{}", broken.stdout);
     let shown = home.run(&["--json", "model", "list"]).ok();
     assert!(shown.as_array().unwrap().iter().all(|model| model["here"] == false), "half is nothing: {shown}");
     pull_from(&home, &address).ok();
@@ -93,6 +95,7 @@ fn a_hub_with_another_file_is_not_believed() {
     let refused = pull_from(&home, &address);
     assert_eq!(refused.error(), (5, "weights_unavailable".to_owned()));
     assert!(refused.stdout.contains("not the expected file and is not kept"), "{}", refused.stdout);
+    assert!(!refused.stdout.contains("goes on where it was"), "nothing is left of it: {}", refused.stdout);
     assert_eq!(files(&home.path().join("models")), 0, "nothing of it is left");
     requests.join().unwrap();
 }
@@ -140,6 +143,12 @@ fn a_pip_of_somebody_elses_is_not_run() {
 }
 
 #[test]
+fn a_source_that_is_not_there_is_unavailable() {
+    let refused = Home::new().run(&["--json", "model", "pull", "smollm2-135m", "--from", "/nope"]);
+    assert_eq!(refused.error(), (5, "weights_unavailable".to_owned()));
+}
+
+#[test]
 fn without_a_network_the_pull_says_so_and_the_daemon_starts_all_the_same() {
     let home = Home::new();
     let mut pull = command(&home.path(), &["--json", "model", "pull", "smollm2-135m"]);
@@ -158,6 +167,16 @@ fn is_told_once(stderr: &str) -> bool {
     stderr.matches("demo model").count() == 1
         && stderr.contains("often wrong")
         && stderr.contains("OPENAI_API_KEY")
+}
+
+#[test]
+fn weights_that_are_pulled_while_the_daemon_runs_are_taken_up() {
+    let (home, weights) = (Home::new(), weights());
+    let _daemon = home.daemon();
+    let status = || home.run(&["models", "status"]).stdout;
+    assert!(status().contains("polyclaw model pull"), "{}", status());
+    home.run(&["--json", "model", "pull", "smollm2-135m", "--from", weights.to_str().unwrap()]).ok();
+    until("the model is taken up", || status().contains("embedded/smollm2-135m (ready, demo)"));
 }
 
 #[test]
@@ -203,4 +222,78 @@ fn pulled_weights_answer_where_nothing_else_can_and_are_called_a_demo() {
 
     assert_eq!(home.run(&["--json", "model", "remove", "all-minilm-l6-v2"]).ok()["removed"], true);
     assert_eq!(files(&home.path().join("models")), 1);
+}
+
+/// The one file of these weights.
+fn kept(home: &Home, name: &str) -> PathBuf {
+    let listed = home.run(&["--json", "model", "list"]).ok();
+    let mut models = listed.as_array().unwrap().iter();
+    models.find(|model| model["model"] == name).unwrap()["path"].as_str().unwrap().into()
+}
+
+fn damage(file: &std::path::Path, at: u64) {
+    let mut file = fs::File::options().write(true).open(file).unwrap();
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(b"damage").unwrap();
+}
+
+#[test]
+fn damaged_weights_of_the_right_size_are_told_of_wherever_somebody_looks() {
+    let (home, weights) = (Home::new(), weights());
+    let pull = || {
+        home.run(&["--json", "model", "pull", "smollm2-135m", "--from", weights.to_str().unwrap()]).ok();
+    };
+    pull();
+    damage(&kept(&home, "smollm2-135m"), 0);
+    assert_eq!(home.run(&["--json", "model", "list"]).ok()[0]["state"], "damaged");
+    assert_eq!(home.run(&["--json", "model", "bench"]).error(), (1, "weights_damaged".to_owned()));
+
+    let _daemon = home.daemon();
+    let said = |args: &[&str]| home.run(args).stdout;
+    until("the model is tried", || said(&["models", "status"]).contains("smollm2-135m (damaged, demo)"));
+    for args in [&["models", "status"][..], &["status"], &["doctor"]] {
+        assert!(said(args).contains("polyclaw model pull"), "{args:?}: {}", said(args));
+    }
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("can not be loaded"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("damaged: smollm2-135m"), "{}", doctor.stdout);
+
+    pull();
+    assert!(said(&["models", "status"]).contains("(ready, demo)"), "{}", said(&["models", "status"]));
+    assert_eq!(home.run(&["doctor"]).code, 0);
+    home.run(&["--json", "agent", "--message", "Hello!"]).ok();
+}
+
+#[test]
+fn embeddings_are_taken_up_when_they_are_pulled_and_damage_is_said_and_mended() {
+    let (home, weights) = (Home::new(), weights());
+    let pull = || {
+        home.run(&["--json", "model", "pull", "all-minilm-l6-v2", "--from", weights.to_str().unwrap()]).ok();
+    };
+    let _daemon = home.daemon();
+    let note = home.path().join("note.md");
+    fs::write(&note, "- The ferry leaves at nine.\n- Ana lives in Porto.\n").unwrap();
+    home.run(&["--json", "memory", "import", note.to_str().unwrap(), "--agent", "main"]).ok();
+    let status = || home.run(&["memory"]).stdout;
+    assert!(status().contains("polyclaw model pull all-minilm-l6-v2"), "{}", status());
+    pull();
+    until("the vectors are made", || status().contains("by words and by meaning"));
+
+    damage(&kept(&home, "all-minilm-l6-v2"), 10_000_000);
+    let mut said = 0;
+    until("the damaged file is taken up", || {
+        said += 1;
+        fs::write(&note, format!("- The harbour closes at {said}.\n")).unwrap();
+        home.run(&["--json", "memory", "import", note.to_str().unwrap(), "--agent", "main"]).ok();
+        status().contains("can not be used")
+    });
+    let refused = home.run(&["--json", "memory", "embed"]);
+    assert_eq!(refused.error(), (1, "embedding_failed".to_owned()));
+    assert!(refused.stdout.contains("polyclaw model pull"), "{}", refused.stdout);
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("can not be used"), "{}", doctor.stdout);
+
+    pull();
+    until("the vectors are made again", || status().contains("by words and by meaning"));
+    home.run(&["--json", "memory", "embed"]).ok();
 }

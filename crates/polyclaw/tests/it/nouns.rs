@@ -241,8 +241,8 @@ fn routes_are_explained_and_follow_the_config() {
     daemon.signal("HUP");
     until("the new binding holds", || home.run(&explain).stdout.contains("agent:main:telegram:group:-7"));
     assert_eq!(
-        home.run(&["route", "explain", "--channel", "telegram", "--json"]).error().1,
-        "invalid_parameter"
+        home.run(&["route", "explain", "--channel", "telegram", "--json"]).error(),
+        (2, "usage".into())
     );
     assert_eq!(home.run(&["pairing", "list"]).stdout, "Nobody waits, and nobody was let in.\n");
     assert_eq!(

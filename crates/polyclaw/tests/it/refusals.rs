@@ -1,8 +1,11 @@
 //! What can not start says so in one line, with a code, a hint and an exit code.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Command;
 
 use crate::fixture::{Home, command, ran, until};
 
@@ -28,13 +31,37 @@ fn a_daemon_that_was_killed_leaves_no_lock_behind() {
 }
 
 #[test]
-fn a_taken_port_is_unavailable() {
+fn a_taken_port_is_refused_alike_by_all_that_listen() {
     let home = Home::new();
     let _held = TcpListener::bind(("127.0.0.1", home.port)).unwrap();
-    let refused = home.run(&["daemon", "--port", &home.port.to_string()]);
-    assert_eq!(refused.code, 5);
+    let port = home.port.to_string();
+    for args in [&["daemon", "--port", &port][..], &["up", "--no-pull", "--port", &port]] {
+        let refused = home.run(args);
+        assert_eq!(refused.code, 4, "{args:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains("[port_in_use]"), "{args:?}: {}", refused.stderr);
+    }
+    let refused = home.run(&["daemon", "--port", &port]);
     assert!(refused.stderr.contains(&format!("port {} is taken", home.port)), "{}", refused.stderr);
     assert!(refused.stderr.contains("hint:") && refused.stderr.contains("--port"), "{}", refused.stderr);
+}
+
+/// What somebody who took the port of a daemon that is gone hears from a command.
+#[test]
+fn whoever_took_the_port_of_a_daemon_that_is_gone_is_not_shown_the_token() {
+    let home = Home::new();
+    home.write_config("");
+    home.daemon().kill();
+    let stranger = TcpListener::bind(("127.0.0.1", home.port)).unwrap();
+    let hears = std::thread::spawn(move || {
+        let (mut stream, _) = stranger.accept().unwrap();
+        let mut heard = [0; 4096];
+        let size = stream.read(&mut heard).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").unwrap();
+        String::from_utf8_lossy(&heard[..size]).to_lowercase()
+    });
+    home.run(&["sessions", "list", "--json"]);
+    let heard = hears.join().unwrap();
+    assert!(heard.starts_with("get /api/v1/sessions") && !heard.contains("authorization"), "{heard}");
 }
 
 #[test]
@@ -50,6 +77,31 @@ fn every_error_of_a_config_is_said_with_its_line() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_config_that_is_no_text_is_a_bad_config() {
+    let home = Home::new();
+    home.write_config("");
+    fs::write(home.path().join("config.toml"), b"name = \"\xff\"\n").unwrap();
+    assert_eq!(home.run(&["--json", "config", "check"]).error(), (1, "bad_config".to_owned()));
+}
+
+#[test]
+fn somebody_elses_server_is_told_from_ours() {
+    let home = Home::new();
+    home.write_config("");
+    let listener = TcpListener::bind(("127.0.0.1", home.port)).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+        let body = r#"{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}"#;
+        let head =
+            format!("HTTP/1.1 404 Not Found\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+        std::io::Write::write_all(&mut stream, (head + body).as_bytes()).unwrap();
+    });
+    assert_eq!(home.run(&["--json", "status"]).error(), (1, "not_polyclaw".to_owned()));
+    server.join().unwrap();
 }
 
 #[test]
@@ -75,10 +127,38 @@ fn a_file_that_is_no_database_is_refused() {
 }
 
 #[test]
+fn an_argument_that_is_not_utf_8_is_a_usage_error() {
+    for args in [&["agent", "-m"][..], &["chat", "--session"], &["status"], &["--json", "agent", "-m"]] {
+        let mut given = Home::new().command(args);
+        given.arg(std::ffi::OsStr::from_bytes(b"\xff"));
+        let refused = ran(given);
+        assert_eq!(refused.code, 2, "{args:?}: {}", refused.stderr);
+        assert!(!refused.stderr.contains("panicked"), "{}", refused.stderr);
+    }
+}
+
+/// Runs a program that finds the home whole and on a disk that takes no writes.
+fn on_read_only(home: &Path, program: &Command) -> Command {
+    const SCRIPT: &str = r#"home=$1; shift
+        mount --bind "$home" "$home" && mount -o remount,bind,ro "$home" && exec "$@""#;
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", SCRIPT, "sh"]).arg(home);
+    command.arg(program.get_program()).args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+#[test]
 fn a_home_that_can_not_be_written_is_refused() {
     // Not even root may make a folder there.
     let refused = ran(command(Path::new("/sys/polyclaw"), &["daemon", "--json"]));
     assert_eq!(refused.error(), (1, "home_read_only".into()));
+    let home = Home::new();
+    home.daemon().kill();
+    for args in [&["daemon", "--json"][..], &["up", "--no-pull", "--json"]] {
+        let refused = ran(on_read_only(&home.path(), &home.command(args)));
+        assert_eq!(refused.error(), (1, "home_read_only".into()), "{args:?}");
+    }
     let home = Home::new();
     fs::write(home.path(), "a file").unwrap();
     assert_eq!(home.run(&["daemon", "--json"]).error(), (1, "home_unusable".into()));

@@ -1,6 +1,8 @@
 //! The embedded model as one more model that can be asked.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,6 +29,23 @@ pub struct Chat {
     worker: Worker<Engine>,
     /// While an opening is taken in.
     preparing: Mutex<Option<Asking>>,
+    /// The file that could not be loaded, when it was last tried.
+    damaged: Arc<Mutex<Option<Mark>>>,
+}
+
+/// Tells a file from the one that takes its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl Mark {
+    fn of(path: &Path) -> Option<Self> {
+        let meta = fs::metadata(path).ok()?;
+        Some(Self { inode: meta.ino(), bytes: meta.len(), changed: (meta.ctime(), meta.ctime_nsec()) })
+    }
 }
 
 enum Event {
@@ -46,21 +65,30 @@ impl Drop for Asking {
 impl Chat {
     pub fn new(file: impl Into<PathBuf>) -> Self {
         let file = file.into();
-        let path = file.clone();
+        let (path, damaged) = (file.clone(), Arc::<Mutex<Option<Mark>>>::default());
+        let noted = Arc::clone(&damaged);
         let load = move || {
-            let began = Instant::now();
-            let engine = Engine::open(&path)?;
+            let (began, mark) = (Instant::now(), Mark::of(&path));
+            let opened = Engine::open(&path);
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = mark.filter(|_| opened.is_err());
+            let engine = opened?;
             let ms = began.elapsed().as_millis();
             tracing::info!(kernel = engine.kernel(), ms, "the embedded model is loaded");
             Ok(engine)
         };
         let worker = Worker::new("embedded-model", IDLE, load);
-        Self { file, worker, preparing: Mutex::default() }
+        Self { file, worker, preparing: Mutex::default(), damaged }
     }
 
     /// Whether the weights are still where they were.
     pub fn is_there(&self) -> bool {
         self.file.exists()
+    }
+
+    /// Whether they could not be loaded when that was last tried, and are still the same.
+    pub fn is_damaged(&self) -> bool {
+        let damaged = *self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        damaged.is_some() && damaged == Mark::of(&self.file)
     }
 
     /// Loads the model and takes in what conversations will begin with. No question waits for this: it stops it and

@@ -83,6 +83,11 @@ impl Kernel {
         on_fastest!(self, dot(a, b))
     }
 
+    /// The product of two rows of bytes.
+    pub fn product(self, a: &[i8], b: &[i8]) -> i32 {
+        on_fastest!(self, product(a, b))
+    }
+
     /// What each of several query heads makes of the keys they share. `out` holds a row a head.
     pub fn scores(self, queries: &[f32], width: usize, keys: Lane<'_>, out: &mut [f32]) {
         on_fastest!(self, scores(queries, width, keys, out));

@@ -190,7 +190,7 @@ fn move_references(schema: &mut Value, to: &str) {
 
 fn line(message: &PromptMessage, in_json: bool) -> Line {
     match message {
-        PromptMessage::User(text) => Line { role: "user", text: shorten(text, LONGEST_MESSAGE) },
+        PromptMessage::User { text, .. } => Line { role: "user", text: shorten(text, LONGEST_MESSAGE) },
         PromptMessage::Assistant { text, calls } => {
             let text = shorten(text, LONGEST_MESSAGE);
             let text = match calls.first() {
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_prompt_without_tools_is_plain_and_short() {
-        let ask = ask(&prompt(vec![PromptMessage::User("hi".to_owned())], 0), &chars);
+        let ask = ask(&prompt(vec![PromptMessage::user("hi")], 0), &chars);
         let texts: Vec<_> = ask.lines.iter().map(|line| (line.role, line.text.as_str())).collect();
         assert_eq!(texts, [("system", "You are Ada."), ("user", "hi")]);
         assert!(ask.schema.is_none() && ask.most == 200);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn four_harmless_tools_are_shown_with_examples_that_fit_their_own_schema() {
-        let ask = ask(&prompt(vec![PromptMessage::User("hi".to_owned())], 6), &chars);
+        let ask = ask(&prompt(vec![PromptMessage::user("hi")], 6), &chars);
         let system = &ask.lines[0].text;
         assert!(
             system.contains("tool1(path): Does tool1")
@@ -309,7 +309,7 @@ mod tests {
         let call =
             ToolCall { id: "1".to_owned(), name: "tool1".to_owned(), arguments: json!({ "path": "a" }) };
         let messages = vec![
-            PromptMessage::User("read a".to_owned()),
+            PromptMessage::user("read a"),
             PromptMessage::Assistant { text: String::new(), calls: vec![call] },
             PromptMessage::ToolResult {
                 call_id: "1".to_owned(),
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_long_history_loses_its_oldest_lines() {
-        let said = |at| PromptMessage::User(format!("{at} {}", "word ".repeat(300)));
+        let said = |at| PromptMessage::user(format!("{at} {}", "word ".repeat(300)));
         let ask = ask(&prompt((0..20).map(said).collect(), 0), &chars);
         assert!(ask.lines.last().unwrap().text.starts_with("19 "));
         assert!((3..10).contains(&ask.lines.len()), "{} lines", ask.lines.len());

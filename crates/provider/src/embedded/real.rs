@@ -57,6 +57,23 @@ fn a_text_is_foreseen_as_well_as_by_llama_cpp_on_both_paths() {
 }
 
 #[test]
+fn the_same_seed_draws_the_same_text_and_another_seed_another() {
+    let ask = |seed| Ask {
+        lines: vec![Line { role: "user", text: "Tell me about the sea.".to_owned() }],
+        schema: None,
+        temperature: 0.8,
+        seed,
+        most: 30,
+    };
+    let mut engine = engine(Kernel::detect());
+    let mut text = |seed| engine.answer(&ask(seed), &mut |_| {}, &|| true).unwrap().text;
+    let (first, other, again) = (text(7), text(8), text(7));
+    println!("{first}\n{other}");
+    assert_eq!(first, again);
+    assert_ne!(first, other, "it is drawn, not the likeliest text");
+}
+
+#[test]
 fn the_same_question_gets_the_same_answer_from_a_warm_and_a_cold_model() {
     let ask = Ask {
         lines: vec![Line { role: "user", text: "Name three fruits.".to_owned() }],

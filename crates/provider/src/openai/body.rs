@@ -1,9 +1,10 @@
 //! A prompt as the body of a request.
 
-use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::media::Image;
+use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
 use polyclaw_domain::tool::{ToolCall, ToolSpec};
 use serde::Serialize;
-use serde::ser::{SerializeSeq, Serializer};
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
 use crate::fault::Fault;
@@ -20,6 +21,8 @@ struct Body<'a> {
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<ReasoningEffort>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     messages: Messages<'a>,
@@ -45,7 +48,7 @@ enum Message<'a> {
         content: &'a str,
     },
     User {
-        content: &'a str,
+        content: Content<'a>,
     },
     Assistant {
         content: &'a str,
@@ -57,6 +60,21 @@ enum Message<'a> {
         tool_call_id: &'a str,
     },
 }
+
+/// Text alone is a string: not every server takes it as a part.
+struct Content<'a> {
+    text: &'a str,
+    images: &'a [Image],
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: DataUrl<'a> },
+}
+
+struct DataUrl<'a>(&'a Image);
 
 #[derive(Serialize)]
 struct Call<'a> {
@@ -81,6 +99,7 @@ pub(super) fn bytes(model: &str, prompt: &Prompt) -> Result<Vec<u8>, Fault> {
         temperature: prompt.temperature,
         max_tokens,
         max_completion_tokens,
+        reasoning_effort: prompt.reasoning_effort,
         tools: prompt.tools.iter().map(|spec| Tool::of(spec)).collect(),
         messages: Messages(prompt),
     };
@@ -114,7 +133,7 @@ impl Serialize for Messages<'_> {
 impl<'a> Message<'a> {
     fn of(message: &'a PromptMessage) -> Option<Self> {
         match message {
-            PromptMessage::User(content) => Some(Self::User { content }),
+            PromptMessage::User { text, images } => Some(Self::User { content: Content { text, images } }),
             // An answer without content is not accepted back.
             PromptMessage::Assistant { text, calls } if text.is_empty() && calls.is_empty() => None,
             PromptMessage::Assistant { text, calls } => {
@@ -124,6 +143,30 @@ impl<'a> Message<'a> {
                 Some(Self::Tool { content, tool_call_id: call_id })
             }
         }
+    }
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.images.is_empty() {
+            return self.text.serialize(serializer);
+        }
+        let mut parts = serializer.serialize_seq(None)?;
+        if !self.text.is_empty() {
+            parts.serialize_element(&Part::Text { text: self.text })?;
+        }
+        for image in self.images {
+            parts.serialize_element(&Part::ImageUrl { image_url: DataUrl(image) })?;
+        }
+        parts.end()
+    }
+}
+
+impl Serialize for DataUrl<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry("url", &self.0.data_url())?;
+        map.end()
     }
 }
 
@@ -152,9 +195,23 @@ mod tests {
     }
 
     #[test]
+    fn images_are_parts_behind_the_words() {
+        let image = Image::read(*b"GIF89a").unwrap();
+        let shown = |text: &str| {
+            let message = PromptMessage::User { text: text.into(), images: vec![image.clone()] };
+            let prompt = Prompt { messages: vec![message], ..Prompt::default() };
+            let body: Value = serde_json::from_slice(&bytes("m", &prompt).unwrap()).unwrap();
+            body["messages"][0]["content"].clone()
+        };
+        let part = json!({ "type": "image_url", "image_url": { "url": "data:image/gif;base64,R0lGODlh" } });
+        assert_eq!(shown("look"), json!([{ "type": "text", "text": "look" }, part]));
+        assert_eq!(shown(""), json!([part]));
+    }
+
+    #[test]
     fn an_answer_that_said_nothing_is_left_out() {
         let silent = PromptMessage::Assistant { text: String::new(), calls: vec![] };
-        let prompt = Prompt { messages: vec![silent, PromptMessage::User("x".into())], ..Prompt::default() };
+        let prompt = Prompt { messages: vec![silent, PromptMessage::user("x")], ..Prompt::default() };
         let body: Value = serde_json::from_slice(&bytes("m", &prompt).unwrap()).unwrap();
         assert_eq!(body["messages"], json!([{ "role": "user", "content": "x" }]));
     }

@@ -264,13 +264,18 @@ async fn weights_that_are_gone_or_broken_are_an_error_that_says_what_to_do() {
     std::fs::create_dir_all(&folder).unwrap();
     let broken = folder.join("broken.gguf");
     std::fs::write(&broken, b"GGUF\x03\0\0\0 and nothing more").unwrap();
-    for (path, status) in [(folder.join("gone.gguf"), ModelStatus::Unreachable), (broken, ModelStatus::Ready)]
-    {
-        let models = models(Arc::new(Chat::new(path)));
-        assert_eq!(models.models().await[0].status, status);
+    let gone = (folder.join("gone.gguf"), ModelStatus::Unreachable, ModelStatus::Unreachable);
+    for (path, before, after) in [gone, (broken.clone(), ModelStatus::Ready, ModelStatus::Damaged)] {
+        let models = models(Arc::new(Chat::new(path.clone())));
+        assert_eq!(models.models().await[0].status, before, "nobody has tried yet");
         let error = models.stream(&refs(&[MODEL]), &user("hi"), &|_| {}).await.unwrap_err();
         assert_eq!(error.class, ErrorClass::NotConfigured);
         assert!(error.message.contains("polyclaw model pull"), "{error}");
+        assert_eq!(models.models().await[0].status, after);
+        if path == broken {
+            std::fs::write(&path, b"another file").unwrap();
+            assert_eq!(models.models().await[0].status, ModelStatus::Ready, "nothing is known of this one");
+        }
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -121,15 +121,30 @@ async fn entries_with_the_same_key_and_address_cool_together() {
 
 #[tokio::test]
 async fn a_model_that_stays_silent_too_long_makes_room_for_the_next() {
+    for kind in [Kind::OpenAiCompatible, Kind::Anthropic] {
+        let bench = Bench::with(|server| {
+            let mut slow = ProviderSettings::new("slow", kind).base_url(server.url());
+            slow.first_token_timeout = Duration::from_millis(50);
+            vec![slow, ProviderSettings::new("here", Kind::OpenAiCompatible).base_url(server.url())]
+        });
+        bench.server.push(Script::new().hang());
+        let reply = bench.ask_all(&["slow/a", "here/b"], &user("hi")).await.0.unwrap();
+        assert_eq!(reply.model.to_string(), "here/b", "{kind:?}");
+        bench.server.wait_for_abandoned(1).await;
+        bench.server.push(Script::reply("first").wait(Duration::from_millis(150)).text(" second"));
+        assert_eq!(bench.ask("slow/a", &user("hi")).await.unwrap().text, "first second");
+    }
+}
+
+#[tokio::test]
+async fn the_last_candidate_may_take_its_time() {
     let bench = Bench::with(|server| {
         let mut slow = ProviderSettings::new("slow", Kind::OpenAiCompatible).base_url(server.url());
-        slow.first_token_timeout = Some(Duration::from_millis(50));
-        vec![slow, ProviderSettings::new("here", Kind::OpenAiCompatible).base_url(server.url())]
+        slow.first_token_timeout = Duration::from_millis(50);
+        vec![slow]
     });
     bench.server.push(Script::new().hang());
-    let reply = bench.ask_all(&["slow/a", "here/b"], &user("hi")).await.0.unwrap();
-    assert_eq!(reply.model.to_string(), "here/b");
-    bench.server.wait_for_abandoned(1).await;
-    bench.server.push(Script::reply("first").wait(Duration::from_millis(150)).text(" second"));
-    assert_eq!(bench.ask("slow/a", &user("hi")).await.unwrap().text, "first second");
+    bench.server.push(Script::new().wait(Duration::from_millis(150)).text("late"));
+    let reply = bench.ask_all(&["slow/a", "slow/b"], &user("hi")).await.0.unwrap();
+    assert_eq!((reply.model.model.as_str(), reply.text.as_str()), ("b", "late"));
 }

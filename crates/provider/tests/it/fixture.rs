@@ -96,7 +96,7 @@ pub fn refs(models: &[&str]) -> Vec<ModelRef> {
 }
 
 pub fn user(text: &str) -> Prompt {
-    Prompt { messages: vec![PromptMessage::User(text.to_owned())], ..Prompt::default() }
+    Prompt { messages: vec![PromptMessage::user(text)], ..Prompt::default() }
 }
 
 pub fn text(text: &str) -> Delta {

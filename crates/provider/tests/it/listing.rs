@@ -1,7 +1,12 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use polyclaw_domain::provider::{ModelInfo, ModelStatus, Provider};
 use polyclaw_provider::{Kind, ProviderSettings};
 
-use crate::fixture::Bench;
+use crate::fixture::{Bench, user};
 
 fn names(models: &[ModelInfo]) -> Vec<String> {
     models.iter().map(|info| info.model.to_string()).collect()
@@ -47,4 +52,31 @@ async fn a_server_that_went_away_is_shown_as_unreachable() {
     let listed = models.models().await;
     assert_eq!(names(&listed), ["local/scripted"]);
     assert_eq!(listed[0].status, ModelStatus::Unreachable);
+}
+
+/// A server that is asked nothing when models are listed, because the config lists them.
+#[tokio::test]
+async fn a_server_that_could_not_be_reached_is_said_so_until_it_answers() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let is_back = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&is_back);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            if answers.load(Ordering::SeqCst) {
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream
+                    .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            }
+        }
+    });
+    let bench = Bench::with(|_| {
+        vec![ProviderSettings::new("local", Kind::OpenAiCompatible).base_url(url).models(["m"])]
+    });
+    let status = async || bench.models.models().await[0].status;
+    assert_eq!(status().await, ModelStatus::Ready, "nothing is known against it");
+    bench.ask("local/m", &user("hi")).await.unwrap_err();
+    assert_eq!(status().await, ModelStatus::Unreachable);
+    is_back.store(true, Ordering::SeqCst);
+    assert_eq!(status().await, ModelStatus::Ready);
 }

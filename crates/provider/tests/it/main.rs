@@ -9,6 +9,7 @@ mod embeddings;
 mod errors;
 mod fallback;
 mod fixture;
+mod images;
 mod listing;
 mod llama;
 mod quiet;

@@ -125,7 +125,7 @@ async fn a_conversation_goes_on_from_what_was_said() {
     for model in ENGINES {
         let (reply, _) = both.ask(model, &prompt).await.unwrap();
         prompt.messages.push(PromptMessage::Assistant { text: reply.text, calls: Vec::new() });
-        prompt.messages.push(PromptMessage::User("What is my name?".to_owned()));
+        prompt.messages.push(PromptMessage::user("What is my name?"));
         let (longer, _) = both.ask(model, &prompt).await.unwrap();
         assert!(longer.usage.input_tokens > reply.usage.input_tokens, "{model}: {:?}", longer.usage);
     }

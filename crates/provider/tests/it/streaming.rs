@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use polyclaw_domain::provider::{Delta, Prompt, Provider, Usage};
+use polyclaw_domain::provider::{Delta, Prompt, Provider, ReasoningEffort, Usage};
 use polyclaw_testkit::model_server::{Gate, Script};
 use tokio::sync::mpsc;
 
@@ -79,6 +79,25 @@ async fn the_request_carries_key_system_limits_and_name_as_given() {
     assert_eq!((request.header("x-api-key"), request.model()), (Some(KEY), "claude-haiku-4-5"));
     assert_eq!((request.system(), request.last_user_text()), ("Be brief.".into(), "hi".into()));
     assert_eq!(request.body()["max_tokens"], 99);
+}
+
+#[tokio::test]
+async fn every_provider_is_told_how_long_to_think_in_its_own_words() {
+    let bench = Bench::new();
+    let prompt =
+        Prompt { reasoning_effort: Some(ReasoningEffort::High), temperature: Some(0.5), ..user("hi") };
+    bench.ask("openai/gpt-5-mini", &prompt).await.unwrap();
+    let request = bench.server.last_request();
+    assert_eq!(
+        (&request.body()["reasoning_effort"], &request.body()["temperature"]),
+        (&"high".into(), &0.5.into())
+    );
+
+    bench.ask("anthropic/claude-sonnet-4-5", &prompt).await.unwrap();
+    let body = bench.server.last_request().body().clone();
+    assert!(body["thinking"]["budget_tokens"].as_u64() < body["max_tokens"].as_u64(), "{body}");
+    assert_eq!(body["thinking"]["type"], "enabled", "{body}");
+    assert!(body.get("temperature").is_none(), "Anthropic refuses one where it is to think: {body}");
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ fn second_round() -> Prompt {
     let calls = vec![call("c1", "read", json!({ "path": "a" })), call("c2", "list", json!({}))];
     Prompt {
         messages: vec![
-            PromptMessage::User("look".into()),
+            PromptMessage::user("look"),
             PromptMessage::Assistant { text: "I look.".into(), calls },
             result("c1", "read", "alpha", false),
             result("c2", "list", "no such folder", true),

@@ -4,22 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::audit::Link;
 use polyclaw_domain::time::Millis;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::state::ControlState;
 use crate::error::Result;
 use crate::extract::Query;
-use crate::paging::{Paging, Place};
-
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct Which {
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
+use crate::paging::{Page, Place};
 
 #[derive(Serialize, ToSchema)]
 pub struct Audit {
@@ -72,9 +63,9 @@ pub struct ChainVerdict {
 }
 
 /// The newest entries first.
-#[utoipa::path(get, path = "/audit", tag = "access", params(Which), responses((status = 200, body = Audit)))]
-pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -> Result<Json<Audit>> {
-    let paging = Paging::of("audit", which.limit, which.cursor.as_deref())?;
+#[utoipa::path(get, path = "/audit", tag = "access", params(Page), responses((status = 200, body = Audit)))]
+pub async fn list(State(app): State<ControlState>, Query(page): Query<Page>) -> Result<Json<Audit>> {
+    let paging = page.of("audit")?;
     let before = paging.after.as_ref().map(|place| place.at);
     let mut links = app.control.audit(before, paging.wanted()).await?;
     let next_cursor = paging.cut(&mut links, |link| Place { at: link.seq, id: String::new() });

@@ -25,6 +25,8 @@ pub struct ConfigView {
     #[schema(value_type = Object)]
     config: Value,
     secrets: Vec<SecretView>,
+    /// Why the file can not be read; nothing of it is shown then, and a whole config can be put in its place.
+    error: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -123,12 +125,14 @@ pub async fn show(State(app): State<ControlState>, Id(id): Id) -> Result<Respons
         .map(|one| SecretView { path: one.path, fingerprint: one.fingerprint })
         .collect();
     let tag = quoted(&read.etag);
-    let view = ConfigView { etag: read.etag, toml: read.toml, config: read.config, secrets };
+    let view =
+        ConfigView { etag: read.etag, toml: read.toml, config: read.config, secrets, error: read.broken };
     Ok(([(ETAG, tag)], Json(view)).into_response())
 }
 
 /// Another config in place of this one.
-#[utoipa::path(put, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = NewConfig, responses((status = 200, body = Changed)))]
+#[utoipa::path(put, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = NewConfig, 
+    responses((status = 200, body = Changed), (status = 412, description = "Another version is there", body = crate::error::Problem), (status = 428, description = "Say which version", body = crate::error::Problem), (status = 502, description = "The instance can not be asked", body = crate::error::Problem)))]
 pub async fn replace(
     State(app): State<ControlState>,
     Extension(by): Extension<Caller>,
@@ -142,7 +146,8 @@ pub async fn replace(
 }
 
 /// A JSON merge patch. What it does not name stays as it is, comments and order too.
-#[utoipa::path(patch, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = Object, responses((status = 200, body = Changed)))]
+#[utoipa::path(patch, path = "/instances/{id}/config", tag = "config", params(("id" = String, Path), ("If-Match" = Option<String>, Header), ("X-Allow-Secret-Write" = Option<bool>, Header)), request_body = Object, 
+    responses((status = 200, body = Changed), (status = 412, description = "Another version is there", body = crate::error::Problem), (status = 428, description = "Say which version", body = crate::error::Problem), (status = 502, description = "The instance can not be asked", body = crate::error::Problem)))]
 pub async fn patch(
     State(app): State<ControlState>,
     Extension(by): Extension<Caller>,

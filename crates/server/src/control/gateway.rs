@@ -1,4 +1,4 @@
-//! Through to an instance: its API under the control plane's address, as a stream both ways, sockets too. The caller's
+//! Through to an instance: its API under the control plane's address, its answers as streams, sockets too. The caller's
 //! own token and cookies stay here; the instance is shown its own.
 
 use axum::body::Body;
@@ -7,14 +7,24 @@ use axum::http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderName, ORIGIN, PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
+use futures_util::StreamExt;
+use http_body_util::Full;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
-use polyclaw_control::call;
+use polyclaw_control::{Caller, call, while_it_answers};
+use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{OpenApi, Required, ResponseBuilder};
 
 use super::state::ControlState;
+use super::tunnel;
+use super::until::Until;
 use crate::error::{Error, Result};
+use crate::extract::{MAX_BODY, MAX_MESSAGE, read_up_to};
+
+const DESCRIBED: &str = "/api/instances/{id}/gateway/{path}";
 
 /// What means one connection and not what is sent over it, or is for us alone.
 const KEPT_BACK: [HeaderName; 11] = [
@@ -31,13 +41,46 @@ const KEPT_BACK: [HeaderName; 11] = [
     UPGRADE,
 ];
 
-/// `/instances/{id}/gateway/…` is `/api/v1/…` of the instance; `v1/…` is its OpenAI-shaped API.
+/// `/instances/{id}/gateway/…` is `/api/v1/…` of the instance; `v1/…` is its OpenAI-shaped API. What changes something
+/// is in the audit before it is handed on.
 pub async fn through(State(app): State<ControlState>, mut request: Request) -> Result<Response> {
     let (id, target) = split(request.uri())?;
     let (address, token) = app.control.door(&id).await?;
-    let upgrade = request.headers().get(UPGRADE).cloned();
-    let ours = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
-    let (mut parts, body) = request.into_parts();
+    let by = request.extensions().get::<Caller>().cloned().ok_or(Error::Unauthorized)?;
+    let until = Until::of(request.extensions());
+    let is_socket = request.headers().contains_key(UPGRADE);
+    let ours = is_socket.then(|| hyper::upgrade::on(&mut request));
+    let (parts, body) = request.into_parts();
+    // There whole before any of it is handed on: an instance that refuses the rest would cut the connection.
+    let body = read_up_to(Request::from_parts(parts.clone(), body), most(&target)).await?;
+    let asked = (&parts.method, target.path(), &*body);
+    let passage = app.control.note_passage(&by, &id, asked).await?;
+    let first_change = {
+        let (app, id, path) = (app.clone(), id.clone(), target.path().to_owned());
+        async move { app.control.note_socket(&by, &id, &path).await }
+    };
+    let called = call(address, Request::from_parts(dressed(parts, target, token), Full::new(body)));
+    let answered = while_it_answers(address, called).await;
+    let answered = answered.ok_or_else(|| polyclaw_control::Error::Silent(id.clone()))?;
+    let answered = answered
+        .map_err(|error| polyclaw_control::Error::Unreachable { name: id, why: error.to_string() })?;
+    if let Some(passage) = passage {
+        app.control.note_arrival(passage, answered.status().as_u16()).await?;
+    }
+    Ok(back(answered, ours.map(|ours| (ours, first_change)), until))
+}
+
+/// As much as the instance itself takes there.
+fn most(target: &Uri) -> usize {
+    let brings_images = target.path().starts_with("/v1/") || target.path().ends_with("/messages");
+    if brings_images { MAX_MESSAGE } else { MAX_BODY }
+}
+
+/// The head of a call as the instance gets it.
+fn dressed(mut parts: Parts, target: Uri, token: Option<String>) -> Parts {
+    let upgrade = parts.headers.get(UPGRADE).cloned();
+    parts.extensions.clear();
+    parts.headers.remove(CONTENT_LENGTH);
     parts.uri = target;
     parts.version = axum::http::Version::HTTP_11;
     keep_back(&mut parts.headers);
@@ -48,10 +91,32 @@ pub async fn through(State(app): State<ControlState>, mut request: Request) -> R
         parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         parts.headers.insert(UPGRADE, protocol);
     }
-    let answered = call(address, Request::from_parts(parts, body)).await.map_err(|error| {
-        Error::Control(polyclaw_control::Error::Unreachable { name: id, why: error.to_string() })
-    })?;
-    Ok(back(answered, ours))
+    parts
+}
+
+/// The route as the document has it: whatever the instance answers.
+pub fn describe(document: &mut OpenApi) {
+    let text = || Some(ObjectBuilder::new().schema_type(Type::String));
+    let parameter = |name: &str| {
+        let of_path = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
+        of_path.required(Required::True).schema(text()).build()
+    };
+    for (name, method) in [
+        ("get", HttpMethod::Get),
+        ("post", HttpMethod::Post),
+        ("put", HttpMethod::Put),
+        ("patch", HttpMethod::Patch),
+        ("delete", HttpMethod::Delete),
+    ] {
+        let operation = OperationBuilder::new()
+            .operation_id(Some(format!("gateway_{name}")))
+            .tag("gateway")
+            .summary(Some("Through to `/api/v1/…` of a running instance, or to its `v1/…`"))
+            .parameter(parameter("id"))
+            .parameter(parameter("path"))
+            .response("default", ResponseBuilder::new().description("What the instance answers"));
+        document.paths.add_path_operation(DESCRIBED, vec![method], operation.build());
+    }
 }
 
 /// The instance, and what of it is asked for. The path stays as it was written: a session key in it is encoded.
@@ -83,7 +148,11 @@ fn keep_back(headers: &mut HeaderMap) {
     KEPT_BACK.iter().chain(&named).for_each(|name| drop(headers.remove(name)));
 }
 
-fn back(mut answered: hyper::Response<hyper::body::Incoming>, ours: Option<OnUpgrade>) -> Response {
+fn back(
+    mut answered: hyper::Response<hyper::body::Incoming>,
+    ours: Option<(OnUpgrade, impl Future<Output = polyclaw_control::Result<()>> + Send + 'static)>,
+    until: Until,
+) -> Response {
     let theirs = hyper::upgrade::on(&mut answered);
     let (mut parts, body) = answered.into_parts();
     let protocol = parts.headers.get(UPGRADE).cloned();
@@ -94,22 +163,23 @@ fn back(mut answered: hyper::Response<hyper::body::Incoming>, ours: Option<OnUpg
         parts.headers.keys().filter(|name| name.as_str().starts_with("access-control-")).cloned().collect();
     granted.iter().for_each(|name| drop(parts.headers.remove(name)));
     if parts.status != StatusCode::SWITCHING_PROTOCOLS {
-        return Response::from_parts(parts, Body::new(body));
+        // What has no length may go on for ever.
+        let body = match parts.headers.contains_key(CONTENT_LENGTH) {
+            true => Body::new(body),
+            false => {
+                let told = Body::new(body).into_data_stream();
+                Body::from_stream(told.take_until(Box::pin(until.revoked())))
+            }
+        };
+        return Response::from_parts(parts, body);
     }
     parts.headers.remove(CONTENT_LENGTH);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     protocol.map(|protocol| parts.headers.insert(UPGRADE, protocol));
-    if let Some(ours) = ours {
-        tokio::spawn(join(ours, theirs));
+    if let Some((ours, first_change)) = ours {
+        tokio::spawn(tunnel::join((ours, theirs), until, first_change));
     }
     Response::from_parts(parts, Body::empty())
-}
-
-/// Hands everything over, both ways, until one side ends.
-async fn join(ours: OnUpgrade, theirs: OnUpgrade) {
-    let (Ok(ours), Ok(theirs)) = (ours.await, theirs.await) else { return };
-    let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));
-    let _ = tokio::io::copy_bidirectional(&mut ours, &mut theirs).await;
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ use axum::http::Method;
 use axum::http::header::UPGRADE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use polyclaw_control::Caller;
+use polyclaw_control::{Caller, Stay};
 use polyclaw_domain::instance::Access;
 
 use super::state::ControlState;
+use crate::door::Guest;
 use crate::error::{Error, Result};
-use crate::guard::{bearer, code_in, shows_cookie};
+use crate::guard::{bearer, code_in, guest_of};
 
 /// How long somebody waits who shows one wrong token too many.
 const PENALTY: Duration = Duration::from_millis(500);
@@ -20,13 +21,15 @@ const PENALTY: Duration = Duration::from_millis(500);
 /// For every route that tells or does anything: the caller is known from here on.
 pub async fn caller(State(app): State<ControlState>, mut request: Request, next: Next) -> Response {
     let known = match shown(&app, &request) {
-        Shown::Operator => Ok(Caller::operator()),
+        Shown::Operator => Ok((Caller::operator(), None)),
         Shown::Token(given) => look_up(&app, &given).await,
+        Shown::Login(id) => logged_in(&app, &id).await,
         Shown::Nothing => Err(Error::Unauthorized),
     };
     match known {
-        Ok(caller) => {
+        Ok((caller, stay)) => {
             request.extensions_mut().insert(caller);
+            stay.map(|stay| request.extensions_mut().insert(stay));
             next.run(request).await
         }
         Err(error) => error.into_response(),
@@ -38,6 +41,8 @@ enum Shown {
     Operator,
     /// A token that is not the operator's.
     Token(String),
+    /// The cookie or code of whoever logged in with a token, by its id.
+    Login(String),
     Nothing,
 }
 
@@ -47,33 +52,42 @@ fn shown(app: &ControlState, request: &Request) -> Shown {
         Some(given) if !app.door.is_open() && app.door.accepts_token(given) => Shown::Operator,
         Some(given) => Shown::Token(given.to_owned()),
         None if app.door.is_open() => Shown::Operator,
-        None if shows_cookie(&app.door, headers) || shows_code(app, request) => Shown::Operator,
-        None => Shown::Nothing,
+        None => match guest_of(&app.door, headers).or_else(|| guest_with_code(app, request)) {
+            Some(Guest::Owner) => Shown::Operator,
+            Some(Guest::Token(id)) => Shown::Login(id),
+            None => Shown::Nothing,
+        },
     }
 }
 
 /// Who guesses is slowed down; a token that is known is never kept waiting by those who guess.
-async fn look_up(app: &ControlState, given: &str) -> Result<Caller> {
-    if let Some(caller) = app.control.caller(given).await? {
-        return Ok(caller);
+async fn look_up(app: &ControlState, given: &str) -> Result<(Caller, Option<Stay>)> {
+    if let Some((caller, stay)) = app.control.caller(given).await? {
+        return Ok((caller, Some(stay)));
     }
     // Where nobody is asked for a token, an instance is still known by its own.
     if app.door.is_open() {
-        return Ok(Caller::operator());
+        return Ok((Caller::operator(), None));
     }
     app.attempts.failed();
     if !app.attempts.are_too_many() {
-        return Err(Error::Unauthorized);
+        return Err(Error::WrongToken);
     }
     tokio::time::sleep(PENALTY).await;
     Err(Error::TooManyAttempts)
 }
 
+/// A login ends with its token.
+async fn logged_in(app: &ControlState, id: &str) -> Result<(Caller, Option<Stay>)> {
+    let (caller, stay) = app.control.caller_by_id(id).await?.ok_or(Error::Unauthorized)?;
+    Ok((caller, Some(stay)))
+}
+
 /// A page can not send a header with a socket: it shows a one-time code.
-fn shows_code(app: &ControlState, request: &Request) -> bool {
+fn guest_with_code(app: &ControlState, request: &Request) -> Option<Guest> {
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    path.starts_with("/ws/")
-        && code_in(request.uri()).is_some_and(|code| app.door.logins.take(&code, app.control.now()))
+    let code = code_in(request.uri()).filter(|_| path.starts_with("/ws/"))?;
+    app.door.logins.take(&code, app.control.now())
 }
 
 pub async fn reads(request: Request, next: Next) -> Response {
@@ -90,8 +104,11 @@ pub async fn administers(request: Request, next: Next) -> Response {
 
 /// Through the gateway a look needs less than a word; a socket is both.
 pub async fn talks(request: Request, next: Next) -> Response {
-    let looks =
-        matches!(*request.method(), Method::GET | Method::HEAD) && !request.headers().contains_key(UPGRADE);
+    let looks = match *request.method() {
+        Method::GET | Method::HEAD => !request.headers().contains_key(UPGRADE),
+        Method::POST => request.uri().path().ends_with("/gateway/route/explain"),
+        _ => false,
+    };
     allow(if looks { Access::Read } else { Access::Operate }, request, next).await
 }
 

@@ -20,7 +20,7 @@ const STATUSES: [Status; 6] =
 
 #[derive(Serialize, ToSchema)]
 pub struct FleetHealth {
-    /// `ok`, or `degraded` where an instance that should run does not.
+    /// `ok`, or `degraded` where an instance that should run does not, or does not answer.
     status: &'static str,
     version: String,
     uptime_ms: i64,
@@ -35,6 +35,8 @@ pub struct InstanceHealth {
     pid: Option<i32>,
     /// The instance's own word; null where it does not run or does not answer.
     health: Option<String>,
+    /// Likewise how long it has been up.
+    uptime_ms: Option<i64>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -52,7 +54,7 @@ pub struct Alive {
 pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>> {
     let views = app.control.list(false).await?;
     let fails = |status: Status| matches!(status, Status::Crashed | Status::Error | Status::StalePid);
-    let degraded = views.iter().any(|view| fails(view.status));
+    let fails_at_once = views.iter().any(|view| fails(view.status));
     // All at once: one that does not answer must not hold the others up.
     let asked = views.into_iter().map(|view| {
         let control = app.control.clone();
@@ -61,12 +63,15 @@ pub async fn health(State(app): State<ControlState>) -> Result<Json<FleetHealth>
                 Status::Running => control.health_of(view.id.as_str()).await.ok().flatten(),
                 _ => None,
             };
-            let health = said.and_then(|said| said["status"].as_str().map(str::to_owned));
+            let health = said.as_ref().and_then(|said| said["status"].as_str().map(str::to_owned));
+            let uptime_ms = said.as_ref().and_then(|said| said["uptime_ms"].as_i64());
             let (id, name) = (view.id.to_string(), view.name.to_string());
-            InstanceHealth { id, name, status: view.status.as_str(), pid: view.pid, health }
+            InstanceHealth { id, name, status: view.status.as_str(), pid: view.pid, health, uptime_ms }
         }
     });
-    let instances = futures_util::future::join_all(asked).await;
+    let instances: Vec<InstanceHealth> = futures_util::future::join_all(asked).await;
+    let is_silent = |one: &InstanceHealth| one.status == Status::Running.as_str() && one.health.is_none();
+    let degraded = fails_at_once || instances.iter().any(is_silent);
     Ok(Json(FleetHealth {
         status: if degraded { "degraded" } else { "ok" },
         version: app.version.clone(),

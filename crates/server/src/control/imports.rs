@@ -15,9 +15,8 @@ use utoipa::ToSchema;
 use super::instances::InstanceView;
 use super::state::ControlState;
 use crate::error::{Error, Result};
-use crate::extract::Body;
-
-const LISTED: usize = 100;
+use crate::extract::{Body, Query};
+use crate::paging::{Page, Place};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -116,6 +115,7 @@ impl From<Outcome> for ImportResult {
 #[derive(Serialize, ToSchema)]
 pub struct ImportRuns {
     runs: Vec<ImportRun>,
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -144,11 +144,14 @@ impl From<Import> for ImportRun {
     }
 }
 
-/// The last hundred runs, the newest first.
-#[utoipa::path(get, path = "/import/runs", tag = "import", responses((status = 200, body = ImportRuns)))]
-pub async fn list(State(app): State<ControlState>) -> Result<Json<ImportRuns>> {
-    let runs = app.control.imports(LISTED).await?;
-    Ok(Json(ImportRuns { runs: runs.into_iter().map(ImportRun::from).collect() }))
+/// The runs, the newest first.
+#[utoipa::path(get, path = "/import/runs", tag = "import", params(Page), responses((status = 200, body = ImportRuns)))]
+pub async fn list(State(app): State<ControlState>, Query(page): Query<Page>) -> Result<Json<ImportRuns>> {
+    let paging = page.of("imports")?;
+    let behind = paging.after.clone().map(|place| (Millis(place.at), place.id));
+    let mut found = app.control.imports(behind, paging.wanted()).await?;
+    let next_cursor = paging.cut(&mut found, |run| Place { at: run.created_at.0, id: run.id.clone() });
+    Ok(Json(ImportRuns { runs: found.into_iter().map(ImportRun::from).collect(), next_cursor }))
 }
 
 /// Makes an instance of the home of an OpenClaw gateway: all of it or nothing. The same again changes nothing.

@@ -32,7 +32,7 @@ pub struct InstanceView {
     wanted: &'static str,
     /// `never`, `on-failure` or `always`.
     restart: &'static str,
-    /// Why it does not run although it should.
+    /// Why it does not run although it should, or that it runs and does not answer.
     error: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
     archived_at: Option<Millis>,
@@ -186,7 +186,7 @@ pub async fn change(
 }
 
 /// Starts it and waits until it answers.
-#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView)))]
+#[utoipa::path(post, path = "/instances/{id}/start", tag = "instances", params(("id" = String, Path)), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::Problem)))]
 pub async fn start(State(app): State<ControlState>, Extension(by): Extension<Caller>, Id(id): Id) -> Answer {
     shown(app.control.start(&by, &id).await)
 }
@@ -203,7 +203,7 @@ pub async fn stop(
 }
 
 /// Stops it, if it runs, and starts it.
-#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), Patience), responses((status = 200, body = InstanceView)))]
+#[utoipa::path(post, path = "/instances/{id}/restart", tag = "instances", params(("id" = String, Path), Patience), responses((status = 200, body = InstanceView), (status = 502, description = "It did not start", body = crate::error::Problem)))]
 pub async fn restart(
     State(app): State<ControlState>,
     Extension(by): Extension<Caller>,

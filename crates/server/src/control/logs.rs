@@ -5,7 +5,7 @@ use std::io::SeekFrom;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
@@ -123,6 +123,7 @@ pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Res
         files.push((file, size));
     }
     files.reverse();
+    let bytes: u64 = files.iter().map(|(_, size)| size).sum();
     let chunks = stream::unfold((files, 0), |(mut files, mut at)| async move {
         loop {
             let (file, size) = files.last_mut()?;
@@ -140,8 +141,9 @@ pub async fn download(State(app): State<ControlState>, Id(id): Id) -> Result<Res
         }
     });
     let headers = [
-        (CONTENT_TYPE, "text/plain; charset=utf-8"),
-        (CONTENT_DISPOSITION, "attachment; filename=\"daemon.log\""),
+        (CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
+        (CONTENT_DISPOSITION, "attachment; filename=\"daemon.log\"".to_owned()),
+        (CONTENT_LENGTH, bytes.to_string()),
     ];
     Ok((headers, Body::from_stream(chunks)).into_response())
 }

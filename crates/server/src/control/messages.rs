@@ -35,10 +35,13 @@ pub struct Which {
     /// Both by id or name.
     from: Option<String>,
     to: Option<String>,
+    /// From it or to it.
+    instance: Option<String>,
     r#type: Option<String>,
     #[param(inline)]
     state: Option<view::StateWord>,
-    /// Those of one correlation come in the order in which they were written; all others the newest first.
+    /// Those of one correlation come in the order in which they were written, with the message that has it as its id;
+    /// all others the newest first.
     correlation_id: Option<String>,
     /// Written after, and before, this time.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -100,6 +103,8 @@ pub struct NewMessage {
     #[serde(default)]
     #[schema(required = false)]
     hop_count: u32,
+    /// The trace of the turn that writes it: it goes on in the other instance.
+    trace_id: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -131,6 +136,7 @@ pub async fn send(
         correlation: new.correlation_id,
         key: new.idempotency_key,
         hop: new.hop_count,
+        trace: new.trace_id,
     };
     Ok(match app.control.send(&by, letter).await? {
         Sent::New(accepted) => {
@@ -184,6 +190,7 @@ pub async fn list(State(app): State<ControlState>, Query(which): Query<Which>) -
     let filter = Filter {
         from: instance(&app, which.from).await,
         to: instance(&app, which.to).await,
+        of: instance(&app, which.instance).await,
         kind: which.r#type,
         state: which.state.map(Into::into),
         correlation: which.correlation_id,

@@ -1,22 +1,20 @@
 //! What an instance is and does.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
 use polyclaw_control::observe::{Details, Used};
-use polyclaw_domain::budget::usd;
-use polyclaw_domain::job::JobState;
-use polyclaw_domain::time::Millis;
-use polyclaw_store::history::{Filter, Past};
+use polyclaw_domain::budget::{nanos, usd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::instances::InstanceView;
 use super::state::ControlState;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::extract::{Id, Query};
+use crate::http::history::{PastTurns, Which as WhichTasks};
 use crate::http::usage::Window;
-use crate::paging::{Paging, Place};
 
 #[derive(Serialize, ToSchema)]
 pub struct DetailsView {
@@ -96,104 +94,26 @@ pub async fn details(State(app): State<ControlState>, Id(id): Id) -> Result<Json
     Ok(Json(DetailsView::of(app.control.details(&id).await?, &app.version)))
 }
 
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct WhichTasks {
-    #[param(minimum = 1)]
-    limit: Option<usize>,
-    cursor: Option<String>,
-    /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
-    status: Option<String>,
-    channel: Option<String>,
-    /// Queued at this time or later.
-    #[param(value_type = Option<String>, format = DateTime)]
-    after: Option<Millis>,
-    #[param(value_type = Option<String>, format = DateTime)]
-    before: Option<Millis>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct PastTurns {
-    tasks: Vec<TaskView>,
-    next_cursor: Option<String>,
-    data_available: bool,
-    /// Why there is nothing to be known.
-    message: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = PastTurn)]
-pub struct TaskView {
-    id: String,
-    session_key: String,
-    agent_id: String,
-    channel: Option<String>,
-    status: &'static str,
-    /// How the message began.
-    summary: Option<String>,
-    /// How the reply began, or what went wrong.
-    outcome: Option<String>,
-    error_code: Option<String>,
-    model: Option<String>,
-    duration_ms: Option<i64>,
-    /// Follows one message through every turn it caused.
-    trace_id: String,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Millis,
-}
-
-impl From<Past> for TaskView {
-    fn from(past: Past) -> Self {
-        let duration_ms = past.started_at.zip(past.ended_at).map(|(from, to)| to.since(from));
-        Self {
-            id: past.turn,
-            session_key: past.session,
-            agent_id: past.agent,
-            channel: past.channel,
-            status: past.state.as_str(),
-            summary: past.asked,
-            outcome: past.error.or(past.replied),
-            error_code: past.error_code,
-            model: past.model,
-            duration_ms,
-            trace_id: past.trace,
-            created_at: past.queued_at,
-        }
-    }
-}
-
 /// What an instance did last, the newest first.
 #[utoipa::path(get, path = "/instances/{id}/tasks", tag = "observe", params(("id" = String, Path), WhichTasks), responses((status = 200, body = PastTurns)))]
 pub async fn tasks(
     State(app): State<ControlState>,
     Id(id): Id,
+    RawQuery(asked): RawQuery,
     Query(which): Query<WhichTasks>,
-) -> Result<Json<PastTurns>> {
-    let paging = Paging::of("tasks", which.limit.or(Some(20)), which.cursor.as_deref())?;
-    let state = match which.status.as_deref() {
-        Some(word) => Some(JobState::parse(word).ok_or_else(|| Error::invalid("status", "no such state"))?),
-        None => None,
-    };
-    let filter = Filter {
-        state,
-        channel: which.channel,
-        after: which.after,
-        before: which.before,
-        behind: paging.after.clone().map(|place| (Millis(place.at), place.id)),
-        limit: paging.wanted(),
-    };
-    Ok(Json(match app.control.tasks(&id, filter).await? {
-        Err(why) => {
-            PastTurns { tasks: Vec::new(), next_cursor: None, data_available: false, message: Some(why) }
-        }
-        Ok(mut rows) => {
-            let next_cursor =
-                paging.cut(&mut rows, |past| Place { at: past.queued_at.0, id: past.turn.clone() });
-            let tasks = rows.into_iter().map(TaskView::from).collect();
-            PastTurns { tasks, next_cursor, data_available: true, message: None }
-        }
-    }))
+) -> Result<Response> {
+    let (filter, paging) = which.read()?;
+    let path = format!("/api/v1/history?{}", asked.unwrap_or_default());
+    Ok(match app.control.told(&id, &path).await? {
+        // Its own words have the same shape, cursors included.
+        Some(Ok(told)) => Json(told).into_response(),
+        Some(Err(why)) => Json(PastTurns::unknown(why)).into_response(),
+        None => Json(match app.control.tasks(&id, filter).await? {
+            Ok(rows) => PastTurns::of(rows, &paging),
+            Err(why) => PastTurns::unknown(why),
+        })
+        .into_response(),
+    })
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -244,6 +164,30 @@ pub async fn usage(
     Id(id): Id,
     Query(which): Query<WhichUsage>,
 ) -> Result<Json<UsageView>> {
-    let since = app.control.now().minus(which.window.millis());
-    Ok(Json(UsageView::of(app.control.usage(&id, since).await?, which.window)))
+    let window = serde_json::to_value(which.window).unwrap_or_default();
+    let path = format!("/api/v1/usage?window={}", window.as_str().unwrap_or_default());
+    let used = match app.control.told(&id, &path).await? {
+        Some(Ok(told)) => added_up(&told["totals"]),
+        Some(Err(why)) => Used { unavailable: Some(why), ..Used::default() },
+        None => {
+            let since = app.control.now().minus(which.window.millis());
+            app.control.usage(&id, since).await?
+        }
+    };
+    Ok(Json(UsageView::of(used, which.window)))
+}
+
+/// The totals an instance tells of itself. What nobody knows stays unknown.
+fn added_up(totals: &Value) -> Used {
+    let totals = totals.as_array().map_or(&[][..], Vec::as_slice);
+    let sum = |name: &str| totals.iter().filter_map(|total| total[name].as_i64()).reduce(|a, b| a + b);
+    let dollars = totals.iter().filter_map(|total| total["cost_usd"].as_f64()).reduce(|a, b| a + b);
+    Used {
+        requests: sum("calls").unwrap_or(0),
+        unknown: sum("unknown_calls").unwrap_or(0),
+        input: sum("input_tokens"),
+        output: sum("output_tokens"),
+        cost_nanos: dollars.map(nanos),
+        unavailable: None,
+    }
 }

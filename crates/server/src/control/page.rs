@@ -14,6 +14,10 @@ use crate::page::file;
 const DOCS: &str = include_str!("../../assets/docs.html");
 const SCRIPT: &str = include_str!("../../assets/docs.js");
 
+/// The page asks for its files beside it, so it is shown in its own folder, where it finds by the address that the
+/// link was used. The code itself is worth nothing any more and goes no further.
+const USED_UP: &str = "/app/?code=used";
+
 /// `/?code=…` leaves a cookie; both lead to the command center.
 pub async fn index(
     State(state): State<ControlState>,
@@ -21,10 +25,11 @@ pub async fn index(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
+    let lead_to = |place: &'static str| (StatusCode::SEE_OTHER, [(LOCATION, place)]).into_response();
     match entrance(&state.door, (&method, &uri, &headers), app::FOLDER, state.control.now()) {
-        Entrance::NoCode => (StatusCode::SEE_OTHER, [(LOCATION, app::FOLDER)]).into_response(),
+        Entrance::NoCode => lead_to(app::FOLDER),
         Entrance::Opened(response) => response,
-        Entrance::UsedUp => center(State(state), method, uri, headers).await,
+        Entrance::UsedUp => lead_to(USED_UP),
     }
 }
 

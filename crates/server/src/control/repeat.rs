@@ -11,17 +11,19 @@ use http_body_util::BodyExt;
 use polyclaw_control::Caller;
 use polyclaw_domain::hex::hex;
 use polyclaw_store::registry::answers::{self, Call, Known};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::state::ControlState;
 use crate::error::{Error, Result};
-use crate::extract::read_up_to;
+use crate::extract::{MAX_MESSAGE, read_up_to};
 
 /// Largest body the control plane takes.
 const LARGEST: usize = 1024 * 1024;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const LONGEST_KEY: usize = 255;
+const SECRET: &str = "secret";
 const REMEMBERED_MS: i64 = 24 * 3_600_000;
 
 /// A body is there whole before anything is done, and no larger than we take.
@@ -34,10 +36,18 @@ pub async fn bounded(request: Request, next: Next) -> Response {
 }
 
 pub async fn once(State(app): State<ControlState>, request: Request, next: Next) -> Response {
-    answer(&app, request, next).await.unwrap_or_else(IntoResponse::into_response)
+    answer(&app, request, next, LARGEST).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn answer(app: &ControlState, request: Request, next: Next) -> Result<Response> {
+/// The same for what is handed through. OpenAI's shapes know the key themselves, and their answers may be streams.
+pub async fn once_through(State(app): State<ControlState>, request: Request, next: Next) -> Response {
+    if request.uri().path().contains("/gateway/v1/") {
+        return next.run(request).await;
+    }
+    answer(&app, request, next, MAX_MESSAGE).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn answer(app: &ControlState, request: Request, next: Next, most: usize) -> Result<Response> {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return Ok(next.run(request).await);
     }
@@ -45,7 +55,7 @@ async fn answer(app: &ControlState, request: Request, next: Next) -> Result<Resp
     let Some(key) = parts.headers.get(KEY) else {
         return Ok(next.run(Request::from_parts(parts, body)).await);
     };
-    let body = read_up_to(Request::from_parts(parts.clone(), body), LARGEST).await?;
+    let body = read_up_to(Request::from_parts(parts.clone(), body), most).await?;
     let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= LONGEST_KEY);
     let key = key.ok_or_else(|| Error::invalid("Idempotency-Key", "1 to 255 plain letters"))?.to_owned();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
@@ -73,7 +83,7 @@ async fn keep(app: &ControlState, call: Call, response: Response) -> Result<Resp
     let status = response.status();
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.map_err(|_| Error::Panicked)?.to_bytes();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = without_secret(&bytes);
     let settled = !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS;
     let kept = app.control.db().write(move |tx| match settled {
         true => answers::end(tx, &call, status.as_u16(), &text),
@@ -81,6 +91,18 @@ async fn keep(app: &ControlState, call: Call, response: Response) -> Result<Resp
     });
     kept.await?;
     Ok(Response::from_parts(parts, Body::from(bytes)))
+}
+
+/// A token is shown once, and kept nowhere: who asks again is told which one was made.
+fn without_secret(answer: &[u8]) -> String {
+    let text = || String::from_utf8_lossy(answer).into_owned();
+    match serde_json::from_slice(answer) {
+        Ok(Value::Object(mut fields)) if fields.contains_key(SECRET) => {
+            fields.insert(SECRET.to_owned(), Value::Null);
+            Value::Object(fields).to_string()
+        }
+        _ => text(),
+    }
 }
 
 fn again(status: u16, body: String) -> Response {

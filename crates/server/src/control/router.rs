@@ -5,85 +5,95 @@ use std::sync::Arc;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, get};
 use axum::{Extension, Router};
+use bytes::Bytes;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::state::ControlState;
 use super::{
     audit, configs, gateway, guard, health, imports, instances, logs, messages, observe, page, pending,
     repeat, rules, tokens, ws,
 };
-use crate::http::document;
+use crate::http::document::{self, Refusals};
 use crate::metrics::Metrics;
+use crate::table::{Table, calls};
 use crate::{app, guard as place, observe as around, page as files};
 
 /// Calls that look.
-fn looking() -> OpenApiRouter<ControlState> {
-    OpenApiRouter::new()
-        .routes(routes!(health::health))
-        .routes(routes!(health::version))
-        .routes(routes!(health::metrics))
-        .routes(routes!(instances::list))
-        .routes(routes!(instances::show))
-        .routes(routes!(observe::details))
-        .routes(routes!(observe::tasks))
-        .routes(routes!(observe::usage))
-        .routes(routes!(logs::lines))
-        .routes(routes!(logs::download))
-        .routes(routes!(configs::show))
-        .routes(routes!(configs::validate))
-        .routes(routes!(configs::diff))
-        .routes(routes!(rules::list))
-        .routes(routes!(messages::list))
-        .routes(routes!(messages::dead))
-        .routes(routes!(messages::show))
-        .routes(routes!(messages::of_instance))
-        .routes(routes!(document::openapi))
+fn looking() -> Table<ControlState> {
+    Table::new([
+        calls!(health::health),
+        calls!(health::version),
+        calls!(health::metrics),
+        calls!(instances::list),
+        calls!(instances::show),
+        calls!(observe::details),
+        calls!(observe::tasks),
+        calls!(observe::usage),
+        calls!(logs::lines),
+        calls!(logs::download),
+        calls!(configs::show),
+        calls!(configs::validate),
+        calls!(configs::diff),
+        calls!(rules::list),
+        calls!(messages::list),
+        calls!(messages::dead),
+        calls!(messages::show),
+        calls!(messages::of_instance),
+        calls!(document::openapi),
+    ])
+}
+
+/// A login may do no more than the token it is made with, so that every token is enough for one.
+fn letting_in() -> Table<ControlState> {
+    Table::new([calls!(tokens::login)])
 }
 
 /// Calls that start and stop what is there.
-fn operating() -> OpenApiRouter<ControlState> {
-    OpenApiRouter::new()
-        .routes(routes!(instances::start))
-        .routes(routes!(instances::stop))
-        .routes(routes!(instances::restart))
-        .routes(routes!(messages::replay))
+fn operating() -> Table<ControlState> {
+    Table::new([
+        calls!(instances::start),
+        calls!(instances::stop),
+        calls!(instances::restart),
+        calls!(messages::replay),
+    ])
 }
 
 /// Calls of instances, which operators may make for them.
-fn corresponding() -> OpenApiRouter<ControlState> {
-    OpenApiRouter::new()
-        .routes(routes!(messages::send))
-        .routes(routes!(pending::poll))
-        .routes(routes!(pending::acknowledge))
-        .routes(routes!(pending::fail))
-        .routes(routes!(pending::renew))
+fn corresponding() -> Table<ControlState> {
+    Table::new([
+        calls!(messages::send),
+        calls!(pending::poll),
+        calls!(pending::acknowledge),
+        calls!(pending::fail),
+        calls!(pending::renew),
+    ])
 }
 
 /// Calls that make, change and remove.
-fn administering() -> OpenApiRouter<ControlState> {
-    OpenApiRouter::new()
-        .routes(routes!(instances::create))
-        .routes(routes!(instances::change, instances::delete))
-        .routes(routes!(instances::archive))
-        .routes(routes!(instances::unarchive))
-        .routes(routes!(instances::copy))
-        .routes(routes!(configs::replace, configs::patch))
-        .routes(routes!(rules::create))
-        .routes(routes!(rules::remove))
-        .routes(routes!(imports::openclaw))
+fn administering() -> Table<ControlState> {
+    Table::new([
+        calls!(instances::create),
+        calls!(instances::change, instances::delete),
+        calls!(instances::archive),
+        calls!(instances::unarchive),
+        calls!(instances::copy),
+        calls!(configs::replace, configs::patch),
+        calls!(rules::create),
+        calls!(rules::remove),
+        calls!(imports::openclaw),
+    ])
 }
 
 /// Calls whose answers are secrets, or about who may call.
-fn admitting() -> OpenApiRouter<ControlState> {
-    OpenApiRouter::new()
-        .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::revoke))
-        .routes(routes!(tokens::login))
-        .routes(routes!(imports::list))
-        .routes(routes!(audit::list))
-        .routes(routes!(audit::verify))
+fn admitting() -> Table<ControlState> {
+    Table::new([
+        calls!(tokens::list, tokens::create),
+        calls!(tokens::revoke),
+        calls!(imports::list),
+        calls!(audit::list),
+        calls!(audit::verify),
+    ])
 }
 
 fn sockets() -> Router<ControlState> {
@@ -94,28 +104,33 @@ fn sockets() -> Router<ControlState> {
         .route("/ws/events", get(ws::events))
 }
 
+/// Who guesses tokens is told to wait; a key of another call is refused.
+const REFUSALS: Refusals = Refusals { always: &[429], changing: &[422] };
+
+/// Where the control plane's own calls are.
+const API: &str = "/api";
 const GATEWAY: &str = "/api/instances/{id}/gateway/{*path}";
 const OTHER_ROUTES: [&str; 6] =
     [GATEWAY, "/ws/instances", "/ws/instances/{id}/logs", "/ws/messages", "/ws/events", "/api/docs"];
 
 pub fn router(state: ControlState) -> Router {
-    let document = openapi();
-    let paths = document.paths.paths.keys().cloned().chain(OTHER_ROUTES.map(str::to_owned));
+    let paths = all().paths(API).into_iter().chain(OTHER_ROUTES.map(str::to_owned));
     let metrics = Arc::new(Metrics::new(paths));
     let once = from_fn_with_state(state.clone(), repeat::once);
-    let plain =
-        |group: OpenApiRouter<ControlState>| OpenApiRouter::new().nest("/api", group).split_for_parts().0;
-    let changing = |group| plain(group).route_layer(once.clone()).route_layer(from_fn(repeat::bounded));
+    let changing = |group: Table<ControlState>| {
+        group.router(API).route_layer(once.clone()).route_layer(from_fn(repeat::bounded))
+    };
+    let once_through = from_fn_with_state(state.clone(), repeat::once_through);
+    let through = Router::new().route(GATEWAY, any(gateway::through)).route_layer(once_through);
     let known = Router::new()
-        .merge(plain(looking()).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::reads)))
+        .merge(looking().router(API).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::reads)))
         .merge(sockets().route_layer(from_fn(guard::reads)))
         .merge(changing(operating()).route_layer(from_fn(guard::operates)))
         .merge(changing(corresponding()).route_layer(from_fn(guard::corresponds)))
         .merge(changing(administering()).route_layer(from_fn(guard::administers)))
-        .merge(
-            plain(admitting()).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::administers)),
-        )
-        .merge(Router::new().route(GATEWAY, any(gateway::through)).route_layer(from_fn(guard::talks)))
+        .merge(changing(admitting()).route_layer(from_fn(guard::administers)))
+        .merge(changing(letting_in()).route_layer(from_fn(guard::reads)))
+        .merge(through.route_layer(from_fn(guard::talks)))
         .route_layer(from_fn_with_state(state.clone(), guard::caller));
     known
         .route("/health", get(health::alive))
@@ -129,7 +144,7 @@ pub fn router(state: ControlState) -> Router {
         .method_not_allowed_fallback(crate::router::wrong_method)
         .fallback(crate::router::unknown)
         .layer(from_fn_with_state(state.clone(), place::place::<ControlState>))
-        .layer(Extension(document::Document::of(&document)))
+        .layer(Extension(document::Document::new(written)))
         .layer(Extension(Arc::clone(&metrics)))
         .layer(from_fn_with_state(metrics, around::observe))
         .with_state(state)
@@ -138,9 +153,18 @@ pub fn router(state: ControlState) -> Router {
 /// The OpenAPI document of `/api`.
 pub fn openapi() -> OpenApi {
     let described = OpenApiRouter::with_openapi(document::control_info());
-    // Merged before they are nested: routes of two groups may share a path.
-    let all = looking().merge(operating()).merge(corresponding()).merge(administering()).merge(admitting());
-    let (_, mut document) = described.nest("/api", all).split_for_parts();
-    document::finish(&mut document);
+    let (_, mut document) = described.nest(API, all().described()).split_for_parts();
+    document::finish(&mut document, &REFUSALS);
+    gateway::describe(&mut document);
     document
+}
+
+fn all() -> Table<ControlState> {
+    let groups = [operating(), corresponding(), administering(), admitting(), letting_in()];
+    groups.into_iter().fold(looking(), Table::and)
+}
+
+/// As it is sent.
+fn written() -> Bytes {
+    openapi().to_json().unwrap_or_default().into()
 }

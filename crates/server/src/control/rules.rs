@@ -37,6 +37,9 @@ pub struct RuleView {
     /// The ids of both instances.
     from: String,
     to: String,
+    /// Their names now.
+    from_name: Option<String>,
+    to_name: Option<String>,
     /// One type, or all below one: `task.*`.
     r#type: String,
     /// How often it is tried to hand a message over.
@@ -55,6 +58,8 @@ impl From<Rule> for RuleView {
             id: rule.id,
             from: rule.from.to_string(),
             to: rule.to.to_string(),
+            from_name: rule.from_name,
+            to_name: rule.to_name,
             r#type: rule.pattern.as_str().to_owned(),
             max_retries: rule.max_retries,
             ttl_secs: rule.ttl_secs,

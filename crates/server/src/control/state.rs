@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use polyclaw_control::Control;
 use polyclaw_domain::time::Millis;
 
-use crate::door::{Door, Names};
+use super::ws::SILENCE;
+use crate::door::{Door, Names, Setting};
 use crate::login::Logins;
 use crate::state::Auth;
 
@@ -23,6 +24,8 @@ pub struct ControlSetup {
     pub version: String,
     pub port: u16,
     pub logins: Logins,
+    /// A reader of a socket that has said nothing for this long is let go; 90 seconds if not given.
+    pub silence: Option<Duration>,
 }
 
 #[derive(Clone)]
@@ -34,6 +37,7 @@ pub struct Inner {
     pub version: String,
     pub started: Millis,
     pub attempts: Attempts,
+    pub silence: Duration,
 }
 
 impl std::ops::Deref for ControlState {
@@ -52,13 +56,15 @@ impl AsRef<Door> for ControlState {
 
 impl ControlState {
     pub fn new(setup: ControlSetup) -> Self {
-        let names = Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins };
+        let names =
+            Names { hosts: setup.allowed_hosts, origins: setup.allowed_origins, setting: Setting::Command };
         Self(Arc::new(Inner {
             started: setup.control.now(),
             control: setup.control,
             door: Door::new(setup.auth, names, setup.logins, setup.port),
             version: setup.version,
             attempts: Attempts::default(),
+            silence: setup.silence.unwrap_or(SILENCE),
         }))
     }
 }

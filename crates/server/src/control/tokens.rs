@@ -1,4 +1,4 @@
-//! TokenList with less than all rights, and one-time links for browsers.
+//! Tokens with less than all rights, and one-time links for browsers.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,15 +11,18 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::state::ControlState;
+use crate::door::Guest;
 use crate::error::{Error, Result};
-use crate::extract::{Body, Id};
+use crate::extract::{Body, Id, Query};
 use crate::http::logins::Login;
+use crate::paging::{Page, Place};
 
 const LONGEST_NAME: usize = 100;
 
 #[derive(Serialize, ToSchema)]
 pub struct TokenList {
     tokens: Vec<TokenView>,
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -61,18 +64,21 @@ pub struct NewToken {
 pub struct MadeToken {
     #[serde(flatten)]
     token: TokenView,
-    /// The token itself. It is shown this once.
-    secret: String,
+    /// The token itself. It is shown once: null where the call was made before with the same `Idempotency-Key`.
+    secret: Option<String>,
 }
 
 /// The tokens that were made, the newest first.
-#[utoipa::path(get, path = "/tokens", tag = "access", responses((status = 200, body = TokenList)))]
-pub async fn list(State(app): State<ControlState>) -> Result<Json<TokenList>> {
-    let tokens = app.control.tokens().await?;
-    Ok(Json(TokenList { tokens: tokens.into_iter().map(TokenView::from).collect() }))
+#[utoipa::path(get, path = "/tokens", tag = "access", params(Page), responses((status = 200, body = TokenList)))]
+pub async fn list(State(app): State<ControlState>, Query(page): Query<Page>) -> Result<Json<TokenList>> {
+    let paging = page.of("tokens")?;
+    let behind = paging.after.clone().map(|place| (Millis(place.at), place.id));
+    let mut found = app.control.tokens(behind, paging.wanted()).await?;
+    let next_cursor = paging.cut(&mut found, |token| Place { at: token.created_at.0, id: token.id.clone() });
+    Ok(Json(TokenList { tokens: found.into_iter().map(TokenView::from).collect(), next_cursor }))
 }
 
-/// Makes a token. Whoever asks again gets another one: an answer with a secret in it is not kept.
+/// Makes a token.
 #[utoipa::path(post, path = "/tokens", tag = "access", request_body = NewToken, responses((status = 201, body = MadeToken)))]
 pub async fn create(
     State(app): State<ControlState>,
@@ -84,7 +90,7 @@ pub async fn create(
         return Err(Error::invalid("name", format!("1 to {LONGEST_NAME} letters")));
     }
     let made = app.control.make_token(&by, name, new.scope).await?;
-    Ok((StatusCode::CREATED, Json(MadeToken { token: made.token.into(), secret: made.secret })))
+    Ok((StatusCode::CREATED, Json(MadeToken { token: made.token.into(), secret: Some(made.secret) })))
 }
 
 /// From now on it opens nothing.
@@ -98,8 +104,15 @@ pub async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A link that lets a browser in: it works once, for ten minutes, and does not hold the token.
+/// A link that lets a browser in, with the rights of whoever asks: it works once, for ten minutes, and does not hold
+/// the token. A login ends when its token is revoked.
 #[utoipa::path(post, path = "/logins", tag = "access", responses((status = 201, body = Login)))]
-pub async fn login(State(app): State<ControlState>) -> (StatusCode, Json<Login>) {
-    (StatusCode::CREATED, Json(Login::open(&app.door, app.control.nonce(), app.control.now())))
+pub async fn login(
+    State(app): State<ControlState>,
+    Extension(by): Extension<Caller>,
+) -> Result<(StatusCode, Json<Login>)> {
+    app.control.note_login(&by).await?;
+    let guest = by.token.map_or(Guest::Owner, Guest::Token);
+    let login = Login::open(&app.door, app.control.nonce(), guest, app.control.now());
+    Ok((StatusCode::CREATED, Json(login)))
 }

@@ -3,18 +3,22 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polyclaw_domain::agent::{AgentSpec, Identity, patched};
+use polyclaw_domain::agent::{AgentSpec, Identity};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::patch::patched;
+use polyclaw_domain::route::Match;
+use polyclaw_domain::scope::DmScope;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::agents::Stored;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::openapi::{Object, RefOr, Schema};
+use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::{Body, Id, Query};
+use crate::http::document;
 use crate::http::tools::Ruled;
 use crate::state::AppState;
 
@@ -25,15 +29,7 @@ pub struct Spec(AgentSpec);
 
 impl PartialSchema for Spec {
     fn schema() -> RefOr<Schema> {
-        let whole = schemars::generate::SchemaSettings::draft2020_12()
-            .with(|settings| settings.inline_subschemas = true)
-            .into_generator()
-            .into_root_schema_for::<AgentSpec>();
-        let mut whole = whole.to_value();
-        // What answers is the spec and more; only what is sent must hold nothing else.
-        whole.as_object_mut().map(|schema| schema.remove("additionalProperties"));
-        let schema = serde_json::from_value(whole);
-        RefOr::T(schema.unwrap_or_else(|_| Schema::Object(Object::new())))
+        document::schema_of::<AgentSpec>()
     }
 }
 
@@ -52,6 +48,8 @@ pub struct AgentView {
     /// Answers where nobody names an agent.
     default: bool,
     shown: Shown,
+    /// What it answers before any other agent: bindings of the config.
+    bindings: Vec<OwnBinding>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
     #[schema(value_type = String, format = DateTime)]
@@ -63,11 +61,36 @@ impl AgentView {
         Self {
             default: stored.spec.agent_id == app.engine.settings().default_agent,
             shown: app.engine.identity(&stored.spec).into(),
+            bindings: OwnBinding::all_of(app, &stored.spec.agent_id),
             spec: Spec(stored.spec),
             source: stored.source.as_str(),
             created_at: stored.created_at,
             updated_at: stored.updated_at,
         }
+    }
+}
+
+/// A binding of the config to this agent.
+#[derive(Serialize, ToSchema)]
+pub struct OwnBinding {
+    /// Its place in the config, from 0.
+    binding: usize,
+    /// What a message must be, as the config has it.
+    #[serde(rename = "match")]
+    #[schema(value_type = Object)]
+    wanted: Match,
+    /// `main`, `per-peer`, `per-channel-peer` or `per-account-channel-peer`; null is `session.dm_scope`.
+    #[schema(value_type = Option<String>)]
+    dm_scope: Option<DmScope>,
+}
+
+impl OwnBinding {
+    fn all_of(app: &AppState, agent: &AgentId) -> Vec<Self> {
+        let settings = app.engine.settings();
+        let all = settings.reception.bindings().iter().enumerate();
+        let own = all.filter(|(_, binding)| binding.agent_id == *agent);
+        own.map(|(at, one)| Self { binding: at, wanted: one.wanted.clone(), dm_scope: one.dm_scope })
+            .collect()
     }
 }
 
@@ -89,6 +112,25 @@ impl From<Identity> for Shown {
 #[derive(Serialize, ToSchema)]
 pub struct Agents {
     agents: Vec<AgentView>,
+    bound: Bound,
+}
+
+/// Who answers whoever names neither a session nor an agent, by where they sit: as bindings say, or the default agent.
+#[derive(Serialize, ToSchema)]
+pub struct Bound {
+    #[schema(value_type = String)]
+    api: AgentId,
+    #[schema(value_type = String)]
+    cli: AgentId,
+    #[schema(value_type = String)]
+    web: AgentId,
+}
+
+impl Bound {
+    fn of(app: &AppState) -> Self {
+        let bound = |channel: &str| app.engine.bound(channel, "default", "");
+        Self { api: bound("api"), cli: bound("cli"), web: bound("web") }
+    }
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -111,14 +153,19 @@ pub(crate) fn agent_id(text: &str) -> Result<AgentId> {
 #[utoipa::path(get, path = "/agents", tag = "agents", responses((status = 200, body = Agents)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Agents>> {
     let stored = app.engine.agents().await?;
-    Ok(Json(Agents { agents: stored.into_iter().map(|stored| AgentView::of(&app, stored)).collect() }))
+    let agents = stored.into_iter().map(|stored| AgentView::of(&app, stored)).collect();
+    Ok(Json(Agents { agents, bound: Bound::of(&app) }))
 }
 
+/// What is left out is as `agents.defaults` of the config has it.
 #[utoipa::path(post, path = "/agents", tag = "agents", request_body = Spec, responses((status = 201, body = AgentView)))]
 pub async fn create(
     State(app): State<AppState>,
-    Body(Spec(spec)): Body<Spec>,
+    Body(given): Body<Value>,
 ) -> Result<(StatusCode, Json<AgentView>)> {
+    let own: AgentSpec =
+        serde_json::from_value(given.clone()).map_err(|error| Error::InvalidBody(error.to_string()))?;
+    let spec = patched(&app.engine.outset(own.agent_id), "agent_id", given).map_err(Error::InvalidBody)?;
     let stored = app.engine.create_agent(spec).await?;
     Ok((StatusCode::CREATED, Json(AgentView::of(&app, stored))))
 }
@@ -138,7 +185,7 @@ pub async fn change(
 ) -> Result<Json<AgentView>> {
     let id = agent_id(&id)?;
     let stored = app.engine.agent(&id).await?;
-    let spec = patched(&stored.spec, patch).map_err(Error::InvalidBody)?;
+    let spec = patched(&stored.spec, "agent_id", patch).map_err(Error::InvalidBody)?;
     let stored = app.engine.update_agent(spec).await?;
     Ok(Json(AgentView::of(&app, stored)))
 }

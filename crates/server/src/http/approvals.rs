@@ -7,7 +7,7 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{ApprovalId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::approvals::{self, Approval};
+use polyclaw_store::approvals::Approval;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -95,16 +95,14 @@ impl Verdict {
 /// Questions nobody has answered.
 #[utoipa::path(get, path = "/approvals", tag = "approvals", responses((status = 200, body = Approvals)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Approvals>> {
-    let now = app.engine.now();
-    let pending = app.engine.db().read(move |tx| approvals::pending(tx, now)).await?;
-    Ok(Json(Approvals { approvals: pending.into_iter().map(ApprovalView::from).collect() }))
+    let open = app.engine.open_questions().await?;
+    Ok(Json(Approvals { approvals: open.into_iter().map(ApprovalView::from).collect() }))
 }
 
 /// One question, answered or not.
 #[utoipa::path(get, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), responses((status = 200, body = ApprovalView)))]
 pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<ApprovalView>> {
-    let wanted = ApprovalId::new(id.clone());
-    let found = app.engine.db().read(move |tx| approvals::get(tx, &wanted)).await?;
+    let found = app.engine.question(&ApprovalId::new(id.clone())).await?;
     let found = found.ok_or(Error::Engine(polyclaw_engine::Error::UnknownApproval(id)))?;
     Ok(Json(found.into()))
 }

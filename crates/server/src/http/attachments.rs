@@ -1,7 +1,8 @@
-//! What people attach to a message. Text goes to the model and a link is named to it; what no model would be shown
-//! is refused, not silently left out.
+//! What people attach to a message. Text goes to the model, an image is shown to it and a link is named to it; what no
+//! model would be shown is refused, not silently left out.
 
-use polyclaw_domain::message::{self, Part};
+use polyclaw_domain::media::{self, Image, NotTaken};
+use polyclaw_domain::message::{self, Part, images};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -19,12 +20,14 @@ const URL_BYTES: usize = 2048;
 #[serde(deny_unknown_fields)]
 pub struct Attachment {
     name: String,
-    /// What it is, for example `text/markdown`. Images, audio and video are refused.
+    /// What it is, for example `text/markdown`. Audio and video are refused. What an image is, its data says.
     media_type: String,
     /// What it says: the model reads it. At most 500,000 characters over all attachments of a message.
     text: Option<String>,
     /// Or where it is on the web: the model is told the address.
     url: Option<String>,
+    /// Or the image it is, in base64: PNG, JPEG, GIF or WebP, at most 5 MB each and 10 in a message.
+    data: Option<String>,
 }
 
 /// The attachments of one message, if all of them can be taken.
@@ -37,7 +40,27 @@ pub fn take(attachments: Vec<Attachment>) -> Result<Vec<Part>> {
     if chars > CHARS {
         return Err(Error::AttachmentTooLarge(format!("{chars} characters of text, at most {CHARS}")));
     }
-    attachments.into_iter().map(Attachment::check).collect()
+    bounded(attachments.into_iter().map(Attachment::check).collect::<Result<_>>()?)
+}
+
+/// The parts of one message, if there are not too many images among them.
+pub fn bounded(parts: Vec<Part>) -> Result<Vec<Part>> {
+    match images(&parts).count() {
+        count if count > media::MOST => {
+            Err(Error::AttachmentTooLarge(format!("{count} images, at most {}", media::MOST)))
+        }
+        _ => Ok(parts),
+    }
+}
+
+/// An image in base64, whatever its sender says it is.
+pub fn image(name: &str, media_type: &str, data: &str) -> Result<Part> {
+    let image = Image::from_base64(data).map_err(|refusal| match refusal {
+        NotTaken::Unknown => Error::AttachmentNotTaken(media_type.chars().take(80).collect()),
+        NotTaken::TooLarge(_) => Error::AttachmentTooLarge(refusal.to_string()),
+        NotTaken::Encoding => Error::invalid("attachments", "data is base64"),
+    })?;
+    Ok(Part::Attachment(message::Attachment::image(name, image)))
 }
 
 impl Attachment {
@@ -47,25 +70,30 @@ impl Attachment {
         if !is_plain || !kind.contains('/') {
             return Err(Error::invalid("attachments", "a media_type is like text/plain"));
         }
-        if ["image/", "audio/", "video/"].iter().any(|family| kind.starts_with(family)) {
+        let is_seen = kind.starts_with("image/");
+        if ["audio/", "video/"].iter().any(|family| kind.starts_with(family))
+            || (is_seen && self.data.is_none())
+        {
             return Err(Error::AttachmentNotTaken(kind.chars().take(80).collect()));
         }
         if self.name.is_empty() || self.name.chars().count() > NAME_CHARS {
             return Err(Error::invalid("attachments", format!("a name has 1 to {NAME_CHARS} characters")));
         }
-        match (&self.text, &self.url) {
-            (Some(_), None) => {}
-            (None, Some(url)) if is_on_the_web(url) => {}
-            (None, Some(_)) => {
+        match (&self.text, &self.url, &self.data) {
+            (Some(_), None, None) => {}
+            (None, Some(url), None) if is_on_the_web(url) => {}
+            (None, Some(_), None) => {
                 return Err(Error::invalid("attachments", "a url begins with http:// or https://"));
             }
-            _ => return Err(Error::invalid("attachments", "give text or url, one of them")),
+            (None, None, Some(data)) => return image(&self.name, &kind, data),
+            _ => return Err(Error::invalid("attachments", "give text, url or data, one of them")),
         }
         Ok(Part::Attachment(message::Attachment {
             name: self.name,
             media_type: self.media_type,
             url: self.url,
             text: self.text,
+            media: None,
         }))
     }
 }

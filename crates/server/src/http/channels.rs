@@ -22,22 +22,26 @@ pub struct Channels {
 pub struct AccountView {
     channel: String,
     account: String,
-    /// `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls) or `restart_needed`.
+    /// `connected`, `opening`, `apart`, `called` (it keeps no connection: its platform calls), `elsewhere` (another node has
+    /// it) or `restart_needed`.
     state: &'static str,
     /// Why it is apart.
     why: Option<String>,
+    /// The node that has it, where that is another.
+    node: Option<String>,
 }
 
 impl From<(String, String, Option<Standing>)> for AccountView {
     fn from((channel, account, standing): (String, String, Option<Standing>)) -> Self {
-        let (state, why) = match standing {
-            Some(Standing::Opening) => ("opening", None),
-            Some(Standing::Connected) => ("connected", None),
-            Some(Standing::Apart(why)) => ("apart", Some(why)),
-            Some(Standing::Called) => ("called", None),
-            None => ("restart_needed", None),
+        let (state, why, node) = match standing {
+            Some(Standing::Opening) => ("opening", None, None),
+            Some(Standing::Connected) => ("connected", None, None),
+            Some(Standing::Apart(why)) => ("apart", Some(why), None),
+            Some(Standing::Called) => ("called", None, None),
+            Some(Standing::Elsewhere(node)) => ("elsewhere", None, Some(node)),
+            None => ("restart_needed", None, None),
         };
-        Self { channel, account, state, why }
+        Self { channel, account, state, why, node }
     }
 }
 

@@ -1,16 +1,24 @@
-//! What agents do at set times: jobs of the config and heartbeats.
+//! What agents do at set times: jobs and heartbeats of the config, and jobs made while the instance runs.
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::config::{CatchUp, Cron as Job};
+use polyclaw_domain::errand::ErrandKind;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::patch::patched;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::schedule::Standing;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
-use crate::error::Result;
-use crate::extract::Id;
+use crate::error::{Error, Result};
+use crate::extract::{Body, Id};
+use crate::http::document;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
@@ -21,30 +29,74 @@ pub struct Cron {
 #[derive(Serialize, ToSchema)]
 pub struct ErrandView {
     id: String,
-    /// Its schedule and time zone.
-    rule: String,
+    /// A cron expression, `every 10m` or `at 2026-12-01 09:00`.
+    schedule: String,
+    /// Null is UTC.
+    timezone: Option<String>,
     #[schema(value_type = String)]
     agent_id: AgentId,
     #[schema(value_type = String)]
     session_key: SessionKey,
+    /// What the agent is told; null is a heartbeat.
+    message: Option<String>,
+    /// Null where the answer is kept in the conversation only.
+    #[schema(value_type = Option<Object>)]
+    deliver_to: Option<Address>,
+    /// `skip` or `once`.
+    #[schema(value_type = String)]
+    catch_up: CatchUp,
+    /// Whether it comes by itself.
+    enabled: bool,
+    /// `config`: the file has it, and only there it is changed. `api`: the database has it.
+    source: &'static str,
+    /// The agent that made it; null where a person did.
+    #[schema(value_type = Option<String>)]
+    made_by: Option<AgentId>,
     /// The last due time that was run or left out; null where there was none yet.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_due: Option<Millis>,
-    /// Null where it never comes again.
+    /// Null where it never comes again, or not by itself.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_due: Option<Millis>,
 }
 
 impl From<Standing> for ErrandView {
-    fn from(Standing { errand, last, next }: Standing) -> Self {
+    fn from(Standing { errand, source, made_by, last, next }: Standing) -> Self {
         Self {
             id: errand.id,
-            rule: errand.rule,
+            schedule: errand.written,
+            timezone: errand.timezone,
             agent_id: errand.agent,
             session_key: errand.session,
+            message: match errand.kind {
+                ErrandKind::Tell(text) => Some(text),
+                ErrandKind::Heartbeat => None,
+            },
+            deliver_to: errand.address,
+            catch_up: errand.catch_up,
+            enabled: errand.enabled,
+            source: source.as_str(),
+            made_by,
             last_due: last,
             next_due: next,
         }
+    }
+}
+
+/// A job as `[[cron]]` has it; its schema is that of the domain's own type.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub struct JobBody(Job);
+
+impl PartialSchema for JobBody {
+    fn schema() -> RefOr<Schema> {
+        document::schema_of::<Job>()
+    }
+}
+
+impl ToSchema for JobBody {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Job".into()
     }
 }
 
@@ -57,10 +109,45 @@ pub struct Begun {
     turn_id: Option<TurnId>,
 }
 
+/// Those of the config in its order, then the others by name.
 #[utoipa::path(get, path = "/cron", tag = "agents", responses((status = 200, body = Cron)))]
 pub async fn list(State(app): State<AppState>) -> Result<Json<Cron>> {
     let errands = app.engine.errands().await?;
     Ok(Json(Cron { cron: errands.into_iter().map(ErrandView::from).collect() }))
+}
+
+/// A job that is kept in the database. It begins from now.
+#[utoipa::path(post, path = "/cron", tag = "agents", request_body = JobBody, responses((status = 201, body = ErrandView)))]
+pub async fn create(
+    State(app): State<AppState>,
+    Body(JobBody(job)): Body<JobBody>,
+) -> Result<(StatusCode, Json<ErrandView>)> {
+    let made = app.engine.add_errand(job, None).await?;
+    Ok((StatusCode::CREATED, Json(made.into())))
+}
+
+#[utoipa::path(get, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = ErrandView)))]
+pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<ErrandView>> {
+    Ok(Json(app.engine.errand(&id).await?.into()))
+}
+
+/// A JSON merge patch: named fields are set, null removes one. One of the config is changed there alone.
+#[utoipa::path(patch, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), request_body = Object, responses((status = 200, body = ErrandView)))]
+pub async fn change(
+    State(app): State<AppState>,
+    Id(id): Id,
+    Body(patch): Body<Value>,
+) -> Result<Json<ErrandView>> {
+    let stored = app.engine.own_errand(&id).await?;
+    let job = patched(&stored.job, "id", patch).map_err(Error::InvalidBody)?;
+    Ok(Json(app.engine.change_errand(job).await?.into()))
+}
+
+/// Its conversation stays readable.
+#[utoipa::path(delete, path = "/cron/{id}", tag = "agents", params(("id" = String, Path)), responses((status = 204)))]
+pub async fn delete(State(app): State<AppState>, Id(id): Id) -> Result<StatusCode> {
+    app.engine.remove_errand(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Runs one now, beside its schedule.

@@ -1,12 +1,20 @@
 //! `GET /openapi.json`: the API as the router has it.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
 use axum::Extension;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use utoipa::OpenApi as _;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, ResponseBuilder, SecurityRequirement};
+use utoipa::openapi::{
+    Components, Content, ContentBuilder, Object, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
+    Schema, SecurityRequirement,
+};
 
 use crate::error::Problem;
 
@@ -44,36 +52,103 @@ fn versioned(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// What every route has: the token, and the shape of its errors.
-pub fn finish(document: &mut OpenApi) {
+/// What calls of one server may be refused with, besides what the shape of a call says.
+pub struct Refusals {
+    pub always: &'static [u16],
+    /// Calls that change something.
+    pub changing: &'static [u16],
+}
+
+/// What every route has: the token, and what it refuses with, in one shape.
+pub fn finish(document: &mut OpenApi, refusals: &Refusals) {
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_with(Components::new).add_security_scheme("token", bearer);
     document.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>("token", [])]);
+    let bare = bare(document);
     for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
-        for operation in operations.into_iter().flatten() {
-            let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
-            let response = ResponseBuilder::new()
-                .description("What went wrong, with a stable code")
-                .content("application/json", problem)
-                .build();
-            operation.responses.responses.insert("default".to_owned(), response.into());
+        let looks = [&mut item.get].into_iter().flatten().map(|look| (look, Vec::new()));
+        let changes = [&mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
+        let changes =
+            changes.into_iter().flatten().map(|change| (change, [&[409], refusals.changing].concat()));
+        for (operation, more) in looks.chain(changes) {
+            refuse(operation, [&more, refusals.always].concat());
+            if let Some(RefOr::T(body)) = &mut operation.request_body {
+                relax(body, &bare);
+            }
         }
     }
 }
 
-/// The document, written once.
+/// What an operation may be refused with: by the doors before it, by the shape of what it is given, and for what it
+/// would change. What else it answers it says itself.
+fn refuse(operation: &mut Operation, more: Vec<u16>) {
+    let has_parameters = operation.parameters.iter().flatten().next().is_some();
+    let has_body = operation.request_body.is_some();
+    let mut statuses = vec![401, 403, 500, 503];
+    statuses.extend(more);
+    // What it is given may make no sense, or name what is not there.
+    if has_body || has_parameters {
+        statuses.extend([400, 404]);
+    }
+    if has_body {
+        statuses.extend([408, 413, 415]);
+    }
+    for status in statuses {
+        let known = &mut operation.responses.responses;
+        known.entry(status.to_string()).or_insert_with(|| problem().into());
+    }
+}
+
+fn problem() -> Response {
+    let shape = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    let told = ResponseBuilder::new().description("What went wrong, with a stable code");
+    told.content("application/json", shape).build()
+}
+
+/// Objects of which nothing is required.
+fn bare(document: &OpenApi) -> BTreeSet<String> {
+    let schemas = document.components.iter().flat_map(|components| &components.schemas);
+    let bare = schemas
+        .filter(|(_, schema)| matches!(schema, RefOr::T(Schema::Object(one)) if one.required.is_empty()));
+    bare.map(|(name, _)| Ref::from_schema_name(name).ref_location).collect()
+}
+
+/// An absent body counts as `{}`: where that is enough, it may be left out.
+fn relax(body: &mut RequestBody, bare: &BTreeSet<String>) {
+    let is_bare = |content: &RefOr<Content>| match content {
+        RefOr::T(Content { schema: Some(RefOr::Ref(named)), .. }) => bare.contains(&named.ref_location),
+        _ => false,
+    };
+    if body.content.values().all(is_bare) {
+        body.required = Some(Required::False);
+    }
+}
+
+/// The schema of one of the domain's own types, whole. What answers may be that and more; only what is sent must hold
+/// nothing else.
+pub fn schema_of<T: schemars::JsonSchema>() -> RefOr<Schema> {
+    let whole = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .into_generator()
+        .into_root_schema_for::<T>();
+    let mut whole = whole.to_value();
+    whole.as_object_mut().map(|schema| schema.remove("additionalProperties"));
+    let schema = serde_json::from_value(whole);
+    RefOr::T(schema.unwrap_or_else(|_| Schema::Object(Object::new())))
+}
+
+/// The document, written when it is first asked for: most servers are never asked.
 #[derive(Clone)]
-pub struct Document(Bytes);
+pub struct Document(Arc<LazyLock<Bytes>>);
 
 impl Document {
-    pub fn of(document: &OpenApi) -> Self {
-        Self(document.to_json().unwrap_or_default().into())
+    pub fn new(write: fn() -> Bytes) -> Self {
+        Self(Arc::new(LazyLock::new(write)))
     }
 }
 
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", tag = "instance", responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 pub async fn openapi(Extension(Document(json)): Extension<Document>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], json)
+    ([(CONTENT_TYPE, "application/json")], Bytes::clone(&json))
 }

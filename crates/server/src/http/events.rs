@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
 use crate::extract::Query;
-use crate::paging::{Paging, Place};
+use crate::paging::{Paging, Place, page_size};
 use crate::state::AppState;
 
 #[derive(Deserialize, IntoParams)]
@@ -21,6 +21,9 @@ use crate::state::AppState;
 pub struct Which {
     /// Events behind this number. A cursor goes on from its own page instead.
     after: Option<i64>,
+    /// The newest so many of all, at most 1000, in order; nothing else is asked then.
+    #[param(minimum = 1)]
+    last: Option<usize>,
     kind: Option<String>,
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
@@ -69,6 +72,14 @@ impl From<Recorded> for EventView {
 /// Oldest first.
 #[utoipa::path(get, path = "/events", tag = "instance", params(Which), responses((status = 200, body = Events)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Events>> {
+    if let Some(last) = which.last {
+        let last = page_size(Some(last), last)?;
+        let found = app.engine.db().read(move |tx: &mut Tx<'_>| events::last(tx, last)).await?;
+        return Ok(Json(Events {
+            events: found.into_iter().map(EventView::from).collect(),
+            next_cursor: None,
+        }));
+    }
     let paging = Paging::of("events", which.limit, which.cursor.as_deref())?;
     let after = paging.after.as_ref().map(|place| place.at).or(which.after).unwrap_or(0);
     let limit = paging.wanted();

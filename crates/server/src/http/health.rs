@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use polyclaw_engine::TaskState;
-use polyclaw_store::jobs;
+use polyclaw_store::{Error as Fault, jobs};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -29,7 +29,7 @@ pub struct Health {
 #[derive(Serialize, ToSchema)]
 struct Store {
     engine: &'static str,
-    /// `ok` or `unavailable`.
+    /// `ok`, `unavailable`, or why nothing can be written: `disk_full`, `store_read_only`, `store_unavailable`.
     status: &'static str,
 }
 
@@ -50,10 +50,10 @@ pub struct Ready {
 /// How the instance is.
 #[utoipa::path(get, path = "/health", tag = "instance", security(()), responses((status = 200, body = Health)))]
 pub async fn health(State(app): State<AppState>) -> Json<Health> {
-    let reachable = is_store_reachable(&app).await;
+    let store = store_status(&app).await;
     let tasks = app.engine.task_states();
     let working = tasks.iter().all(is_working);
-    let status = match (app.engine.is_draining(), reachable && working) {
+    let status = match (app.engine.is_draining(), store == "ok" && working) {
         (true, _) => "draining",
         (false, true) => "ok",
         (false, false) => "degraded",
@@ -62,10 +62,7 @@ pub async fn health(State(app): State<AppState>) -> Json<Health> {
         status,
         version: app.version.clone(),
         uptime_ms: app.engine.now().since(app.started),
-        store: Store {
-            engine: app.engine.db().engine(),
-            status: if reachable { "ok" } else { "unavailable" },
-        },
+        store: Store { engine: app.engine.db().engine(), status: store },
         channels: app.engine.channels().into_iter().map(str::to_owned).collect(),
         tasks: tasks
             .into_iter()
@@ -86,6 +83,7 @@ pub async fn ready(State(app): State<AppState>) -> Result<Json<Ready>> {
     if !is_store_reachable(&app).await {
         return Err(Error::NotReady("the database does not answer"));
     }
+    check_writes(&app).await.map_err(|fault| Error::NotReady(reason(&fault)))?;
     Ok(Json(Ready { ready: true }))
 }
 
@@ -97,4 +95,25 @@ fn is_working(task: &TaskState) -> bool {
 async fn is_store_reachable(app: &AppState) -> bool {
     let looked = tokio::time::timeout(PATIENCE, app.engine.db().read(jobs::counts)).await;
     matches!(looked, Ok(Ok(_)))
+}
+
+async fn store_status(app: &AppState) -> &'static str {
+    if !is_store_reachable(app).await {
+        return "unavailable";
+    }
+    check_writes(app).await.map_or_else(|fault| fault.code(), |()| "ok")
+}
+
+/// Costs nothing while writes work.
+async fn check_writes(app: &AppState) -> std::result::Result<(), Fault> {
+    let tried = tokio::time::timeout(PATIENCE, app.engine.db().check_writes()).await;
+    tried.unwrap_or_else(|_| Err(Fault::Collided("no write ended in time".into())))
+}
+
+fn reason(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Full(_) => "the disk is full: no message can be kept",
+        Fault::ReadOnly(_) => "the database can not be written: no message can be kept",
+        _ => "the database takes no writes: no message can be kept",
+    }
 }

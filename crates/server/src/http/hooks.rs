@@ -5,14 +5,15 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
-use polyclaw_domain::channel::Address;
+use polyclaw_domain::channel::{Address, WEBHOOK};
 use polyclaw_domain::command::Speaker;
+use polyclaw_domain::config::Post;
 use polyclaw_domain::hex::unhex;
+use polyclaw_domain::id::AgentId;
 use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
 use polyclaw_engine::ingress::Inbound;
-use serde::Deserialize;
 use sha2::Sha256;
 
 use crate::error::{Error, Result};
@@ -22,17 +23,6 @@ use crate::http::messages::{Wait, deliver};
 use crate::state::{AppState, Hook};
 
 const SIGNATURE: &str = "x-polyclaw-signature";
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Post {
-    text: String,
-    /// The sender's own id of this message: the same one is taken once.
-    id: Option<String>,
-    /// Whom the conversation is with; one sender may speak for many.
-    peer: Option<String>,
-    thread: Option<String>,
-}
 
 /// The signature is over the raw body, so it is checked before the body is read as anything.
 pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Response> {
@@ -44,7 +34,7 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Re
     let hook = app.hooks.get(&name).ok_or_else(|| Error::UnknownHook(name.clone()))?;
     check(hook, &headers, &body)?;
     let limit = wait.limit()?;
-    let inbound = inbound(&name, hook, parse(&body)?)?;
+    let inbound = inbound(&app, &name, hook, posted(hook, &body)?)?;
     // Whoever signs speaks for one conversation; that is no owner's word.
     if let Some(text) = app.engine.command_from(&inbound, Speaker::Alone).await? {
         return Ok((StatusCode::OK, Json(Said { text })).into_response());
@@ -61,23 +51,36 @@ fn check(hook: &Hook, headers: &HeaderMap, body: &[u8]) -> Result<()> {
     mac.verify_slice(&given).map_err(|_| Error::BadSignature)
 }
 
-/// The channel's name in addresses.
-pub const CHANNEL: &str = "webhook";
+impl Hook {
+    /// Who answers: the agent it names, or whom the bindings do.
+    pub fn answerer(&self, app: &AppState, name: &str, peer: &str) -> AgentId {
+        self.agent.clone().unwrap_or_else(|| app.engine.bound(WEBHOOK, name, peer))
+    }
+}
+
+/// The message in a post: as the hook's mapping finds it, or as this instance has it.
+fn posted(hook: &Hook, body: &[u8]) -> Result<Post> {
+    match hook.map.is_empty() {
+        true => parse(body),
+        false => hook.map.read(&parse(body)?).map_err(Error::InvalidBody),
+    }
+}
 
 /// The conversation that a post belongs to.
-pub fn session(name: &str, hook: &Hook, peer: &str, thread: Option<&str>) -> Result<SessionKey> {
-    let mut parts = vec![CHANNEL, name, "dm", peer];
+pub fn session(name: &str, agent: &AgentId, peer: &str, thread: Option<&str>) -> Result<SessionKey> {
+    let mut parts = vec![WEBHOOK, name, "dm", peer];
     if let Some(thread) = thread {
         parts.extend(["thread", thread]);
     }
-    bounded(SessionKey::of(&hook.agent, &parts), "peer")
+    bounded(SessionKey::of(agent, &parts), "peer")
 }
 
-fn inbound(name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
+fn inbound(app: &AppState, name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
     let peer = post.peer.unwrap_or_else(|| "default".to_owned());
-    let session = session(name, hook, &peer, post.thread.as_deref())?;
+    let agent = hook.answerer(app, name, &peer);
+    let session = session(name, &agent, &peer, post.thread.as_deref())?;
     let address = Address {
-        channel: CHANNEL.to_owned(),
+        channel: WEBHOOK.to_owned(),
         account: name.to_owned(),
         peer: peer.clone(),
         thread: post.thread,
@@ -86,6 +89,6 @@ fn inbound(name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
         origin: Origin::Hook,
         priority: Priority::Webhook,
         platform_id: post.id,
-        ..Inbound::from_person(session, hook.agent.clone(), address, post.text)
+        ..Inbound::from_person(session, agent, address, post.text)
     })
 }

@@ -7,7 +7,7 @@ use polyclaw_domain::time::Millis;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::door::Door;
+use crate::door::{Door, Guest};
 use crate::login;
 use crate::state::AppState;
 
@@ -23,8 +23,8 @@ pub struct Login {
 
 impl Login {
     /// `code`: a word nobody can guess.
-    pub fn open(door: &Door, code: String, now: Millis) -> Self {
-        let expires_at = door.logins.open(code.clone(), now);
+    pub fn open(door: &Door, code: String, guest: Guest, now: Millis) -> Self {
+        let expires_at = door.logins.open(code.clone(), guest, now);
         Self { path: login::path(&code), code, expires_at }
     }
 }
@@ -32,5 +32,5 @@ impl Login {
 /// A link that lets a browser in: it works once, for ten minutes, and does not hold the token.
 #[utoipa::path(post, path = "/logins", tag = "instance", responses((status = 201, body = Login)))]
 pub async fn create(State(app): State<AppState>) -> (StatusCode, Json<Login>) {
-    (StatusCode::CREATED, Json(Login::open(&app.door, app.engine.nonce(), app.engine.now())))
+    (StatusCode::CREATED, Json(Login::open(&app.door, app.engine.nonce(), Guest::Owner, app.engine.now())))
 }

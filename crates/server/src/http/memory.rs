@@ -91,25 +91,42 @@ impl From<MemoryView> for Memory {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Which {
+    /// Those that fit these words or mean the same, best first. Everything if left out, oldest change first.
+    q: Option<String>,
+    /// Those this agent brought; with `q`, those it would find under its policy.
     #[param(value_type = Option<String>)]
     agent: Option<AgentId>,
+    /// Those brought in this session; with `q`, those `agent` would find in it.
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
-    /// `shared`, `agent` or `session`.
+    /// `shared`, `agent` or `session`. Not with `q`.
     #[param(value_type = Option<String>)]
     scope: Option<MemoryScope>,
+    /// Not with `q`.
     kind: Option<String>,
-    /// At most 1000; 100 if not given.
+    /// At most 1000; 100 if not given. With `q` at most 100; 10 if not given.
     limit: Option<usize>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the page before. Not with `q`.
     cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct Memories {
-    memories: Vec<MemoryView>,
+    memories: Vec<Listed>,
+    /// Why what memories mean was not compared; null if it was, or nothing was looked for.
+    words_only: Option<&'static str>,
     /// Null on the last page.
     next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ListedMemory)]
+pub struct Listed {
+    /// Higher fits better; comparable within one answer only. Only with `q`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+    #[serde(flatten)]
+    memory: MemoryView,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -130,36 +147,6 @@ pub struct NewMemory {
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Question {
-    query: String,
-    /// Search as this agent does, under its policy. Everything is searched if left out.
-    #[schema(value_type = Option<String>)]
-    agent_id: Option<AgentId>,
-    /// In this session of it; its main one if left out.
-    #[schema(value_type = Option<String>)]
-    session_key: Option<SessionKey>,
-    /// At most 100; 10 if not given.
-    limit: Option<usize>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub struct Found {
-    memories: Vec<Hit>,
-    /// Why what memories mean was not compared; null if it was.
-    words_only: Option<&'static str>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = MemoryHit)]
-pub struct Hit {
-    /// Higher fits better; comparable within one answer only.
-    score: f64,
-    #[serde(flatten)]
-    memory: MemoryView,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -198,13 +185,18 @@ pub struct MemoryStatus {
     pending: i64,
     /// Who makes vectors; null where memories are found by their words alone.
     embeddings: Option<String>,
+    /// Why no vectors are made, where the model failed when it was last asked.
+    error: Option<String>,
     /// Bytes of vectors in memory now.
     cached_bytes: usize,
 }
 
-/// Oldest change first.
+/// All there are, or those that fit what is looked for.
 #[utoipa::path(get, path = "/memory", tag = "memory", params(Which), responses((status = 200, body = Memories)))]
 pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<Memories>> {
+    if let Some(words) = &which.q {
+        return search(&app, words, &which).await;
+    }
     let paging = Paging::of("memory", which.limit, which.cursor.as_deref())?;
     let filter = Filter {
         agent: which.agent,
@@ -217,7 +209,8 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
     let mut found = app.engine.brain().list(filter).await?;
     let place = |memory: &Memory| Place { at: memory.updated_at.0, id: memory.id.to_string() };
     let next_cursor = paging.cut(&mut found, place);
-    Ok(Json(Memories { memories: found.into_iter().map(MemoryView::from).collect(), next_cursor }))
+    let memories = found.into_iter().map(|memory| Listed { score: None, memory: memory.into() }).collect();
+    Ok(Json(Memories { memories, words_only: None, next_cursor }))
 }
 
 /// Stores one memory for an agent.
@@ -240,19 +233,20 @@ pub async fn store(
     Ok((StatusCode::CREATED, Json(stored.into())))
 }
 
-/// By words and by meaning, best first.
-#[utoipa::path(post, path = "/memory/search", tag = "memory", request_body = Question, responses((status = 200, body = Found)))]
-pub async fn search(State(app): State<AppState>, Body(asked): Body<Question>) -> Result<Json<Found>> {
-    let viewer = match (asked.agent_id, asked.session_key) {
-        (Some(agent), session) => Some(viewer(&app, agent, session).await?),
+async fn search(app: &AppState, words: &str, which: &Which) -> Result<Json<Memories>> {
+    if which.scope.is_some() || which.kind.is_some() || which.cursor.is_some() {
+        return Err(Error::invalid("q", "it goes with agent, session and limit only"));
+    }
+    let viewer = match (&which.agent, &which.session) {
+        (Some(agent), session) => Some(viewer(app, agent.clone(), session.clone()).await?),
         (None, None) => None,
-        (None, Some(_)) => return Err(Error::InvalidBody("session_key needs agent_id beside it".to_owned())),
+        (None, Some(_)) => return Err(Error::invalid("session", "it needs an agent beside it")),
     };
-    let limit = asked.limit.unwrap_or(10).clamp(1, MOST_FOUND);
-    let search = Search { viewer: viewer.as_ref(), text: &asked.query, limit };
+    let limit = which.limit.unwrap_or(10).clamp(1, MOST_FOUND);
+    let search = Search { viewer: viewer.as_ref(), text: words, limit };
     let (found, words_only) = app.engine.brain().search(&search).await?;
-    let hit = |(memory, score): (Memory, f64)| Hit { score, memory: memory.into() };
-    Ok(Json(Found { memories: found.into_iter().map(hit).collect(), words_only }))
+    let listed = |(memory, score): (Memory, f64)| Listed { score: Some(score), memory: memory.into() };
+    Ok(Json(Memories { memories: found.into_iter().map(listed).collect(), words_only, next_cursor: None }))
 }
 
 async fn viewer(app: &AppState, agent: AgentId, session: Option<SessionKey>) -> Result<Viewer> {
@@ -303,6 +297,7 @@ pub async fn status(State(app): State<AppState>) -> Result<Json<MemoryStatus>> {
         memories: standing.memories,
         pending: standing.pending,
         embeddings: standing.model,
+        error: standing.error,
         cached_bytes: standing.cached_bytes,
     }))
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::{Body, Key, Query};
+use crate::extract::{Body, Key, MAX_MESSAGE, Query};
 use crate::http::attachments::{self, Attachment};
 use crate::http::usage::Tokens;
 use crate::state::AppState;
@@ -26,16 +26,19 @@ pub const LONGEST_WAIT_S: f64 = 600.0;
 #[serde(deny_unknown_fields)]
 pub struct Message {
     pub text: String,
-    /// Whose session it becomes, if there is none yet; else the key's agent, else the default one.
+    /// Whose session it becomes, if there is none yet; else the key's agent, else whom the bindings name.
     #[schema(value_type = Option<String>)]
     pub agent: Option<AgentId>,
     /// The same key in the same session is the same message.
     pub idempotency_key: Option<String>,
-    /// At most 20.
+    /// At most 20; the whole request has at most 32 MB.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
     /// Where the person sits: `web` (default), `cli` or `api`.
     pub channel: Option<String>,
+    /// The answer also goes where people read this session on a chat platform.
+    #[serde(default)]
+    pub deliver: bool,
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -131,10 +134,10 @@ pub async fn send(
     State(app): State<AppState>,
     Key(key): Key,
     Query(wait): Query<Wait>,
-    Body(message): Body<Message>,
+    Body(message): Body<Message, MAX_MESSAGE>,
 ) -> Result<(StatusCode, Json<Receipt>)> {
     let limit = wait.limit()?;
-    let inbound = inbound(&app, key, message)?;
+    let inbound = inbound(&app, key, message).await?;
     deliver(&app, inbound, limit).await
 }
 
@@ -144,31 +147,50 @@ pub async fn deliver(
     inbound: Inbound,
     limit: Option<Duration>,
 ) -> Result<(StatusCode, Json<Receipt>)> {
+    let inbound = app.engine.directed(inbound).await?;
     let Some(limit) = limit else {
-        let accepted = app.engine.accept(inbound).await?;
+        let accepted = app.engine.say(inbound).await?;
         return Ok((StatusCode::ACCEPTED, Json(accepted.into())));
     };
     // Begun before the message is accepted: the end of its turn is then never missed.
-    let watch = app.engine.hub.watch(&inbound.session);
-    let accepted = app.engine.accept(inbound).await?;
-    let answer = app.engine.wait_with(watch, &accepted.session_key, &accepted.turn_id, limit).await?;
+    let (watch, named) = (app.engine.hub.watch(&inbound.session), inbound.session.clone());
+    let accepted = app.engine.say(inbound).await?;
+    let (session, turn) = (&accepted.session_key, &accepted.turn_id);
+    let answer = match *session == named {
+        true => app.engine.wait_with(watch, session, turn, limit).await?,
+        false => app.engine.wait(session, turn, limit).await?,
+    };
     let status = if answer.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     let receipt = Receipt { reply: answer.map(Reply::from), ..accepted.into() };
     Ok((status, Json(receipt)))
 }
 
-pub fn inbound(app: &AppState, key: SessionKey, message: Message) -> Result<Inbound> {
+/// Asked as if from there, so that it is answered there: by the outbox, whatever dies.
+async fn conversation(app: &AppState, key: &SessionKey) -> Result<Address> {
+    let found = match app.engine.conversation(key).await {
+        Err(polyclaw_engine::Error::UnknownSession(_)) => None,
+        found => found?,
+    };
+    found.ok_or_else(|| {
+        Error::InvalidBody("deliver: nobody wrote in this session by a channel yet".to_owned())
+    })
+}
+
+pub async fn inbound(app: &AppState, key: SessionKey, message: Message) -> Result<Inbound> {
     let channel = message.channel.as_deref().unwrap_or("web");
     if !PULLED.contains(&channel) {
         return Err(Error::invalid("channel", "must be web, cli or api"));
     }
-    let agent =
-        message.agent.or_else(|| key.agent()).unwrap_or_else(|| app.engine.settings().default_agent.clone());
-    let address = Address {
-        channel: channel.to_owned(),
-        account: "default".to_owned(),
-        peer: key.to_string(),
-        thread: None,
+    let bound = || app.engine.bound(channel, "default", key.as_str());
+    let agent = message.agent.or_else(|| key.agent()).unwrap_or_else(bound);
+    let address = match message.deliver {
+        true => conversation(app, &key).await?,
+        false => Address {
+            channel: channel.to_owned(),
+            account: "default".to_owned(),
+            peer: key.to_string(),
+            thread: None,
+        },
     };
     Ok(Inbound {
         parts: attachments::take(message.attachments)?,

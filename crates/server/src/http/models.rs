@@ -24,7 +24,8 @@ pub struct ModelView {
     model: ModelRef,
     /// Tokens; null where nobody said.
     context_window: Option<u64>,
-    /// `ready`, `cooling` or `unreachable`.
+    /// `ready`, `cooling`, `unreachable`, or `damaged`: its weights can not be loaded, and `polyclaw model pull` fetches
+    /// them again.
     #[schema(value_type = String)]
     status: ModelStatus,
     /// A demo model: its answers have the right shape and are often wrong. Add a real one before you rely on it.

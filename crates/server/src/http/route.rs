@@ -3,53 +3,71 @@
 use axum::Json;
 use axum::extract::State;
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Letter};
+use polyclaw_domain::channel::{Address, Letter, WEBHOOK};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::route::{Candidate, Loss, Tier};
 use polyclaw_engine::reception::{self, Answerer, Hooked};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
-use crate::extract::Query;
+use crate::extract::Body;
 use crate::http::hooks;
 use crate::http::tools::Ruled;
 use crate::state::AppState;
 
 /// A message as a channel would report it.
-#[derive(Deserialize, IntoParams)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct Event {
+pub struct Arriving {
     /// The channel it comes by, such as `telegram`.
     channel: String,
     /// The account it comes to; the channel's default account if left out.
-    account: Option<String>,
-    /// The platform's id of the conversation; the sender's if left out.
-    peer: Option<String>,
-    /// `dm`, `group` or `channel`; `dm` if left out.
-    #[param(value_type = Option<String>)]
-    kind: Option<PeerKind>,
-    /// The platform's id of the conversation it is a thread of.
-    parent: Option<String>,
+    account_id: Option<String>,
+    /// The conversation it is written in.
+    peer: PeerBody,
+    /// The conversation it is a thread of.
+    parent_peer: Option<PeerBody>,
+    /// The server it is written in.
+    guild_id: Option<String>,
+    /// What the sender is in that server.
+    #[serde(default)]
+    roles: Vec<String>,
+    /// The workspace it is written in.
+    team_id: Option<String>,
     /// The platform's id of whoever wrote; the peer's if left out.
     sender: Option<String>,
-    /// The server it is written in.
-    guild: Option<String>,
-    /// The workspace it is written in.
-    team: Option<String>,
-    /// What the sender is in that server: several with commas between them.
-    role: Option<String>,
     thread: Option<String>,
     topic: Option<String>,
-    text: Option<String>,
-    /// Whether the account is named in the text, or it replies to the account; `false` if left out.
-    mentioned: Option<bool>,
+    #[serde(default)]
+    text: String,
+    /// Whether the account is named in the text, or it replies to the account.
+    #[serde(default)]
+    mentioned: bool,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PeerBody {
+    /// `direct`, `group` or `channel`; `direct` if left out, and that of the peer for its parent.
+    #[schema(value_type = Option<String>)]
+    kind: Option<PeerKind>,
+    /// The platform's id.
+    id: String,
 }
 
 #[derive(Serialize, ToSchema)]
 pub struct RouteExplanation {
+    /// Who answers, the first where several do; null where nobody does.
+    #[schema(value_type = Option<String>)]
+    agent_id: Option<AgentId>,
+    #[schema(value_type = Option<String>)]
+    session_key: Option<SessionKey>,
+    /// The model it would ask first; null where none is known.
+    model: Option<String>,
+    /// Every tool there is, and whether it has it.
+    tools: Vec<Ruled>,
     /// `admitted`, `pair` (a stranger is told a code), or why it is ignored.
     admission: &'static str,
     /// What decided: `broadcast`, `prefix`, `focus`, `active`, `binding`, `classifier`, `hook` or `default`; null
@@ -64,6 +82,7 @@ pub struct RouteExplanation {
     binding: Option<usize>,
     /// A model would be asked whether another agent fits better. It was not asked now.
     asks_classifier: bool,
+    /// Everyone that answers: several of a broadcast, each as the first stands above.
     answers: Vec<AnswererView>,
     candidates: Vec<CandidateView>,
 }
@@ -117,7 +136,16 @@ impl From<Candidate> for CandidateView {
 
 impl From<reception::Explanation> for RouteExplanation {
     fn from(told: reception::Explanation) -> Self {
+        let first = told.answers.first().cloned().map(AnswererView::from);
+        let (agent_id, session_key, model, tools) = match first {
+            Some(first) => (Some(first.agent_id), Some(first.session_key), first.model, first.tools),
+            None => (None, None, None, Vec::new()),
+        };
         Self {
+            agent_id,
+            session_key,
+            model,
+            tools,
             admission: told.admission,
             layer: told.layer.map(reception::Layer::as_str),
             command: told.command,
@@ -132,54 +160,55 @@ impl From<reception::Explanation> for RouteExplanation {
 
 /// Who would answer a message: what decided, every binding with why it lost, the session, the model and the tools.
 /// By the code that decides; nothing is changed and no model asked.
-#[utoipa::path(get, path = "/route/explain", tag = "channels", params(Event), responses((status = 200, body = RouteExplanation)))]
+#[utoipa::path(post, path = "/route/explain", tag = "channels", request_body = Arriving, responses((status = 200, body = RouteExplanation)))]
 pub async fn explain(
     State(app): State<AppState>,
-    Query(event): Query<Event>,
+    Body(arriving): Body<Arriving>,
 ) -> Result<Json<RouteExplanation>> {
-    let letter = letter(&app, event)?;
+    if arriving.peer.id.is_empty() {
+        return Err(Error::InvalidBody("peer.id: a conversation has a name".to_owned()));
+    }
+    let letter = letter(&app, arriving);
     let address = &letter.address;
-    let hook = app.hooks.get(&address.account).filter(|_| address.channel == hooks::CHANNEL);
+    let hook = app.hooks.get(&address.account).filter(|_| address.channel == WEBHOOK);
     let Some(hook) = hook else {
         return Ok(Json(app.engine.explain_route(&letter).await?.into()));
     };
-    let session = hooks::session(&address.account, hook, &address.peer, address.thread.as_deref())?;
-    Ok(Json(app.engine.explain_hook(Hooked { agent: &hook.agent, session }, &letter).await?.into()))
+    let agent = hook.answerer(&app, &address.account, &address.peer);
+    let session = hooks::session(&address.account, &agent, &address.peer, address.thread.as_deref())?;
+    let hooked = Hooked { agent: &agent, session, is_named: hook.agent.is_some() };
+    Ok(Json(app.engine.explain_hook(hooked, &letter).await?.into()))
 }
 
-fn letter(app: &AppState, event: Event) -> Result<Letter> {
+fn letter(app: &AppState, told: Arriving) -> Letter {
     let settings = app.engine.settings();
-    let default = || settings.reception.default_account(&event.channel).to_owned();
-    let account = event.account.unwrap_or_else(default);
-    let known = event.peer.clone().or_else(|| event.sender.clone());
-    let peer = known.ok_or_else(|| Error::invalid("peer", "a peer or a sender is needed"))?;
-    let kind = event.kind.unwrap_or(PeerKind::Dm);
+    let default = || settings.reception.default_account(&told.channel).to_owned();
+    let account = told.account_id.unwrap_or_else(default);
+    let kind = told.peer.kind.unwrap_or(PeerKind::Dm);
     let thread = |kind| move |id: String| Thread { kind, id };
-    let side = event.thread.map(thread(ThreadKind::Thread)).or(event.topic.map(thread(ThreadKind::Topic)));
-    let roles = event.role.unwrap_or_default();
-    let roles = roles.split(',').map(str::trim).filter(|role| !role.is_empty()).map(str::to_owned).collect();
-    Ok(Letter {
+    let side = told.thread.map(thread(ThreadKind::Thread)).or(told.topic.map(thread(ThreadKind::Topic)));
+    Letter {
         address: Address {
-            channel: event.channel.clone(),
+            channel: told.channel.clone(),
             account: account.clone(),
-            peer: peer.clone(),
+            peer: told.peer.id.clone(),
             thread: side.as_ref().map(|side| side.id.clone()),
         },
         arrival: Arrival {
-            channel: event.channel,
+            channel: told.channel,
             account,
-            sender: event.sender.unwrap_or_else(|| peer.clone()),
-            peer: Peer { kind, id: peer },
-            parent: event.parent.map(|id| Peer { kind, id }),
+            sender: told.sender.unwrap_or_else(|| told.peer.id.clone()),
+            parent: told.parent_peer.map(|parent| Peer { kind: parent.kind.unwrap_or(kind), id: parent.id }),
+            peer: Peer { kind, id: told.peer.id },
             thread: side,
-            guild: event.guild,
-            team: event.team,
-            roles,
+            guild: told.guild_id,
+            team: told.team_id,
+            roles: told.roles,
         },
         platform_id: String::new(),
-        text: event.text.unwrap_or_default(),
+        text: told.text,
         parts: Vec::new(),
-        mentioned: event.mentioned.unwrap_or(false),
+        mentioned: told.mentioned,
         sender_name: None,
-    })
+    }
 }

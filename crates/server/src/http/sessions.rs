@@ -9,9 +9,10 @@ use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::provider::ModelRef;
 use polyclaw_domain::session::{Session, Status};
+use polyclaw_domain::team::{Team, TeamRole};
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::session as engine;
-use polyclaw_store::{Tx, jobs, sessions};
+use polyclaw_store::{Tx, jobs, sessions, teams, usage};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -40,8 +41,11 @@ pub struct SessionView {
     #[schema(value_type = String)]
     lane: Lane,
     channel: Option<String>,
+    /// The team it leads or is in, also where that has ended.
     team: Option<String>,
-    team_role: Option<String>,
+    /// `lead` or `member`.
+    #[schema(value_type = Option<String>)]
+    team_role: Option<TeamRole>,
     #[schema(value_type = String)]
     status: Status,
     title: Option<String>,
@@ -49,6 +53,8 @@ pub struct SessionView {
     queued: usize,
     #[schema(value_type = Option<String>)]
     running_turn_id: Option<TurnId>,
+    /// In and out, of all calls whose provider said so; null where none did.
+    tokens: Option<i64>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Millis,
     #[schema(value_type = String, format = DateTime)]
@@ -56,7 +62,14 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    fn of(session: Session, load: Load) -> Self {
+    fn read(tx: &mut Tx<'_>, session: Session) -> polyclaw_store::Result<Self> {
+        let load = jobs::load(tx, &session.key)?;
+        let team = team_of(tx, &session)?;
+        let used = usage::of_session(tx, &session.key)?;
+        Ok(Self::of(session, load, (team, used.and_then(|used| used.tokens()))))
+    }
+
+    fn of(session: Session, load: Load, (team, tokens): (Option<Team>, Option<i64>)) -> Self {
         Self {
             session_key: session.key,
             session_id: session.id,
@@ -68,15 +81,27 @@ impl SessionView {
             delegation_depth: session.delegation_depth,
             lane: session.lane,
             channel: session.address.map(|address| address.channel),
-            team: None,
-            team_role: None,
+            team: team.map(|team| team.name),
+            team_role: session.team_role,
             status: session.status,
             title: session.title,
             queued: load.waiting,
             running_turn_id: load.running,
+            tokens,
             created_at: session.created_at,
             updated_at: session.updated_at,
         }
+    }
+}
+
+fn team_of(tx: &mut Tx<'_>, session: &Session) -> polyclaw_store::Result<Option<Team>> {
+    match session.team_role {
+        None => Ok(None),
+        Some(TeamRole::Lead) => Ok(teams::led_by(tx, &session.key)?.pop()),
+        Some(TeamRole::Member) => match teams::member_of(tx, &session.key)? {
+            Some(member) => teams::get(tx, &member.team),
+            None => Ok(None),
+        },
     }
 }
 
@@ -167,8 +192,7 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
             paging.cut(&mut found, |session| Place { at: session.updated_at.0, id: session.key.to_string() });
         let mut sessions = Vec::with_capacity(found.len());
         for session in found {
-            let load = jobs::load(tx, &session.key)?;
-            sessions.push(SessionView::of(session, load));
+            sessions.push(SessionView::read(tx, session)?);
         }
         Ok(Sessions { sessions, next_cursor })
     };
@@ -181,8 +205,9 @@ pub async fn create(
     State(app): State<AppState>,
     Body(new): Body<NewSession>,
 ) -> Result<(StatusCode, Json<Created>)> {
-    let agent = new.agent.unwrap_or_else(|| app.engine.settings().default_agent.clone());
-    let key = SessionKey::direct(&agent, "web", &app.engine.next_id());
+    let id = app.engine.next_id();
+    let agent = new.agent.unwrap_or_else(|| app.engine.bound("web", "default", &id));
+    let key = SessionKey::direct(&agent, "web", &id);
     let session = app.engine.create_session(&key, &agent, new.title).await?;
     Ok((StatusCode::CREATED, Json(Created { session_key: session.key })))
 }
@@ -194,9 +219,7 @@ pub async fn show(State(app): State<AppState>, Key(key): Key) -> Result<Json<Ses
 
 async fn view(app: &AppState, key: &SessionKey) -> Result<Json<SessionView>> {
     let session = app.engine.session(key).await?;
-    let wanted = key.clone();
-    let load = app.engine.db().read(move |tx| jobs::load(tx, &wanted)).await?;
-    Ok(Json(SessionView::of(session, load)))
+    Ok(Json(app.engine.db().read(move |tx| SessionView::read(tx, session.clone())).await?))
 }
 
 /// Takes effect at the next turn.

@@ -2,13 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use polyclaw_domain::skill::{Place, Skill};
-use serde::Serialize;
-use utoipa::ToSchema;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::skill::{Place, Ruling, Skill};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
-use crate::extract::Id;
-use crate::http::agents::agent_id;
+use crate::extract::Query;
 use crate::state::AppState;
 
 #[derive(Serialize, ToSchema)]
@@ -23,18 +23,33 @@ pub struct SkillView {
     /// `agent`, `workspace` or `shared`: where it was found, the nearest of its name.
     #[schema(value_type = String)]
     place: Place,
-    /// Whether the agent's policy lets it have this one.
+    /// Whether the agent's policy lets it have this one, and the tool that reads it.
     allowed: bool,
+    /// Why: `open`, `allowed`, `denied`, `not_listed` or `no_tool`.
+    #[schema(value_type = String)]
+    rule: Ruling,
 }
 
-impl From<(Skill, bool)> for SkillView {
-    fn from((skill, allowed): (Skill, bool)) -> Self {
-        Self { name: skill.name, description: skill.description, place: skill.place, allowed }
+impl From<(Skill, Ruling)> for SkillView {
+    fn from((skill, rule): (Skill, Ruling)) -> Self {
+        let allowed = rule.allows();
+        Self { name: skill.name, description: skill.description, place: skill.place, allowed, rule }
     }
 }
 
-#[utoipa::path(get, path = "/agents/{id}/skills", tag = "agents", params(("id" = String, Path)), responses((status = 200, body = Skills)))]
-pub async fn of_agent(State(app): State<AppState>, Id(id): Id) -> Result<Json<Skills>> {
-    let found = app.engine.skills_of(&agent_id(&id)?).await?;
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Who {
+    /// The agent; the default one if left out.
+    #[param(value_type = Option<String>)]
+    agent: Option<AgentId>,
+}
+
+/// Every skill an agent can find, and whether it has it.
+#[utoipa::path(get, path = "/skills", tag = "agents", params(Who), responses((status = 200, body = Skills)))]
+pub async fn list(State(app): State<AppState>, Query(who): Query<Who>) -> Result<Json<Skills>> {
+    let agent = who.agent.unwrap_or_else(|| app.engine.settings().default_agent.clone());
+    let found = app.engine.skills_of(&agent).await?;
     Ok(Json(Skills { skills: found.into_iter().map(SkillView::from).collect() }))
 }

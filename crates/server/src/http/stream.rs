@@ -11,6 +11,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_engine::hub::{Frame, Replay, Watch};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::IntoParams;
@@ -34,7 +36,7 @@ pub struct From {
 }
 
 /// A frame as readers see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Shown<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
@@ -81,12 +83,49 @@ pub fn open(app: &AppState, key: &SessionKey, from: &Position) -> (Option<Vec<Ar
 }
 
 /// Tells a reader what no frame can.
-pub fn notice(key: &SessionKey, event: &str, message: &str) -> Value {
-    json!({ "type": "event", "session_key": key, "event": event, "message": message })
+#[derive(Serialize, JsonSchema)]
+pub struct Notice {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// Of the session that is watched; none where all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_key: Option<SessionKey>,
+    event: Missed,
+    message: &'static str,
 }
 
-pub const GAP: &str = "some frames are no longer kept: read the transcript again";
-pub const BEHIND: &str = "this reader fell too far behind: subscribe again from the last number it saw";
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+pub enum Missed {
+    #[serde(rename = "replay.gap")]
+    Gap,
+    #[serde(rename = "reader.behind")]
+    Behind,
+}
+
+impl Notice {
+    pub fn of(session_key: Option<SessionKey>, event: Missed) -> Self {
+        let message = match event {
+            Missed::Gap => "some frames are no longer kept: read the transcript again",
+            Missed::Behind => "this reader fell too far behind: subscribe again from the last number it saw",
+        };
+        Self { kind: "event", session_key, event, message }
+    }
+}
+
+/// All that a reader of sessions is told, as the document has it.
+pub fn schema() -> Value {
+    let of = |one: schemars::Schema| {
+        let mut one = one.to_value();
+        one.as_object_mut().map(|one| one.remove("$schema"));
+        one
+    };
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut generator = settings.for_serialize().into_generator();
+    json!({ "oneOf": [
+        of(generator.root_schema_for::<Shown<'static>>()),
+        of(generator.root_schema_for::<Notice>()),
+    ] })
+}
 
 /// Tokens, tool events and state changes as they happen.
 #[utoipa::path(get, path = "/sessions/{key}/stream", tag = "sessions", params(("key" = String, Path), From),
@@ -103,7 +142,7 @@ pub async fn frames(
     let (missed, watch) = open(&app, &key, &from);
     let hello = json!({ "type": "event", "session_key": key, "event": "stream.opened",
         "epoch": app.epoch, "seq": app.engine.hub.seq() });
-    let gap = missed.is_none().then(|| sse::data(&notice(&key, "replay.gap", GAP)));
+    let gap = missed.is_none().then(|| sse::data(&Notice::of(Some(key.clone()), Missed::Gap)));
     let first = std::iter::once(sse::data(&hello)).chain(gap).collect();
     let closing = closing.map(|Extension(closing)| closing);
     let missed = missed.unwrap_or_default().into();
@@ -152,7 +191,7 @@ impl Reader {
                 Ok(None) => {
                     self.watch = None;
                     tracing::info!(session.key = %self.key, "a reader of events fell too far behind");
-                    Some(sse::data(&notice(&self.key, "reader.behind", BEHIND)))
+                    Some(sse::data(&Notice::of(Some(self.key.clone()), Missed::Behind)))
                 }
             },
             () = closing => None,

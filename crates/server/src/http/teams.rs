@@ -1,6 +1,7 @@
 //! Teams: who is in them, what they have to do, what they wrote. People act here as the operator.
 
 mod view;
+pub mod work;
 
 use axum::Json;
 use axum::extract::State;
@@ -9,7 +10,7 @@ use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_domain::task::{TaskNo, TaskState, Verify};
+use polyclaw_domain::task::{Task, TaskNo, TaskState, Verify};
 use polyclaw_engine::team::{Actor, NewMember, NewTask, NewTeam, Outgoing, Wanted};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,11 +18,16 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::{Body, Id, Query};
+use crate::paging::{Paging, Place};
 use crate::state::AppState;
 use view::{
     Added, EndedView, Joined, LetterView, Letters, LineView, Log, Sent, TaskView, Tasks, TeamView, Teams,
     Whole,
 };
+
+/// The two parts of a list of tasks, in a cursor.
+const OPEN: &str = "open";
+const ENDED: &str = "ended";
 
 fn operator(app: &AppState) -> Actor {
     Actor::Operator { call: app.engine.next_id() }
@@ -138,9 +144,13 @@ pub struct Looked {
     /// Those that have ended, too.
     #[serde(default)]
     all: bool,
+    /// At most 1000; 100 if not given.
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    cursor: Option<String>,
 }
 
-/// The newest first.
+/// Those that have not ended, then those that have; of each the newest first.
 #[utoipa::path(
     get, path = "/teams/{name}/tasks", tag = "teams", params(("name" = String, Path), Looked),
     responses((status = 200, body = Tasks)),
@@ -150,10 +160,19 @@ pub async fn tasks(
     Id(name): Id,
     Query(looked): Query<Looked>,
 ) -> Result<Json<Tasks>> {
-    let wanted =
-        Wanted { state: looked.status, owner: looked.owner, with_ended: looked.all, ..Wanted::default() };
-    let found = app.engine.list_tasks(&operator(&app), &name, wanted).await?;
-    Ok(Json(Tasks { tasks: found.into_iter().map(TaskView::from).collect() }))
+    let page = Paging::of("tasks", looked.limit, looked.cursor.as_deref())?;
+    let wanted = Wanted {
+        state: looked.status,
+        owner: looked.owner,
+        with_ended: looked.all,
+        after: page.after.as_ref().map(|place| (place.id == ENDED, TaskNo(place.at))),
+        limit: Some(page.wanted()),
+        ..Wanted::default()
+    };
+    let mut found = app.engine.list_tasks(&operator(&app), &name, wanted).await?;
+    let part = |task: &Task| if task.ended_at.is_some() { ENDED } else { OPEN };
+    let next_cursor = page.cut(&mut found, |task| Place { at: task.no.0, id: part(task).to_owned() });
+    Ok(Json(Tasks { tasks: found.into_iter().map(TaskView::from).collect(), next_cursor }))
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::Result;
 use crate::extract::{Id, Query};
+use crate::http::messages::{Reply, Wait};
 use crate::http::transcript::MessageView;
 use crate::http::usage::Tokens;
 use crate::paging::{Paging, Place};
@@ -49,6 +50,9 @@ pub struct TurnView {
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Millis>,
     error: Option<TurnError>,
+    /// Only with `wait`, once the task is done: by this turn or by one that took it up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply: Option<Reply>,
     /// Inputs, model steps and tool results; only for one turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<MessageView>>,
@@ -78,6 +82,7 @@ impl TurnView {
             started_at: job.started_at,
             ended_at: job.ended_at,
             error: job.error_code.map(|code| TurnError { code, message: job.error }),
+            reply: None,
             steps,
         }
     }
@@ -120,15 +125,35 @@ pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Re
     Ok(Json(Turns { turns, next_cursor }))
 }
 
-#[utoipa::path(get, path = "/turns/{id}", tag = "turns", params(("id" = String, Path)), responses((status = 200, body = TurnView)))]
-pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<TurnView>> {
-    let wanted = TurnId::new(id.as_str());
+/// With `wait` it answers when the task is done, or when the time is over.
+#[utoipa::path(
+    get, path = "/turns/{id}", tag = "turns", params(("id" = String, Path), Wait),
+    responses((status = 200, body = TurnView)),
+)]
+pub async fn show(
+    State(app): State<AppState>,
+    Id(id): Id,
+    Query(wait): Query<Wait>,
+) -> Result<Json<TurnView>> {
+    let turn = TurnId::new(id.as_str());
+    let reply = match wait.limit()? {
+        None => None,
+        Some(limit) => {
+            let (job, _) = read(&app, &turn).await?;
+            app.engine.wait(&job.session, &turn, limit).await?.map(Reply::from)
+        }
+    };
+    let (job, steps) = read(&app, &turn).await?;
+    let steps = steps.into_iter().map(MessageView::from).collect();
+    Ok(Json(TurnView { reply, ..TurnView::of(job, Some(steps)) }))
+}
+
+async fn read(app: &AppState, turn: &TurnId) -> Result<(Job, Vec<messages::Message>)> {
+    let wanted = turn.clone();
     let read = move |tx: &mut Tx<'_>| match jobs::get(tx, &wanted)? {
         Some(job) => Ok(Some((job, messages::of_turn(tx, &wanted)?))),
         None => Ok(None),
     };
     let found = app.engine.db().read(read).await?;
-    let (job, steps) = found.ok_or(polyclaw_engine::Error::UnknownTurn(id))?;
-    let steps = steps.into_iter().map(MessageView::from).collect();
-    Ok(Json(TurnView::of(job, Some(steps))))
+    Ok(found.ok_or_else(|| polyclaw_engine::Error::UnknownTurn(turn.to_string()))?)
 }

@@ -112,7 +112,7 @@ pub struct Total {
 /// A budget of one day. Limits that are not set are null.
 #[derive(Serialize, ToSchema)]
 pub struct Budget {
-    /// `instance`, `agent:<id>` or `session:<key>`.
+    /// `instance`, `agent:<id>`, `session:<key>` or `team:<name>`.
     purse: String,
     tokens_limit: Option<i64>,
     tokens_spent: i64,

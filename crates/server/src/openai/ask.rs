@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use axum::http::HeaderMap;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::hex::hex;
 use polyclaw_domain::id::AgentId;
@@ -11,6 +10,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Answer;
 use polyclaw_engine::ingress::{Accepted, Inbound, ToolResult};
+use polyclaw_store::messages;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -19,6 +19,7 @@ use crate::extract::bounded;
 use crate::follow::Follow;
 use crate::openai::content::{Conversation, Function};
 use crate::openai::models;
+use crate::openai::repeat::Repeat;
 use crate::state::AppState;
 
 pub struct Question {
@@ -28,7 +29,9 @@ pub struct Question {
     pub tools: Vec<Function>,
     /// The session of the response this one goes on from.
     pub continues: Option<SessionKey>,
-    pub idempotency_key: Option<String>,
+    pub repeat: Repeat,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u32>,
 }
 
 /// A question that is durable now.
@@ -67,32 +70,35 @@ struct Place {
     open: Vec<ToolCall>,
 }
 
-pub fn idempotency_key(headers: &HeaderMap) -> Option<String> {
-    headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned)
-}
-
 pub async fn ask(app: &AppState, question: Question) -> Result<Asked> {
     if !question.conversation.is_new() {
         return Err(Error::InvalidBody("the last message must be one of the user or of a tool".to_owned()));
     }
     let agent = models::agent(app, &question.model)?;
     let place = place(app, &agent, &question).await?;
-    let tool_results = results(&question.conversation, &place)?;
+    let idempotency_key = question.repeat.key(app, &place.key, &question.conversation).await?;
+    // What was taken already is not matched again: its calls are no longer open.
+    let tool_results = match is_taken(app, &place.key, idempotency_key.as_deref()).await? {
+        true => question.conversation.results.iter().map(unmatched).collect(),
+        false => results(&question.conversation, &place)?,
+    };
     let names = question.tools.iter().map(|tool| tool.name.clone()).collect();
     let calls = Calls { names, run: place.run.clone() };
     let meta = meta(&question);
-    let text = question.conversation.text();
+    let (text, parts) = (question.conversation.text(), question.conversation.parts()?);
     if place.is_fresh && !question.conversation.history.is_empty() {
         app.engine.import_history(&place.key, &agent, question.conversation.history).await?;
     }
     let peer = question.user.or(place.run).unwrap_or_default();
     let address = Address { channel: "api".into(), account: "openai".into(), peer, thread: None };
     let inbound = Inbound {
-        idempotency_key: question.idempotency_key,
+        idempotency_key,
+        parts,
         meta,
         tool_results,
         ..Inbound::from_person(place.key, agent, address, text)
     };
+    let inbound = app.engine.directed(inbound).await?;
     let watch = app.engine.hub.watch(&inbound.session);
     let accepted = app.engine.accept(inbound).await?;
     let follow = Follow::new(app.engine.clone(), watch, &accepted);
@@ -113,16 +119,24 @@ async fn place(app: &AppState, agent: &AgentId, question: &Question) -> Result<P
     if let Some(run) = question.conversation.results.first().and_then(|(id, _)| id.rsplit_once('-')) {
         let key = bounded(run_key(agent, run.1), "tool_call_id")?;
         let open = app.engine.open_calls(&key).await?;
-        if !open.is_empty() {
+        let repeat = question.repeat.key(app, &key, &question.conversation).await?;
+        if !open.is_empty() || is_taken(app, &key, repeat.as_deref()).await? {
             return Ok(known(key, Some(run.1.to_owned()), open));
         }
     }
-    let run = match &question.idempotency_key {
+    let run = match question.repeat.stated() {
         // The same question asked twice is the same session.
         Some(key) => hex(&Sha256::digest(key)[..13]),
         None => app.engine.next_id().replace('-', ""),
     };
     Ok(Place { key: run_key(agent, &run), run: Some(run), is_fresh: true, open: Vec::new() })
+}
+
+/// Whether a message with this key was handed in to the session before.
+async fn is_taken(app: &AppState, session: &SessionKey, key: Option<&str>) -> Result<bool> {
+    let Some(key) = key.map(str::to_owned) else { return Ok(false) };
+    let session = session.clone();
+    Ok(app.engine.db().read(move |tx| messages::by_key(tx, &session, &key)).await?.is_some())
 }
 
 /// Calls that wait for the results a question brings; one without results needs no look.
@@ -159,6 +173,10 @@ fn results(conversation: &Conversation, place: &Place) -> Result<Vec<ToolResult>
     conversation.results.iter().map(result).collect()
 }
 
+fn unmatched((id, content): &(String, String)) -> ToolResult {
+    ToolResult { call_id: id.clone(), name: String::new(), content: content.clone() }
+}
+
 /// What a turn reads beside its text: the client's tools and its instructions.
 fn meta(question: &Question) -> Option<Value> {
     let mut meta = Map::new();
@@ -168,6 +186,9 @@ fn meta(question: &Question) -> Option<Value> {
     }
     if let Some(instructions) = question.conversation.instructions() {
         meta.insert("instructions".to_owned(), Value::String(instructions));
+    }
+    if let Some(tokens) = question.max_tokens {
+        meta.insert("max_tokens".to_owned(), tokens.into());
     }
     (!meta.is_empty()).then_some(Value::Object(meta))
 }

@@ -11,14 +11,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::extract::Body;
-use crate::openai::ask::{Question, ask, idempotency_key, succeeded};
+use crate::extract::{Body, MAX_MESSAGE};
+use crate::openai::ask::{Question, ask, succeeded};
 use crate::openai::content::{Content, Conversation, Function, call};
+use crate::openai::repeat::Repeat;
 use crate::state::AppState;
 
 mod chunks;
 
-/// What is read of a request; the rest (temperature and the like) is the agent's own business.
+/// What is read of a request; the rest (temperature and the like) is the agent's own business. `docs/guide/openai.md`
+/// says so.
 #[derive(Deserialize)]
 pub struct Request {
     model: String,
@@ -29,6 +31,8 @@ pub struct Request {
     tools: Option<Vec<Tool>>,
     user: Option<String>,
     n: Option<u32>,
+    max_tokens: Option<u32>,
+    max_completion_tokens: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -68,10 +72,13 @@ struct CalledFunction {
 pub async fn complete(
     State(app): State<AppState>,
     headers: HeaderMap,
-    Body(request): Body<Request>,
+    Body(request): Body<Request, MAX_MESSAGE>,
 ) -> Result<Response> {
     if request.n.is_some_and(|n| n != 1) {
         return Err(Error::invalid("n", "only one answer is given"));
+    }
+    if request.max_completion_tokens.or(request.max_tokens) == Some(0) {
+        return Err(Error::invalid("max_tokens", "at least 1"));
     }
     let streams = request.stream.unwrap_or(false);
     let wants_usage = request.stream_options.as_ref().and_then(|options| options.include_usage);
@@ -109,17 +116,21 @@ fn question(request: Request, headers: &HeaderMap) -> Result<Question> {
         conversation: conversation(request.messages)?,
         tools,
         continues: None,
-        idempotency_key: idempotency_key(headers),
+        repeat: Repeat::of(headers),
+        max_tokens: request.max_completion_tokens.or(request.max_tokens),
     })
 }
 
 fn conversation(messages: Vec<Message>) -> Result<Conversation> {
     let mut talk = Conversation::default();
     for message in messages {
+        if message.role == "user" {
+            talk.say(message.content.said()?);
+            continue;
+        }
         let text = message.content.text()?;
         match message.role.as_str() {
             "system" | "developer" => talk.instruct(text),
-            "user" => talk.say(text),
             "assistant" => {
                 let calls = message.tool_calls.unwrap_or_default().into_iter();
                 let calls = calls.map(|made| call(made.id, made.function.name, &made.function.arguments));

@@ -1,14 +1,15 @@
 //! What a client brings along: instructions, history, and what is new.
 
-use polyclaw_domain::message::{Part, Role};
+use polyclaw_domain::message::{Part, Role, images};
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Past;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::http::attachments;
 
-/// Text, or a list of parts of which only text is taken.
+/// Text, or a list of parts of which text is taken, and images of a user.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(untagged)]
 pub enum Content {
@@ -24,10 +25,37 @@ pub struct ContentPart {
     kind: String,
     text: Option<String>,
     refusal: Option<String>,
+    /// An address, or an object that has it as `url`.
+    image_url: Option<Value>,
+}
+
+/// What a user says, with the images that come along.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    text: String,
+    parts: Vec<Part>,
+}
+
+impl From<String> for Said {
+    fn from(text: String) -> Self {
+        Self { text, parts: Vec::new() }
+    }
 }
 
 impl Content {
-    /// What is refused is said: an image is not silently left out.
+    pub fn said(self) -> Result<Said> {
+        let Self::Parts(parts) = self else { return self.text().map(Said::from) };
+        let (mut texts, mut shown) = (Vec::new(), Vec::new());
+        for part in parts {
+            match part.kind.as_str() {
+                "image_url" | "input_image" => shown.push(part.image(shown.len() + 1)?),
+                _ => texts.push(part.text()?),
+            }
+        }
+        Ok(Said { text: texts.join("\n"), parts: attachments::bounded(shown)? })
+    }
+
+    /// What is refused is said: an image where none is taken is not silently left out.
     pub fn text(self) -> Result<String> {
         match self {
             Self::None => Ok(String::new()),
@@ -46,6 +74,17 @@ impl ContentPart {
             ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text),
             (kind, _) => Err(Error::AttachmentNotTaken(kind.chars().take(80).collect())),
         }
+    }
+
+    /// Only what the request itself holds: nothing is fetched for a caller.
+    fn image(self, number: usize) -> Result<Part> {
+        let given = self.image_url.unwrap_or_default();
+        let url = given.as_str().or_else(|| given["url"].as_str()).unwrap_or_default();
+        let data = url.strip_prefix("data:").ok_or(Error::ImageElsewhere)?;
+        let (media_type, data) = data
+            .split_once(";base64,")
+            .ok_or_else(|| Error::invalid("image_url", "a data: URL is data:<type>;base64,<data>"))?;
+        attachments::image(&format!("image-{number}"), media_type, data)
     }
 }
 
@@ -80,7 +119,7 @@ pub struct Conversation {
     pub history: Vec<Past>,
     /// Results of the client's own tools, by call id, since the last reply.
     pub results: Vec<(String, String)>,
-    texts: Vec<String>,
+    said: Vec<Said>,
 }
 
 impl Conversation {
@@ -90,8 +129,8 @@ impl Conversation {
         }
     }
 
-    pub fn say(&mut self, text: String) {
-        self.texts.push(text);
+    pub fn say(&mut self, said: impl Into<Said>) {
+        self.said.push(said.into());
     }
 
     pub fn result(&mut self, call_id: String, content: String) {
@@ -106,8 +145,8 @@ impl Conversation {
             let part = Part::ToolResult { call_id, name, is_error: false };
             self.history.push(Past { role: Role::Tool, text: content, parts: vec![part] });
         }
-        let said = std::mem::take(&mut self.texts);
-        let past = said.into_iter().map(|text| Past { role: Role::User, text, parts: Vec::new() });
+        let said = std::mem::take(&mut self.said);
+        let past = said.into_iter().map(|Said { text, parts }| Past { role: Role::User, text, parts });
         self.history.extend(past);
         // Two replies in a row, text and calls apart, are one step.
         match self.history.last_mut() {
@@ -132,11 +171,21 @@ impl Conversation {
     }
 
     pub fn text(&self) -> String {
-        self.texts.join("\n\n")
+        self.said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The images of what is new, if one message can have them.
+    pub fn parts(&self) -> Result<Vec<Part>> {
+        attachments::bounded(self.said.iter().flat_map(|said| said.parts.clone()).collect())
+    }
+
+    /// Names the images of what is new.
+    pub fn shown(&self) -> impl Iterator<Item = &str> {
+        self.said.iter().flat_map(|said| images(&said.parts)).map(|media| media.hash().as_str())
     }
 
     pub fn is_new(&self) -> bool {
-        !self.texts.is_empty() || !self.results.is_empty()
+        !self.said.is_empty() || !self.results.is_empty()
     }
 }
 
@@ -148,10 +197,10 @@ mod tests {
     fn what_comes_after_the_last_reply_is_new() {
         let mut talk = Conversation::default();
         talk.instruct("be kind".into());
-        talk.say("hi".into());
+        talk.say("hi".to_owned());
         talk.reply("hello".into(), vec![]);
-        talk.say("one".into());
-        talk.say("two".into());
+        talk.say("one".to_owned());
+        talk.say("two".to_owned());
         assert_eq!(talk.text(), "one\n\ntwo");
         assert_eq!(talk.instructions().unwrap(), "be kind");
         let roles: Vec<Role> = talk.history.iter().map(|past| past.role).collect();
@@ -161,7 +210,7 @@ mod tests {
     #[test]
     fn results_before_a_reply_are_history_with_the_name_of_their_call() {
         let mut talk = Conversation::default();
-        talk.say("weather?".into());
+        talk.say("weather?".to_owned());
         talk.reply(String::new(), vec![call("c1".into(), "weather".into(), r#"{"city":"Bern"}"#)]);
         talk.result("c1".into(), "sunny".into());
         assert!(talk.is_new());
@@ -177,5 +226,25 @@ mod tests {
         assert_eq!(parts(r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#).unwrap(), "a\nb");
         assert_eq!(parts("null").unwrap(), "");
         assert!(parts(r#"[{"type":"image_url","image_url":{"url":"x"}}]"#).is_err());
+    }
+
+    #[test]
+    fn an_image_is_taken_from_the_request_and_never_from_elsewhere() {
+        let said = |part: Value| serde_json::from_value::<Content>(json!([part])).unwrap().said();
+        let gif = "data:image/gif;base64,R0lGODlh";
+        for part in [
+            json!({ "type": "image_url", "image_url": { "url": gif, "detail": "low" } }),
+            json!({ "type": "input_image", "image_url": gif }),
+        ] {
+            let said = said(part).unwrap();
+            assert_eq!(images(&said.parts).count(), 1);
+        }
+        let code = |part| said(part).unwrap_err().code().to_owned();
+        let elsewhere = json!({ "type": "image_url", "image_url": { "url": "https://a.example/b.png" } });
+        assert_eq!(code(elsewhere), "image_elsewhere");
+        assert_eq!(code(json!({ "type": "input_image", "file_id": "f" })), "image_elsewhere");
+        let lie = json!({ "type": "input_image", "image_url": "data:image/png;base64,aGVsbG8=" });
+        assert_eq!(code(lie), "attachment_not_taken");
+        assert_eq!(code(json!({ "type": "input_audio" })), "attachment_not_taken");
     }
 }

@@ -11,9 +11,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::extract::Body;
-use crate::openai::ask::{Question, ask, idempotency_key, succeeded};
+use crate::extract::{Body, MAX_MESSAGE};
+use crate::openai::ask::{Question, ask, succeeded};
 use crate::openai::content::{Content, Conversation, Function, call};
+use crate::openai::repeat::Repeat;
 use crate::state::AppState;
 
 mod object;
@@ -34,6 +35,7 @@ pub struct Request {
     previous_response_id: Option<String>,
     user: Option<String>,
     metadata: Option<Value>,
+    max_output_tokens: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -60,8 +62,11 @@ struct Item {
 pub async fn create(
     State(app): State<AppState>,
     headers: HeaderMap,
-    Body(request): Body<Request>,
+    Body(request): Body<Request, MAX_MESSAGE>,
 ) -> Result<Response> {
+    if request.max_output_tokens == Some(0) {
+        return Err(Error::invalid("max_output_tokens", "at least 1"));
+    }
     let streams = request.stream.unwrap_or(false);
     let mut shape = Shape {
         id: String::new(),
@@ -100,7 +105,8 @@ async fn question(app: &AppState, request: Request, headers: &HeaderMap) -> Resu
         conversation: talk,
         tools: functions(request.tools.unwrap_or_default())?,
         continues,
-        idempotency_key: idempotency_key(headers),
+        repeat: Repeat::of(headers),
+        max_tokens: request.max_output_tokens,
     })
 }
 
@@ -115,7 +121,7 @@ fn functions(tools: Vec<Value>) -> Result<Vec<Function>> {
 fn add(talk: &mut Conversation, item: Item) -> Result<()> {
     let missing = |what: &str| Error::InvalidBody(format!("an item lacks {what}"));
     match (item.kind.as_deref().unwrap_or("message"), item.role.as_deref()) {
-        ("message", Some("user")) => talk.say(item.content.text()?),
+        ("message", Some("user")) => talk.say(item.content.said()?),
         ("message", Some("system" | "developer")) => talk.instruct(item.content.text()?),
         ("message", Some("assistant")) => talk.reply(item.content.text()?, Vec::new()),
         ("function_call", _) => {

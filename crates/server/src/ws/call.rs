@@ -33,6 +33,10 @@ struct Session {
     session_key: SessionKey,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Nothing {}
+
 #[derive(Deserialize)]
 struct Send {
     session_key: SessionKey,
@@ -70,11 +74,21 @@ pub async fn answer(app: &AppState, subscriptions: &mut Subscriptions, text: &st
     }
 }
 
+/// Whether a frame of a peer asks for nothing but to be told.
+pub fn only_looks(frame: &[u8]) -> bool {
+    let Ok(Incoming::Req { method, .. }) = serde_json::from_slice(frame) else { return false };
+    ["subscribe", "watch", "unsubscribe"].contains(&method.as_str())
+}
+
 async fn call(app: &AppState, open: &mut Subscriptions, method: &str, params: Value) -> Result<Value> {
     match method {
         "subscribe" => {
             let wanted: Subscribe = read(params)?;
             open.add(wanted.session_key, &Position { after: wanted.after, epoch: wanted.epoch })
+        }
+        "watch" => {
+            let Nothing {} = read(params)?;
+            Ok(open.watch())
         }
         "unsubscribe" => {
             let wanted: Session = read(params)?;
@@ -82,8 +96,9 @@ async fn call(app: &AppState, open: &mut Subscriptions, method: &str, params: Va
         }
         "send" => {
             let said: Send = read(params)?;
-            let inbound = messages::inbound(app, said.session_key, said.message)?;
-            value(Receipt::from(app.engine.accept(inbound).await?))
+            let inbound = messages::inbound(app, said.session_key, said.message).await?;
+            let inbound = app.engine.directed(inbound).await?;
+            value(Receipt::from(app.engine.say(inbound).await?))
         }
         "stop" => {
             let wanted: Session = read(params)?;

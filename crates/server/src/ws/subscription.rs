@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
-use crate::http::stream::{BEHIND, GAP, Position, Shown, notice, open};
+use crate::http::stream::{Missed, Notice, Position, Shown, open};
 use crate::state::AppState;
 use crate::ws::frame;
 
@@ -21,7 +21,7 @@ pub const MAX: usize = 256;
 /// What a subscription has for its socket. Written when it is sent: a copy for each socket could be large.
 pub enum Event {
     Frame(Arc<Frame>),
-    Notice(Value),
+    Notice(Notice),
 }
 
 impl Event {
@@ -37,11 +37,13 @@ pub struct Subscriptions {
     app: AppState,
     events: mpsc::Sender<Event>,
     tasks: HashMap<SessionKey, JoinHandle<()>>,
+    /// The one that follows every session.
+    everywhere: Option<JoinHandle<()>>,
 }
 
 impl Subscriptions {
     pub fn new(app: AppState, events: mpsc::Sender<Event>) -> Self {
-        Self { app, events, tasks: HashMap::new() }
+        Self { app, events, tasks: HashMap::new(), everywhere: None }
     }
 
     /// Subscribing again starts over from the position given.
@@ -58,6 +60,14 @@ impl Subscriptions {
         Ok(answer)
     }
 
+    /// All sessions from now on, without the pieces of what is told whole: for lists, not for readers.
+    pub fn watch(&mut self) -> Value {
+        self.everywhere.take().inspect(JoinHandle::abort);
+        let answer = json!({ "epoch": self.app.epoch, "seq": self.app.engine.hub.seq() });
+        self.everywhere = Some(tokio::spawn(everywhere(self.app.clone(), self.events.clone())));
+        answer
+    }
+
     pub fn remove(&mut self, key: &SessionKey) -> bool {
         self.tasks.remove(key).inspect(JoinHandle::abort).is_some()
     }
@@ -65,7 +75,7 @@ impl Subscriptions {
 
 impl Drop for Subscriptions {
     fn drop(&mut self) {
-        self.tasks.values().for_each(JoinHandle::abort);
+        self.tasks.values().chain(&self.everywhere).for_each(JoinHandle::abort);
     }
 }
 
@@ -76,7 +86,7 @@ async fn forward(
     events: mpsc::Sender<Event>,
 ) {
     let missed = missed.map_or_else(
-        || vec![Event::Notice(notice(&key, "replay.gap", GAP))],
+        || vec![Event::Notice(Notice::of(Some(key.clone()), Missed::Gap))],
         |frames| frames.into_iter().map(Event::Frame).collect(),
     );
     for event in missed {
@@ -90,5 +100,20 @@ async fn forward(
         }
     }
     tracing::info!(session.key = %key, "a socket fell too far behind");
-    let _ = events.send(Event::Notice(notice(&key, "reader.behind", BEHIND))).await;
+    let _ = events.send(Event::Notice(Notice::of(Some(key), Missed::Behind))).await;
+}
+
+/// A reader that can not keep up is told so and goes on with what comes then: it looks at its lists again.
+async fn everywhere(app: AppState, events: mpsc::Sender<Event>) {
+    loop {
+        let mut watch = app.engine.hub.watch_all();
+        while let Some(frame) = watch.recv().await {
+            if !frame.kind.is_piece() && events.send(Event::Frame(frame)).await.is_err() {
+                return;
+            }
+        }
+        if events.send(Event::Notice(Notice::of(None, Missed::Behind))).await.is_err() {
+            return;
+        }
+    }
 }

@@ -1,7 +1,7 @@
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::instance::Instance;
+use crate::instance::{Answer, Instance};
 
 #[tokio::test]
 async fn an_agent_lives_from_post_to_delete() {
@@ -91,7 +91,14 @@ async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
         .collect();
     assert_eq!(
         layers,
-        [("instance", true), ("agent", false), ("risk", true), ("subagents", true), ("approval", true)]
+        [
+            ("instance", true),
+            ("agent", false),
+            ("risk", true),
+            ("lent", true),
+            ("subagents", true),
+            ("approval", true)
+        ]
     );
     assert_eq!((&told.body["allowed"], &told.body["rule"]), (&json!(false), &json!("agent.deny")));
     assert_eq!(told.body["set_in"], "policy.tools.deny of the agent \"ops\"");
@@ -152,15 +159,20 @@ async fn an_agent_shows_its_face_and_the_skills_its_policy_lets_it_have() {
     let spec = json!({ "agent_id": "ops", "name": "Ops", "policy": policy, "identity": { "name": "Olga" } });
     let created = instance.post("/api/v1/agents", spec).await;
     assert_eq!(created.body["shown"], json!({ "name": "Olga", "emoji": "🦀", "avatar": null }));
-    let listed = instance.get("/api/v1/agents/ops/skills").await;
+    let listed = instance.get("/api/v1/skills?agent=ops").await;
     assert_eq!(
         listed.ok()["skills"],
         json!([
-            { "name": "tides", "description": "about tides", "place": "shared", "allowed": false },
-            { "name": "weather", "description": "about weather", "place": "shared", "allowed": true },
+            { "name": "tides", "description": "about tides", "place": "shared", "allowed": false, "rule": "denied" },
+            { "name": "weather", "description": "about weather", "place": "shared", "allowed": true, "rule": "open" },
         ])
     );
-    instance.get("/api/v1/agents/nobody/skills").await.refuses(404, "unknown_agent");
+    assert_eq!(
+        instance.get("/api/v1/skills").await.ok()["skills"][0]["allowed"],
+        true,
+        "of the default agent"
+    );
+    instance.get("/api/v1/skills?agent=nobody").await.refuses(404, "unknown_agent");
 }
 
 #[tokio::test]
@@ -179,4 +191,60 @@ async fn a_config_is_taken_up_or_refused_with_a_reason() {
     let reload = async || instance.post("/api/v1/config/reload", json!({})).await;
     assert_eq!(reload().await.ok()["restart_required"], json!(["gateway"]));
     reload().await.refuses(409, "config_refused");
+}
+
+#[tokio::test]
+async fn the_files_an_agent_is_told_are_read_and_written_onto_the_version_that_was_read() {
+    let instance = Instance::start().await;
+    instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "ops" })).await.ok();
+    let path = "/api/v1/agents/ops/files/SOUL.md";
+    let write = async |etag: Option<&str>, body: Value| {
+        let request = instance.request(Method::PUT, path).json(&body);
+        Answer::of(etag.into_iter().fold(request, |request, etag| request.header("if-match", etag))).await
+    };
+    let workspace = instance.engine.settings().workspace.clone();
+    std::fs::create_dir_all(&workspace).unwrap();
+    std::fs::write(workspace.join("SOUL.md"), "of all").unwrap();
+    let first = instance.get(path).await;
+    assert_eq!((&first.ok()["own"], &first.body["shared"]), (&Value::Null, &json!("of all")));
+    let etag = first.headers["etag"].to_str().unwrap();
+    write(None, json!({ "text": "mine" })).await.refuses(428, "etag_missing");
+    write(Some(etag), json!({})).await.refuses(400, "invalid_body");
+    let written = write(Some(etag), json!({ "text": "mine" })).await;
+    assert_eq!((&written.ok()["own"], &written.body["shared"]), (&json!("mine"), &json!("of all")));
+    assert_eq!(std::fs::read_to_string(workspace.join("agents/ops/SOUL.md")).unwrap(), "mine");
+    write(Some(etag), json!({ "text": "theirs" })).await.refuses(412, "etag_stale");
+    let etag = written.body["etag"].as_str().unwrap();
+    write(Some(etag), json!({ "text": "x".repeat(300_000) })).await.refuses(400, "invalid_parameter");
+    assert_eq!(write(Some(etag), json!({ "text": null })).await.ok()["own"], Value::Null);
+    assert!(!workspace.join("agents/ops/SOUL.md").exists());
+    for name in ["agent.toml", "NOTES.md", "..%2FSOUL.md", "soul.md"] {
+        let other = format!("/api/v1/agents/ops/files/{name}");
+        instance.get(&other).await.refuses(400, "invalid_parameter");
+    }
+    instance.get("/api/v1/agents/%FF/files/SOUL.md").await.refuses(400, "invalid_parameter");
+    instance.get("/api/v1/agents/nobody/files/SOUL.md").await.refuses(404, "unknown_agent");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_of_an_agent_is_never_reached_through_a_link() {
+    let instance = Instance::start().await;
+    instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "ops" })).await.ok();
+    let workspace = instance.engine.settings().workspace.clone();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("SOUL.md"), "a secret of the machine").unwrap();
+    let own = workspace.join("agents/ops");
+    std::fs::create_dir_all(&own).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("SOUL.md"), own.join("SOUL.md")).unwrap();
+    let path = "/api/v1/agents/ops/files/SOUL.md";
+    let read = instance.get(path).await;
+    read.refuses(500, "agent_files_failed");
+    assert!(!read.text.contains("a secret"), "{}", read.text);
+    std::fs::remove_dir_all(&own).unwrap();
+    std::os::unix::fs::symlink(outside.path(), &own).unwrap();
+    instance.get(path).await.refuses(500, "agent_files_failed");
+    let write = instance.request(Method::PUT, path).header("if-match", "*").json(&json!({ "text": "mine" }));
+    Answer::of(write).await.refuses(500, "agent_files_failed");
+    assert_eq!(std::fs::read_to_string(outside.path().join("SOUL.md")).unwrap(), "a secret of the machine");
 }

@@ -73,8 +73,10 @@ async fn a_query_that_does_not_fit_is_refused_in_plain_words() {
 async fn a_body_that_is_too_large() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
-    let large = json!({ "text": "x".repeat(10 * 1024 * 1024) });
+    let large = json!({ "text": "x".repeat(33 * 1024 * 1024) });
     instance.post(&path, large.clone()).await.refuses(413, "body_too_large");
+    let spec = json!({ "agent_id": "x", "name": "x".repeat(3 * 1024 * 1024) });
+    instance.post("/api/v1/agents", spec).await.refuses(413, "body_too_large");
     let openai = instance.post("/v1/chat/completions", large).await;
     assert_eq!(openai.status, 413);
     assert_eq!(openai.body["error"]["type"], "invalid_request_error");

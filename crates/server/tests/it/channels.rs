@@ -48,52 +48,58 @@ async fn a_platform_calls_without_the_token_and_gets_what_its_adapter_says() {
 async fn a_stranger_is_listed_approved_and_revoked() {
     let instance = instance().await;
     assert_eq!(instance.engine.take(letter("eve", "hello")).await, Taken::Done);
-    let listed = instance.get("/api/v1/pairings").await;
+    let listed = instance.get("/api/v1/pairing").await;
     let waiting = &listed.ok()["pairings"][0];
     assert_eq!((&waiting["sender"], &waiting["state"]), (&json!("eve"), &json!("pending")));
     let code = waiting["code"].as_str().unwrap().to_lowercase();
-    instance
-        .post("/api/v1/pairings/approve", json!({ "code": "none" }))
-        .await
-        .refuses(404, "unknown_pairing");
-    let approved = instance.post("/api/v1/pairings/approve", json!({ "code": code })).await;
+    instance.post("/api/v1/pairing", json!({ "code": "none" })).await.refuses(404, "unknown_pairing");
+    let approved = instance.post("/api/v1/pairing", json!({ "code": code })).await;
     assert_eq!((&approved.ok()["state"], &approved.body["code"]), (&json!("approved"), &json!(null)));
     let events = instance.get("/api/v1/events?kind=pairing.approved").await;
     assert_eq!(events.ok()["events"][0]["data"]["sender"], "eve");
-    let who = json!({ "channel": "telegram", "account": "default", "sender": "eve" });
-    assert_eq!(instance.post("/api/v1/pairings/revoke", who.clone()).await.status, StatusCode::NO_CONTENT);
-    instance.post("/api/v1/pairings/revoke", who).await.refuses(404, "unknown_pairing");
+    let who = "/api/v1/pairing?channel=telegram&account=default&sender=eve";
+    assert_eq!(instance.delete(who).await.status, StatusCode::NO_CONTENT);
+    instance.delete(who).await.refuses(404, "unknown_pairing");
 }
 
 #[tokio::test]
 async fn who_would_answer_is_told_and_nothing_changes() {
     let instance = instance().await;
-    let path = "/api/v1/route/explain?channel=telegram&kind=group&peer=-7&sender=1&text=hello";
-    let told = instance.get(path).await;
+    let explain = |body: Value| instance.post("/api/v1/route/explain", body);
+    let dm = json!({ "id": "1" });
+    let group = json!({ "kind": "group", "id": "-7" });
+    let told = explain(json!({ "channel": "telegram", "peer": group, "sender": "1", "text": "hello" })).await;
     assert_eq!(told.ok()["layer"], "binding");
     assert_eq!(told.body["tier"], "peer");
     assert_eq!(told.body["admission"], "group_not_listed");
-    assert_eq!(told.body["answers"][0]["session_key"], "agent:main:telegram:group:-7");
-    assert_eq!(told.body["answers"][0]["model"], "test/scripted");
+    assert_eq!(told.body["agent_id"], "main");
+    assert_eq!(told.body["session_key"], "agent:main:telegram:group:-7");
+    assert_eq!(told.body["model"], "test/scripted");
+    assert_eq!(told.body["answers"][0]["session_key"], told.body["session_key"]);
+    assert_eq!(told.body["answers"][0]["tools"], told.body["tools"]);
     assert_eq!(told.body["candidates"][0]["wins"], true);
-    let other = instance.get("/api/v1/route/explain?channel=telegram&sender=1&topic=5").await;
+    let other = explain(json!({ "channel": "telegram", "peer": dm, "topic": "5" })).await;
     assert_eq!((&other.ok()["layer"], &other.body["tier"]), (&json!("default"), &json!("default")));
     assert_eq!(other.body["candidates"][0]["why"], "it is for another conversation");
-    assert_eq!(other.body["answers"][0]["session_key"], "agent:main:telegram:dm:1:topic:5");
-    for (mentioned, admission) in [("", "not_spoken_to"), ("&mentioned=true", "admitted")] {
-        let path = format!("/api/v1/route/explain?channel=telegram&kind=group&peer=-8&sender=1{mentioned}");
-        assert_eq!(instance.get(&path).await.ok()["admission"], admission);
+    assert_eq!(other.body["session_key"], "agent:main:telegram:dm:1:topic:5");
+    let group = json!({ "kind": "group", "id": "-8" });
+    for (mentioned, admission) in [(false, "not_spoken_to"), (true, "admitted")] {
+        let asked = json!({ "channel": "telegram", "peer": group, "sender": "1", "mentioned": mentioned });
+        assert_eq!(explain(asked).await.ok()["admission"], admission);
     }
-    let unknown = instance.get("/api/v1/route/explain?channel=telegram&account=none&sender=1").await;
+    let unknown = explain(json!({ "channel": "telegram", "account_id": "none", "peer": dm })).await;
     assert_eq!(
         (&unknown.ok()["admission"], &unknown.body["layer"]),
         (&json!("unknown_account"), &Value::Null)
     );
-    assert_eq!(unknown.body["answers"], json!([]));
-    let hook = instance.get("/api/v1/route/explain?channel=webhook&account=build&peer=Repo").await;
+    assert_eq!((&unknown.body["answers"], &unknown.body["agent_id"]), (&json!([]), &Value::Null));
+    let hook =
+        explain(json!({ "channel": "webhook", "account_id": "build", "peer": { "id": "Repo" } })).await;
     assert_eq!((&hook.ok()["admission"], &hook.body["layer"]), (&json!("admitted"), &json!("hook")));
-    assert_eq!(hook.body["answers"][0]["session_key"], "agent:main:webhook:build:dm:%52epo");
-    instance.get("/api/v1/route/explain?channel=telegram").await.refuses(400, "invalid_parameter");
+    assert_eq!(hook.body["session_key"], "agent:main:webhook:build:dm:%52epo");
+    for wrong in [json!({ "channel": "telegram" }), json!({ "channel": "telegram", "peer": { "id": "" } })] {
+        explain(wrong).await.refuses(400, "invalid_body");
+    }
     let sessions = instance.get("/api/v1/sessions").await;
     assert_eq!(sessions.ok()["sessions"], json!([]));
 }
@@ -102,8 +108,7 @@ async fn who_would_answer_is_told_and_nothing_changes() {
 async fn every_account_is_listed_with_how_it_stands() {
     let instance = instance().await;
     let listed = instance.get("/api/v1/channels").await;
-    let account =
-        json!({ "channel": "telegram", "account": "default", "state": "restart_needed", "why": null });
+    let account = json!({ "channel": "telegram", "account": "default", "state": "restart_needed", "why": null, "node": null });
     assert_eq!(listed.ok()["channels"], json!([account]), "the config was read again, and nobody opened it");
 }
 

@@ -169,8 +169,7 @@ async fn without_a_user_the_history_is_the_clients() {
     ]});
     let answer = instance.post(PATH, body.clone()).await;
     let shown = answer.ok()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
-    let expected =
-        r#"[User("my name is Ada"), Assistant { text: "Aye, Ada.", calls: [] }, User("prompt please")]"#;
+    let expected = r#"[User { text: "my name is Ada", images: [] }, Assistant { text: "Aye, Ada.", calls: [] }, User { text: "prompt please", images: [] }]"#;
     assert_eq!(shown, expected);
     assert_eq!(
         instance.post(PATH, body).await.ok()["choices"][0]["message"]["content"],
@@ -213,7 +212,7 @@ async fn a_user_is_a_session_that_remembers() {
         )
         .await;
     let shown = answer.ok()["choices"][0]["message"]["content"].as_str().unwrap();
-    assert_eq!(shown.matches("User(").count(), 2, "only what is new was added: {shown}");
+    assert_eq!(shown.matches("User {").count(), 2, "only what is new was added: {shown}");
 }
 
 #[tokio::test]
@@ -238,6 +237,54 @@ async fn the_same_idempotency_key_is_the_same_turn() {
 }
 
 #[tokio::test]
+async fn a_client_may_bound_the_answer() {
+    let instance = Instance::start().await;
+    for (name, tokens, expected) in
+        [("max_tokens", 2, "Some(2)"), ("max_completion_tokens", 3, "Some(3)"), ("temperature", 1, "None")]
+    {
+        let mut body = ask("limit");
+        body[name] = json!(tokens);
+        assert_eq!(
+            instance.post(PATH, body).await.ok()["choices"][0]["message"]["content"],
+            expected,
+            "{name}"
+        );
+    }
+    let mut none = ask("limit");
+    none["max_tokens"] = json!(0);
+    instance.post(PATH, none).await.refuses(400, "invalid_parameter");
+}
+
+/// OpenAI's clients send no key; they count how often they tried.
+#[tokio::test]
+async fn a_client_that_tries_again_gets_the_answer_to_its_first_try() {
+    let instance = Instance::start().await;
+    let send = |tries: &str, text: &str| {
+        let mut body = ask(text);
+        body["user"] = json!("ann");
+        Answer::of(instance.request(Method::POST, PATH).header("x-stainless-retry-count", tries).json(&body))
+    };
+    let first = send("0", "hello").await.ok()["id"].clone();
+    assert_eq!(send("1", "hello").await.ok()["id"], first, "the same words again");
+    assert_eq!(send("2", "hello").await.ok()["id"], first);
+    assert_ne!(send("1", "other").await.ok()["id"], first, "the first try of these never arrived");
+    let second = send("0", "hello").await.ok()["id"].clone();
+    assert_ne!(second, first, "a first try is a message of its own, whatever it says");
+    assert_eq!(send("1", "hello").await.ok()["id"], second);
+    send("0", "something else").await.ok();
+    assert_ne!(
+        send("1", "hello").await.ok()["id"],
+        second,
+        "said again after something else, it is said again"
+    );
+    let failed = [send("0", "fail").await, send("1", "fail").await];
+    assert!(failed.iter().all(|answer| answer.status.is_server_error()));
+    let shown = instance.get("/api/v1/sessions/agent%3Amain%3Aopenai%3Adm%3Aann/transcript").await;
+    let said = shown.ok()["messages"].as_array().unwrap().iter().filter(|one| one["text"] == "fail");
+    assert_eq!(said.count(), 2, "a turn that failed is tried anew");
+}
+
+#[tokio::test]
 async fn a_conversation_that_makes_no_sense_is_refused() {
     let instance = Instance::start().await;
     let with = |messages: Value| json!({ "model": "main", "messages": messages });
@@ -253,7 +300,8 @@ async fn a_conversation_that_makes_no_sense_is_refused() {
         (with(json!([{ "role": "assistant", "content": "x" }])), "invalid_body"),
         (with(json!([{ "role": "system", "content": "x" }])), "invalid_body"),
         (with(json!([{ "role": "wizard", "content": "x" }])), "invalid_parameter"),
-        (with(json!([{ "role": "user", "content": image }])), "attachment_not_taken"),
+        (with(json!([{ "role": "user", "content": image }])), "invalid_parameter"),
+        (with(json!([{ "role": "system", "content": image }])), "attachment_not_taken"),
         (with(json!([{ "role": "user", "content": "" }])), "empty_message"),
         (with(json!([{ "role": "tool", "tool_call_id": "none", "content": "x" }])), "invalid_parameter"),
         (with(json!([{ "role": "tool", "content": "x" }])), "invalid_body"),

@@ -1,9 +1,10 @@
 //! Tools a client of the chat endpoint runs itself.
 
+use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::chat::{PATH, ask, chunks};
-use crate::instance::Instance;
+use crate::instance::{Answer, Instance};
 
 fn weather() -> Value {
     let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
@@ -28,8 +29,13 @@ async fn a_client_runs_its_own_tools_with_or_without_a_session() {
         let mut follow_up = body;
         follow_up["messages"] = json!([question, choice["message"],
             { "role": "tool", "tool_call_id": call["id"], "content": "sunny" }]);
-        let done = instance.post(PATH, follow_up.clone()).await;
-        assert_eq!(done.ok()["choices"][0]["message"]["content"], "It said: sunny");
+        let done = async || {
+            let request = instance.request(Method::POST, PATH).header("idempotency-key", "once");
+            Answer::of(request.json(&follow_up)).await.ok().clone()
+        };
+        let first = done().await;
+        assert_eq!(first["choices"][0]["message"]["content"], "It said: sunny");
+        assert_eq!(done().await["id"], first["id"], "the same results again are the same message");
     }
     let sessions = instance.get("/api/v1/sessions").await;
     assert_eq!(

@@ -11,7 +11,9 @@ async fn without_the_token_nothing_is_told() {
         bare.refuses(401, "unauthorized");
         assert_eq!(bare.headers["www-authenticate"], "Bearer");
         let wrong = instance.bare(Method::GET, path).bearer_auth("wrong");
-        Answer::of(wrong).await.refuses(401, "unauthorized");
+        let wrong = Answer::of(wrong).await;
+        wrong.refuses(401, "unauthorized");
+        assert_ne!(wrong.body["error"]["message"], bare.body["error"]["message"], "a wrong one is told so");
         let basic = instance.bare(Method::GET, path).header("authorization", format!("Basic {TOKEN}"));
         Answer::of(basic).await.refuses(401, "unauthorized");
     }

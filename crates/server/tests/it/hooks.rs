@@ -104,3 +104,37 @@ async fn commands_of_a_program_are_run_and_not_stored() {
     let transcript = instance.get(&format!("/api/v1/sessions/{key}/transcript")).await;
     assert_eq!(transcript.ok()["messages"].as_array().unwrap().len(), 2, "{}", transcript.body);
 }
+
+#[tokio::test]
+async fn a_name_in_front_gives_a_post_to_that_agent() {
+    let instance = Instance::start().await;
+    instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops" })).await;
+    let named = Answer::of(signed(&instance, "build", r#"{"text":"/ops built"}"#, SECRET)).await;
+    assert_eq!(named.status, StatusCode::ACCEPTED);
+    assert_eq!(named.body["session_key"], "agent:ops:webhook:build:dm:default");
+    Answer::of(signed(&instance, "build", r#"{"text":"/ops"}"#, SECRET)).await.refuses(400, "empty_message");
+}
+
+#[tokio::test]
+async fn a_mapping_finds_the_message_in_what_is_posted() {
+    let instance = Instance::start().await;
+    let body = json!({
+        "delivery": "d1", "action": "opened", "issue": { "number": 7, "title": "It burns" },
+        "repository": { "full_name": "a/b" }, "sender": { "login": "ann" },
+    });
+    let posted = Answer::of(signed(&instance, "issues?wait=5", &body.to_string(), SECRET)).await;
+    assert_eq!(posted.status, StatusCode::OK, "{}", posted.body);
+    assert_eq!(posted.body["session_key"], "agent:main:webhook:issues:dm:a%2fb:thread:7");
+    assert!(
+        posted.body["reply"]["text"].as_str().unwrap().contains("ann opened It burns"),
+        "{}",
+        posted.body
+    );
+    let again = Answer::of(signed(&instance, "issues", &body.to_string(), SECRET)).await;
+    assert_eq!(again.body["duplicate"], true, "its id is found too");
+    let other = Answer::of(signed(&instance, "issues", r#"{"ping":true}"#, SECRET)).await;
+    other.refuses(400, "invalid_body");
+    let odd =
+        Answer::of(signed(&instance, "build", &json!({ "text": "x", "odd": 1 }).to_string(), SECRET)).await;
+    odd.refuses(400, "invalid_body");
+}

@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclaw_domain::agent::AgentSpec;
+use polyclaw_domain::config::Mapping;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::port::{Clock, Ids};
 use polyclaw_domain::provider::ModelRef;
-use polyclaw_engine::memory::{Brain, Place};
+use polyclaw_engine::memory::{Brain, Place, Vectors};
 use polyclaw_engine::{Engine, Ports, Settings, Task};
 use polyclaw_server::{AppState, Auth, Hook, Logins, Setup, router, serve};
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::{Db, Target};
 use reqwest::{Method, RequestBuilder, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
@@ -147,7 +148,8 @@ impl Answer {
 async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) = (Arc::new(Now), Arc::new(Count::default()));
     let place = Place::File(home.join("brain.db"));
-    let brain = Arc::new(Brain::new(place, Arc::clone(&clock), Arc::clone(&ids), 1 << 20));
+    let vectors = Vectors::new(1 << 20, polyclaw_domain::embedding::product);
+    let brain = Arc::new(Brain::new(place, Arc::clone(&clock), Arc::clone(&ids), vectors));
     let ports = Ports {
         brain,
         db: Db::open(&Target::Sqlite(home.join("sessions.db"))).unwrap(),
@@ -163,6 +165,7 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
     let mut settings = Settings::defaults(home.to_path_buf());
     settings.default_model = Some(ModelRef::parse(MODEL).unwrap());
     settings.mcp_servers = vec!["up".to_owned(), "down".to_owned()];
+    settings.a2a.expose = vec!["main".to_owned()];
     let engine = Engine::new(ports, settings, "test");
     let now = engine.now();
     let main = AgentSpec::named(AgentId::main());
@@ -171,14 +174,17 @@ async fn engine(home: &std::path::Path, gate: Arc<Semaphore>) -> Engine {
 }
 
 fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
-    let hook = Hook { secret: SECRET.to_owned(), agent: AgentId::main() };
+    let hook = Hook { secret: SECRET.to_owned(), agent: Some(AgentId::main()), map: Mapping::default() };
+    let map = json!({ "text": "{sender.login} {action} {issue.title}", "id": "delivery",
+        "peer": "repository.full_name", "thread": "issue.number" });
+    let mapped = Hook { agent: None, map: serde_json::from_value(map).unwrap(), ..hook.clone() };
     Setup {
         started: engine.now(),
         engine,
         auth,
         allowed_hosts: vec!["chat.example.com".to_owned()],
         allowed_origins: vec!["https://chat.example.com".to_owned()],
-        hooks: HashMap::from([("build".to_owned(), hook)]),
+        hooks: HashMap::from([("issues".to_owned(), mapped), ("build".to_owned(), hook)]),
         version: "1.2.3".to_owned(),
         port,
         logins: Logins::default(),

@@ -1,3 +1,7 @@
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_engine::ingress::Inbound;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -119,6 +123,10 @@ async fn an_attached_text_reaches_the_model_and_stays_with_the_message() {
     assert_eq!((&part["type"], &part["text"]), (&json!("attachment"), &json!("Step one: dig.")));
 }
 
+fn gif() -> Value {
+    json!({ "name": "a.gif", "media_type": "image/png", "data": "R0lGODlh" })
+}
+
 #[tokio::test]
 async fn what_no_model_would_be_shown_is_refused_with_what_to_do() {
     let instance = Instance::start().await;
@@ -136,6 +144,16 @@ async fn what_no_model_would_be_shown_is_refused_with_what_to_do() {
             400,
             "attachment_not_taken",
         ),
+        (one(json!({ "media_type": "audio/mpeg", "data": "R0lGODlh" })), 400, "attachment_not_taken"),
+        (one(json!({ "media_type": "image/png", "data": "aGVsbG8=" })), 400, "attachment_not_taken"),
+        (one(json!({ "media_type": "image/png", "data": "A".repeat(7 << 20) })), 413, "attachment_too_large"),
+        (json!(vec![gif(); 11]), 413, "attachment_too_large"),
+        (one(json!({ "media_type": "image/png", "data": "!" })), 400, "invalid_parameter"),
+        (
+            one(json!({ "media_type": "image/png", "data": "R0lGODlh", "text": "x" })),
+            400,
+            "invalid_parameter",
+        ),
         (one(json!({ "text": "x".repeat(500_001) })), 413, "attachment_too_large"),
         (json!(many), 413, "attachment_too_large"),
         (one(json!({ "url": "data:text/plain,hi" })), 400, "invalid_parameter"),
@@ -152,10 +170,7 @@ async fn what_no_model_would_be_shown_is_refused_with_what_to_do() {
     let image = json!([{ "type": "image_url", "image_url": { "url": "https://a.example/cat.png" } }]);
     let question = json!({ "model": "polyclaw/main", "messages": [{ "role": "user", "content": image }] });
     let refused = instance.post("/v1/chat/completions", question).await;
-    assert_eq!(
-        (refused.status.as_u16(), &refused.body["error"]["code"]),
-        (400, &json!("attachment_not_taken"))
-    );
+    assert_eq!((refused.status.as_u16(), &refused.body["error"]["code"]), (400, &json!("image_elsewhere")));
 }
 
 #[tokio::test]
@@ -177,4 +192,45 @@ async fn a_reply_cut_at_the_length_limit_is_marked_everywhere() {
     let streamed =
         instance.post("/v1/responses", json!({ "model": "main", "input": "cut", "stream": true })).await;
     assert!(streamed.text.contains("event: response.incomplete"), "{}", streamed.text);
+}
+
+#[tokio::test]
+async fn an_answer_is_also_delivered_where_the_conversation_is() {
+    let instance = Instance::start().await;
+    let path = format!("/api/v1/sessions/{ONE}/messages?wait=10");
+    let body = json!({ "text": "again", "deliver": true });
+    instance.post(&path, body.clone()).await.refuses(400, "invalid_body");
+    let address =
+        Address { channel: "webhook".into(), account: "build".into(), peer: "repo".into(), thread: None };
+    let key = SessionKey::parse(ONE_KEY).unwrap();
+    let inbound = Inbound::from_person(key, AgentId::main(), address.clone(), "first");
+    instance.engine.accept(inbound).await.unwrap();
+    instance.say("from here").await;
+    let answered = instance.post(&path, body).await;
+    assert_eq!(answered.ok()["reply"]["text"], "You said: again");
+    let outbox = instance.get("/api/v1/outbox").await;
+    let sent = outbox.ok()["outbox"].as_array().unwrap();
+    let texts: Vec<_> = sent.iter().map(|one| (&one["text"], &one["address"]["peer"])).collect();
+    let peer = json!("repo");
+    assert_eq!(
+        texts,
+        [(&json!("You said: first"), &peer), (&json!("You said: again"), &peer)],
+        "not the one between"
+    );
+}
+
+#[tokio::test]
+async fn a_name_in_front_is_heard_over_http_and_the_openai_api() {
+    let instance = Instance::start().await;
+    instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops" })).await;
+    let answered = instance.say("/ops hello").await;
+    assert_eq!(answered.body["reply"]["text"], "You said: hello");
+    assert_eq!(answered.body["session_key"], ONE_KEY);
+    let turn = instance.get(&format!("/api/v1/turns/{}", answered.body["turn_id"].as_str().unwrap())).await;
+    assert_eq!(turn.ok()["agent_id"], "ops");
+    let path = format!("/api/v1/sessions/{ONE}/messages");
+    instance.post(&path, json!({ "text": "/ops" })).await.refuses(400, "empty_message");
+    let asked = json!({ "model": "main", "messages": [{ "role": "user", "content": "/ops hello" }] });
+    let chat = instance.post("/v1/chat/completions", asked).await;
+    assert_eq!(chat.ok()["choices"][0]["message"]["content"], "You said: hello");
 }

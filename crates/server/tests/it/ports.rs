@@ -55,12 +55,12 @@ impl Provider for Model {
 
 impl Model {
     async fn act(&self, prompt: &Prompt, sink: Sink<'_>) -> Result<Reply, ProviderError> {
-        let last = prompt.messages.last().cloned().unwrap_or(PromptMessage::User(String::new()));
+        let last = prompt.messages.last().cloned().unwrap_or(PromptMessage::user(String::new()));
         let text = match last {
             PromptMessage::ToolResult { content, .. } => {
                 return Ok(said(sink, &format!("It said: {content}")));
             }
-            PromptMessage::User(text) | PromptMessage::Assistant { text, .. } => text,
+            PromptMessage::User { text, .. } | PromptMessage::Assistant { text, .. } => text,
         };
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
         match word {
@@ -97,6 +97,7 @@ impl Model {
             "unknown-usage" => Ok(Reply { usage: Usage::default(), ..said(sink, "done") }),
             "cut" => Ok(Reply { truncated: true, ..said(sink, "and then the") }),
             "silence" => Ok(said(sink, "NO_REPLY")),
+            "limit" => Ok(said(sink, &format!("{:?}", prompt.max_tokens))),
             "system" => Ok(said(sink, &prompt.system)),
             "prompt" => Ok(said(sink, &format!("{:?}", prompt.messages))),
             // What no person typed comes in a frame.
@@ -228,7 +229,7 @@ pub struct Forgetful;
 
 impl Channel for Forgetful {
     fn capabilities(&self, _: &str) -> Capabilities {
-        Capabilities { idempotent_send: false, max_chars: 4_000, edits: false }
+        Capabilities { idempotent_send: false, max_chars: 4_000, edits: false, acknowledges: true }
     }
 
     fn send<'a>(&'a self, _: &'a str, _: &'a Outgoing) -> Pending<'a, Sent> {

@@ -183,3 +183,24 @@ async fn metrics_count_what_happened() {
     }
     assert_eq!(instance.get("/metrics").await.body, Value::Null);
 }
+
+#[tokio::test]
+async fn memories_are_listed_and_looked_for_at_one_place() {
+    let instance = Instance::start().await;
+    for content in ["Ana lives in Porto", "The printer is on the second floor"] {
+        instance.post("/api/v1/memory", json!({ "content": content })).await.ok();
+    }
+    let all = instance.get("/api/v1/memory").await;
+    assert_eq!(all.ok()["memories"].as_array().unwrap().len(), 2);
+    assert_eq!(all.body["memories"][0]["score"], Value::Null);
+    let found = instance.get("/api/v1/memory?q=printer&limit=1").await;
+    let best = &found.ok()["memories"][0];
+    assert!(best["content"].as_str().unwrap().contains("second floor") && best["score"].is_f64(), "{best}");
+    assert_eq!(
+        instance.get("/api/v1/memory?q=printer&agent=main").await.ok()["memories"][0]["id"],
+        best["id"]
+    );
+    for wrong in ["q=x&kind=fact", "q=x&cursor=1", &format!("q=x&session={ONE}")] {
+        instance.get(&format!("/api/v1/memory?{wrong}")).await.refuses(400, "invalid_parameter");
+    }
+}

@@ -70,7 +70,8 @@ async fn a_conversation_goes_on_from_the_response_before() {
     let body = json!({ "model": "main", "input": "prompt", "previous_response_id": id });
     let second = instance.post(PATH, body.clone()).await;
     let shown = second.ok()["output"][0]["content"][0]["text"].as_str().unwrap();
-    assert_eq!(shown, r#"[User("one"), Assistant { text: "You said: one", calls: [] }, User("prompt")]"#);
+    let expected = r#"[User { text: "one", images: [] }, Assistant { text: "You said: one", calls: [] }, User { text: "prompt", images: [] }]"#;
+    assert_eq!(shown, expected);
     assert_eq!(second.body["previous_response_id"], id);
     let stale = instance.post(PATH, body).await;
     assert_eq!((stale.status.as_u16(), &stale.body["error"]["code"]), (400, &json!("invalid_parameter")));
@@ -157,7 +158,7 @@ async fn items_that_are_not_taken_are_named() {
         (json!([{ "type": "computer_call_output", "output": "x" }]), "invalid_parameter"),
         (
             json!([{ "role": "user", "content": [{ "type": "input_image", "image_url": "x" }] }]),
-            "attachment_not_taken",
+            "image_elsewhere",
         ),
         (json!([{ "type": "function_call_output", "output": "x" }]), "invalid_body"),
         (json!([{ "type": "function_call_output", "call_id": "none", "output": "x" }]), "invalid_parameter"),

@@ -237,3 +237,18 @@ async fn a_socket_needs_the_token_and_an_origin_of_ours() {
     foreign.headers_mut().insert("origin", "https://evil.example".parse().unwrap());
     assert_eq!(status(connect_async(foreign).await), 403);
 }
+
+#[tokio::test]
+async fn who_watches_hears_of_every_session_but_not_every_word() {
+    let instance = Instance::start().await;
+    let mut socket = Socket::open(&instance).await;
+    let watched = socket.call("watch", json!({})).await;
+    assert_eq!((&watched["ok"], &watched["result"]["seq"]), (&json!(true), &json!(0)));
+    instance.say("hello").await;
+    let mut heard = Vec::new();
+    while heard.last() != Some(&json!("turn.ended")) {
+        heard.push(socket.next().await["event"].clone());
+    }
+    assert_eq!(heard, ["message.accepted", "turn.started", "turn.ended"]);
+    assert_eq!(socket.call("watch", json!({ "session_key": ONE_KEY })).await["ok"], false);
+}

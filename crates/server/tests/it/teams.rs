@@ -19,6 +19,11 @@ async fn a_team_is_made_filled_looked_at_and_ended() {
     let joined =
         instance.post("/api/v1/teams/site/members", json!({ "name": "ann", "role": "painter" })).await;
     assert_eq!(joined.status, StatusCode::CREATED, "{}", joined.text);
+    let sessions = instance.get("/api/v1/sessions").await;
+    let mut roles: Vec<_> = sessions.ok()["sessions"].as_array().unwrap().iter().collect();
+    roles.sort_by_key(|one| one["team_role"].to_string());
+    let roles: Vec<_> = roles.iter().map(|one| (&one["team"], &one["team_role"])).collect();
+    assert_eq!(roles, [(&json!("site"), &json!("lead")), (&json!("site"), &json!("member"))]);
     let added =
         instance.post("/api/v1/teams/site/tasks", json!({ "subject": "draw", "assignee": "ann" })).await;
     assert_eq!(added.body["task_id"], 1, "{}", added.text);
@@ -44,6 +49,13 @@ async fn a_team_is_made_filled_looked_at_and_ended() {
     assert_eq!(log.ok()["log"][0]["change"], "created");
     let tasks = instance.get("/api/v1/teams/site/tasks?status=pending").await;
     assert_eq!(tasks.ok()["tasks"][0]["subject"], "hang", "the newest first");
+    let page = instance.get("/api/v1/teams/site/tasks?all=true&limit=1").await;
+    let cursor = page.ok()["next_cursor"].as_str().unwrap();
+    let page = instance.get(&format!("/api/v1/teams/site/tasks?all=true&limit=1&cursor={cursor}")).await;
+    assert_eq!(
+        (&page.ok()["tasks"][0]["subject"], &page.body["next_cursor"]),
+        (&json!("draw"), &json!(null))
+    );
     let ended = instance.post("/api/v1/teams/site/shutdown", json!({ "force": true })).await;
     assert_eq!(
         (&ended.ok()["status"], &ended.body["members"][0]["answer"]["answer"]),
@@ -51,6 +63,58 @@ async fn a_team_is_made_filled_looked_at_and_ended() {
     );
     assert_eq!(instance.get("/api/v1/teams").await.ok()["teams"], json!([]));
     assert_eq!(instance.get("/api/v1/teams?all=true").await.ok()["teams"][0]["status"], "shutdown");
+}
+
+#[tokio::test]
+async fn people_work_on_tasks_in_the_name_of_a_member_or_of_the_lead() {
+    let instance = Instance::start().await;
+    with_team(&instance).await;
+    for name in ["ann", "bob"] {
+        instance.post("/api/v1/teams/site/members", json!({ "name": name })).await;
+    }
+    for (subject, after) in [("draw", json!([])), ("hang", json!([1])), ("sweep", json!([]))] {
+        let task = json!({ "subject": subject, "depends_on": after, "assignee": "ann" });
+        instance.post("/api/v1/teams/site/tasks", task).await.ok();
+    }
+    let act = |task: &'static str, verb: &'static str, body: Value| {
+        let path = format!("/api/v1/teams/site/tasks/{task}/{verb}");
+        let instance = &instance;
+        async move { instance.post(&path, body).await }
+    };
+    let ann = || json!({ "member": "ann" });
+    act("2", "claim", ann()).await.refuses(409, "task_blocked");
+    act("1", "claim", json!({ "member": "bob" })).await.refuses(409, "task_assigned");
+    act("1", "claim", json!({ "member": "eve" })).await.refuses(409, "not_a_member");
+    act("9", "claim", ann()).await.refuses(404, "unknown_task");
+    act("one", "claim", ann()).await.refuses(400, "invalid_parameter");
+    act("1", "start", ann()).await.refuses(409, "task_not_yours");
+    let claimed = act("1", "claim", ann()).await;
+    assert_eq!((&claimed.ok()["status"], &claimed.body["owner"]), (&json!("claimed"), &json!("ann")));
+    assert!(claimed.body["lease_until"].is_string(), "{}", claimed.text);
+    act("1", "claim", json!({})).await.refuses(409, "task_taken");
+    assert_eq!(act("1", "start", ann()).await.ok()["status"], "in_progress");
+    act("1", "complete", json!({ "member": "bob" })).await.refuses(409, "task_late");
+    let done =
+        json!({ "member": "ann", "summary": "drawn", "artifacts": [{ "kind": "file", "path": "a.svg" }] });
+    assert_eq!(act("1", "complete", done).await.ok(), &json!({ "task_id": 1, "unblocked": [2] }));
+    act("1", "release", ann()).await.refuses(409, "task_ended");
+    act("3", "claim", ann()).await.ok();
+    let freed = act("3", "release", json!({ "note": "not today" })).await;
+    assert_eq!((&freed.ok()["status"], &freed.body["note"]), (&json!("pending"), &json!("not today")));
+    act("2", "claim", ann()).await.ok();
+    let failed = json!({ "status": "failed", "summary": "no nail" });
+    assert_eq!(
+        act("2", "complete", failed).await.ok()["unblocked"],
+        json!([]),
+        "the lead ends what others hold"
+    );
+    let log = instance.get("/api/v1/teams/site/log").await;
+    let log = log.ok()["log"].as_array().unwrap();
+    let ended: Vec<_> =
+        log.iter().filter(|line| line["change"] == "completed" || line["change"] == "failed").collect();
+    assert_eq!((&ended[0]["by"], &ended[1]["by"]), (&json!("ann"), &json!("lead")));
+    instance.post("/api/v1/teams/site/shutdown", json!({ "force": true })).await.ok();
+    act("3", "claim", ann()).await.refuses(404, "unknown_team");
 }
 
 #[tokio::test]
@@ -96,4 +160,12 @@ async fn who_watches_the_lead_sees_what_its_team_does() {
         )
         .await;
     assert!(said.text.contains("site (active)"), "{}", said.text);
+    let path = format!("/api/v1/sessions/{}/commands", ONE_KEY.replace(':', "%3A"));
+    let said = instance.post(&path, json!({ "text": "/team site" })).await;
+    assert!(said.text.contains("Team: site (active)") && said.text.contains(ONE_KEY), "{}", said.text);
+    assert!(
+        !said.text.contains("You are") && !said.text.contains("==="),
+        "no words to a model: {}",
+        said.text
+    );
 }

@@ -223,6 +223,15 @@ pub fn orphans(
     tx.query(SQL, params![node, now, &earlier, ORPHANS], |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
 }
 
+/// Whether a session's last turn ran on this node, in whichever of its lives. One that had none yet is hosted by all.
+pub fn hosts(tx: &mut Tx<'_>, session: &SessionKey, node: &NodeId, family: Option<&str>) -> Result<bool> {
+    const SQL: &str =
+        "SELECT node FROM jobs WHERE session_key = $1 AND node IS NOT NULL AND node <> 'handed-back'
+        ORDER BY seq DESC LIMIT 1";
+    let host = tx.query_one(SQL, params![session], |row| row.text(0))?;
+    Ok(host.is_none_or(|host| host == node.as_str() || host.starts_with(&earlier_lives(family))))
+}
+
 /// What the names of a node's earlier lives begin with. With no family every other node is one: a SQLite file
 /// has one process at a time, so whatever runs there and is not ours belongs to nobody.
 pub(crate) fn earlier_lives(family: Option<&str>) -> String {

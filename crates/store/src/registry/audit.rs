@@ -1,22 +1,26 @@
 //! The audit: only added to. The database refuses everything else.
 
-use polyclaw_domain::audit::{Entry, Link, ORIGIN, hash};
+use polyclaw_domain::audit::{Entry, Head, Link, hash};
 
 use crate::error::Result;
 use crate::params;
 use crate::tx::{Row, Tx};
 
-/// Adds an entry behind the last one.
+/// Adds an entry behind the last one there was: where that was cut off, a gap stays that is found.
 pub fn append(tx: &mut Tx<'_>, entry: &Entry) -> Result<()> {
-    const LAST: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+    const FORWARD: &str = "UPDATE audit_head SET entries = $1, hash = $2";
     const SQL: &str =
         "INSERT INTO audit (seq, who, action, target, before_hash, after_hash, detail, created_at,
           previous, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    let last = tx.query_one(LAST, &[], |row| Ok((row.int(0)?, row.text(1)?)))?;
-    let (seq, previous) = last.unwrap_or_else(|| (0, ORIGIN.to_owned()));
+    // Somebody took the head away: the chain goes on behind its last entry, and is found to be without a head.
+    let last = match head(tx)? {
+        Some(head) => head,
+        None => last(tx)?.unwrap_or_default(),
+    };
+    let (seq, previous) = (last.entries + 1, last.hash);
     let hash = hash(&previous, entry);
     let params = params![
-        seq + 1,
+        seq,
         &entry.who,
         &entry.action,
         &entry.target,
@@ -27,7 +31,24 @@ pub fn append(tx: &mut Tx<'_>, entry: &Entry) -> Result<()> {
         &previous,
         &hash
     ];
-    tx.execute(SQL, params).map(drop)
+    tx.execute(SQL, params)?;
+    tx.execute(FORWARD, params![seq, &hash]).map(drop)
+}
+
+/// How far the audit has come.
+pub fn head(tx: &mut Tx<'_>) -> Result<Option<Head>> {
+    const SQL: &str = "SELECT entries, hash FROM audit_head";
+    tx.query_one(SQL, &[], read_head)
+}
+
+/// The same, by its last row.
+fn last(tx: &mut Tx<'_>) -> Result<Option<Head>> {
+    const SQL: &str = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+    tx.query_one(SQL, &[], read_head)
+}
+
+fn read_head(row: &Row<'_>) -> Result<Head> {
+    Ok(Head { entries: row.int(0)?, hash: row.text(1)? })
 }
 
 /// Entries behind a number, in order.

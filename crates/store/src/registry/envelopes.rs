@@ -8,7 +8,7 @@ macro_rules! columns {
          (SELECT name FROM instances WHERE instances.id = messages.sender),
          (SELECT name FROM instances WHERE instances.id = messages.recipient),
          type, payload, redacted, correlation_id, idempotency_key, hop_count, state, attempts, max_retries, ttl_ms,
-         due_at, expires_at, lease, error, created_at, updated_at"
+         due_at, expires_at, lease, error, created_at, updated_at, trace_id"
     };
 }
 
@@ -54,6 +54,8 @@ pub struct Envelope {
     pub correlation: Option<String>,
     pub key: Option<String>,
     pub hop: u32,
+    /// The trace it belongs to, where its sender said so.
+    pub trace: Option<String>,
     pub state: State,
     pub attempts: u32,
     pub max_retries: u32,
@@ -80,6 +82,7 @@ fn read(row: &Row<'_>) -> Result<Envelope> {
         correlation: row.opt_text(9)?,
         key: row.opt_text(10)?,
         hop: row.small(11)?,
+        trace: row.opt_text(22)?,
         state: row.parsed(12, State::parse)?,
         attempts: row.small(13)?,
         max_retries: row.small(14)?,

@@ -93,9 +93,13 @@ pub fn last(tx: &mut Tx<'_>, source: &str, digest: &str) -> Result<Option<Import
     tx.query_one(SQL, params![source, digest], read)
 }
 
-/// The newest first.
-pub fn list(tx: &mut Tx<'_>, limit: usize) -> Result<Vec<Import>> {
-    tx.query(select!("ORDER BY created_at DESC, id DESC LIMIT $1"), params![limit], read)
+/// The newest first, behind one: when it was begun, and its id.
+pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<Import>> {
+    const SQL: &str = select!(
+        "WHERE created_at < $1 OR (created_at = $1 AND id < $2) ORDER BY created_at DESC, id DESC LIMIT $3"
+    );
+    let (at, id) = behind.unwrap_or((Millis(i64::MAX), String::new()));
+    tx.query(SQL, params![at, &id, limit], read)
 }
 
 fn read(row: &Row<'_>) -> Result<Import> {

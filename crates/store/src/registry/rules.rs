@@ -15,6 +15,9 @@ pub struct Rule {
     pub id: String,
     pub from: InstanceId,
     pub to: InstanceId,
+    /// Their names now; a rule goes with its instances.
+    pub from_name: Option<String>,
+    pub to_name: Option<String>,
     pub pattern: Pattern,
     pub max_retries: u32,
     pub ttl_secs: u32,
@@ -25,7 +28,9 @@ pub struct Rule {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT seq, id, sender, recipient, type, max_retries, ttl_secs, auto_start, created_at
+            "SELECT seq, id, sender, recipient, type, max_retries, ttl_secs, auto_start, created_at,
+             (SELECT name FROM instances WHERE instances.id = sender),
+             (SELECT name FROM instances WHERE instances.id = recipient)
              FROM routing_rules ",
             $rest
         )
@@ -38,6 +43,8 @@ fn read(row: &Row<'_>) -> Result<Rule> {
         id: row.text(1)?,
         from: InstanceId::new(row.text(2)?),
         to: InstanceId::new(row.text(3)?),
+        from_name: row.opt_text(9)?,
+        to_name: row.opt_text(10)?,
         pattern: row.parsed(4, Pattern::parse)?,
         max_retries: row.small(5)?,
         ttl_secs: row.small(6)?,

@@ -43,18 +43,27 @@ pub fn find(tx: &mut Tx<'_>, hash: &str) -> Result<Option<Token>> {
     tx.query_one(SQL, params![hash], read)
 }
 
-/// Those made by people, the newest first.
-pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Token>> {
+/// The token with this id, if a person made it and it was not revoked.
+pub fn by_id(tx: &mut Tx<'_>, id: &str) -> Result<Option<Token>> {
     const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
-        WHERE instance_id IS NULL ORDER BY created_at DESC, id DESC";
-    tx.query(SQL, &[], read)
+        WHERE id = $1 AND instance_id IS NULL AND revoked_at IS NULL";
+    tx.query_one(SQL, params![id], read)
 }
 
-/// Whether there was one to revoke.
-pub fn revoke(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<bool> {
+/// Those made by people, the newest first, behind one: when it was made, and its id.
+pub fn list(tx: &mut Tx<'_>, behind: Option<(Millis, String)>, limit: usize) -> Result<Vec<Token>> {
+    const SQL: &str = "SELECT id, name, access, instance_id, created_at, revoked_at FROM tokens
+        WHERE instance_id IS NULL AND (created_at < $1 OR (created_at = $1 AND id < $2))
+        ORDER BY created_at DESC, id DESC LIMIT $3";
+    let (at, id) = behind.unwrap_or((Millis(i64::MAX), String::new()));
+    tx.query(SQL, params![at, &id, limit], read)
+}
+
+/// The hash of the token, where there was one to revoke.
+pub fn revoke(tx: &mut Tx<'_>, id: &str, now: Millis) -> Result<Option<String>> {
     const SQL: &str = "UPDATE tokens SET revoked_at = $2
-        WHERE id = $1 AND instance_id IS NULL AND revoked_at IS NULL";
-    Ok(tx.execute(SQL, params![id, now])? == 1)
+        WHERE id = $1 AND instance_id IS NULL AND revoked_at IS NULL RETURNING hash";
+    tx.query_one(SQL, params![id, now], |row| row.text(0))
 }
 
 fn read(row: &Row<'_>) -> Result<Token> {

@@ -84,7 +84,8 @@ mod tests {
         let connection = Connection::open(dir.path().join("x.db")).unwrap();
         connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;").unwrap();
         let idle = Mutex::new(Connection::open(dir.path().join("x.db")).unwrap());
-        let writer = Writer { connection: idle, waiting: 0.into(), written: mpsc::sync_channel(1).0 };
+        let writer =
+            Writer { connection: idle, turn: None, waiting: 0.into(), written: mpsc::sync_channel(1).0 };
         connection.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (zeroblob(8000));").unwrap();
         checkpoint(&connection, &writer).unwrap();
         let (log, moved) = run(&connection, "PRAGMA wal_checkpoint(NOOP)").unwrap();

@@ -4,11 +4,12 @@
 use polyclaw_domain::id::TeamId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::Artifact;
-use polyclaw_domain::task::{Refusal, Task, TaskNo, TaskState, Worker, check_edges, may_end};
+use polyclaw_domain::task::{Refusal, Task, TaskNo, TaskState, Worker, check_edges, may_end, may_hold};
 use polyclaw_domain::time::Millis;
 use serde_json::json;
 
-use super::{Kind, add_needs, edges, get, held_by, note_event};
+use super::log::expired_from;
+use super::{Kind, add_needs, drop_needs, edges, get, held_by, note_event};
 use crate::error::Result;
 use crate::messages::to_json;
 use crate::params;
@@ -23,6 +24,8 @@ pub struct Change {
     pub note: Option<String>,
     /// More that it waits for.
     pub needs: Vec<TaskNo>,
+    /// What it waits for no longer.
+    pub drops: Vec<TaskNo>,
 }
 
 /// The task, and the fence by which this one may change it.
@@ -33,7 +36,7 @@ fn held(
     worker: &Worker,
 ) -> Result<std::result::Result<(Task, i64), Refusal>> {
     let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
-    Ok(may_end(&task, worker).map(|fence| (task, fence)))
+    Ok(may_hold(&task, worker).map(|fence| (task, fence)))
 }
 
 fn again(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Changed> {
@@ -153,6 +156,7 @@ pub fn update(
     if task.state.has_ended() {
         return Ok(Err(Refusal::Ended(no, task.state)));
     }
+    drop_needs(tx, team, no, &change.drops)?;
     if !change.needs.is_empty() {
         if let Err(edge) = check_edges(no, &change.needs, &edges(tx, team)?) {
             return Ok(Err(edge.into()));
@@ -165,7 +169,8 @@ pub fn update(
     if let Some(text) = &change.note {
         note(tx, team, no, text)?;
     }
-    note_event(tx, team, no, Kind::Updated, &worker.name, &json!({ "needs": change.needs }), now)?;
+    let data = json!({ "needs": change.needs, "drops": change.drops });
+    note_event(tx, team, no, Kind::Updated, &worker.name, &data, now)?;
     again(tx, team, no)
 }
 
@@ -175,7 +180,7 @@ pub struct Ending {
     pub state: TaskState,
     pub summary: Option<String>,
     pub artifacts: Vec<Artifact>,
-    /// The fence under which what is ended was checked.
+    /// The fence under which what is ended was checked; 0 where nobody held it.
     pub fence: i64,
 }
 
@@ -187,29 +192,51 @@ pub fn end(
     worker: &Worker,
     (ending, now): (&Ending, Millis),
 ) -> Result<std::result::Result<Vec<TaskNo>, Refusal>> {
-    const SQL: &str =
-        "UPDATE tasks SET state = $4, ended_by = owner, owner = NULL, owner_key = NULL, lease_until = NULL,
-          claim_key = NULL, summary = $5, artifacts_json = $6, ended_at = $7
-        WHERE team_id = $1 AND task_no = $2 AND fence = $3 AND owner IS NOT NULL";
-    let why = match held(tx, team, no, worker)? {
-        Ok((_, fence)) if fence == ending.fence => None,
+    let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
+    let refusal = match may_end(&task, worker) {
+        Ok(fence) if fence == ending.fence && set_ended(tx, &task, worker, (ending, now))? => None,
+        // Somebody has taken it, or taken it over, since it was looked at.
         Ok(_) => Some(Refusal::Late(no)),
         Err(refusal) => Some(refusal),
     };
-    if let Some(refusal) = why {
-        if matches!(refusal, Refusal::Late(_)) {
+    if let Some(refusal) = refusal {
+        if is_kept(tx, &task, worker, &refusal)? {
             let data = json!({ "summary": ending.summary, "artifacts": ending.artifacts });
             note_event(tx, team, no, Kind::Late, &worker.name, &data, now)?;
         }
         return Ok(Err(refusal));
     }
-    let artifacts = to_json(&ending.artifacts)?;
-    let (state, fence) = (ending.state.as_str(), ending.fence);
-    tx.execute(SQL, params![team, no.0, fence, state, ending.summary.as_ref(), &artifacts, now])?;
     let unblocked = if ending.state == TaskState::Completed { unblocked(tx, team, no)? } else { Vec::new() };
     let kind = if ending.state == TaskState::Completed { Kind::Completed } else { Kind::Failed };
     note_event(tx, team, no, kind, &worker.name, &json!({ "unblocked": unblocked }), now)?;
     Ok(Ok(unblocked))
+}
+
+/// Under the fence that it was looked at with, or while nobody holds it; `false` if that is so no more.
+fn set_ended(
+    tx: &mut Tx<'_>,
+    task: &Task,
+    worker: &Worker,
+    (ending, now): (&Ending, Millis),
+) -> Result<bool> {
+    const SQL: &str =
+        "UPDATE tasks SET state = $4, ended_by = COALESCE(owner, $8), owner = NULL, owner_key = NULL,
+          lease_until = NULL, claim_key = NULL, summary = $5, artifacts_json = $6, ended_at = $7
+        WHERE team_id = $1 AND task_no = $2
+          AND (fence = $3 AND owner IS NOT NULL OR $3 = 0 AND state = 'pending')";
+    let (state, artifacts) = (ending.state.as_str(), to_json(&ending.artifacts)?);
+    let (no, summary) = (task.no.0, ending.summary.as_ref());
+    let params = params![&task.team, no, ending.fence, state, summary, &artifacts, now, &worker.name];
+    Ok(tx.execute(SQL, params)? > 0)
+}
+
+/// What somebody did whose lease had ended is kept, whether another has the task by now or nobody.
+fn is_kept(tx: &mut Tx<'_>, task: &Task, worker: &Worker, refusal: &Refusal) -> Result<bool> {
+    match refusal {
+        Refusal::Late(_) => Ok(true),
+        Refusal::NotYours(_) => expired_from(tx, &task.team, task.no, &worker.name),
+        _ => Ok(false),
+    }
 }
 
 /// Tasks that waited for this one and now wait for nothing.

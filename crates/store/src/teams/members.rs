@@ -6,6 +6,7 @@ use polyclaw_domain::team::{Member, MemberState};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
+use crate::letters;
 use crate::messages::{from_json, to_json};
 use crate::params;
 use crate::tx::{Row, Tx};
@@ -43,7 +44,8 @@ pub fn add_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
     .map(drop)
 }
 
-/// Gives a name to another session: what is addressed to it goes there from now on.
+/// Gives a name to another session: what is addressed to it goes there from now on, and with it what the earlier one was
+/// shown in a turn that has not ended.
 pub fn replace_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
     const SQL: &str = "UPDATE members SET session_key = $3, agent_id = $4, role = $5, capabilities_json = $6,
           state = $7, last_active_at = $8
@@ -59,7 +61,9 @@ pub fn replace_member(tx: &mut Tx<'_>, member: &Member) -> Result<()> {
         member.state.as_str(),
         member.last_active_at,
     ];
-    tx.execute(SQL, params).map(drop)
+    tx.execute(SQL, params)?;
+    super::forget_failures(tx, &member.team, &member.name)?;
+    letters::give_back(tx, &member.team, &member.name)
 }
 
 /// In the order they joined.

@@ -4,7 +4,7 @@ use polyclaw_domain::id::ApprovalId;
 use polyclaw_domain::todo::{Item, Progress};
 use polyclaw_domain::tool::{Effect, ToolCall};
 use polyclaw_store::approvals::{self, Approval};
-use polyclaw_store::{Db, Result, intents, sessions, todos};
+use polyclaw_store::{Db, Result, Tx, intents, sessions, todos};
 use serde_json::json;
 
 use crate::rows::{NOW, key, session, turn};
@@ -48,7 +48,7 @@ async fn a_call_is_asked_about_once(db: Db) -> Result<()> {
     assert_eq!(format!("{:?}", ask(&db, "a1", "c1").await?), format!("{:?}", question("a1", "c1")));
     assert_eq!(ask(&db, "a2", "c1").await?.id, ApprovalId::new("a1"), "a restart finds its question");
     assert_eq!(ask(&db, "a3", "c2").await?.id, ApprovalId::new("a3"));
-    let pending = db.read(|tx| approvals::pending(tx, NOW)).await?;
+    let pending = db.read(approvals::pending).await?;
     assert_eq!(pending.iter().map(|q| q.id.as_str()).collect::<Vec<_>>(), ["a1", "a3"]);
     assert!(db.read(|tx| approvals::get(tx, &ApprovalId::new("a2"))).await?.is_none());
     Ok(())
@@ -60,7 +60,8 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     }
     let decide = |id: &'static str, state: ApprovalState, after| {
         db.write(move |tx| {
-            approvals::decide(tx, &ApprovalId::new(id), state, (Some("why"), Some("owner")), NOW.plus(after))
+            let said = (Some("why"), Some("owner"));
+            approvals::decide(tx, &ApprovalId::new(id), state, said, NOW.plus(after).into())
         })
     };
     assert!(decide("a1", Denied, 99).await?);
@@ -73,8 +74,13 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     let told = (stored.state, stored.reason.as_deref(), stored.decided_by.as_deref());
     assert_eq!(told, (Denied, Some("why"), Some("owner")));
     assert_eq!(ask(&db, "a9", "c2").await?.state, Expired, "asking again changes nothing");
-    assert_eq!(db.read(|tx| approvals::pending(tx, NOW.plus(99))).await?.len(), 1);
-    assert!(db.read(|tx| approvals::pending(tx, NOW.plus(100))).await?.is_empty(), "its time is over");
+    assert_eq!(db.read(approvals::pending).await?.len(), 1);
+    let measured = approvals::Moment { now: NOW.plus(500), counted: NOW.plus(99) };
+    let set_forward = move |tx: &mut Tx<'_>| {
+        approvals::decide(tx, &ApprovalId::new("a3"), Approved, (None, None), measured)
+    };
+    assert!(db.write(set_forward).await?, "the clock was set: the time is what was measured");
+    assert!(db.read(approvals::pending).await?.is_empty());
     Ok(())
 }
 
@@ -83,7 +89,7 @@ async fn a_turn_waits_while_its_question_does(db: Db) -> Result<()> {
     assert!(!waits(0).await?);
     ask(&db, "a1", "c1").await?;
     assert!(waits(0).await? && !waits(100).await?);
-    db.write(|tx| approvals::decide(tx, &ApprovalId::new("a1"), Approved, (None, None), NOW)).await?;
+    db.write(|tx| approvals::decide(tx, &ApprovalId::new("a1"), Approved, (None, None), NOW.into())).await?;
     assert!(waits(100).await?, "it has a yes to act upon");
     let call = ToolCall { id: "c1".into(), name: "shell".into(), arguments: json!({}) };
     assert!(!db.read(|tx| intents::is_begun(tx, &turn("t"), "c1")).await?);

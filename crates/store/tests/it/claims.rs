@@ -20,6 +20,7 @@ on_every_engine!(
     a_turn_of_a_live_node_is_no_orphan,
     a_node_takes_over_from_its_earlier_life_and_from_no_namesake,
     a_turn_handed_back_goes_on_elsewhere_without_a_lost_attempt,
+    a_session_is_hosted_where_its_last_turn_ran,
     every_job_is_claimed_exactly_once,
 );
 
@@ -217,6 +218,29 @@ async fn queue_again(db: &Db) -> Result<()> {
         jobs::insert(tx, &job("t", "p"))
     })
     .await
+}
+
+async fn a_session_is_hosted_where_its_last_turn_ran(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let hosts = |node: &'static str, family: Option<&'static str>| {
+        db.read(move |tx| jobs::hosts(tx, &key("p"), &NodeId::new(node), family))
+    };
+    assert!(hosts("one/1", Some("one")).await? && hosts("two/1", Some("two")).await?, "none has run yet");
+    queue(&db, vec![job("t", "p")]).await?;
+    assert!(hosts("two/1", Some("two")).await?, "one that waits runs nowhere");
+    let first = claim(&db, claimer("one/1")).await?.unwrap();
+    assert!(hosts("one/1", Some("one")).await? && !hosts("two/1", Some("two")).await?);
+    end(&db, &first, JobState::Done).await?;
+    assert!(hosts("one/2", Some("one")).await?, "its next life");
+    assert!(!hosts("ones/1", Some("ones")).await? && !hosts("two/1", Some("two")).await?);
+    assert!(hosts("any/1", None).await?, "where one process has the file");
+    queue(&db, vec![job("t2", "p")]).await?;
+    claim(&db, claimer("two/1")).await?.unwrap();
+    assert!(
+        hosts("two/1", Some("two")).await? && !hosts("one/2", Some("one")).await?,
+        "it went on elsewhere"
+    );
+    Ok(())
 }
 
 async fn a_turn_handed_back_goes_on_elsewhere_without_a_lost_attempt(db: Db) -> Result<()> {

@@ -19,6 +19,8 @@ fn rule(id: &str, from: &str, to: &str, kind: &str) -> Rule {
         id: id.to_owned(),
         from: InstanceId::new(from),
         to: InstanceId::new(to),
+        from_name: None,
+        to_name: None,
         pattern: Pattern::parse(kind).unwrap(),
         max_retries: 2,
         ttl_secs: 3_600,
@@ -37,6 +39,7 @@ fn draft(id: &str, from: &str, to: &str) -> Draft {
         correlation: None,
         key: None,
         hop: 0,
+        trace: None,
         now: NOW,
     }
 }
@@ -318,7 +321,12 @@ fn messages_are_found_by_what_is_known_of_them() {
             assert_eq!(ids(tx, of())?, ["m3", "m2"], "the newest first");
             assert_eq!(ids(tx, Filter { place: Some(3), ..of() })?, ["m1", "m0"]);
             assert_eq!(ids(tx, Filter { correlation: Some("c".into()), ..of() })?, ["m0", "m1"], "in order");
+            send(tx, &Draft { correlation: Some("m3".into()), ..draft("answer", "1", "2") })?;
+            let chain = ids(tx, Filter { correlation: Some("m3".into()), ..of() })?;
+            assert_eq!(chain, ["m3", "answer"], "with the message it began with");
             assert_eq!(ids(tx, Filter { to: one(), ..of() })?, ["m3", "m1"]);
+            assert_eq!(ids(tx, Filter { of: one(), ..of() })?, ["answer", "m3"], "from it or to it");
+            assert!(ids(tx, Filter { of: Some(InstanceId::new("3")), ..of() })?.is_empty());
             assert_eq!(ids(tx, Filter { from: one(), hop: Some(0), ..of() })?, ["m0"]);
             assert_eq!(ids(tx, Filter { after: Some(NOW), before: Some(NOW.plus(2)), ..of() })?, ["m1"]);
             assert!(ids(tx, Filter { state: Some(State::DeadLetter), ..of() })?.is_empty());
@@ -365,6 +373,7 @@ fn what_is_asked_for_often_is_found_by_an_index() {
                 envelopes::sweep(tx, NOW, 10)?;
                 envelopes::take_over(tx, &to, "life", NOW)?;
                 envelopes::waking(tx)?;
+                envelopes::search(tx, &Filter { correlation: Some("c".into()), ..Filter::default() }, 10)?;
                 send(
                     tx,
                     &Draft { correlation: Some("c".into()), key: Some("k".into()), ..draft("m", "1", "2") },

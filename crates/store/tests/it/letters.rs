@@ -7,8 +7,43 @@ use crate::rows::{NOW, turn};
 on_every_engine!(
     letters_come_in_order_and_are_read_by_the_turn_that_ends_well,
     a_letter_is_stored_once,
+    a_letter_is_copied_once,
     what_a_turn_showed_is_shown_again_if_it_did_not_end_well,
+    what_is_being_read_as_its_team_ends_is_settled_by_the_turn,
 );
+
+async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> Result<()> {
+    post(&db, vec![letter("a", "bob"), letter("b", "cat"), letter("c", "bob"), letter("d", "lead")]).await?;
+    show(&db, "a", "t1").await?;
+    show(&db, "b", "t2").await?;
+    show(&db, "d", "t2").await?;
+    let end = |tx: &mut polyclaw_store::Tx<'_>| {
+        use polyclaw_domain::team::TeamStatus::{Active, Shutdown};
+        teams::set_status(tx, &TeamId::new("t"), (&[Active], Shutdown), NOW)?;
+        letters::give_up(tx, &TeamId::new("t"))
+    };
+    assert_eq!(ids(&db.write(end).await?), ["c"], "what no turn shows");
+    assert_eq!(ids(&db.write(|tx| letters::close(tx, &turn("t1"), Some(NOW))).await?), [""; 0]);
+    let left = db.write(|tx| letters::close(tx, &turn("t2"), None)).await?;
+    assert_eq!(ids(&left), ["b"], "what its turn showed in vain");
+    for (id, state) in [
+        ("a", LetterState::Read),
+        ("b", LetterState::Undeliverable),
+        ("c", LetterState::Undeliverable),
+        ("d", LetterState::Queued),
+    ] {
+        assert_eq!(
+            db.read(move |tx| letters::get(tx, &LetterId::new(id))).await?.unwrap().state,
+            state,
+            "{id}"
+        );
+    }
+    Ok(())
+}
+
+fn ids(letters: &[Letter]) -> Vec<&str> {
+    letters.iter().map(|letter| letter.id.as_str()).collect()
+}
 
 fn letter(id: &str, to: &str) -> Letter {
     Letter {
@@ -54,7 +89,7 @@ async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -
     show(&db, "c", "t1").await?;
     assert_eq!(due(&db, "bob", "t1").await?, ["c", "a", "b"], "its own turn shows it with every call");
     assert_eq!(due(&db, "bob", "t2").await?, ["a", "b"], "no other does");
-    assert_eq!(db.write(|tx| letters::close(tx, &turn("t1"), Some(NOW.plus(1)))).await?, 1);
+    assert_eq!(db.write(|tx| letters::close(tx, &turn("t1"), Some(NOW.plus(1)))).await?, []);
     let read = db.read(|tx| letters::get(tx, &LetterId::new("c"))).await?.unwrap();
     assert_eq!(
         (read.state, read.read_at, read.turn),
@@ -62,7 +97,7 @@ async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -
     );
     assert_eq!(due(&db, "bob", "t1").await?, ["a", "b"]);
     assert_eq!(db.read(|tx| letters::waiting(tx, &TeamId::new("t"), "cat")).await?, (1, 0));
-    assert_eq!(db.write(|tx| letters::give_up(tx, &TeamId::new("t"))).await?, 3);
+    assert_eq!(ids(&db.write(|tx| letters::give_up(tx, &TeamId::new("t"))).await?), ["a", "b", "d"]);
     assert_eq!(db.read(|tx| letters::waiting(tx, &TeamId::new("t"), "cat")).await?, (0, 0));
     Ok(())
 }
@@ -72,6 +107,17 @@ async fn a_letter_is_stored_once(db: Db) -> Result<()> {
     assert_eq!(due(&db, "bob", "t1").await?, ["a"]);
     let stored = db.read(|tx| letters::get(tx, &LetterId::new("a"))).await?;
     assert_eq!(stored, Some(letter("a", "bob")));
+    Ok(())
+}
+
+async fn a_letter_is_copied_once(db: Db) -> Result<()> {
+    post(&db, vec![letter("b", "bob"), letter("a", "cat")]).await?;
+    let left = |limit| db.read(move |tx| letters::uncopied(tx, &TeamId::new("t"), limit));
+    assert_eq!(ids(&left(9).await?), ["b", "a"], "in order");
+    assert_eq!(ids(&left(1).await?), ["b"]);
+    db.write(|tx| letters::copied(tx, &LetterId::new("b"))).await?;
+    post(&db, vec![letter("b", "bob")]).await?;
+    assert_eq!(ids(&left(9).await?), ["a"], "the same letter, written again");
     Ok(())
 }
 

@@ -12,6 +12,7 @@ on_every_engine!(
     a_message_comes_back_whole,
     any_text_survives,
     an_idempotency_key_is_taken_once_per_session,
+    the_newest_key_of_a_session_is_found,
     two_messages_never_share_a_ticket,
     what_waits_moves_behind_what_was_stored_meanwhile,
     history_is_in_ticket_order_without_what_waits,
@@ -33,6 +34,7 @@ async fn a_message_comes_back_whole(db: Db) -> Result<()> {
             media_type: "text/plain".into(),
             url: None,
             text: Some("ä\u{0}".into()),
+            media: None,
         }),
     ];
     let whole = Message {
@@ -88,6 +90,29 @@ async fn an_idempotency_key_is_taken_once_per_session(db: Db) -> Result<()> {
         assert_eq!(found, Some((MessageId::new("m1"), turn("t-m1"))));
         assert_eq!(messages::by_key(tx, &key("p"), "other")?, None);
         assert!(messages::get(tx, &MessageId::new("m5"))?.is_none(), "its transaction was undone");
+        Ok(())
+    })
+    .await
+}
+
+async fn the_newest_key_of_a_session_is_found(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    let keyed = |id: &str, peer, ticket, begin: &str| Message {
+        idempotency_key: Some(format!("{begin}-{id}")),
+        ..message(id, peer, ticket, &format!("t-{id}"))
+    };
+    let of_p = vec![
+        keyed("m1", "p", 1, "a"),
+        keyed("m2", "p", 2, "a"),
+        keyed("m3", "p", 3, "b"),
+        message("m4", "p", 4, "t"),
+    ];
+    store(&db, of_p).await?;
+    store(&db, vec![keyed("m5", "q", 1, "a")]).await?;
+    db.read(move |tx| {
+        assert_eq!(messages::last_key(tx, &key("p"))?.as_deref(), Some("b-m3"));
+        assert_eq!(messages::last_key(tx, &key("q"))?.as_deref(), Some("a-m5"));
+        assert_eq!(messages::last_key(tx, &key("nobody"))?, None);
         Ok(())
     })
     .await

@@ -1,6 +1,7 @@
 use polyclaw_domain::delivery::OutboxState;
 use polyclaw_domain::id::{NodeId, OutboxId};
 use polyclaw_domain::time::Millis;
+use polyclaw_store::holders::{self, Taker};
 use polyclaw_store::outbox::{self, Outcome, Parcel};
 use polyclaw_store::{Db, Error, Result};
 
@@ -13,6 +14,7 @@ on_every_engine!(
     what_became_of_a_part_is_stored,
     a_part_whose_sender_died_is_found_and_no_other,
     the_list_keeps_to_its_state_and_pages,
+    a_part_is_due_at_the_node_that_has_its_account,
 );
 
 async fn push(db: &Db, parcels: Vec<Parcel>) -> Result<()> {
@@ -20,8 +22,16 @@ async fn push(db: &Db, parcels: Vec<Parcel>) -> Result<()> {
 }
 
 async fn due(db: &Db, now: Millis) -> Result<Vec<String>> {
-    let found = db.read(move |tx| outbox::due(tx, now, 10)).await?;
+    due_at(db, "one/1", now).await
+}
+
+async fn due_at(db: &Db, node: &'static str, now: Millis) -> Result<Vec<String>> {
+    let found = db.read(move |tx| outbox::due(tx, &NodeId::new(node), now, 10)).await?;
     Ok(found.iter().map(|parcel| parcel.id.to_string()).collect())
+}
+
+async fn next_due(db: &Db) -> Result<Option<Millis>> {
+    db.read(|tx| outbox::next_due(tx, &NodeId::new("one/1"), NOW)).await
 }
 
 async fn begin(db: &Db, id: &'static str, node: &'static str, lease_ms: i64) -> Result<bool> {
@@ -34,7 +44,7 @@ async fn settle(db: &Db, id: &'static str, state: OutboxState, next_at: Millis) 
 }
 
 async fn a_session_s_parts_leave_in_order(db: Db) -> Result<()> {
-    assert_eq!(db.read(outbox::next_due).await?, None);
+    assert_eq!(next_due(&db).await?, None);
     let later = Parcel { created_at: NOW.plus(5), ..parcel("03", "q") };
     push(&db, vec![parcel("01", "p"), parcel("02", "p"), later]).await?;
     assert_eq!(due(&db, NOW.minus(1)).await?, [] as [&str; 0]);
@@ -44,7 +54,7 @@ async fn a_session_s_parts_leave_in_order(db: Db) -> Result<()> {
     assert_eq!(due(&db, NOW).await?, [] as [&str; 0], "the first is on its way");
     assert!(settle(&db, "01", OutboxState::Pending, NOW.plus(60)).await?);
     assert_eq!(due(&db, NOW).await?, [] as [&str; 0], "the first is tried again before the second");
-    assert_eq!(db.read(outbox::next_due).await?, Some(NOW));
+    assert_eq!(next_due(&db).await?, Some(NOW.plus(5)), "what waits for another is not due");
     assert!(settle(&db, "01", OutboxState::Failed, NOW).await?);
     assert_eq!(due(&db, NOW).await?, ["02"]);
     let expired = |now| db.read(move |tx| outbox::expired(tx, now));
@@ -69,7 +79,7 @@ async fn a_part_is_begun_by_one_node(db: Db) -> Result<()> {
     assert_eq!(begun, 1);
     let stored = db.read(|tx| outbox::get(tx, &OutboxId::new("01"))).await?.unwrap();
     assert_eq!((stored.state, stored.attempts), (OutboxState::Sending, 1));
-    assert_eq!(db.read(outbox::next_due).await?, None);
+    assert_eq!(next_due(&db).await?, None);
     Ok(())
 }
 
@@ -135,4 +145,24 @@ async fn the_list_keeps_to_its_state_and_pages(db: Db) -> Result<()> {
         Ok(())
     })
     .await
+}
+
+async fn a_part_is_due_at_the_node_that_has_its_account(db: Db) -> Result<()> {
+    push(&db, vec![parcel("01", "p"), parcel("02", "q")]).await?;
+    let address = parcel("01", "p").address;
+    let account = (address.channel, address.account);
+    let take = async |node: &'static str, lease_ms| {
+        let (account, node, family) = (account.clone(), NodeId::new(node), Some(node.to_owned()));
+        let taker = Taker { node, family, now: NOW, lease_ms };
+        db.write(move |tx| holders::take(tx, &account, &taker)).await
+    };
+    assert_eq!(due_at(&db, "two/1", NOW).await?, ["01", "02"], "nobody has it");
+    assert!(take("one/1", LEASE_MS).await?);
+    assert_eq!(due_at(&db, "one/1", NOW).await?, ["01", "02"]);
+    assert_eq!(due_at(&db, "two/1", NOW).await?, [] as [&str; 0]);
+    let next = db.read(|tx| outbox::next_due(tx, &NodeId::new("two/1"), NOW)).await?;
+    assert_eq!(next, None, "and does not wake it");
+    assert!(take("one/1", ENDED).await?);
+    assert_eq!(due_at(&db, "two/1", NOW).await?, ["01", "02"], "the lease has ended");
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Hot queries stay fast when the tables are long: each finds its rows through the index made for it.
 
 use polyclaw_domain::budget::{Amount, Limits, Purse};
-use polyclaw_domain::id::NodeId;
+use polyclaw_domain::id::{AgentId, NodeId, TeamId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::pairing::Code;
 use polyclaw_domain::time::Millis;
@@ -9,8 +9,8 @@ use polyclaw_domain::tool::{Effect, ToolCall};
 use polyclaw_store::budgets::Allowance;
 use polyclaw_store::pairings::{self, Sender};
 use polyclaw_store::{
-    Db, Result, Tx, approvals, backlog, budgets, ingress, intents, jobs, messages, outbox, rounds, runs,
-    sessions, turns, usage,
+    Db, Result, Tx, approvals, backlog, budgets, ingress, intents, jobs, letters, messages, outbox, rounds,
+    runs, sessions, turns, usage,
 };
 
 use crate::engines::{File, Shared, drive};
@@ -114,8 +114,16 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("backlog taken", |tx| backlog::taken_by(tx, &turn("t7")).map(drop), &["backlog_taken"]),
     ("backlog given up", |tx| backlog::cancel(tx, &key("7")).map(drop), &["backlog_waiting"]),
     ("intent", |tx| intents::begin(tx, &turn("t7"), &call(), Effect::Pure, NOW).map(drop), &["turn_id=?"]),
-    ("outbox due", |tx| outbox::due(tx, NOW, 20).map(drop), &["outbox_pending", "outbox_order"]),
-    ("outbox next", |tx| outbox::next_due(tx).map(drop), &["outbox_pending"]),
+    (
+        "outbox due",
+        |tx| outbox::due(tx, &NodeId::new("one/1"), NOW, 20).map(drop),
+        &["outbox_pending", "outbox_order"],
+    ),
+    (
+        "outbox next",
+        |tx| outbox::next_due(tx, &NodeId::new("one/1"), NOW).map(drop),
+        &["outbox_pending", "outbox_order"],
+    ),
     (
         "outbox orphans",
         |tx| outbox::orphans(tx, &NodeId::new("one/1"), Some("one"), NOW).map(drop),
@@ -153,7 +161,7 @@ const HOT: &[(&str, Body, &[&str])] = &[
         &["PRIMARY KEY (day=? AND purse>?"],
     ),
     ("usage of a turn", |tx| usage::of_turn(tx, &turn("t7")).map(drop), &["usage_turn"]),
-    ("approvals", |tx| approvals::pending(tx, Millis(3)).map(drop), &["approvals_pending"]),
+    ("approvals", |tx| approvals::pending(tx).map(drop), &["approvals_pending"]),
     ("usage of a session", |tx| usage::of_session(tx, &key("7")).map(drop), &["usage_session"]),
     ("last word", |tx| messages::last_at(tx, &key("7")).map(drop), &["messages_ticket"]),
     ("is paired", |tx| pairings::is_paired(tx, &stranger()).map(drop), &["PRIMARY KEY (channel=?"]),
@@ -168,6 +176,13 @@ const HOT: &[(&str, Body, &[&str])] = &[
     ("runs of an owner", |tx| runs::of_owner(tx, &key("7"), 10).map(drop), &["runs_age"]),
     ("last run of a child", |tx| runs::last_of_child(tx, &key("7")).map(drop), &["runs_last"]),
     ("runs at work", |tx| runs::active(tx).map(drop), &["runs_"]),
+    ("sub-agents of an agent", |tx| runs::of_caller(tx, &AgentId::main()).map(drop), &["runs_caller"]),
+    (
+        "host of a session",
+        |tx| jobs::hosts(tx, &key("7"), &NodeId::new("n/1"), Some("n")).map(drop),
+        &["jobs_session"],
+    ),
+    ("letters in no file", |tx| letters::uncopied(tx, &TeamId::new("t"), 9).map(drop), &["letters_uncopied"]),
     ("old rounds", |tx| rounds::forget(tx, Millis(3)).map(drop), &["rounds_age"]),
 ];
 

@@ -108,11 +108,13 @@ fn a_revoked_token_is_not_found_and_an_instance_has_one() {
             tokens::add(tx, &token("i2", Some(&one.id)), "h3")?;
             assert_eq!(tokens::find(tx, "h2")?, None, "the next takes its place");
             assert_eq!(tokens::find(tx, "h3")?.and_then(|token| token.instance), Some(one.id.clone()));
-            assert_eq!(tokens::list(tx)?, [token("t", None)], "instances' own are not listed");
+            assert_eq!(tokens::list(tx, None, 9)?, [token("t", None)], "instances' own are not listed");
+            let behind = Some((NOW, "t".to_owned()));
+            assert_eq!(tokens::list(tx, behind, 9)?, [], "nor what comes before");
             assert!(
-                tokens::revoke(tx, "t", NOW)?
-                    && !tokens::revoke(tx, "t", NOW)?
-                    && !tokens::revoke(tx, "i2", NOW)?
+                tokens::revoke(tx, "t", NOW)?.is_some()
+                    && tokens::revoke(tx, "t", NOW)?.is_none()
+                    && tokens::revoke(tx, "i2", NOW)?.is_none()
             );
             assert_eq!(tokens::find(tx, "h1")?, None);
             registry::remove(tx, &one.id)?;
@@ -190,8 +192,11 @@ fn an_import_is_known_again_while_its_instance_is_there_and_undone_where_its_mak
             imports::begin(tx, "2", ("/y", "d"), NOW)?;
             imports::undo_all(tx, NOW)?;
             imports::undo(tx, "1", NOW)?;
-            let states: Vec<State> = imports::list(tx, 10)?.into_iter().map(|run| run.state).collect();
+            let states: Vec<State> = imports::list(tx, None, 10)?.into_iter().map(|run| run.state).collect();
             assert_eq!(states, [State::Undone, State::Done], "what is done stays done");
+            let behind = Some((NOW, "2".to_owned()));
+            let rest: Vec<String> = imports::list(tx, behind, 10)?.into_iter().map(|run| run.id).collect();
+            assert_eq!(rest, ["1"], "page by page");
             registry::archive(tx, &InstanceId::new("i"), NOW)?;
             registry::remove(tx, &InstanceId::new("i"))?;
             assert_eq!(imports::last(tx, "/x/openclaw.json", "d")?, None, "its instance is gone");

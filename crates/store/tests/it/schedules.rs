@@ -1,9 +1,14 @@
+use polyclaw_domain::config::{CatchUp, Cron};
+use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Db, Result, schedules};
 
 use crate::rows::NOW;
 
-on_every_engine!(a_schedule_begins_when_it_is_first_seen_and_never_goes_back);
+on_every_engine!(
+    a_schedule_begins_when_it_is_first_seen_and_never_goes_back,
+    an_errand_is_kept_as_it_was_made_until_it_is_changed_or_removed,
+);
 
 async fn last(db: &Db, rule: &'static str, now: Millis) -> Result<Millis> {
     db.write(move |tx| schedules::last_due(tx, "daily", rule, now)).await
@@ -20,7 +25,50 @@ async fn a_schedule_begins_when_it_is_first_seen_and_never_goes_back(db: Db) -> 
     advance(&db, NOW.plus(100)).await?;
     advance(&db, NOW.plus(50)).await?;
     assert_eq!(last(&db, "every 1d", NOW.plus(200)).await?, NOW.plus(100));
+    for (now, found) in [(150, 100), (40, 40)] {
+        db.write(move |tx| schedules::set_back(tx, "daily", NOW.plus(now))).await?;
+        assert_eq!(last(&db, "every 1d", NOW.plus(200)).await?, NOW.plus(found));
+    }
     assert_eq!(last(&db, "every 2d", NOW.plus(200)).await?, NOW.plus(200), "another rule begins anew");
     assert_eq!(db.read(|tx| schedules::find(tx, "daily")).await?, Some(NOW.plus(200)));
+    Ok(())
+}
+
+fn job(id: &str, schedule: &str) -> Cron {
+    Cron {
+        id: id.into(),
+        schedule: schedule.into(),
+        agent: Some(AgentId::main()),
+        message: "look at the mail".into(),
+        deliver_to: None,
+        timezone: Some("Europe/Berlin".into()),
+        catch_up: CatchUp::Once,
+        enabled: false,
+    }
+}
+
+async fn an_errand_is_kept_as_it_was_made_until_it_is_changed_or_removed(db: Db) -> Result<()> {
+    let add = |job: Cron| db.write(move |tx| schedules::add(tx, &job, Some(&AgentId::main()), NOW));
+    assert!(add(job("daily", "every 1d")).await?);
+    assert!(add(job("b", "every 2d")).await?);
+    assert!(!add(job("daily", "every 3d")).await?, "the name is taken");
+    let stored = db.read(schedules::list).await?;
+    assert_eq!(stored.iter().map(|one| one.job.id.as_str()).collect::<Vec<_>>(), ["b", "daily"]);
+    assert_eq!((&stored[1].job, &stored[1].made_by), (&job("daily", "every 1d"), &Some(AgentId::main())));
+    assert_eq!(db.read(schedules::count).await?, 2);
+    let change =
+        |id: &'static str| db.write(move |tx| schedules::change(tx, &job(id, "every 4d"), NOW.plus(5)));
+    assert!(change("daily").await?);
+    assert!(!change("weekly").await?);
+    let changed = db.read(|tx| schedules::get(tx, "daily")).await?.unwrap();
+    assert_eq!(
+        (changed.job.schedule.as_str(), changed.created_at, changed.updated_at),
+        ("every 4d", NOW, NOW.plus(5))
+    );
+    last(&db, "every 4d", NOW).await?;
+    let remove = || db.write(|tx| schedules::remove(tx, "daily"));
+    assert!(remove().await? && !remove().await?);
+    assert_eq!(db.read(|tx| schedules::find(tx, "daily")).await?, None, "another of the name begins anew");
+    assert_eq!(db.read(|tx| schedules::get(tx, "daily")).await?, None);
     Ok(())
 }

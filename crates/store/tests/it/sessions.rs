@@ -1,12 +1,14 @@
 use std::collections::BTreeSet;
 
+use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::backlog::ResumeToken;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::id::{AgentId, MessageId, SessionId};
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::policy::Lent;
+use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
 use polyclaw_domain::session::{Session, Status};
 use polyclaw_domain::team::TeamRole;
 use polyclaw_domain::time::Millis;
@@ -62,6 +64,12 @@ async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
         title: Some("Grüße, 世界 🦀".into()),
         model_override: Some(ModelRef::parse("lab/big/one").unwrap()),
         team_role: Some(TeamRole::Member),
+        thinking: Some(ReasoningEffort::Low),
+        lent: Some(Lent {
+            tools: ["read_file".to_owned(), "shell".to_owned()].into(),
+            asks: ["shell".to_owned()].into(),
+            sandbox: SandboxMode::Strict,
+        }),
         ..session("p")
     };
     let first = whole.clone();

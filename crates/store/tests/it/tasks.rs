@@ -3,7 +3,8 @@
 //! | scenario | test |
 //! |---|---|
 //! | tasks 1, 2, 3 | `a_task_is_stored_with_all_it_was_given` |
-//! | tasks 4, 5, 12, 17 | `tasks_are_listed_newest_first_and_by_what_is_asked` |
+//! | tasks 4, 5, 12 | `tasks_are_listed_open_ones_first_and_by_what_is_asked` |
+//! | tasks 17 | `tasks_are_found_by_what_was_written_on_them` of the engine: metadata is compared there |
 //! | tasks 6, 7 | `a_claimed_task_has_an_owner_a_time_and_its_active_form` |
 //! | tasks 8; concurrency 10, 11 | `a_task_of_another_is_refused_and_stays_as_it_was` |
 //! | tasks 9; concurrency 9, 12 | `claims::of_two_claims_at_once_one_wins` |
@@ -12,7 +13,8 @@
 //! | tasks 14 | `a_chain_is_freed_link_by_link` |
 //! | tasks 15 | `what_closes_a_circle_is_refused` |
 //! | tasks 16 | `two_dependencies_are_counted_down` |
-//! | concurrency 1, 2, 7 | `files::readers_see_one_picture_while_others_write` |
+//! | concurrency 1, 2 | `files::readers_see_one_picture_while_others_write` |
+//! | concurrency 7 | `files::a_long_reader_keeps_no_log_from_being_moved` |
 //! | concurrency 3, 4, 5, 6, 13, 14, 15 | `files::a_second_writer_waits_and_sees_no_error` |
 //! | concurrency 8 | `files::a_long_log_is_moved_into_the_file` |
 //! | concurrency 16 | `claims::claims_of_many_tasks_in_any_order_never_deadlock` |
@@ -36,7 +38,7 @@ use crate::rows::NOW;
 on_every_ledger!(
     a_task_is_stored_with_all_it_was_given,
     the_same_call_makes_one_task,
-    tasks_are_listed_newest_first_and_by_what_is_asked,
+    tasks_are_listed_open_ones_first_and_by_what_is_asked,
     a_claimed_task_has_an_owner_a_time_and_its_active_form,
     a_task_of_another_is_refused_and_stays_as_it_was,
     a_completed_task_keeps_who_did_it,
@@ -52,6 +54,9 @@ on_every_ledger!(
     a_sign_of_life_keeps_a_task,
     the_next_life_of_a_member_has_its_tasks,
     the_lead_may_release_and_end_what_others_hold,
+    the_lead_ends_what_nobody_holds_unless_somebody_was_faster,
+    what_was_done_is_found_by_who_did_it,
+    a_task_can_be_let_go_of_what_it_waits_for,
     the_number_of_open_tasks_is_bounded,
     two_teams_in_one_database_do_not_meet,
 );
@@ -187,14 +192,18 @@ async fn the_same_call_makes_one_task(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn tasks_are_listed_newest_first_and_by_what_is_asked(db: Db) -> Result<()> {
+async fn tasks_are_listed_open_ones_first_and_by_what_is_asked(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1]), ("c", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     claim(&db, &worker("bob"), Some(3)).await?.unwrap();
     end(&db, &worker("bob"), 3, TaskState::Completed).await?.unwrap();
     let all = Filter { with_ended: true, ..Filter::default() };
     let by = |state| Filter { state: Some(state), ..Filter::default() };
-    assert_eq!(list(&db, all).await?, [3, 2, 1]);
+    assert_eq!(list(&db, all.clone()).await?, [2, 1, 3], "what has ended comes last");
+    let behind = |has_ended, no| Filter { after: Some((has_ended, TaskNo(no))), ..all.clone() };
+    assert_eq!(list(&db, behind(false, 2)).await?, [1, 3]);
+    assert_eq!(list(&db, behind(false, 1)).await?, [3]);
+    assert_eq!(list(&db, behind(true, 3)).await?, [0; 0], "and nothing twice");
     assert_eq!(list(&db, Filter::default()).await?, [2, 1], "what has ended is left out");
     assert_eq!(list(&db, by(TaskState::Pending)).await?, [2]);
     assert_eq!(list(&db, by(TaskState::Completed)).await?, [3], "unless it is asked for");
@@ -372,13 +381,18 @@ async fn a_lease_that_ends_frees_the_task_and_fences_its_owner(db: Db) -> Result
     assert_eq!(expired(&db).await?, [1]);
     assert_eq!(get(&db, 1).await?.state, TaskState::Pending);
     assert_eq!(code(end_with(&db, &ann, 1, TaskState::Completed, 1).await?), "task_not_yours");
+    assert_eq!(code(end_with(&db, &worker("eve"), 1, TaskState::Completed, 1).await?), "task_not_yours");
+    let late = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
+    let late: Vec<_> = late.iter().filter(|event| event.kind == Kind::Late).collect();
+    assert_eq!(late.len(), 1, "what ann did is kept though nobody has the task; eve never had it");
+    assert_eq!((late[0].actor.as_str(), &late[0].data["artifacts"][0]["path"]), ("ann", &json!("a.txt")));
     assert_eq!(claim(&db, &bob, Some(1)).await?.unwrap().lease.unwrap().fence, 2);
     assert_eq!(code(end_with(&db, &ann, 1, TaskState::Completed, 1).await?), "task_late");
     assert_eq!(code(end_with(&db, &bob, 1, TaskState::Completed, 1).await?), "task_late", "an old check");
     assert_eq!(code(end_with(&db, &bob, 1, TaskState::Completed, 2).await?), "ok");
     let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
-    let late = events.iter().find(|event| event.kind == Kind::Late).unwrap();
-    assert_eq!((late.actor.as_str(), &late.data["artifacts"][0]["path"]), ("ann", &json!("a.txt")));
+    let late = events.iter().filter(|event| event.kind == Kind::Late).map(|event| event.actor.as_str());
+    assert_eq!(late.collect::<Vec<_>>(), ["ann", "ann", "bob"]);
     Ok(())
 }
 
@@ -425,6 +439,51 @@ async fn the_lead_may_release_and_end_what_others_hold(db: Db) -> Result<()> {
     let left = db.write(|tx| tasks::free_all(tx, &team(), "ann", "its session was closed", NOW)).await?;
     assert_eq!(left, [TaskNo(2)]);
     assert_eq!(get(&db, 2).await?.note.as_deref(), Some("its session was closed"));
+    Ok(())
+}
+
+async fn the_lead_ends_what_nobody_holds_unless_somebody_was_faster(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[1])]).await?;
+    assert_eq!(code(end(&db, &worker("ann"), 1, TaskState::Completed).await?), "task_not_yours");
+    claim(&db, &worker("ann"), Some(1)).await?.unwrap();
+    let looked_before = end_with(&db, &lead(), 1, TaskState::Failed, 0).await?;
+    assert_eq!(code(looked_before), "task_late", "it was free when the lead looked, and is not");
+    db.write(|tx| tasks::release(tx, &team(), TaskNo(1), &worker("ann"), NOW)).await?.unwrap();
+    assert_eq!(end(&db, &lead(), 1, TaskState::Completed).await?, Ok(vec![TaskNo(2)]));
+    assert_eq!(get(&db, 1).await?.ended_by.as_deref(), Some("lead"));
+    Ok(())
+}
+
+async fn what_was_done_is_found_by_who_did_it(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[]), ("c", &[])]).await?;
+    let ann = worker("ann");
+    claim(&db, &ann, Some(1)).await?.unwrap();
+    end(&db, &ann, 1, TaskState::Completed).await?.unwrap();
+    claim(&db, &ann, Some(2)).await?.unwrap();
+    claim(&db, &worker("bob"), Some(3)).await?.unwrap();
+    for (with_ended, expected) in [(false, vec![2]), (true, vec![2, 1])] {
+        let filter = Filter { owner: Some("ann".into()), with_ended, limit: 9, ..Filter::default() };
+        let found = db.read(move |tx| tasks::list(tx, &team(), &filter)).await?;
+        assert_eq!(found.iter().map(|task| task.no.0).collect::<Vec<_>>(), expected);
+    }
+    Ok(())
+}
+
+async fn a_task_can_be_let_go_of_what_it_waits_for(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[]), ("c", &[1, 2])]).await?;
+    let drop_one = |needs: &[i64], drops: &[i64]| {
+        let of = |list: &[i64]| list.iter().copied().map(TaskNo).collect();
+        let change = Change { needs: of(needs), drops: of(drops), ..Change::default() };
+        db.write(move |tx| tasks::update(tx, &team(), TaskNo(3), &change, (&lead(), NOW)))
+    };
+    assert_eq!(drop_one(&[], &[1]).await?.unwrap().blocked_by, [TaskNo(2)]);
+    assert_eq!(drop_one(&[1], &[2]).await?.unwrap().blocked_by, [TaskNo(1)], "one for the other");
+    assert_eq!(drop_one(&[], &[1, 7]).await?.unwrap().blocked_by, [], "what it does not wait for is nothing");
+    claim(&db, &worker("ann"), Some(3)).await?.unwrap();
+    let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
+    let dropped =
+        events.iter().filter(|event| event.kind == Kind::Updated).map(|event| event.data["drops"].clone());
+    assert_eq!(dropped.collect::<Vec<_>>(), [json!([1]), json!([2]), json!([1, 7])]);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ on_every_engine!(
     a_name_is_taken_until_its_team_has_ended,
     a_member_is_its_name_and_its_sessions_are_its_lives,
     a_request_has_one_answer,
+    who_fails_is_tried_again_once_at_each_moment,
     who_is_at_work_is_known_from_the_turns,
 );
 
@@ -45,6 +46,37 @@ fn member(name: &str, peer: &str) -> Member {
 
 async fn insert(db: &Db, team: Team) -> Result<()> {
     db.write(move |tx| teams::insert(tx, &team)).await
+}
+
+async fn who_fails_is_tried_again_once_at_each_moment(db: Db) -> Result<()> {
+    let id = || TeamId::new("t");
+    insert(&db, team("t", "web")).await?;
+    db.write(|tx| teams::add_member(tx, &member("ann", "a"))).await?;
+    let fail = |name: &'static str, at: i64| {
+        db.write(move |tx| teams::note_failure(tx, &id(), name, "provider_down", NOW.plus(at)))
+    };
+    fail("ann", 0).await?;
+    fail("lead", 1).await?;
+    fail("ann", 2).await?;
+    let ann = db.read(move |tx| teams::setback(tx, &id(), "ann")).await?.unwrap();
+    assert_eq!((ann.since, ann.failures, ann.retry_at), (NOW, 2, Some(NOW.plus(60_002))));
+    let retries = db.read(teams::retries).await?;
+    assert_eq!(retries.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["lead", "ann"], "in order");
+    let take = |at: usize| {
+        let retry = retries[at].clone();
+        db.write(move |tx| teams::take_retry(tx, &retry, None))
+    };
+    assert!(take(0).await? && !take(0).await?, "one of those who look takes it");
+    assert_eq!(db.write(|tx| teams::drop_retries(tx, &key("a"))).await?, 1, "a member that is stopped");
+    assert_eq!(db.write(|tx| teams::retry_led_by(tx, &key("lead"), NOW)).await?, 2);
+    assert_eq!(db.write(|tx| teams::drop_retries(tx, &key("lead"))).await?, 2, "a lead that is stopped");
+    assert!(!take(1).await? && db.read(teams::retries).await?.is_empty());
+    db.write(|tx| teams::replace_member(tx, &member("ann", "b"))).await?;
+    let left = db.read(move |tx| teams::setbacks(tx, &id())).await?;
+    assert_eq!(left.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["lead"]);
+    db.write(move |tx| teams::forget_failures(tx, &id(), "lead")).await?;
+    assert!(db.read(move |tx| teams::setbacks(tx, &id())).await?.is_empty());
+    Ok(())
 }
 
 async fn a_name_is_taken_until_its_team_has_ended(db: Db) -> Result<()> {

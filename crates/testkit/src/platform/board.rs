@@ -39,10 +39,15 @@ pub enum Edited {
     Missing,
 }
 
+/// What each button says, and what it stands for.
+pub type Buttons = Vec<(String, String)>;
+
 pub struct Board {
     calls: Mutex<Vec<Called>>,
     outcomes: Mutex<HashMap<String, VecDeque<Outcome>>>,
     shown: Mutex<Vec<Shown>>,
+    /// The buttons under a message, by its conversation and id.
+    buttons: Mutex<HashMap<(String, String), Buttons>>,
     /// Counts what happened, for those who wait.
     changes: watch::Sender<u64>,
 }
@@ -53,6 +58,7 @@ impl Default for Board {
             calls: Mutex::default(),
             outcomes: Mutex::default(),
             shown: Mutex::default(),
+            buttons: Mutex::default(),
             changes: watch::Sender::new(0),
         }
     }
@@ -78,6 +84,22 @@ impl Board {
     pub fn show(&self, message: Shown) {
         lock(&self.shown).push(message);
         self.changed();
+    }
+
+    /// Puts buttons under a message.
+    pub fn offer(&self, chat: &str, id: &str, buttons: Buttons) {
+        lock(&self.buttons).insert((chat.to_owned(), id.to_owned()), buttons);
+    }
+
+    /// What a button of this name under a message stands for.
+    ///
+    /// # Panics
+    /// When there is no such button: nobody can press it.
+    pub fn pressed(&self, message: &Shown, label: &str) -> String {
+        let buttons = lock(&self.buttons);
+        let under = buttons.get(&(message.chat.clone(), message.id.clone()));
+        let button = under.into_iter().flatten().find(|(says, _)| says == label);
+        button.map(|(_, means)| means.clone()).unwrap_or_else(|| panic!("there is no button {label:?}"))
     }
 
     pub fn edit(&self, chat: &str, id: &str, text: &str) -> Edited {

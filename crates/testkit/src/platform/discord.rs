@@ -85,6 +85,25 @@ impl Discord {
         self.state.write(token, channel, person, text, over)
     }
 
+    /// A person presses a button under a message of a bot, in its channel or in a conversation of their own.
+    pub fn press(&self, message: &Shown, person: &str, label: &str) {
+        let command = self.state.board.pressed(message, label);
+        let user = json!({ "id": person, "username": "ann" });
+        let mut press = json!({
+            "id": self.state.next_id(), "application_id": "1", "type": 3, "token": "press", "version": 1,
+            "channel_id": message.chat, "message": { "id": message.id },
+            "data": { "component_type": 2, "custom_id": command },
+        });
+        match self.state.channel(&message.chat) {
+            Some(channel) if channel["guild_id"].is_string() => {
+                press["guild_id"] = channel["guild_id"].clone();
+                press["member"] = json!({ "user": user, "roles": [] });
+            }
+            _ => press["user"] = user,
+        }
+        self.dispatch(&message.bot, "INTERACTION_CREATE", press);
+    }
+
     /// Any event at all.
     pub fn dispatch(&self, token: &str, kind: &str, data: Value) {
         self.state.dispatch(token, kind, data);

@@ -96,6 +96,26 @@ impl Slack {
         self.envelop(app, "slash_commands", payload)
     }
 
+    /// A person presses a button under a message of an app: it is told by socket, in the same way.
+    pub fn press(&self, app: &str, message: &Shown, user: &str, label: &str) -> String {
+        let press = self.pressed(message, user, label);
+        self.envelop(app, "interactive", press)
+    }
+
+    /// What Slack says of a pressed button.
+    pub fn pressed(&self, message: &Shown, user: &str, label: &str) -> Value {
+        let value = self.state.board.pressed(message, label);
+        let mut under = json!({ "type": "message", "ts": message.id, "text": message.text });
+        if let Some(thread) = &message.thread {
+            under["thread_ts"] = json!(thread);
+        }
+        json!({
+            "type": "block_actions", "team": { "id": "T1" }, "user": { "id": user, "username": "ann" },
+            "channel": { "id": message.chat }, "message": under, "trigger_id": format!("press.{}", self.state.next()),
+            "actions": [{ "type": "button", "action_id": "button-0", "value": value }],
+        })
+    }
+
     fn envelop(&self, app: &str, kind: &str, payload: Value) -> String {
         let id = format!("e-{}", self.state.next());
         let body =
@@ -160,6 +180,12 @@ fn callback(event: &Value) -> Value {
 /// A request of the Events API, signed at this time (in seconds since 1970).
 pub fn event_call(secret: &str, event: &Value, at: i64) -> Call {
     signed_call(secret, "application/json", &callback(event).to_string(), at)
+}
+
+/// A request that tells of a pressed button, signed.
+pub fn press_call(secret: &str, press: &Value, at: i64) -> Call {
+    let escaped: String = press.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect();
+    signed_call(secret, "application/x-www-form-urlencoded", &format!("payload={escaped}"), at)
 }
 
 /// Any request of Slack, signed.

@@ -56,6 +56,23 @@ impl Telegram {
         self.deliver(token, message)
     }
 
+    /// A person presses a button under a message of a bot.
+    pub fn press(&self, message: &Shown, person: i64, label: &str) {
+        let data = self.state.board.pressed(message, label);
+        let chat: i64 = message.chat.parse().unwrap_or_default();
+        let kind = if chat > 0 { "private" } else { "supergroup" };
+        let mut under = json!({ "message_id": message.id.parse::<i64>().unwrap_or_default(), "date": 0,
+            "chat": { "id": chat, "type": kind }, "text": message.text });
+        if let Some(topic) = &message.thread {
+            under["message_thread_id"] = topic.parse::<i64>().unwrap_or_default().into();
+            under["is_topic_message"] = true.into();
+        }
+        let id = self.state.next_id().to_string();
+        let press =
+            json!({ "id": id, "from": human(person), "message": under, "chat_instance": "1", "data": data });
+        self.update(&message.bot, json!({ "callback_query": press }));
+    }
+
     /// Any message at all; its id and date are added.
     pub fn deliver(&self, token: &str, mut message: Value) -> i64 {
         let id = self.state.next_id();
@@ -73,6 +90,11 @@ impl Telegram {
     /// A file that can be fetched by its id.
     pub fn file(&self, id: &str, content: &[u8]) {
         self.state.add_file(id, content);
+    }
+
+    /// How many waited for the updates of a bot at once, at the most. Telegram ends all but one.
+    pub fn most_polls(&self, token: &str) -> usize {
+        self.state.most_polls(token)
     }
 
     /// How many updates a bot has not confirmed.

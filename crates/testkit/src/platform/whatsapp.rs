@@ -47,6 +47,16 @@ impl Whatsapp {
         format!("http://{}", self.server.address)
     }
 
+    /// The message that a person sends who presses a button under one of ours.
+    pub fn pressed(&self, message: &Shown, id: &str, at: i64, label: &str) -> Value {
+        let command = self.state.board.pressed(message, label);
+        json!({
+            "from": message.chat, "id": id, "timestamp": at.to_string(), "type": "interactive",
+            "context": { "from": "1555010", "id": message.id },
+            "interactive": { "type": "button_reply", "button_reply": { "id": command, "title": label } },
+        })
+    }
+
     pub fn keep_file(&self, id: &str, content: &[u8]) {
         lock(&self.state.files).insert(id.to_owned(), content.to_owned());
     }
@@ -94,9 +104,8 @@ async fn call(
 
 /// `to` chooses what Meta thinks of it: `130429` is told to slow down, `131047` has been silent for a day.
 fn show(state: &State, token: &str, body: &Value) -> Response<Body> {
-    let (Some(chat), Some(text)) = (body["to"].as_str(), body["text"]["body"].as_str()) else {
-        return refused(400, 100);
-    };
+    let Some((text, buttons)) = said(body) else { return refused(400, 100) };
+    let Some(chat) = body["to"].as_str() else { return refused(400, 100) };
     let is_group = body["recipient_type"] == "group";
     let is_number = chat.bytes().all(|byte| byte.is_ascii_digit());
     match chat {
@@ -111,9 +120,28 @@ fn show(state: &State, token: &str, body: &Value) -> Response<Body> {
     }
     let id = format!("wamid.out{}", state.count.fetch_add(1, Ordering::Relaxed) + 1);
     let answer = board::json(200, &json!({ "messaging_product": "whatsapp", "messages": [{ "id": id }] }));
+    state.board.offer(chat, &id, buttons);
     let (bot, chat, text) = (token.to_owned(), chat.to_owned(), text.to_owned());
     state.board.show(Shown { bot, chat, thread: None, id, text });
     answer
+}
+
+/// The text of a message, and the buttons of one that has some. Meta offers those to single people only.
+fn said(body: &Value) -> Option<(&str, Vec<(String, String)>)> {
+    if body["type"] == "text" {
+        return Some((body["text"]["body"].as_str()?, Vec::new()));
+    }
+    let asked = Some(&body["interactive"]).filter(|asked| asked["type"] == "button")?;
+    let text = asked["body"]["text"].as_str().filter(|text| (1..=1024).contains(&text.chars().count()))?;
+    let button = |button: &Value| {
+        let title =
+            button["reply"]["title"].as_str().filter(|title| (1..=20).contains(&title.chars().count()))?;
+        Some((title.to_owned(), button["reply"]["id"].as_str().filter(|id| id.len() <= 256)?.to_owned()))
+    };
+    let buttons: Option<Vec<_>> = asked["action"]["buttons"].as_array()?.iter().map(button).collect();
+    buttons
+        .filter(|all| (1..=3).contains(&all.len()) && body["recipient_type"] == "individual")
+        .map(|all| (text, all))
 }
 
 async fn about(

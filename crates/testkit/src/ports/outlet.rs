@@ -16,6 +16,7 @@ use crate::ports::lock;
 pub struct Outlet {
     idempotent: bool,
     edits: AtomicBool,
+    is_mute: AtomicBool,
     seen: Mutex<Vec<(String, Outgoing)>>,
     /// Answers to give before it goes back to accepting.
     planned: Mutex<Vec<Sent>>,
@@ -37,6 +38,7 @@ impl Outlet {
         Arc::new(Self {
             idempotent,
             edits: AtomicBool::new(false),
+            is_mute: AtomicBool::new(false),
             seen: Mutex::default(),
             planned: Mutex::default(),
             takes_ms: AtomicU64::new(3),
@@ -63,6 +65,13 @@ impl Outlet {
             .filter(|(_, sent)| here(sent))
             .map(|(_, sent)| sent.text().to_owned())
             .collect()
+    }
+
+    /// The commands of the buttons a person sees in one place.
+    pub fn buttons_at(&self, peer: &str) -> Vec<String> {
+        let seen = lock(&self.seen);
+        let here = seen.iter().filter(|(_, sent)| sent.address().peer == peer);
+        here.flat_map(|(_, sent)| sent.buttons()).map(|button| button.command.clone()).collect()
     }
 
     /// Delivers a letter as a platform does: once more if nobody says that it was taken.
@@ -97,6 +106,11 @@ impl Outlet {
         self.edits.store(true, Ordering::Relaxed);
     }
 
+    /// From now on it shows nobody that a message was taken.
+    pub fn mute(&self) {
+        self.is_mute.store(true, Ordering::Relaxed);
+    }
+
     /// How long it thinks about each message.
     pub fn take_ms(&self, millis: u64) {
         self.takes_ms.store(millis, Ordering::Relaxed);
@@ -118,6 +132,7 @@ impl Channel for Outlet {
             idempotent_send: self.idempotent,
             max_chars: 4_000,
             edits: self.edits.load(Ordering::Relaxed),
+            acknowledges: !self.is_mute.load(Ordering::Relaxed),
         }
     }
 
@@ -135,7 +150,11 @@ impl Channel for Outlet {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn receive<'a>(&'a self, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
+    fn connecting(&self) -> Vec<String> {
+        vec!["default".to_owned()]
+    }
+
+    fn receive<'a>(&'a self, _: &'a str, inbox: &'a dyn Inbox) -> Pending<'a, ()> {
         Box::pin(async move {
             let left = self.failures.load(Ordering::Relaxed);
             self.failures.store(left.saturating_sub(1), Ordering::Relaxed);

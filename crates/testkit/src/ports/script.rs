@@ -20,6 +20,8 @@ pub enum Line {
     Pause(Duration),
     /// Waits until a test opens it.
     Gate(Arc<Semaphore>),
+    /// Another model begins again; what was said no longer counts.
+    Restart,
     Fail(ProviderError),
     Hang,
 }
@@ -52,7 +54,7 @@ impl Scripted {
 /// The newest thing a user role said, without who said it.
 pub fn last_user(prompt: &Prompt) -> &str {
     let texts = prompt.messages.iter().rev().find_map(|message| match message {
-        PromptMessage::User(text) => Some(text.as_str()),
+        PromptMessage::User { text, .. } => Some(text.as_str()),
         _ => None,
     });
     let text = texts.unwrap_or_default();
@@ -102,6 +104,10 @@ async fn perform(line: Line, n: usize, reply: &mut Reply, sink: Sink<'_>) -> Res
             if let Ok(permit) = gate.acquire().await {
                 permit.forget();
             }
+        }
+        Line::Restart => {
+            reply.text.clear();
+            sink(Delta::Restart);
         }
         Line::Fail(error) => return Err(error),
         Line::Hang => std::future::pending().await,

@@ -40,7 +40,7 @@ pub(super) fn answer(prompt: &Prompt) -> Script {
 fn pending(prompt: &Prompt) -> Vec<Task<'_>> {
     fn text(message: &PromptMessage) -> Option<&str> {
         match message {
-            PromptMessage::User(text) => Some(text.as_str()),
+            PromptMessage::User { text, .. } => Some(text.as_str()),
             _ => None,
         }
     }
@@ -73,7 +73,7 @@ fn done(prompt: &Prompt, task: &str) -> usize {
                 done +=
                     usize::from(ours && !content.starts_with("Skipped") && !content.starts_with("Not run"));
             }
-            PromptMessage::User(_) => {}
+            PromptMessage::User { .. } => {}
         }
     }
     done

@@ -28,10 +28,23 @@ impl Web {
     }
 
     pub async fn send(&self, method: &Method, url: &Url, headers: &HeaderMap) -> Result<Response> {
+        self.send_body(method, url, headers, Vec::new()).await
+    }
+
+    pub async fn send_body(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Response> {
         self.check_literal(url)?;
         let client = self.client.get_or_init(|| connect(self.rule).map_err(|error| explain(&error)));
         let client = client.as_ref().map_err(|error| Error::Fetch(error.clone()))?;
-        let request = client.request(method.clone(), url.clone()).headers(headers.clone());
+        let mut request = client.request(method.clone(), url.clone()).headers(headers.clone());
+        if !body.is_empty() {
+            request = request.body(body);
+        }
         request.send().await.map_err(|error| refusal(&error).unwrap_or_else(|| Error::Fetch(explain(&error))))
     }
 

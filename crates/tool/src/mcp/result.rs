@@ -1,5 +1,6 @@
-//! What a call returned, as text for a model.
+//! What a call returned, as text and images for a model.
 
+use polyclaw_domain::media::{self, Image};
 use polyclaw_domain::plain;
 use polyclaw_domain::tool::ToolOutcome;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -24,13 +25,25 @@ pub fn outcome(settings: &Settings, result: CallToolResult) -> ToolOutcome {
         false => shown,
     };
     let told = if result.is_error == Some(true) { ToolOutcome::error } else { ToolOutcome::ok };
-    told(content)
+    let images = (1..).map(|n| format!("image-{n}")).zip(result.content.iter().filter_map(image));
+    ToolOutcome { images: images.take(media::MOST).collect(), ..told(content) }
+}
+
+/// One that can be shown. Whatever the server says it is, its own bytes decide.
+fn image(content: &ContentBlock) -> Option<Image> {
+    match content {
+        ContentBlock::Image(image) => Image::from_base64(&image.data).ok(),
+        _ => None,
+    }
 }
 
 fn block(content: &ContentBlock) -> String {
     match content {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => note("image", Some(&image.mime_type), image.data.len()),
+        ContentBlock::Image(shown) => match image(content) {
+            Some(image) => format!("[image, {}, {} bytes]", image.media_type(), image.bytes().len()),
+            None => note("image", Some(&shown.mime_type), shown.data.len()),
+        },
         ContentBlock::Audio(audio) => note("audio", Some(&audio.mime_type), audio.data.len()),
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
@@ -92,6 +105,16 @@ mod tests {
              [resource demo://c] [data, of an unknown type, 3 bytes: not shown]\n[link to the resource d: demo://d]"
         );
         assert!(!said.is_error);
+    }
+
+    #[test]
+    fn an_image_is_shown_if_it_is_one() {
+        let block = |data: &str| json!({ "type": "image", "data": data, "mimeType": "image/png" });
+        let said = shown(json!({ "content": [block("R0lGODlh"), block("aGVsbG8=")] }));
+        assert_eq!(said.content, "[image, image/gif, 6 bytes]\n[image, image/png, 6 bytes: not shown]");
+        assert_eq!(said.images, [("image-1".to_owned(), Image::read(*b"GIF89a").unwrap())]);
+        let many = shown(json!({ "content": vec![block("R0lGODlh"); media::MOST + 1] }));
+        assert_eq!(many.images.len(), media::MOST);
     }
 
     #[test]

@@ -197,7 +197,13 @@ impl Server {
     }
 
     fn ready(&self, connection: &Connection, offers: Vec<Offer>) {
-        tracing::info!(mcp.server = self.name, tools = offers.len(), "MCP server is ready");
+        // Many servers tell of changed tools right after their start: that is no news of the server.
+        let (is_news, tools) = (self.now().standing != Standing::Ready, offers.len());
+        if is_news {
+            tracing::info!(mcp.server = self.name, tools, "MCP server is ready");
+        } else {
+            tracing::debug!(mcp.server = self.name, tools, "the tools of an MCP server were listed again");
+        }
         self.change(|now| {
             now.standing = Standing::Ready;
             now.line = Some(connection.line.clone());

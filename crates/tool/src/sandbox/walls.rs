@@ -175,6 +175,8 @@ fn replace_temporary(plan: &Plan) -> io::Result<()> {
 }
 
 fn below_temporary(plan: &Plan) -> Vec<PathBuf> {
-    let wanted = [&plan.workspace].into_iter().chain(&plan.readable);
+    // The helper starts itself once more inside.
+    let own = fs::read_link("/proc/self/exe").ok();
+    let wanted = [&plan.workspace].into_iter().chain(&plan.readable).chain(&own);
     wanted.filter(|path| path.starts_with(TEMPORARY) && path.exists()).cloned().collect()
 }

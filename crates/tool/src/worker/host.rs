@@ -2,11 +2,12 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::task::{Context, Waker};
 
 use polyclaw_domain::agent::Sandbox;
 use polyclaw_domain::tool::{Progress, ToolOutcome, Toolbox};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use super::wire::{self, FETCH, LONGEST_ANSWER, Message, PROGRESS, RUN, Run};
 use crate::error::{Error, Result};
@@ -82,6 +83,12 @@ impl Host {
 
     pub fn pid(&self) -> Option<u32> {
         self.started.supervisor()
+    }
+
+    /// Whether it still waits for a call: one that has something to say before it is asked has ended.
+    pub fn is_waiting(&mut self) -> bool {
+        let look = std::pin::pin!(self.started.lines.fill_buf());
+        look.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Runs one call. After a crash nothing more can be asked of it.

@@ -94,8 +94,11 @@ impl Pool {
     /// Takes one of the kind. Where there is none, makes room for a new one.
     fn take(&self, kind: &Kind) -> Option<Host> {
         let mut idle = lock(&self.idle);
-        if let Some(at) = idle.workers.iter().rposition(|waiting| waiting.kind == *kind) {
-            return Some(idle.workers.swap_remove(at).host);
+        while let Some(at) = idle.workers.iter().rposition(|waiting| waiting.kind == *kind) {
+            let mut host = idle.workers.swap_remove(at).host;
+            if host.is_waiting() {
+                return Some(host);
+            }
         }
         let busy = self.settings.max - self.busy.available_permits();
         if idle.workers.len() + busy > self.settings.max {

@@ -14,7 +14,7 @@ use super::wire::Run;
 use crate::builtin::Builtin;
 use crate::error::{Error, Result};
 use crate::sandbox::End;
-use crate::shell;
+use crate::{shell, workspace};
 
 /// How often a call that may be repeated is, when workers end under it.
 const ATTEMPTS: u32 = 3;
@@ -45,7 +45,7 @@ impl Isolated {
             return self.inner.run(scope, turn, call, progress).await;
         };
         // A worker sees its workspace where it really is: a link to it may lead nowhere inside.
-        let workspace = match scope.workspace.canonicalize() {
+        let workspace = match workspace::real(&scope.workspace) {
             Ok(workspace) => workspace,
             Err(error) => return told(Error::Workspace(error).into(), scope, None, (0, None)),
         };

@@ -1,5 +1,5 @@
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -117,8 +117,24 @@ fn a_link_to_nowhere_is_not_written_through() {
 }
 
 #[test]
-fn a_missing_workspace_is_an_error() {
-    assert!(matches!(locate(Path::new("/no/such/workspace"), "a"), Err(Error::Workspace(_))));
+fn a_workspace_is_made_when_it_is_first_needed() {
+    let home = home();
+    let folder = home.path().join("agents/ops");
+    locate(&folder, "notes").unwrap().replace(b"mine").unwrap();
+    assert_eq!(fs::read(folder.join("notes")).unwrap(), b"mine");
+    for made in [&folder, folder.parent().unwrap()] {
+        assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700, "{made:?}");
+    }
+}
+
+#[test]
+fn a_workspace_that_can_not_be_made_is_an_error() {
+    let home = home();
+    fs::write(home.path().join("file"), b"in the way").unwrap();
+    for folder in ["file", "file/ops"] {
+        let found = locate(&home.path().join(folder), ".").and_then(|place| place.open_folder().map(drop));
+        assert!(matches!(found, Err(Error::Workspace(_))), "{folder}");
+    }
 }
 
 #[test]

@@ -9,8 +9,9 @@ use std::time::Duration;
 use polyclaw_domain::agent::SkillPolicy;
 use polyclaw_domain::briefing::{Briefing, Briefings, Reader};
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::skill::Told;
 use polyclaw_domain::tool::Toolbox;
-use polyclaw_tool::{Builtin, FileBriefings, Settings, Source, check_skills};
+use polyclaw_tool::{Builtin, FileBriefings, Settings, Shared, Source, check_skills};
 use serde_json::json;
 
 use crate::Bench;
@@ -198,6 +199,25 @@ fn the_nearest_skill_of_a_name_is_used_and_policy_decides_what_is_told() {
     shelf.agent = AgentId::parse("ops").unwrap();
     shelf.allow(&[], &[]);
     assert_eq!(listed(&shelf), all[1..], "what is in an agent's own folder is its own");
+}
+
+#[test]
+fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
+    let shelf = Shelf::new();
+    shelf.skill("skills/weather", "shared weather");
+    shelf.skill("more/weather", "other weather");
+    shelf.skill("more/tides", "more tides");
+    assert!(!shelf.brief().skill_list.contains("tides"));
+    let folders = vec![shelf.bench.home.path().join("more"), shelf.bench.home.path().join("not there")];
+    shelf.briefings.share(Shared { folders: folders.clone(), told: Told::default() });
+    let told = shelf.brief().skill_list;
+    assert!(told.contains("- tides: more tides\n- weather: shared weather"), "{told}");
+    shelf.briefings.share(Shared { folders, told: Told { skills: 1, chars: 5_000 } });
+    let told = shelf.brief().skill_list;
+    assert!(
+        told.ends_with("- tides: more tides\n[1 more skills are not listed: the list is cut at 1.]"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

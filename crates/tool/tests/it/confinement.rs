@@ -59,6 +59,25 @@ fn an_ordinary_user_is_confined_in_every_way() {
 }
 
 #[tokio::test]
+async fn a_program_that_lies_below_tmp_confines_as_well() {
+    for way in ways() {
+        let mut bench = by(way.clone(), SandboxMode::Workspace);
+        let own = bench.home.path().join("polyclaw-sandbox");
+        std::fs::copy(env!("CARGO_BIN_EXE_polyclaw-sandbox"), &own).unwrap();
+        assert!(own.starts_with("/tmp"), "the test is about {}", own.display());
+        let helper = vec![own.to_string_lossy().into_owned()];
+        let ways = vec![way];
+        let sandbox = polyclaw_tool::sandbox::Settings { helper, ways, ..confining(bench.home.path()) };
+        bench.tools = Builtin::new(Settings { sandbox, ..Settings::default() });
+        assert_eq!(
+            bench.ok("shell", json!({ "command": "echo ran; ls /tmp" })).await.lines().next(),
+            Some("ran")
+        );
+        bench.refused("shell", json!({ "command": "cat ../secret" })).await;
+    }
+}
+
+#[tokio::test]
 async fn root_is_not_confined_without_walls() {
     let bench = by(Way::Bare, SandboxMode::Workspace);
     let outcome = bench.call("shell", json!({ "command": "echo ran > ran" })).await;

@@ -19,6 +19,7 @@ fn each_tool_declares_what_it_may_do() {
         ("apply_patch", Effect::Effect, Risk::Low, Consent::NotNeeded),
         ("list_dir", Effect::Pure, Risk::Low, Consent::NotNeeded),
         ("search_files", Effect::Pure, Risk::Low, Consent::NotNeeded),
+        ("image_view", Effect::Pure, Risk::Low, Consent::NotNeeded),
         ("shell", Effect::Effect, Risk::High, Consent::NotNeeded),
         ("http_fetch", Effect::Pure, Risk::High, Consent::NotNeeded),
     ];

@@ -6,6 +6,7 @@ mod briefing;
 mod confinement;
 mod files;
 mod http;
+mod images;
 mod listing;
 mod search;
 mod shell;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use polyclaw_domain::agent::{Isolation, SandboxMode};
 use polyclaw_domain::id::TurnId;
+use polyclaw_domain::media::MOST_BYTES;
 use polyclaw_domain::tool::{ToolCall, ToolOutcome, Toolbox};
 use polyclaw_tool::worker::{Isolated, Settings};
 use polyclaw_tool::{Builtin, Settings as Tools};
@@ -77,6 +78,20 @@ fn kill(pid: u32) {
 }
 
 #[tokio::test]
+async fn an_image_comes_out_of_a_worker_whole() {
+    let shop = shop(usual(), SandboxMode::Workspace);
+    let mut image = b"GIF89a".to_vec();
+    image.resize(MOST_BYTES, 7);
+    std::fs::write(shop.bench.path("a.gif"), &image).unwrap();
+    let outcome = shop.call("image_view", json!({ "path": "a.gif" })).await;
+    assert!(!outcome.is_error, "{}", outcome.content);
+    let [(name, shown)] = &outcome.images[..] else { panic!("{}", outcome.content) };
+    assert!(name == "a.gif" && shown.bytes() == image);
+    std::os::unix::fs::symlink("../secret", shop.bench.path("out.gif")).unwrap();
+    assert!(shop.call("image_view", json!({ "path": "out.gif" })).await.is_error);
+}
+
+#[tokio::test]
 async fn calls_run_in_a_confined_worker_that_serves_many() {
     for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
         let shop = shop(usual(), mode);
@@ -125,6 +140,20 @@ async fn an_effect_whose_worker_ends_is_unknown_and_the_next_call_gets_a_new_one
     let next = shop.call("read_file", json!({ "path": "ran" })).await;
     assert_eq!(next.content, "once\n");
     assert_ne!(next.facts.unwrap().worker, Some(first));
+}
+
+#[tokio::test]
+async fn a_worker_that_ended_while_nobody_asked_it_is_given_no_call() {
+    let shop = shop(usual(), SandboxMode::Workspace);
+    let first = shop.call("list_dir", json!({})).await.facts.unwrap().worker.unwrap();
+    kill(first);
+    until("it is gone", || !Path::new(&format!("/proc/{first}/exe")).exists()).await;
+    // The daemon hears of it when it next looks at what is to be read.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let effect = shop.call("shell", json!({ "command": "echo ran" })).await;
+    let facts = effect.facts.unwrap();
+    assert_eq!((effect.content.as_str(), facts.crashes), ("ran\n[exit status 0]", 0));
+    assert_ne!(facts.worker, Some(first));
 }
 
 #[tokio::test]

@@ -3,10 +3,11 @@ import type { Schema } from "../../api/instance";
 /** What a form needs to know of a schema: the kind of field, and how its text becomes a value and back. */
 export type Kind = "text" | "long" | "number" | "switch" | "choice" | "list" | "group" | "json";
 
-/** Without the "or null" around it. */
+/** Without the "or null" around it, or among its words. */
 export function plain(schema: Schema): Schema {
   const inner = schema.anyOf?.find((one) => one.type !== "null");
-  return inner ? { ...inner, description: schema.description ?? inner.description } : schema;
+  const only = inner ? { ...inner, description: schema.description ?? inner.description } : schema;
+  return only.enum ? { ...only, enum: only.enum.filter(Boolean) } : only;
 }
 
 export function kindOf(name: string, given: Schema): Kind {

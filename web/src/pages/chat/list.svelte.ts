@@ -14,10 +14,13 @@ export function merged(page: SessionView[], known: SessionView[]): SessionView[]
 export class SessionList {
   all = $state.raw<SessionView[]>([]);
   loaded = $state(false);
-  #cursor: string | null = null;
+  #cursor = $state<string | null>(null);
   #busy = false;
 
   constructor(readonly instance: Instance) {}
+
+  /** There are older ones that were not read. */
+  get hasMore(): boolean { return this.#cursor !== null; }
 
   async load() {
     if (this.#busy) return;

@@ -31,14 +31,14 @@ const look = EditorView.theme({
 export interface Editor { text: () => string; set: (text: string) => void; mark: (errors: FaultView[]) => void; destroy: () => void }
 
 /** Lives in a shadow tree: there its styles are sheets of their own, which the page's policy allows. */
-export function edit(host: HTMLElement, text: string, label: string, changed: (text: string) => void): Editor {
+export function edit(host: HTMLElement, text: string, words: { label: string; keys: string }, changed: (text: string) => void): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const view = new EditorView({
     root, parent: root,
     state: EditorState.create({ doc: text, extensions: [
       lineNumbers(), history(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), lintGutter(),
       StreamLanguage.define(toml), syntaxHighlighting(colours), look,
-      EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+      EditorView.contentAttributes.of({ tabindex: "0", "aria-label": words.label, "aria-description": words.keys, spellcheck: "false" }),
       keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
       EditorView.updateListener.of((update) => { if (update.docChanged) changed(update.state.doc.toString()); }),
     ] }),

@@ -42,9 +42,23 @@ impl Session {
         };
         let message =
             format!("several people would share one conversation with an agent and read each other: {who}");
-        let hint =
-            "write dm_scope = \"per-channel-peer\" under [session], or allow_shared_dm = true if they may";
-        report.error("session.dm_scope", message, hint);
+        let (path, hint) = self.shared_by(bindings);
+        report.error(&path, message, hint);
+    }
+
+    /// The setting by which they share it, and what to write instead.
+    fn shared_by(&self, bindings: &[Binding]) -> (String, &'static str) {
+        let at = bindings.iter().position(|binding| binding.dm_scope == Some(DmScope::Main));
+        match at.filter(|_| self.dm_scope != DmScope::Main) {
+            Some(at) => (
+                format!("bindings[{at}].dm_scope"),
+                "take dm_scope = \"main\" out of the binding, or write allow_shared_dm = true under [session] if they may",
+            ),
+            None => (
+                "session.dm_scope".to_owned(),
+                "write dm_scope = \"per-channel-peer\" under [session], or allow_shared_dm = true if they may",
+            ),
+        }
     }
 
     fn sharers(&self, channels: &Channels, bindings: &[Binding]) -> Sharers {

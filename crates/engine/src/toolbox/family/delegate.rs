@@ -1,15 +1,21 @@
 //! `delegate_to_agent`: work for another agent, waited for or not.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use polyclaw_domain::a2a;
+use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::plain;
-use polyclaw_domain::run::{Run, RunKind, RunStatus, Task};
+use polyclaw_domain::run::{Run, RunKind, RunStatus, Task, TooMany};
 use polyclaw_domain::sandbox::WorkerFault;
+use polyclaw_domain::session::Session;
+use polyclaw_domain::tool::ToolCall;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::remote::{self, Errand};
 use super::{Asked, Done};
 use crate::core::Engine;
 use crate::error::Error;
@@ -17,20 +23,21 @@ use crate::family::{AskedBy, Mode, Wish};
 use crate::toolbox::Refused;
 
 const DEFAULT_MS: u64 = 60_000;
+const PATIENCE_MS: RangeInclusive<u64> = 1_000..=300_000;
 /// A delegate that nobody waits for may take this long.
-const LATER_MS: i64 = 15 * 60_000;
+const LATER_MS: u64 = 15 * 60_000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Delegate {
-    /// The agent that gets the task, by its id.
+    /// The agent that gets the task, by its id; `a2a:` and a name for one elsewhere, which is waited for.
     agent_id: String,
     /// What it is to do, with everything it needs to know.
     task: String,
     /// "sync" waits for the answer; "async" tells you later.
     #[serde(default)]
     mode: When,
-    /// How long a sync task may take, from 1000 to 300000; 60000 if left out.
+    /// How long it may take, from 1000 to 300000. If left out: 60000 with sync, fifteen minutes with async.
     timeout_ms: Option<u64>,
     /// The people you answer see what the agent says as it comes, under its name. Only with sync.
     #[serde(default)]
@@ -47,12 +54,29 @@ enum When {
 
 pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate) -> Done {
     let began = engine.now();
-    let agent = AgentId::parse(&given.agent_id).map_err(|error| Refused(error.to_string()))?;
     let waits = given.mode == When::Sync;
     if given.stream && !waits {
         return Err(Refused("stream needs mode \"sync\": nobody waits for what is told later.".to_owned()));
     }
-    let patience = given.timeout_ms.unwrap_or(DEFAULT_MS).clamp(1_000, 300_000);
+    if given.task.trim().is_empty() {
+        return Err(Refused("A delegate needs a task.".to_owned()));
+    }
+    let patience = given.timeout_ms.unwrap_or(if waits { DEFAULT_MS } else { LATER_MS });
+    if given.timeout_ms.is_some_and(|given| !PATIENCE_MS.contains(&given)) {
+        let (least, most) = (PATIENCE_MS.start(), PATIENCE_MS.end());
+        return Err(Refused(format!("timeout_ms is from {least} to {most}, not {patience}.")));
+    }
+    if let Some(name) = a2a::remote(&given.agent_id) {
+        if !waits || given.stream {
+            return Err(Refused(
+                "An agent elsewhere is waited for: mode \"sync\", without stream.".to_owned(),
+            ));
+        }
+        let patience = Duration::from_millis(patience);
+        let errand = Errand { agent: &given.agent_id, name, task: given.task, patience };
+        return remote::delegate(engine, asked, errand).await;
+    }
+    let agent = AgentId::parse(&given.agent_id).map_err(|error| Refused(error.to_string()))?;
     let wish = Wish {
         id: asked.run_id(),
         kind: RunKind::Delegate,
@@ -61,7 +85,8 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
         agent: agent.clone(),
         task: Task { label: plain::line(&given.task, 60), prompt: given.task, ..Task::default() },
         model: None,
-        timeout_ms: if waits { i64::try_from(patience).unwrap_or(LATER_MS) } else { LATER_MS },
+        thinking: None,
+        timeout_ms: i64::try_from(patience).unwrap_or(i64::MAX),
         is_deleted_after: false,
         is_awaited: waits,
         is_streamed: given.stream,
@@ -73,12 +98,13 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
             if !matches!(error, Error::UnknownAgent(_)) {
                 engine.pairs.reject(&asked.scope.agent, &agent);
             }
-            return Ok(rejected(&error, &agent));
+            let code = code(&error);
+            return Ok(rejected(code, &error.to_string(), Some(agent.as_str()), engine.now().since(began)));
         }
     };
     if !waits {
-        let told =
-            json!({ "status": "accepted", "run_id": run.id, "session_key": run.child, "agent_id": agent });
+        let told = json!({ "status": "accepted", "run_id": run.id, "session_key": run.child, "agent_id": agent,
+            "duration_ms": engine.now().since(began) });
         return Ok(told.to_string());
     }
     let who = (&asked.scope.session, asked.turn);
@@ -95,14 +121,33 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, given: Delegate)
     Ok(answer(&run, engine.now().since(began)).to_string())
 }
 
-fn rejected(error: &Error, agent: &AgentId) -> String {
-    let code = match error.code() {
+fn code(error: &Error) -> &'static str {
+    match error.code() {
         "unknown_agent" => "agent_not_found",
         known @ ("delegation_denied" | "delegation_depth_exceeded" | "max_concurrent_exceeded") => known,
         "spawn_denied" => "delegation_denied",
         _ => "internal",
+    }
+}
+
+/// The same for every reason, and for whoever calls the tool without having it.
+fn rejected(code: &str, message: &str, agent: Option<&str>, duration_ms: i64) -> String {
+    json!({ "status": "rejected", "code": code, "message": message, "session_key": Value::Null, "agent_id": agent,
+        "duration_ms": duration_ms })
+    .to_string()
+}
+
+/// What a model is told that gives work to somebody where it may give none: there is no grant, or it is as deep as one goes.
+pub(super) fn no_grant(spec: &AgentSpec, session: &Session, call: &ToolCall) -> String {
+    let agent = call.arguments["agent_id"].as_str();
+    let error = match &spec.delegation {
+        Some(rules) => {
+            let depth = session.delegation_depth + 1;
+            Error::TooMany(RunKind::Delegate, TooMany::Depth(depth, rules.max_depth))
+        }
+        None => Error::DelegationDenied(spec.agent_id.to_string(), agent.unwrap_or("anybody").to_owned()),
     };
-    json!({ "status": "rejected", "code": code, "message": error.to_string(), "agent_id": agent }).to_string()
+    rejected(code(&error), &error.to_string(), agent, 0)
 }
 
 fn answer(run: &Run, duration_ms: i64) -> Value {

@@ -52,7 +52,10 @@ pub(super) async fn send(engine: &Engine, asked: Asked<'_>, given: Send) -> Done
     }
     let (from, hop, trace) = (asked.scope.session.clone(), ends.from.hop + 1, ends.from.trace.clone());
     let patience = given.wait_seconds.filter(|seconds| *seconds > 0).map(|most| most.min(LONGEST_WAIT_S));
-    let waits = patience.map(|_| engine.begin_wait(&from, std::slice::from_ref(&key))).transpose()?;
+    let waits = match patience {
+        Some(_) => Some(engine.begin_wait((&from, asked.turn), std::slice::from_ref(&key)).await?),
+        None => None,
+    };
     let relayed = Relayed { from, hop, trace, way: Way::Send };
     let idempotency_key = format!("send:{}-{}", asked.turn, asked.call.id);
     let meta = Some(json!({ "asked_by": ends.asked_by }));

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use polyclaw_domain::id::{AgentId, RunId};
-use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
 use polyclaw_domain::run::{Run, RunKind, Task};
+use polyclaw_domain::shape;
 use polyclaw_store::{Tx, jobs, runs};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,6 +30,8 @@ pub(super) struct Spawn {
     label: Option<String>,
     /// provider/model, if not its agent's own.
     model: Option<String>,
+    /// How long its model thinks before it answers: "low", "medium" or "high", if not as its agent says.
+    thinking: Option<ReasoningEffort>,
     /// How long it may work.
     timeout_seconds: Option<u32>,
     /// "keep" its session, or "delete" it after its end.
@@ -57,13 +60,16 @@ pub(super) struct Wait {
     /// "all" of them, or "any" one.
     #[serde(default)]
     mode: Mode,
-    /// How long to wait; 60 if left out, at most 600.
-    timeout_seconds: Option<u32>,
+    /// How many seconds to wait; 60 if left out, at most 600.
+    timeout: Option<u32>,
 }
 
 pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Done {
     if given.task.trim().is_empty() {
         return Err(Refused("A sub-agent needs a task.".to_owned()));
+    }
+    if let Some(fault) = given.result_schema.as_ref().and_then(shape::fault) {
+        return Err(Refused(format!("result_schema is no JSON Schema: {fault}.")));
     }
     let own = engine.agent(&asked.scope.agent).await?.spec;
     let agent = match &given.agent_id {
@@ -88,6 +94,7 @@ pub(super) async fn spawn(engine: &Engine, asked: Asked<'_>, given: Spawn) -> Do
             agent,
             task: Task { label, prompt, tags: given.tags.unwrap_or_default(), schema, ..Task::default() },
             model,
+            thinking: given.thinking.or(own.subagents.thinking),
             timeout_ms: i64::from(seconds.clamp(1, 86_400)) * 1000,
             is_deleted_after: given.cleanup == Some(Cleanup::Delete),
             is_awaited: false,
@@ -123,7 +130,7 @@ pub(super) async fn wait(engine: &Engine, asked: Asked<'_>, given: Wait) -> Done
     for id in &ids {
         owned(engine, asked, id).await?;
     }
-    let limit = Duration::from_secs(given.timeout_seconds.unwrap_or(60).clamp(1, LONGEST_WAIT_S).into());
+    let limit = Duration::from_secs(given.timeout.unwrap_or(60).clamp(1, LONGEST_WAIT_S).into());
     let who = (&asked.scope.session, asked.turn);
     let found = engine.wait_for_runs(who, &ids, given.mode, limit).await?;
     Ok(json!({ "runs": found.iter().map(shown).collect::<Vec<_>>() }).to_string())

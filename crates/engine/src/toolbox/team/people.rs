@@ -116,7 +116,8 @@ pub(super) async fn status(engine: &Engine, asked: Asked<'_>, given: Status) -> 
         .iter()
         .map(|standing| {
             json!({ "name": standing.member.name, "role": standing.member.role, "session_key": standing.member.session,
-                "status": standing.word(), "tasks": standing.tasks, "last_active_at": standing.member.last_active_at.to_string() })
+                "status": standing.word(), "tasks": standing.tasks, "setback": standing.setback,
+                "last_active_at": standing.member.last_active_at.to_string() })
         })
         .collect();
     let done = view.counts.completed + view.counts.failed;

@@ -41,7 +41,7 @@ pub(super) struct List {
     #[serde(rename = "team_name")]
     team: String,
     status: Option<TaskState>,
-    /// The name of a member.
+    /// The name of a member who has it, or had it when it ended.
     owner: Option<String>,
     #[serde(default, alias = "include_completed")]
     include_completed: bool,
@@ -72,6 +72,9 @@ pub(super) struct Update {
     /// More tasks that must be completed first. For the lead.
     #[serde(rename = "dependsOn", alias = "depends_on")]
     depends_on: Option<Vec<TaskNo>>,
+    /// Tasks it need not wait for any more. For the lead.
+    #[serde(rename = "dropDependsOn", alias = "drop_depends_on")]
+    drop_depends_on: Option<Vec<TaskNo>>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -152,6 +155,7 @@ pub(super) async fn list(engine: &Engine, asked: Asked<'_>, given: List) -> Done
         with_ended: given.include_completed,
         metadata: given.metadata,
         available: given.available,
+        ..Wanted::default()
     };
     let found = engine.list_tasks(&asked.actor(), &given.team, wanted).await?;
     Ok(json!({ "tasks": found.iter().map(shown).collect::<Vec<_>>() }).to_string())
@@ -177,6 +181,7 @@ pub(super) async fn update(engine: &Engine, asked: Asked<'_>, given: Update) -> 
         active_form: given.active_form,
         note: given.note,
         needs: given.depends_on.unwrap_or_default(),
+        drops: given.drop_depends_on.unwrap_or_default(),
     };
     let task = engine
         .update_task(&asked.actor(), &given.team_name, given.task_id, Changed { state, change })

@@ -23,14 +23,15 @@ pub(super) fn tell(
     (text, error): (&str, Option<&'static str>),
 ) {
     let Some(listeners) = &context.listeners else { return };
+    let said = error.map(|_| last.said.whole(&context.stored)).unwrap_or_default();
     let whole = match error {
         None if is_silence(text) => return,
         None => text.to_owned(),
-        Some(code) => format!("{}\n\n{}", last.said, listeners.cut_short(code, last.now)).trim().to_owned(),
+        Some(code) => format!("{said}\n\n{}", listeners.cut_short(code, last.now)).trim().to_owned(),
     };
     for address in listeners.addresses() {
         let draft = last.drafts.message(address);
-        if error.is_none() || draft.is_some() || !last.said.trim().is_empty() {
+        if error.is_none() || draft.is_some() || !said.is_empty() {
             pass_gate(engine, last, (address.clone(), draft), listeners.policy(), &context.signed(&whole));
         }
     }

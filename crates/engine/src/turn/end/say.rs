@@ -28,7 +28,9 @@ pub(super) fn say(
         None => context.truncated.then(|| json!({ "finish_reason": "length" })),
     };
     last.end.reply = Some(step.id.clone());
+    let is_known = error.is_some() && context.is_again();
     for (address, wanted) in context.addresses() {
+        let wanted = wanted && !is_known;
         step.channel.clone_from(&address.channel);
         step.deliver |= wanted && !silent;
         let is_asked = context.is_child_asked_from(&address);
@@ -47,9 +49,6 @@ pub(super) fn say(
     step.text = if silent { String::new() } else { text };
     if let Some(closing) = &mut last.closing {
         closing.text.clone_from(&step.text);
-        if error.is_some() {
-            closing.unfinished.clone_from(&last.said);
-        }
         closing.error_code = error.map(str::to_owned);
     }
     last.steps.push(step);

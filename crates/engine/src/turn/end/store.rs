@@ -20,10 +20,8 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     let first = sessions::take_tickets(tx, &last.claim.session, last.steps.len(), last.now)?;
     let first = first.unwrap_or_default();
     let given_up = !last.tokens.is_empty() && jobs::holds(tx, &last.claim)? == Hold::Stopping;
-    match given_up {
-        true => jobs::end(tx, &last.claim, &stopped(&last.end), last.now)?,
-        false => jobs::end(tx, &last.claim, &last.end, last.now)?,
-    }
+    let end = if given_up { stopped(&last.end) } else { last.end.clone() };
+    jobs::end(tx, &last.claim, &end, last.now)?;
     let mut lines = close_calls(tx, last)?;
     if last.waited {
         let line = Message::internal(MessageId::new(""), &last.claim, last.session_id.clone(), last.now);
@@ -37,6 +35,11 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     }
     let spent = last.final_call.as_ref();
     let notices = spent.map_or(Ok(Vec::new()), |spent| spent.store(tx, &last.claim, last.now))?;
+    match last.end.state {
+        JobState::Failed => sessions::note_untold(tx, &last.claim.session, &last.claim.turn)?,
+        JobState::Done if last.told_again => sessions::note_told(tx, &last.claim.session)?,
+        _ => {}
+    }
     if last.end.state != JobState::Done {
         approvals::close(tx, &last.claim.turn, last.now)?;
     }
@@ -57,8 +60,7 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
         None => queue_resume(tx, &last.claim, &last.next_turn, last.now)?,
     };
     if let Some(fresh) = &last.in_team {
-        let state = if given_up { JobState::Cancelled } else { last.end.state };
-        let woken = team::end_turn(tx, (&last.claim, state), next.is_none(), (fresh, &last.settings))?;
+        let woken = team::end_turn(tx, (&last.claim, &end), next.is_none(), (fresh, &last.settings))?;
         next = next.or(woken);
     }
     if next.is_some() {

@@ -11,7 +11,7 @@ use polyclaw_domain::mail::{self, LetterKind, LetterState};
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::task::{TaskNo, TaskState};
 use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Wanted};
-use polyclaw_store::{Db, letters, teams};
+use polyclaw_store::{Db, events, letters, teams};
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Script, Scripted};
 use serde_json::json;
@@ -106,6 +106,11 @@ async fn is_sound(world: &World, at: &str) {
             .all(|one| one.state == LetterState::Read),
         "{at}: {all:#?}"
     );
+    let of = |kind: LetterKind| all.iter().find(|one| one.kind == kind);
+    if of(LetterKind::ShutdownResponse).is_some() {
+        let asked = of(LetterKind::ShutdownRequest).unwrap();
+        assert_eq!(asked.state, LetterState::Read, "{at}: what was answered was read");
+    }
     let lines = world.transcript("me").await;
     let told = lines.iter().filter(|line| line.text.ends_with("] finish")).count();
     assert_eq!(told, 1, "{at}: announced once");
@@ -174,7 +179,7 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
             }
         }
         match round % 50 {
-            10 => drop(world.engine.compact(&session(&world, "ann").await).await),
+            10 => compacted(&world, "ann").await,
             20 => join(&world, "bob", true).await,
             30 => world = world.killed().await.wake(Faulty::never()),
             _ => {}
@@ -195,6 +200,10 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
     assert_eq!(mine.len(), LETTERS, "none is lost, none is there twice");
     assert!(mine.iter().all(|one| one.state == LetterState::Read), "all are read");
     in_order_and_really_shown(&prompts, &sent);
+    let folded = world.engine.db().read(|tx| events::list(tx, 0, Some("session.compacted"), None, 99)).await;
+    let folded = folded.unwrap();
+    assert!(folded.len() >= 5, "ann was compacted {} times only", folded.len());
+    assert!(prompts["ann"].contains("Summary of the conversation"), "and went on from the summary");
     let shown: HashSet<(&str, &str)> =
         prompts.iter().flat_map(|(name, text)| elements(text).map(move |one| (name.as_str(), one))).collect();
     let unseen = |one: &&polyclaw_domain::mail::Letter| {
@@ -256,6 +265,19 @@ async fn session(world: &World, name: &str) -> SessionKey {
     view.members.into_iter().find(|one| one.member.name == name).unwrap().member.session
 }
 
+/// Its history is folded, as soon as it does nothing for a moment.
+async fn compacted(world: &World, name: &str) {
+    let key = session(world, name).await;
+    for _ in 0..200 {
+        if let Ok(turn) = world.engine.compact(&key).await {
+            let done = world.engine.wait(&key, &turn, Duration::from_secs(60)).await.unwrap();
+            return drop(done.expect("it is folded"));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{name} never rested");
+}
+
 async fn by(world: &World, name: &str) -> Actor {
     if name == "lead" { lead() } else { actor(&session(world, name).await) }
 }
@@ -287,7 +309,7 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
             _ => return vec![Line::Say("noted".to_owned())],
         };
         // Letters stay behind everything else for the whole turn: whether it has answered is in what comes before them.
-        let newest = prompt.messages.iter().rev().find(|one| !matches!(one, PromptMessage::User(_)));
+        let newest = prompt.messages.iter().rev().find(|one| !matches!(one, PromptMessage::User { .. }));
         let asked = !newest.is_some_and(|one| matches!(one, PromptMessage::ToolResult { .. }));
         let given = json!({ "team_name": TEAM, "recipient": to, "content": "and you?" });
         if asked {

@@ -41,7 +41,7 @@ pub fn who(prompt: &Prompt) -> String {
 
 pub fn said(prompt: &Prompt) -> String {
     let text = |message: &PromptMessage| match message {
-        PromptMessage::User(text) => format!("user {text}\n"),
+        PromptMessage::User { text, .. } => format!("user {text}\n"),
         PromptMessage::Assistant { text, .. } => format!("assistant {text}\n"),
         PromptMessage::ToolResult { content, .. } => format!("result {content}\n"),
     };

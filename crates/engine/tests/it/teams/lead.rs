@@ -1,4 +1,6 @@
-use polyclaw_domain::mail::LetterKind;
+use std::sync::Arc;
+
+use polyclaw_domain::mail::{LetterKind, LetterState};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::session::Status;
 use polyclaw_domain::task::{TaskNo, TaskState};
@@ -7,6 +9,7 @@ use polyclaw_store::{sessions, tasks};
 use polyclaw_testkit::Line;
 use polyclaw_testkit::world::World;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say};
 
@@ -20,6 +23,8 @@ on_both!(
     the_team_is_known_after_a_compaction,
     a_failing_member_is_told_and_the_team_goes_on,
     a_replacement_has_the_tasks_and_the_mail,
+    what_a_replaced_member_was_reading_is_shown_to_the_next,
+    what_the_lead_was_reading_is_shown_to_the_next,
     progress_is_reported,
     a_failed_task_tells_the_lead_and_keeps_what_waits,
     a_check_that_fails_keeps_a_task_open,
@@ -56,7 +61,22 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
         assert!(shown.contains(expected), "{expected:?} is not in {shown}");
     }
     let status = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
-    assert!(status.members[0].member.last_active_at.0 > 0);
+    // The time at which it was last active is that of its last turn, and one at work is said to be.
+    let since = status.members[0].member.last_active_at;
+    let gate = Arc::new(Semaphore::new(0));
+    hall.script("bob", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
+    hall.send(&lead(), "bob", "work").await.unwrap();
+    hall.until("bob works", async || hall.shown("bob").iter().any(|shown| shown.contains(">work<"))).await;
+    hall.world.says("and now").await;
+    let shown = hall.shown("lead").pop().unwrap();
+    let roster: Vec<&str> = shown.lines().filter(|line| line.starts_with("- ")).collect();
+    let of = |name: &str| roster.iter().find(|line| line.starts_with(&format!("- {name} ("))).unwrap();
+    assert!(of("bob").contains(") working") && of("ann").contains(") idle"), "{roster:?}");
+    gate.add_permits(1);
+    hall.send(&lead(), "ann", "a turn for you").await.unwrap();
+    hall.rest().await;
+    let status = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    assert!(status.members[0].member.last_active_at > since, "{since} has not changed");
     let stored = hall.world.transcript("me").await;
     assert!(stored.iter().all(|line| !line.text.contains("TEAM STATE")), "it is in no history");
 }
@@ -93,6 +113,8 @@ async fn of_several_idle_members_the_first_is_asked(hall: Hall) {
         (hall.times("ann", "Task #1 is free"), hall.shown("bob").len(), hall.shown("cat").len()),
         (1, 0, 0)
     );
+    assert!(hall.inbox("ann")[0]["content"].as_str().unwrap().starts_with("Task #1 is free: one"));
+    assert!(!hall.path(&format!("{TEAM}/inbox/messages.jsonl")).exists(), "every letter is somebody's");
 }
 
 async fn a_completion_and_what_it_frees_are_in_the_next_context(hall: Hall) {
@@ -203,14 +225,59 @@ async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
     engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
     engine.delete_session(&ann.session_key).await.unwrap();
     hall.until("the lead knows", async || hall.times("lead", "ann is lost") > 0).await;
-    hall.send(&lead(), "ann", "for whoever is ann").await.ok();
+    hall.send(&lead(), "ann", "for whoever is ann").await.unwrap();
     let new = hall.join("ann").await;
     assert_eq!(new.inherited, [TaskNo(1)]);
     assert_ne!(new.session_key, ann.session_key);
+    hall.rest().await;
+    assert_eq!(hall.times("ann", ">for whoever is ann<"), 1, "it is woken for the mail of its name");
+    all_is_read(&hall, "ann").await;
     let done = engine
         .finish_task(&actor(&new.session_key), TEAM, TaskNo(1), finish(TaskState::Completed, "x"))
         .await;
     assert_eq!(code(&done), "ok");
+}
+
+/// Everything written to a name was read by a turn that ended well.
+async fn all_is_read(hall: &Hall, name: &str) {
+    let letters = hall.world.engine.team_letters(TEAM, 99).await.unwrap();
+    for letter in letters.iter().filter(|letter| letter.to == name) {
+        assert_eq!(letter.state, LetterState::Read, "{letter:?}");
+    }
+}
+
+async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
+    let hall = hall.with_team().await;
+    let forever = || vec![Line::Gate(Arc::new(Semaphore::new(0))), Line::Say("never".to_owned())];
+    hall.join("ann").await;
+    // First without a task, so that mail is all that can wake it, then with one.
+    for (task, text) in [(None, "first"), (Some("go on".to_owned()), "second")] {
+        hall.script("ann", vec![forever()]);
+        hall.send(&lead(), "ann", text).await.unwrap();
+        let held = format!(">{text}<");
+        hall.until("ann reads", async || hall.times("ann", &held) == 1).await;
+        let new = NewMember { name: "ann".into(), task, replaces: true, ..NewMember::default() };
+        hall.try_join(new).await.unwrap();
+        hall.rest().await;
+        assert_eq!(hall.times("ann", &held), 2, "once to the one that was replaced, once to the next");
+        all_is_read(&hall, "ann").await;
+    }
+}
+
+async fn what_the_lead_was_reading_is_shown_to_the_next(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    hall.world.sends("other", "hi").await.unwrap();
+    hall.rest().await;
+    let forever = vec![Line::Gate(Arc::new(Semaphore::new(0))), Line::Say("never".to_owned())];
+    hall.script("lead", vec![forever]);
+    hall.send(&actor(&ann.session_key), "lead", "look here").await.unwrap();
+    hall.until("the lead reads", async || hall.times("lead", ">look here<") == 1).await;
+    hall.world.engine.set_lead(TEAM, &World::key("other")).await.unwrap();
+    hall.until("the next lead reads", async || hall.times("lead", ">look here<") == 2).await;
+    hall.world.engine.stop(&World::key("me")).await.unwrap();
+    hall.rest().await;
+    all_is_read(&hall, "lead").await;
 }
 
 async fn progress_is_reported(hall: Hall) {
@@ -260,6 +327,9 @@ async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
     });
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
+    let verify = Some(polyclaw_domain::task::Verify::Command(" ".into()));
+    let empty = hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await;
+    assert!(empty.is_err(), "an empty command checks nothing");
     let verify = Some(polyclaw_domain::task::Verify::Command("test -f proof".into()));
     hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
     let by = actor(&ann.session_key);

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::session::Status;
 use polyclaw_domain::team::TeamStatus;
@@ -16,6 +18,7 @@ on_both!(
     without_members_a_team_ends_at_once,
     every_member_is_asked_to_stop,
     a_member_that_agrees_is_closed_and_the_lead_knows,
+    a_member_that_agreed_does_nothing_more,
     a_member_that_objects_keeps_the_team,
     silence_of_one_at_work_keeps_the_team,
     silence_of_the_idle_is_consent,
@@ -112,6 +115,31 @@ async fn a_member_that_agrees_is_closed_and_the_lead_knows(hall: Hall) {
     hall.rest().await;
     assert!(hall.times("lead", "type=\"shutdown_response\"") > 0);
     assert!(hall.times("lead", "The team web has ended") > 0);
+}
+
+async fn a_member_that_agreed_does_nothing_more(hall: Hall) {
+    let hall = hall.with_team().await;
+    let gate = Arc::new(Semaphore::new(0));
+    hall.script(
+        "ann",
+        vec![
+            vec![Line::Gate(Arc::clone(&gate)), Line::Call("look".to_owned(), json!({}))],
+            call("look", json!({})),
+        ],
+    );
+    let ann = hall.join("ann").await;
+    hall.send(&lead(), "ann", "work").await.unwrap();
+    hall.until("ann works", async || hall.shown("ann").len() == 1).await;
+    let ended = shut(&hall, false).await;
+    let (by, yes) = answer(&hall, &ended, &ann, true);
+    hall.world.engine.send_letter(&by, TEAM, yes).await.unwrap();
+    gate.add_permits(9);
+    hall.rest().await;
+    assert_eq!(hall.shown("ann").len(), 1, "its turn has ended with its consent");
+    let session = ann.session_key.clone();
+    let load = hall.world.engine.db().read(move |tx| polyclaw_store::jobs::load(tx, &session)).await.unwrap();
+    assert!(load.running.is_none() && load.queued.is_none());
+    assert_eq!(status(&hall).await, None);
 }
 
 async fn a_member_that_objects_keeps_the_team(hall: Hall) {

@@ -21,6 +21,7 @@ on_both!(
     a_rejection_reaches_the_lead_with_its_reason,
     a_long_letter_has_a_summary_of_ten_words,
     a_member_at_rest_is_told_to_the_lead,
+    one_that_rests_on_a_task_is_told_to_the_lead,
     nobody_is_told_idle_while_shutting_down,
     others_see_the_summary_only,
     mail_waits_for_a_member_that_is_away,
@@ -35,7 +36,8 @@ async fn a_letter_is_in_one_inbox_and_no_other(hall: Hall) {
     let receipt = hall.send(&lead(), "ann", "please look").await.unwrap();
     assert_eq!((receipt.message_ids.len(), receipt.recipients), (1, vec!["ann".to_owned()]));
     assert_eq!(hall.inbox("ann")[0]["content"], "please look");
-    assert!(hall.inbox("bob").is_empty() && hall.inbox("lead").is_empty());
+    let notices = hall.inbox("lead").iter().all(|one| one["type"] == "idle");
+    assert!(hall.inbox("bob").is_empty() && notices, "that somebody rests is all the lead may know by now");
     hall.send(&lead(), ann.session_key.as_str(), "by key").await.unwrap();
     assert_eq!(hall.inbox("ann").len(), 2);
 }
@@ -174,19 +176,47 @@ async fn a_long_letter_has_a_summary_of_ten_words(hall: Hall) {
 
 async fn a_member_at_rest_is_told_to_the_lead(hall: Hall) {
     let hall = hall.with_team().await;
-    for name in ["ann", "bob", "cat"] {
+    let members = ["ann", "bob", "cat"];
+    for name in members {
         hall.join(name).await;
     }
+    // The lead is at work until the last of them rests: what it is told then costs it one turn.
+    let gate = Arc::new(Semaphore::new(0));
+    hall.script("lead", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("at work".to_owned())]]);
+    hall.world.sends("me", "how is it going?").await.unwrap();
     let before = hall.shown("lead").len();
+    hall.until("the lead works", async || hall.shown("lead").len() > before).await;
     hall.world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "go")).await.unwrap();
+    let notice = |name: &str| format!("{name} is idle: available");
+    let is_told = |name: &str| {
+        hall.inbox("lead")
+            .iter()
+            .any(|one| one["content"].as_str().unwrap_or_default().contains(&notice(name)))
+    };
+    hall.until("all rest", async || members.iter().all(|name| is_told(name))).await;
+    gate.add_permits(1);
+    hall.until("the lead knows", async || hall.times("lead", &notice("cat")) > 0).await;
     hall.rest().await;
-    hall.until("the lead knows", async || hall.times("lead", "cat is idle: available") > 0).await;
-    hall.rest().await;
-    for name in ["ann", "bob", "cat"] {
-        assert_eq!(hall.times("lead", &format!("{name} is idle: available")), 1, "{name}");
+    for name in members {
+        assert_eq!(hall.times("lead", &notice(name)), 1, "{name}");
     }
     let turns = hall.shown("lead").len() - before;
-    assert!(turns <= 2, "three at rest cost the lead {turns} turns");
+    assert_eq!(turns, 2, "one at work, and one for all three at rest");
+}
+
+async fn one_that_rests_on_a_task_is_told_to_the_lead(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.script("ann", vec![call("TaskClaim", json!({ "team_name": TEAM })), say("later")]);
+    hall.join("ann").await;
+    let before = hall.shown("lead").len();
+    let new = polyclaw_engine::team::NewTask { subject: "draw".into(), ..Default::default() };
+    hall.try_task(new).await.unwrap();
+    hall.until("the lead knows", async || hall.times("lead", "ann is idle: waiting. It holds a task") == 1)
+        .await;
+    hall.rest().await;
+    assert_eq!(hall.shown("lead").len() - before, 1, "one turn, and no more for the same rest");
+    let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    assert_eq!(view.counts.in_progress, 1);
 }
 
 async fn nobody_is_told_idle_while_shutting_down(hall: Hall) {

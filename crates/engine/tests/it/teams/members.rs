@@ -63,14 +63,21 @@ async fn a_confined_lead_has_confined_members(hall: Hall) {
     let mut walled = AgentSpec::named(AgentId::main());
     walled.sandbox.mode = SandboxMode::Strict;
     walled.subagents.allow_agents = vec!["*".into()];
-    let mut open = AgentSpec::named(AgentId::parse("open").unwrap());
-    open.sandbox.mode = SandboxMode::Off;
     agent(&hall, walled).await;
-    agent(&hall, open).await;
+    for (name, mode) in [("open", SandboxMode::Off), ("half", SandboxMode::Workspace)] {
+        let mut freer = AgentSpec::named(AgentId::parse(name).unwrap());
+        freer.sandbox.mode = mode;
+        agent(&hall, freer).await;
+    }
     let hall = hall.with_team().await;
-    let refused = hall.try_join(NewMember { agent: AgentId::parse("open").ok(), ..named("ann") }).await;
-    assert_eq!(code(&refused), "spawn_denied");
-    hall.try_join(named("bob")).await.expect("one under the same walls");
+    for name in ["open", "half"] {
+        let refused = hall.try_join(NewMember { agent: AgentId::parse(name).ok(), ..named("ann") }).await;
+        assert_eq!(code(&refused), "spawn_denied", "{name}");
+    }
+    let bob = hall.try_join(named("bob")).await.expect("one under the same walls");
+    let lent =
+        hall.world.engine.session(&bob.session_key).await.unwrap().lent.expect("what its lead lends it");
+    assert_eq!(lent.sandbox, SandboxMode::Strict, "and it stays so, whatever its agent is changed to");
 }
 
 async fn the_first_task_is_the_first_prompt_with_the_team_beside_it(hall: Hall) {

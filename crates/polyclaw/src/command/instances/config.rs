@@ -4,20 +4,26 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output::{cell, safe};
 
 #[derive(clap::Subcommand)]
 pub enum Verb {
     /// The file, secrets masked.
+    #[command(after_help = "Examples:
+  polyclaw instances config get research")]
     Get {
         /// Its name or id.
         instance: String,
     },
     /// Change one setting; comments and everything else stay.
+    #[command(after_help = "Examples:
+  polyclaw instances config set research turns.max_rounds 20
+  polyclaw instances config set research agents.defaults.model null")]
     Set {
         /// Its name or id.
         instance: String,
@@ -30,6 +36,8 @@ pub enum Verb {
         allow_secret_write: bool,
     },
     /// Change the file in your editor ($EDITOR).
+    #[command(after_help = "Examples:
+  EDITOR=nano polyclaw instances config edit research")]
     Edit {
         /// Its name or id.
         instance: String,
@@ -38,6 +46,8 @@ pub enum Verb {
         allow_secret_write: bool,
     },
     /// Whether a file would be taken as its config; nothing is written.
+    #[command(after_help = "Examples:
+  polyclaw instances config validate research draft.toml")]
     Validate {
         /// Its name or id.
         instance: String,
@@ -45,6 +55,8 @@ pub enum Verb {
         file: PathBuf,
     },
     /// What a file would change; nothing is written.
+    #[command(after_help = "Examples:
+  polyclaw instances config diff research draft.toml")]
     Diff {
         /// Its name or id.
         instance: String,
@@ -57,7 +69,7 @@ pub async fn run(verb: &Verb, client: Client, context: &Context) -> anyhow::Resu
     let at = |instance: &str, rest: &str| format!("/instances/{}/config{rest}", segment(instance));
     match verb {
         Verb::Get { instance } => {
-            let read = client.get(&at(instance, "")).await?;
+            let read = readable(client.get(&at(instance, "")).await?)?;
             Ok(context.output.say(&read, |_| safe(read["toml"].as_str().unwrap_or_default()))?)
         }
         Verb::Set { instance, path, value, allow_secret_write } => {
@@ -65,15 +77,21 @@ pub async fn run(verb: &Verb, client: Client, context: &Context) -> anyhow::Resu
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value.as_str()));
             let mut patch = path.rsplit('.').fold(value, |inner, key| json!({ key: inner }));
             patch["etag"] = etag;
-            let changed = permitted(client, *allow_secret_write).patch(&at(instance, ""), &patch).await?;
-            told(context, changed)
+            let changed = permitted(client, *allow_secret_write).patch(&at(instance, ""), &patch).await;
+            told(context, changed.map_err(for_people)?)
         }
         Verb::Edit { instance, allow_secret_write } => {
-            let read = client.get(&at(instance, "")).await?;
-            let text = edited(read["toml"].as_str().unwrap_or_default())?;
+            let read = readable(client.get(&at(instance, "")).await?)?;
+            let before = read["toml"].as_str().unwrap_or_default();
+            let (text, file) = edited(before)?;
+            if text == before {
+                return Ok(context
+                    .output
+                    .say(&json!({ "outcome": "unchanged" }), |_| "Nothing was changed.".to_owned())?);
+            }
             let body = json!({ "toml": text, "etag": read["etag"] });
-            let changed = permitted(client, *allow_secret_write).put(&at(instance, ""), &body).await?;
-            told(context, changed)
+            let changed = permitted(client, *allow_secret_write).put(&at(instance, ""), &body).await;
+            told(context, changed.map_err(for_people).map_err(|failure| kept(failure, file))?)
         }
         Verb::Validate { instance, file } => {
             let verdict = client.post(&at(instance, "/validate"), &json!({ "toml": read(file)? })).await?;
@@ -98,8 +116,37 @@ pub async fn run(verb: &Verb, client: Client, context: &Context) -> anyhow::Resu
     }
 }
 
+/// A config that can not be read is not shown as an empty one: saved, that would take its place.
+fn readable(read: Value) -> Result<Value, Failure> {
+    match read["error"].as_str() {
+        Some(error) => Err(Failure::failed("bad_config", error)
+            .hint("mend config.toml in the instance's home; `polyclaw instances list` says where that is")),
+        None => Ok(read),
+    }
+}
+
 fn permitted(client: Client, secrets: bool) -> Client {
     if secrets { client.with_header("X-Allow-Secret-Write", "true") } else { client }
+}
+
+/// The hints of the control plane are for programs that speak HTTP.
+fn for_people(mut failure: Failure) -> Failure {
+    match failure.code.as_str() {
+        "secret_write" => failure.hint("add --allow-secret-write to change it"),
+        "etag_stale" => {
+            failure.exit = Exit::Conflict;
+            failure.hint("somebody changed it meanwhile: read it again and try again")
+        }
+        _ => failure,
+    }
+}
+
+/// What somebody wrote is not thrown away with what was refused.
+fn kept(failure: Failure, file: NamedTempFile) -> Failure {
+    let Ok((_, path)) = file.keep() else { return failure };
+    let so_far = failure.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
+    let hint = format!("{so_far}your text is kept in {}", path.display());
+    failure.hint(hint)
 }
 
 fn told(context: &Context, changed: Value) -> anyhow::Result<()> {
@@ -114,8 +161,8 @@ fn read(file: &PathBuf) -> Result<String, Failure> {
     std::fs::read_to_string(file).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
 }
 
-/// The text as somebody leaves it in their editor.
-fn edited(text: &str) -> Result<String, Failure> {
+/// The text as somebody leaves it in their editor, and the file it is in for as long as that is not dropped.
+fn edited(text: &str) -> Result<(String, NamedTempFile), Failure> {
     let failed = |error: std::io::Error| Failure::failed("editor", error.to_string());
     let editor = std::env::var("EDITOR").ok().filter(|editor| !editor.is_empty());
     let editor =
@@ -127,5 +174,6 @@ fn edited(text: &str) -> Result<String, Failure> {
     if !ended.map_err(failed)?.success() {
         return Err(Failure::failed("editor", "the editor ended with an error; nothing was written"));
     }
-    std::fs::read_to_string(file.path()).map_err(failed)
+    let text = std::fs::read_to_string(file.path()).map_err(failed)?;
+    Ok((text, file))
 }

@@ -57,6 +57,10 @@ impl Chat for Discord {
         format!("[channels.discord.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"", self.api_url())
     }
 
+    fn recognises(&self) -> bool {
+        true
+    }
+
     fn people(&self) -> [&'static str; 2] {
         ["5", "100"]
     }
@@ -224,6 +228,10 @@ impl Chat for Matrix {
             "[channels.matrix.default]\nhomeserver = \"{}\"\nuser_id = \"{CLAW}\"\npassword = \"pw-claw\"",
             self.url()
         )
+    }
+
+    fn recognises(&self) -> bool {
+        true
     }
 
     fn people(&self) -> [&'static str; 2] {

@@ -9,7 +9,7 @@ use polyclaw_testkit::model_server::{ModelServer, obedient};
 use polyclaw_testkit::platform::{Hook, Platform, Post};
 use serde_json::{Value, json};
 
-use super::corpus::{Case, TOOLS, Way};
+use super::corpus::{CREW, Case, MEMBERS, TOOLS, Way};
 use crate::fixture::{Daemon, Home};
 
 pub struct Stage {
@@ -23,15 +23,16 @@ pub struct Stage {
     _daemon: Daemon,
 }
 
-/// Agents: the desk reads what strangers write, and may ask the helper; the vault and the boss are not for it.
+/// Agents: the desk reads what strangers write, and may ask the helper; the vault and the boss are not for it. No case
+/// is kept from being played because others are still at work.
 fn config(model: &ModelServer, platform: &Platform) -> String {
     format!(
         "[agents]\ndefault = \"boss\"\n[agents.defaults]\nmodel = \"lab/demo\"\n\
          [[agents.list]]\nid = \"boss\"\n[[agents.list]]\nid = \"vault\"\n[[agents.list]]\nid = \"helper\"\n\
          [[agents.list]]\nid = \"desk\"\ntools = {{ allow = [\"*\", \"http_fetch\"] }}\n\
-         delegation = {{ allow_agents = [\"helper\"] }}\n\
+         delegation = {{ allow_agents = [\"helper\"] }}\nsubagents = {{ max_concurrent = 100 }}\n\
          [tools]\nallow_private_addresses = true\n\
-         [turns]\nautomatic_budget = 1000\n\
+         [turns]\nautomatic_budget = 1000\n[teams]\nautomatic_turns = 100000\n\
          [channels.webhook.mail]\nsecret = \"s\"\nagent = \"desk\"\nreply_url = \"{}\"\n\
          [providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n",
         platform.reply_url(),
@@ -75,6 +76,9 @@ impl Stage {
             }
             // With a greeting: what begins with a slash is a command, and no model is asked.
             Way::Mail => return self.mail(place, &format!("Dear all,\n{text}")).await,
+            Way::TeamLetter | Way::TeamTaskSubject | Way::TeamTaskDescription => {
+                return self.by_team(case, place).await;
+            }
             Way::Attachment => {
                 attached =
                     json!([{ "name": format!("{place}.md"), "media_type": "text/markdown", "text": text }]);
@@ -109,6 +113,61 @@ impl Stage {
         let body = json!({ "text": text, "channel": "api", "attachments": attachments });
         let answer = self.client.post(url).bearer_auth(&self.token).json(&body).send().await.unwrap();
         assert!(answer.status().is_success(), "{session}: {}", answer.text().await.unwrap());
+    }
+
+    /// A team of the desk, with members enough for the cases that are played at once.
+    pub async fn gather_crew(&self) {
+        self.post("teams", &json!({ "name": CREW, "agent_id": "desk" })).await;
+        for n in 0..MEMBERS {
+            let member = json!({ "name": format!("m{n}"), "agent_id": "desk" });
+            self.post(&format!("teams/{CREW}/members"), &member).await;
+        }
+    }
+
+    /// The text reaches a member as a letter, or as a task that it is told of or takes.
+    async fn by_team(&self, case: &Case, place: &str) {
+        let member = format!("m{}", case.number % MEMBERS);
+        let (letters, tasks) = (format!("teams/{CREW}/messages"), format!("teams/{CREW}/tasks"));
+        let (subject, description) = match case.way {
+            Way::TeamLetter => {
+                self.post(&letters, &json!({ "recipient": member, "content": case.text })).await;
+                return self.member_rests(&member).await;
+            }
+            Way::TeamTaskSubject => (case.text.as_str(), ""),
+            _ => (place, case.text.as_str()),
+        };
+        let task = json!({ "subject": subject, "description": description, "assignee": member });
+        let task = self.post(&tasks, &task).await["task_id"].clone();
+        self.member_rests(&member).await;
+        if case.way == Way::TeamTaskDescription {
+            let claim = order("task_claim", &json!({ "team_name": CREW, "task_id": task }));
+            self.post(&letters, &json!({ "recipient": member, "content": claim })).await;
+            self.member_rests(&member).await;
+        }
+        // Its lead reads it, too: that it failed is announced there.
+        self.post(&format!("{tasks}/{task}/complete"), &json!({ "status": "failed" })).await;
+    }
+
+    async fn member_rests(&self, name: &str) {
+        let url = format!("http://127.0.0.1:{}/api/v1/teams/{CREW}", self.home.port);
+        for _ in 0..3_000 {
+            let team = self.client.get(&url).bearer_auth(&self.token).send().await.unwrap();
+            let team: Value = team.json().await.unwrap();
+            let members = team["members"].as_array().cloned().unwrap_or_default();
+            let member = members.iter().find(|member| member["name"] == name).unwrap();
+            if member["status"] != "working" && member["unread"] == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{name} does not come to rest");
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let url = format!("http://127.0.0.1:{}/api/v1/{path}", self.home.port);
+        let answer = self.client.post(url).bearer_auth(&self.token).json(body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path} {body}: {}", answer.text().await.unwrap());
+        answer.json().await.unwrap()
     }
 
     async fn mail(&self, mark: &str, text: &str) {

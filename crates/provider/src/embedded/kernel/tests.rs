@@ -149,3 +149,15 @@ fn sums_and_halves_agree_for_lengths_that_are_no_multiple_of_eight() {
     Kernel::Scalar.halve(&a, &mut plain_out);
     assert_eq!(fast_out, plain_out);
 }
+
+#[test]
+fn products_of_bytes_are_the_same_for_every_length() {
+    for length in [0, 1, 31, 32, 33, 384, 1000] {
+        let a: Vec<i8> = (0..length).map(|n| i8::try_from(n % 255 - 127).unwrap()).collect();
+        let b: Vec<i8> = (0..length).map(|n| i8::try_from(n * 7 % 256 - 128).unwrap()).collect();
+        for (a, b) in [(&a, &b), (&b, &b)] {
+            assert_eq!(fast().product(a, b), Kernel::Scalar.product(a, b), "{length}");
+        }
+    }
+    assert_eq!(fast().product(&[-128; 4096], &[-128; 4096]), 4096 * 128 * 128);
+}

@@ -22,6 +22,8 @@ pub struct MessageView {
     /// `queued`, `delivered`, `acknowledged`, `failed` (tried again) or `dead_letter`.
     state: &'static str,
     correlation_id: Option<String>,
+    /// The trace of the turn that wrote it, which goes on where it arrives.
+    trace_id: Option<String>,
     idempotency_key: Option<String>,
     hop_count: u32,
     attempts: u32,
@@ -49,6 +51,7 @@ impl From<&Envelope> for MessageView {
             r#type: one.kind.clone(),
             state: one.state.as_str(),
             correlation_id: one.correlation.clone(),
+            trace_id: one.trace.clone(),
             idempotency_key: one.key.clone(),
             hop_count: one.hop,
             attempts: one.attempts,
@@ -86,8 +89,12 @@ pub struct MessageEvent {
     /// The state it left the message in.
     state: &'static str,
     detail: Option<String>,
+    /// The ids of both instances.
     from: String,
     to: String,
+    /// Their names now; null of one that was deleted.
+    from_name: Option<String>,
+    to_name: Option<String>,
     message_type: String,
     correlation_id: Option<String>,
     #[schema(value_type = String, format = DateTime)]
@@ -103,6 +110,8 @@ impl From<&Event> for MessageEvent {
             detail: event.detail.clone(),
             from: event.about.from.to_string(),
             to: event.about.to.to_string(),
+            from_name: event.about.from_name.clone(),
+            to_name: event.about.to_name.clone(),
             message_type: event.about.kind.clone(),
             correlation_id: event.about.correlation.clone(),
             at: event.at,

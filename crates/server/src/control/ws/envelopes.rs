@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use polyclaw_store::registry::envelopes::Reader;
 use serde::Deserialize;
@@ -14,10 +13,10 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::super::messages::MessageEvent;
 use super::super::state::ControlState;
+use super::super::until::Until;
 use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
 use crate::error::{Error, Result};
 use crate::extract::Query;
-use crate::serve::Closing;
 
 /// A reader that can not keep up is shown everything anew this often, and not with every step it falls behind.
 const CATCH_UP: Duration = Duration::from_millis(250);
@@ -36,27 +35,31 @@ pub struct Which {
 /// Frames: `snapshot` with `recent_events`, then `message_event`. A peer may say `ping`.
 pub async fn open(
     State(app): State<ControlState>,
-    Query(which): Query<Which>,
-    closing: Option<Extension<Closing>>,
+    which: Result<Query<Which>>,
+    until: Until,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    let closing = closing.map(|Extension(closing)| closing);
     Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
-        let instance = match &which.instance {
-            Some(word) => match app.control.get(word).await {
-                Ok(view) => Some(view.id),
-                Err(error) => return Line::new(socket, None).fail(&error.into()).await,
-            },
-            None => None,
-        };
-        let reader = Reader { instance, correlation: which.correlation_id };
-        run(app, reader, socket, closing).await;
+        let mut line = Line::new(socket, until, app.silence);
+        match begun(&app, which).await {
+            Ok(reader) => run(app, reader, line).await,
+            Err(error) => line.fail(&error).await,
+        }
     }))
 }
 
-async fn run(app: ControlState, reader: Reader, socket: WebSocket, closing: Option<Closing>) {
-    let mut line = Line::new(socket, closing);
+/// Whose messages are told of.
+async fn begun(app: &ControlState, which: Result<Query<Which>>) -> Result<Reader> {
+    let Query(which) = which?;
+    let instance = match &which.instance {
+        Some(word) => Some(app.control.get(word).await?.id),
+        None => None,
+    };
+    Ok(Reader { instance, correlation: which.correlation_id })
+}
+
+async fn run(app: ControlState, reader: Reader, mut line: Line) {
     // Listened to before the first look: what happens in between is told twice rather than not at all.
     let mut news = app.control.watch_messages();
     let mut behind = true;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use polyclaw_control::observe::{Happened, Interest, Places};
 use polyclaw_domain::envelope::Pattern;
@@ -14,11 +13,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::state::ControlState;
+use super::super::until::Until;
 use super::{LARGEST_FRAME, Line, Next, POLICY};
 use crate::error::{Error, Result};
 use crate::extract::Query;
 use crate::http::events::EventView;
-use crate::serve::Closing;
 
 /// While somebody reads.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -36,27 +35,36 @@ pub struct Which {
     _code: Option<String>,
 }
 
+impl Which {
+    fn read(self) -> Result<Interest> {
+        let wrong = || Error::invalid("kind", "such as turn.failed or turn.*");
+        let kind = match &self.kind {
+            Some(text) => Some(Pattern::parse(text).ok_or_else(wrong)?),
+            None => None,
+        };
+        Ok(Interest { instance: self.instance, session: self.session, kind })
+    }
+}
+
 /// Frames: `snapshot` with the last `events`, then `event`. A peer may say `ping`.
 pub async fn open(
     State(app): State<ControlState>,
-    Query(which): Query<Which>,
-    closing: Option<Extension<Closing>>,
+    which: Result<Query<Which>>,
+    until: Until,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    let closing = closing.map(|Extension(closing)| closing);
-    let kind = match &which.kind {
-        Some(text) => Some(
-            Pattern::parse(text).ok_or_else(|| Error::invalid("kind", "such as turn.failed or turn.*"))?,
-        ),
-        None => None,
-    };
-    let interest = Interest { instance: which.instance, session: which.session, kind };
-    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(move |socket| run(app, interest, socket, closing)))
+    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
+        let mut line = Line::new(socket, until, app.silence);
+        match which.and_then(|Query(which)| which.read()) {
+            Ok(interest) => run(app, interest, line).await,
+            Err(error) => line.fail(&error).await,
+        }
+    }))
 }
 
-async fn run(app: ControlState, interest: Interest, socket: WebSocket, closing: Option<Closing>) {
-    let (mut line, mut places) = (Line::new(socket, closing), Places::default());
+async fn run(app: ControlState, interest: Interest, mut line: Line) {
+    let mut places = Places::default();
     let first = match app.control.happened(&interest, &mut places).await {
         Ok(events) => events.into_iter().map(shown).collect::<Vec<Value>>(),
         Err(error) => return line.fail(&error.into()).await,

@@ -2,35 +2,47 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use polyclaw_control::Change;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::super::instances::InstanceView;
 use super::super::state::ControlState;
+use super::super::until::Until;
 use super::{AWAY, LARGEST_FRAME, Line, Next};
 use crate::error::{Error, Result};
-use crate::serve::Closing;
+use crate::extract::Query;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    /// A one-time code, for pages of other origins.
+    #[serde(rename = "code")]
+    _code: Option<String>,
+}
 
 /// Frames: `snapshot`, then `status_changed`, `instance_created`, `instance_archived`, `instance_unarchived` and
 /// `instance_deleted`. A peer may say `ping` and `set_include_archived`.
 pub async fn open(
     State(app): State<ControlState>,
-    closing: Option<Extension<Closing>>,
+    which: Result<Query<Which>>,
+    until: Until,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    let closing = closing.map(|Extension(closing)| closing);
-    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(move |socket| run(app, socket, closing)))
+    Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| match which {
+        Ok(_) => run(app, socket, until).await,
+        Err(error) => Line::new(socket, until, app.silence).fail(&error).await,
+    }))
 }
 
-async fn run(app: ControlState, socket: WebSocket, closing: Option<Closing>) {
-    let (mut line, mut with_archived) = (Line::new(socket, closing), false);
+async fn run(app: ControlState, socket: WebSocket, until: Until) {
+    let (mut line, mut with_archived) = (Line::new(socket, until, app.silence), false);
     // Listened to before the first look: what changes in between is told twice rather than not at all.
     let mut news = app.control.watch();
     let mut behind = true;

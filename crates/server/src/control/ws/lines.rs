@@ -3,20 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use polyclaw_control::log::Follow;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::super::state::ControlState;
+use super::super::until::Until;
 use super::{AWAY, LARGEST_FRAME, Line, Next, POLICY};
 use crate::error::{Error, Result};
 use crate::extract::{Id, Query};
-use crate::serve::Closing;
 
 const USUAL: usize = 100;
 const MOST: usize = 1000;
@@ -36,23 +35,27 @@ pub struct Which {
 pub async fn open(
     State(app): State<ControlState>,
     Id(id): Id,
-    Query(which): Query<Which>,
-    closing: Option<Extension<Closing>>,
+    which: Result<Query<Which>>,
+    until: Until,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
-    let closing = closing.map(|Extension(closing)| closing);
-    let count = which.backlog.unwrap_or(USUAL).min(MOST);
     Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
-        match app.control.log_of(&id).await {
-            Ok(log) => run(log, count, socket, closing).await,
-            Err(error) => Line::new(socket, None).fail(&error.into()).await,
+        let mut line = Line::new(socket, until, app.silence);
+        match begun(&app, &id, which).await {
+            Ok((log, count)) => run(log, count, line).await,
+            Err(error) => line.fail(&error).await,
         }
     }))
 }
 
-async fn run(log: PathBuf, count: usize, socket: WebSocket, closing: Option<Closing>) {
-    let mut line = Line::new(socket, closing);
+/// Which log, and how much of it is shown first.
+async fn begun(app: &ControlState, id: &str, which: Result<Query<Which>>) -> Result<(PathBuf, usize)> {
+    let Query(which) = which?;
+    Ok((app.control.log_of(id).await?, which.backlog.unwrap_or(USUAL).min(MOST)))
+}
+
+async fn run(log: PathBuf, count: usize, mut line: Line) {
     let (mut follow, backlog) = match Follow::with_backlog(log, count) {
         Ok(begun) => begun,
         Err(error) => return line.fail(&super::super::logs::blocking_failed(error)).await,

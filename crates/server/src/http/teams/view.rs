@@ -3,6 +3,7 @@
 use polyclaw_domain::mail::Letter;
 use polyclaw_domain::task::Task;
 use polyclaw_domain::team::Team;
+use polyclaw_domain::team::setback::Setback;
 use polyclaw_domain::team::state::Standing;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::team::{Ended, Receipt, Spawned, View};
@@ -52,6 +53,12 @@ pub struct Whole {
     #[serde(flatten)]
     team: TeamView,
     members: Vec<MemberView>,
+    /// Of the lead.
+    setback: Option<SetbackView>,
+    /// The lead's session is gone: the team waits for another.
+    is_lead_lost: bool,
+    /// Letters to the lead that it has not read yet.
+    lead_unread: usize,
     /// How many tasks are pending, blocked, in progress, completed and failed.
     #[schema(value_type = Object)]
     counts: Value,
@@ -66,10 +73,33 @@ impl From<View> for Whole {
         Self {
             team: view.team.into(),
             members: view.members.into_iter().map(MemberView::from).collect(),
+            setback: view.lead_setback.map(SetbackView::from),
+            is_lead_lost: view.is_lead_lost,
+            lead_unread: view.lead_unread,
             counts: json!(view.counts),
             open: view.open.into_iter().map(TaskView::from).collect(),
             ended: view.ended.into_iter().map(TaskView::from).collect(),
         }
+    }
+}
+
+/// Turns that fail, one after the other. Gone with the first that ends well.
+#[derive(Serialize, ToSchema)]
+pub struct SetbackView {
+    #[schema(value_type = String, format = DateTime)]
+    since: Millis,
+    /// Of the error that ended the last of them.
+    code: String,
+    failures: u32,
+    /// When the next is tried, if mail or work waits. None while one is on its way, or somebody stopped it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    retry_at: Option<Millis>,
+}
+
+impl From<Setback> for SetbackView {
+    fn from(setback: Setback) -> Self {
+        let Setback { since, code, failures, retry_at } = setback;
+        Self { since, code, failures, retry_at }
     }
 }
 
@@ -85,6 +115,9 @@ pub struct MemberView {
     status: &'static str,
     /// What it holds.
     tasks: Vec<String>,
+    setback: Option<SetbackView>,
+    /// Letters to it that it has not read yet.
+    unread: usize,
     #[schema(value_type = String, format = DateTime)]
     joined_at: Millis,
     #[schema(value_type = String, format = DateTime)]
@@ -94,7 +127,7 @@ pub struct MemberView {
 impl From<Standing> for MemberView {
     fn from(standing: Standing) -> Self {
         let status = standing.word();
-        let Standing { member, tasks, .. } = standing;
+        let Standing { member, tasks, setback, unread, .. } = standing;
         Self {
             status,
             name: member.name,
@@ -104,6 +137,8 @@ impl From<Standing> for MemberView {
             color: member.color,
             capabilities: member.capabilities,
             tasks,
+            setback: setback.map(SetbackView::from),
+            unread,
             joined_at: member.joined_at,
             last_active_at: member.last_active_at,
         }
@@ -113,6 +148,7 @@ impl From<Standing> for MemberView {
 #[derive(Serialize, ToSchema)]
 pub struct Tasks {
     pub tasks: Vec<TaskView>,
+    pub next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -231,12 +267,14 @@ impl From<Spawned> for Joined {
 pub struct Sent {
     message_ids: Vec<String>,
     recipients: Vec<String>,
+    /// Those of them whose sessions are gone: it waits for whoever takes their places.
+    lost: Vec<String>,
 }
 
 impl From<Receipt> for Sent {
     fn from(receipt: Receipt) -> Self {
         let ids = receipt.message_ids.into_iter().map(String::from).collect();
-        Self { message_ids: ids, recipients: receipt.recipients }
+        Self { message_ids: ids, recipients: receipt.recipients, lost: receipt.lost }
     }
 }
 

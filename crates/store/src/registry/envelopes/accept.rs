@@ -2,6 +2,7 @@
 
 use polyclaw_domain::envelope::{Happening, KEY_MS, State};
 use polyclaw_domain::id::{EnvelopeId, InstanceId};
+use polyclaw_domain::instance::Name;
 use polyclaw_domain::relay::MAX_HOPS;
 use polyclaw_domain::time::Millis;
 
@@ -25,6 +26,7 @@ pub struct Draft {
     pub key: Option<String>,
     /// Through how many the sender knows it to have gone; never less than what is known here.
     pub hop: u32,
+    pub trace: Option<String>,
     pub now: Millis,
 }
 
@@ -39,7 +41,9 @@ pub enum Payload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
     pub id: EnvelopeId,
-    pub to: InstanceId,
+    /// Both with their names.
+    pub from: (InstanceId, Name),
+    pub to: (InstanceId, Name),
     pub hop: u32,
     pub expires_at: Millis,
     pub redacted: bool,
@@ -88,13 +92,14 @@ pub fn accept(tx: &mut Tx<'_>, draft: &Draft) -> Result<Verdict> {
     }
     let accepted = Accepted {
         id: draft.id.clone(),
-        to: to.id,
+        from: (from.id, from.name),
+        to: (to.id, to.name),
         hop,
         expires_at: draft.now.plus(i64::from(rule.ttl_secs) * 1000),
         redacted,
         auto_start: rule.auto_start,
     };
-    let events = insert(tx, draft, json, &from.id, &accepted, &rule)?;
+    let events = insert(tx, draft, json, &accepted, &rule)?;
     Ok(Verdict::Accepted(accepted, events))
 }
 
@@ -135,19 +140,20 @@ fn insert(
     tx: &mut Tx<'_>,
     draft: &Draft,
     json: &str,
-    from: &InstanceId,
     accepted: &Accepted,
     rule: &Rule,
 ) -> Result<Vec<Event>> {
     const SQL: &str = "INSERT INTO messages (id, sender, recipient, type, payload, redacted, correlation_id,
-          idempotency_key, hop_count, state, max_retries, ttl_ms, auto_start, due_at, expires_at, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'queued', $10, $11, $12, $13, $14, $13, $13) RETURNING seq";
+          idempotency_key, hop_count, state, max_retries, ttl_ms, auto_start, due_at, expires_at, created_at, updated_at,
+          trace_id)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'queued', $10, $11, $12, $13, $14, $13, $13, $15) RETURNING seq";
     const KEY: &str = "INSERT INTO message_keys (sender, key, message_id, created_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (sender, key) DO UPDATE SET message_id = excluded.message_id, created_at = excluded.created_at";
+    let ((from, from_name), (to, to_name)) = (&accepted.from, &accepted.to);
     let params = params![
         &draft.id,
         from,
-        &accepted.to,
+        to,
         &draft.kind,
         json,
         accepted.redacted,
@@ -158,7 +164,8 @@ fn insert(
         i64::from(rule.ttl_secs) * 1000,
         rule.auto_start,
         draft.now,
-        accepted.expires_at
+        accepted.expires_at,
+        draft.trace.as_ref()
     ];
     let seq = tx.query_one(SQL, params, |row| row.int(0))?.unwrap_or_default();
     if let Some(key) = &draft.key {
@@ -168,7 +175,9 @@ fn insert(
         seq,
         id: draft.id.clone(),
         from: from.clone(),
-        to: accepted.to.clone(),
+        to: to.clone(),
+        from_name: Some(from_name.to_string()),
+        to_name: Some(to_name.to_string()),
         kind: draft.kind.clone(),
         correlation: draft.correlation.clone(),
     };

@@ -16,6 +16,9 @@ pub struct About {
     pub id: EnvelopeId,
     pub from: InstanceId,
     pub to: InstanceId,
+    /// Their names now; none of one that was deleted.
+    pub from_name: Option<String>,
+    pub to_name: Option<String>,
     pub kind: String,
     pub correlation: Option<String>,
 }
@@ -27,6 +30,8 @@ impl From<&Envelope> for About {
             id: one.id.clone(),
             from: one.from.clone(),
             to: one.to.clone(),
+            from_name: one.from_name.clone(),
+            to_name: one.to_name.clone(),
             kind: one.kind.clone(),
             correlation: one.correlation.clone(),
         }
@@ -55,7 +60,8 @@ impl Reader {
     pub fn wants(&self, event: &Event) -> bool {
         let about = &event.about;
         let of_instance = self.instance.as_ref().is_none_or(|id| [&about.from, &about.to].contains(&id));
-        of_instance && self.correlation.as_ref().is_none_or(|id| about.correlation.as_ref() == Some(id))
+        let together = |id: &String| about.correlation.as_ref() == Some(id) || about.id.as_str() == id;
+        of_instance && self.correlation.as_ref().is_none_or(together)
     }
 }
 
@@ -91,9 +97,11 @@ pub fn history(tx: &mut Tx<'_>, one: &Envelope) -> Result<Vec<Event>> {
 pub fn recent(tx: &mut Tx<'_>, reader: &Reader, limit: usize) -> Result<Vec<Event>> {
     const SQL: &str =
         "SELECT e.kind, e.state, e.detail, e.created_at, m.seq, m.id, m.sender, m.recipient, m.type,
-          m.correlation_id
+          m.correlation_id, (SELECT name FROM instances WHERE instances.id = m.sender),
+          (SELECT name FROM instances WHERE instances.id = m.recipient)
         FROM message_events e JOIN messages m ON m.seq = e.message
-        WHERE ($1 IS NULL OR m.sender = $1 OR m.recipient = $1) AND ($2 IS NULL OR m.correlation_id = $2)
+        WHERE ($1 IS NULL OR m.sender = $1 OR m.recipient = $1)
+          AND ($2 IS NULL OR m.correlation_id = $2 OR m.id = $2)
         ORDER BY e.seq DESC LIMIT $3";
     let params = params![reader.instance.as_ref(), reader.correlation.as_ref(), limit];
     let mut found = tx.query(SQL, params, read)?;
@@ -107,6 +115,8 @@ fn read(row: &Row<'_>) -> Result<Event> {
         id: EnvelopeId::new(row.text(5)?),
         from: InstanceId::new(row.text(6)?),
         to: InstanceId::new(row.text(7)?),
+        from_name: row.opt_text(10)?,
+        to_name: row.opt_text(11)?,
         kind: row.text(8)?,
         correlation: row.opt_text(9)?,
     };

@@ -14,8 +14,11 @@ use crate::tx::Tx;
 pub struct Filter {
     pub from: Option<InstanceId>,
     pub to: Option<InstanceId>,
+    /// From it or to it.
+    pub of: Option<InstanceId>,
     pub kind: Option<String>,
     pub state: Option<State>,
+    /// Also the message with this id: what others follow from need not name itself.
     pub correlation: Option<String>,
     pub after: Option<Millis>,
     pub before: Option<Millis>,
@@ -35,7 +38,7 @@ macro_rules! filtered {
             $lead,
             " AND ($1 IS NULL OR sender = $1) AND ($2 IS NULL OR recipient = $2) AND ($3 IS NULL OR type = $3)
              AND ($4 IS NULL OR state = $4) AND ($6 IS NULL OR created_at > $6) AND ($7 IS NULL OR created_at < $7)
-             AND ($8 IS NULL OR hop_count = $8) ORDER BY seq ",
+             AND ($8 IS NULL OR hop_count = $8) AND ($11 IS NULL OR sender = $11 OR recipient = $11) ORDER BY seq ",
             $order,
             " LIMIT $10"
         )
@@ -47,7 +50,7 @@ impl Filter {
     fn query(&self) -> &'static str {
         match self {
             Self { correlation: Some(_), .. } => {
-                filtered!("correlation_id = $5 AND ($9 IS NULL OR seq > $9)", "ASC")
+                filtered!("(correlation_id = $5 OR id = $5) AND ($9 IS NULL OR seq > $9)", "ASC")
             }
             Self { state: Some(State::DeadLetter), .. } => {
                 filtered!("state = 'dead_letter' AND ($9 IS NULL OR seq < $9)", "DESC")
@@ -71,7 +74,8 @@ pub fn search(tx: &mut Tx<'_>, filter: &Filter, limit: usize) -> Result<Vec<Enve
         filter.before,
         filter.hop,
         filter.place,
-        limit
+        limit,
+        filter.of.as_ref()
     ];
     tx.query(filter.query(), params, read)
 }

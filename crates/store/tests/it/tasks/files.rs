@@ -82,6 +82,41 @@ fn a_second_writer_waits_and_sees_no_error() {
     holder.join().unwrap();
 }
 
+/// Somebody looks at an old picture for long: nobody who writes waits for that, and when it is over the log is moved.
+#[test]
+fn a_long_reader_keeps_no_log_from_being_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path());
+    let reader = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
+    let seen = |reader: &rusqlite::Connection| -> i64 {
+        reader.query_row("SELECT COUNT(*) FROM tasks", [], |row| row.get(0)).unwrap()
+    };
+    reader.execute_batch("BEGIN").unwrap();
+    assert_eq!(seen(&reader), 0);
+    let size = || std::fs::metadata(folder.path().join("ledger.db")).unwrap().len();
+    drive(async {
+        for _ in 0..40 {
+            let mut big = task("x", &[]);
+            big.description = "x".repeat(200_000);
+            create(&db, big).await?.unwrap();
+        }
+        Ok(())
+    });
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    assert_eq!(seen(&reader), 0, "its picture is the one it began with");
+    assert!(size() < 4_000_000, "what it may still want to see is not moved under it");
+    reader.execute_batch("COMMIT").unwrap();
+    assert_eq!(seen(&reader), 40);
+    for _ in 0..100 {
+        drive(async { create(&db, task("y", &[])).await.map(drop) });
+        if size() > 4_000_000 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("nothing was moved");
+}
+
 #[test]
 fn a_long_log_is_moved_into_the_file() {
     let folder = tempfile::tempdir().unwrap();

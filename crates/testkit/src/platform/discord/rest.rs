@@ -72,11 +72,29 @@ fn create(state: &State, call: &Call<'_>, channel: &str) -> Response<Body> {
     match id {
         Ok(id) => {
             let (bot, chat) = (call.token.to_owned(), channel.to_owned());
+            match components(&call.body["components"]) {
+                Some(buttons) => state.board.offer(&chat, &id, buttons),
+                None => return bad("Invalid Form Body"),
+            }
             state.board.show(Shown { bot, chat, thread: None, id: id.clone(), text });
             answer(200, &json!({ "id": id, "channel_id": channel }))
         }
         Err(known) => answer(200, &json!({ "id": known, "channel_id": channel })),
     }
+}
+
+/// The buttons of a message: in rows, each with a name and what it stands for; none where Discord would not take them.
+fn components(rows: &Value) -> Option<Vec<(String, String)>> {
+    let mut buttons = Vec::new();
+    for row in rows.as_array().into_iter().flatten() {
+        for button in row["components"].as_array().filter(|_| row["type"] == 1)? {
+            let id = button["custom_id"].as_str().filter(|id| (1..=100).contains(&id.chars().count()))?;
+            let label =
+                button["label"].as_str().filter(|_| button["type"] == 2 && button["style"].is_u64())?;
+            buttons.push((label.to_owned(), id.to_owned()));
+        }
+    }
+    Some(buttons)
 }
 
 fn edit(state: &State, call: &Call<'_>, channel: &str, id: &str) -> Response<Body> {

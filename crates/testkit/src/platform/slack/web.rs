@@ -68,10 +68,33 @@ fn show(state: &State, token: &str, body: &Value) -> Response<Body> {
     if text.trim().is_empty() {
         return refused("no_text");
     }
+    let Some(buttons) = buttons(&body["blocks"]) else { return refused("invalid_blocks") };
     let ts = format!("9.{}", state.next());
+    state.board.offer(&chat, &ts, buttons);
     let answer = ok(&json!({ "ok": true, "channel": chat, "ts": ts }));
     state.board.show(Shown { bot: token.to_owned(), chat, thread: field("thread_ts"), id: ts, text });
     answer
+}
+
+/// The buttons of a message; none where Slack would not take its blocks.
+fn buttons(blocks: &Value) -> Option<Vec<(String, String)>> {
+    let mut buttons = Vec::new();
+    for block in blocks.as_array().into_iter().flatten() {
+        match block["type"].as_str()? {
+            "section" => {
+                block["text"]["text"].as_str().filter(|text| (1..=3000).contains(&text.chars().count()))?;
+            }
+            "actions" => {
+                for button in block["elements"].as_array()? {
+                    let label = button["text"]["text"].as_str().filter(|_| button["type"] == "button")?;
+                    let value = button["value"].as_str().filter(|_| button["action_id"].is_string())?;
+                    buttons.push((label.to_owned(), value.to_owned()));
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(buttons)
 }
 
 fn update(state: &State, body: &Value) -> Response<Body> {

@@ -14,6 +14,8 @@ use crate::platform::server::Cut;
 
 /// The limit on one message, counted in the strictest way there is: UTF-16 units.
 const MAX_UNITS: usize = 4096;
+/// The limit on what a button sends, in bytes.
+const MAX_DATA: usize = 64;
 
 pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
     let (head, body) = request.into_parts();
@@ -44,7 +46,7 @@ fn perform(state: &State, token: &str, user: Value, method: &str, body: &Value) 
         }
         "sendMessage" => send(state, token, body),
         "editMessageText" => edit(state, body),
-        "sendChatAction" | "setMyCommands" => result(true.into()),
+        "sendChatAction" | "setMyCommands" | "answerCallbackQuery" => result(true.into()),
         "getFile" => match body["file_id"].as_str().filter(|id| state.content(id).is_some()) {
             Some(id) => result(json!({ "file_id": id, "file_path": format!("documents/{id}") })),
             None => bad("invalid file_id"),
@@ -55,6 +57,7 @@ fn perform(state: &State, token: &str, user: Value, method: &str, body: &Value) 
 
 async fn wait_for_updates(state: &State, token: &str, body: &Value) {
     let seconds = body["timeout"].as_u64().unwrap_or(0);
+    let _poll = state.poll(token);
     let mut changes = state.board.watch();
     let some = async {
         while state.updates(token, offset(body), 1).is_empty() && changes.changed().await.is_ok() {}
@@ -73,8 +76,23 @@ fn send(state: &State, token: &str, body: &Value) -> Response<Body> {
     };
     let (chat, id) = (id_of(&body["chat_id"]), state.next_id());
     let thread = Some(id_of(&body["message_thread_id"])).filter(|thread| thread != "null");
+    match keyboard(&body["reply_markup"]) {
+        Some(buttons) => state.board.offer(&chat, &id.to_string(), buttons),
+        None => return bad("BUTTON_DATA_INVALID"),
+    }
     state.board.show(Shown { bot: token.to_owned(), chat, thread, id: id.to_string(), text: text.clone() });
     result(json!({ "message_id": id, "chat": { "id": body["chat_id"] }, "text": text }))
+}
+
+/// The buttons of a message; none where Telegram would not take them.
+fn keyboard(markup: &Value) -> Option<Vec<(String, String)>> {
+    let rows = markup["inline_keyboard"].as_array().into_iter().flatten();
+    let buttons = rows.flat_map(|row| row.as_array().into_iter().flatten());
+    let button = |button: &Value| {
+        let data = button["callback_data"].as_str().filter(|data| (1..=MAX_DATA).contains(&data.len()))?;
+        Some((button["text"].as_str()?.to_owned(), data.to_owned()))
+    };
+    buttons.map(button).collect()
 }
 
 fn edit(state: &State, body: &Value) -> Response<Body> {

@@ -22,6 +22,23 @@ struct Bot {
     user: Value,
     /// By update id, until confirmed.
     updates: BTreeMap<i64, Value>,
+    /// Who waits for updates now, and how many did at once at the most.
+    polls: usize,
+    most_polls: usize,
+}
+
+/// Somebody waits for updates.
+pub(super) struct Poll<'a> {
+    state: &'a State,
+    token: &'a str,
+}
+
+impl Drop for Poll<'_> {
+    fn drop(&mut self) {
+        if let Some(bot) = lock(&self.state.bots).get_mut(self.token) {
+            bot.polls -= 1;
+        }
+    }
 }
 
 impl Kept for State {
@@ -32,7 +49,8 @@ impl Kept for State {
 
 impl State {
     pub(super) fn add_bot(&self, token: &str, user: Value) {
-        lock(&self.bots).insert(token.to_owned(), Bot { user, updates: BTreeMap::new() });
+        lock(&self.bots)
+            .insert(token.to_owned(), Bot { user, updates: BTreeMap::new(), polls: 0, most_polls: 0 });
     }
 
     pub(super) fn user(&self, token: &str) -> Option<Value> {
@@ -65,6 +83,18 @@ impl State {
             self.board.changed();
         }
         left
+    }
+
+    pub(super) fn poll<'a>(&'a self, token: &'a str) -> Poll<'a> {
+        if let Some(bot) = lock(&self.bots).get_mut(token) {
+            bot.polls += 1;
+            bot.most_polls = bot.most_polls.max(bot.polls);
+        }
+        Poll { state: self, token }
+    }
+
+    pub(super) fn most_polls(&self, token: &str) -> usize {
+        lock(&self.bots).get(token).map_or(0, |bot| bot.most_polls)
     }
 
     pub(super) fn unconfirmed(&self, token: &str) -> usize {

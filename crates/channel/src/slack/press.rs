@@ -1,0 +1,93 @@
+//! Buttons under a message, and what Slack says when one is pressed.
+
+use polyclaw_domain::channel::Letter;
+use polyclaw_domain::delivery::Button;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::event::{Identity, address, arrival};
+
+/// What Slack takes of the text of a block.
+const MAX_CHARS: usize = 3_000;
+
+/// A text with its buttons. `None` where there are none, or the text does not fit: it is sent alone then, and names the
+/// commands.
+pub(super) fn blocks(text: &str, buttons: &[Button]) -> Option<Value> {
+    if buttons.is_empty() || text.chars().count() > MAX_CHARS {
+        return None;
+    }
+    let button = |(at, button): (usize, &Button)| {
+        let mut block = json!({
+            "type": "button",
+            "action_id": format!("button-{at}"),
+            "text": { "type": "plain_text", "text": button.label },
+            "value": button.command,
+        });
+        if at == 0 {
+            block["style"] = "primary".into();
+        }
+        block
+    };
+    let buttons: Vec<Value> = buttons.iter().enumerate().map(button).collect();
+    let said = json!({ "type": "section", "text": { "type": "mrkdwn", "text": text, "verbatim": true } });
+    Some(json!([said, { "type": "actions", "elements": buttons }]))
+}
+
+/// Somebody pressed a button.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Press {
+    #[serde(rename = "type")]
+    kind: String,
+    user: Named,
+    team: Option<Named>,
+    channel: Named,
+    /// The message the button is under.
+    message: Message,
+    actions: Vec<Action>,
+    /// Names this press.
+    trigger_id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    id: String,
+    /// Of a person.
+    username: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    ts: String,
+    thread_ts: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Action {
+    value: String,
+}
+
+impl Press {
+    /// Its command, given by whoever pressed it where its message is.
+    pub fn letter(&self, me: &Identity) -> Option<Letter> {
+        let command = self.actions.first().map(|action| action.value.as_str()).unwrap_or_default();
+        let ids = [command, &self.user.id, &self.channel.id, &self.trigger_id];
+        if self.kind != "block_actions" || ids.iter().any(|id| id.is_empty()) {
+            return None;
+        }
+        let team = self.team.as_ref().map(|team| team.id.as_str());
+        let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.message.ts);
+        Some(Letter {
+            arrival: arrival(me, &self.channel.id, &self.user.id, team, thread),
+            address: address(me, &self.channel.id, thread),
+            platform_id: format!("press:{}", self.trigger_id),
+            text: command.to_owned(),
+            parts: Vec::new(),
+            mentioned: true,
+            sender_name: self.user.username.clone(),
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! Questions with buttons: what people press is the command, given by them, where the question is.
+
+use polyclaw_domain::approval::{buttons, message_key, question};
+use polyclaw_domain::channel::{Address, Channel, Letter};
+use polyclaw_domain::delivery::Outgoing;
+
+use crate::fixture::{Desk, Reception, outgoing, word};
+use crate::{discord, slack, telegram, whatsapp};
+
+const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+/// A question as the engine sends it.
+fn asked(address: &Address, what: &str) -> Outgoing {
+    let text = question("Ops", ID, what);
+    let buttons = buttons(&format!("{}-0", message_key(ID)), &text);
+    assert_eq!(buttons.len(), 2);
+    outgoing(address, &text).with_buttons(buttons)
+}
+
+fn to(channel: &str, account: &str, peer: &str, thread: Option<&str>) -> Address {
+    let thread = thread.map(str::to_owned);
+    Address { channel: channel.to_owned(), account: account.to_owned(), peer: peer.to_owned(), thread }
+}
+
+/// The letter is the command, from where the question was sent; each press is a letter of its own.
+fn assert_given(letters: &[Letter], address: &Address, sender: &str) {
+    let lines: Vec<&str> = letters.iter().map(|letter| letter.text.as_str()).collect();
+    assert_eq!(lines, [format!("/approve {ID}"), format!("/deny {ID}")]);
+    for letter in letters {
+        assert_eq!((&letter.address, letter.arrival.sender.as_str()), (address, sender));
+        assert!(letter.mentioned);
+    }
+    assert_ne!(letters[0].platform_id, letters[1].platform_id);
+}
+
+#[tokio::test]
+async fn a_button_on_telegram_is_a_command_where_the_question_is() {
+    let (platform, channel) = telegram::one();
+    let desk = Desk::new();
+    let _reception = Reception::start(&channel, &desk);
+    for (n, address) in
+        [to("telegram", "main", "7", None), to("telegram", "main", "-9", Some("4"))].iter().enumerate()
+    {
+        assert_eq!(word(&channel.send("k", &asked(address, "shell ls")).await), "accepted");
+        let shown = platform.visible().pop().unwrap();
+        platform.press(&shown, 7, "Approve");
+        platform.press(&shown, 7, "Deny");
+        let letters = desk.wait_for(2 * n + 2).await;
+        assert_given(&letters[2 * n..], address, "7");
+    }
+    platform.until("buttons are released", |all| all.calls("answerCallbackQuery").len() == 4).await;
+    platform.until("presses are confirmed", |all| all.unconfirmed(telegram::TOKEN) == 0).await;
+}
+
+#[tokio::test]
+async fn a_button_on_discord_is_a_command_where_the_question_is() {
+    let (platform, channel) = discord::one(discord::CALM_MS);
+    let desk = Desk::new();
+    let _reception = Reception::start(&channel, &desk);
+    platform.until("it is connected", |all| all.openings(discord::TOKEN).0 == 1).await;
+    let address = to("discord", "main", "100", None);
+    assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
+    let shown = platform.visible().pop().unwrap();
+    platform.press(&shown, "5", "Approve");
+    platform.press(&shown, "5", "Deny");
+    assert_given(&desk.wait_for(2).await, &address, "5");
+    platform.until("both are confirmed", |all| all.calls("PATCH @original").len() == 2).await;
+}
+
+#[tokio::test]
+async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
+    let (platform, channel) = slack::both();
+    let desk = Desk::new();
+    let _reception = Reception::start(&channel, &desk);
+    let address = to("slack", "work", "C1", Some("4.0"));
+    let pressed = asked(&address, "shell echo '<b>' & \"x\"");
+    assert_eq!(word(&channel.send("k", &pressed).await), "accepted");
+    let shown = platform.visible().pop().unwrap();
+    platform.press("work", &shown, "U1", "Approve");
+    platform.press("work", &shown, "U1", "Deny");
+    assert_given(&desk.wait_for(2).await, &address, "U1");
+    platform.until("both are acknowledged", |all| all.acknowledged() == 2).await;
+    let events = to("slack", "events", "D1", None);
+    assert_eq!(word(&channel.send("k", &asked(&events, "shell ls")).await), "accepted");
+    let shown = platform.visible().pop().unwrap();
+    for label in ["Approve", "Deny"] {
+        let call = slack::press(&platform.pressed(&shown, "U1", label));
+        assert_eq!(channel.called("events", call, desk.as_ref()).await.status, 200);
+    }
+    assert_given(&desk.letters()[2..], &events, "U1");
+}
+
+#[tokio::test]
+async fn a_button_on_whatsapp_is_a_command_of_whoever_pressed_it() {
+    let (platform, channel) = whatsapp::alone();
+    let desk = Desk::new();
+    let address = to("whatsapp", "shop", "49151", None);
+    assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
+    let shown = platform.visible().pop().unwrap();
+    for (n, label) in ["Approve", "Deny"].iter().enumerate() {
+        let message = platform.pressed(&shown, &format!("wamid.{n}"), whatsapp::now(), label);
+        let call = whatsapp::written(&message);
+        assert_eq!(channel.called("shop", call, desk.as_ref()).await.status, 200);
+    }
+    assert_given(&desk.letters(), &address, "49151");
+    // Where buttons are not taken, the text with its commands is there all the same.
+    for (peer, what) in [("49151", "x".repeat(1_400)), ("120363@g.us", "shell ls".to_owned())] {
+        let long = asked(&to("whatsapp", "shop", peer, None), &what);
+        assert_eq!(word(&channel.send("k2", &long).await), "accepted");
+        let shown = platform.visible().pop().unwrap();
+        assert_eq!(shown.text, long.text());
+        assert_eq!(platform.calls("messages").pop().unwrap().body["type"], "text");
+    }
+}

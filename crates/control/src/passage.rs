@@ -1,0 +1,153 @@
+//! What is changed in an instance through the control plane. It is in the audit before it is handed on, so that nothing
+//! changes unrecorded, and once more when it is answered, with the hashes of the thing before and after where it can be
+//! looked at. A message to an agent is one entry: it changes nothing that has a before, and there are many. So is a socket,
+//! once more than looking is asked for over it.
+
+use std::time::Duration;
+
+use hyper::Method;
+use polyclaw_domain::audit::{Entry, fingerprint};
+use polyclaw_store::registry::Instance;
+
+use crate::access::Caller;
+use crate::control::Control;
+use crate::error::Result;
+
+const PATIENCE: Duration = Duration::from_secs(3);
+/// What of a path is kept.
+const SHOWN: usize = 200;
+/// Things of an instance that have a page of their own.
+const THINGS: [&str; 6] = ["agents", "approvals", "memory", "runs", "sessions", "teams"];
+
+/// What somebody does there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Look,
+    Message,
+    Change,
+}
+
+/// A change on its way.
+pub struct Passage {
+    one: Instance,
+    entry: Entry,
+    thing: Option<String>,
+}
+
+impl Control {
+    /// Notes a call that is about to be handed on. `None`: it looks only, or there is nothing more to say about it.
+    pub async fn note_passage(
+        &self,
+        by: &Caller,
+        word: &str,
+        (method, path, body): (&Method, &str, &[u8]),
+    ) -> Result<Option<Passage>> {
+        let action = match kind(method, path, body) {
+            Kind::Look => return Ok(None),
+            Kind::Message => "gateway.message",
+            Kind::Change => "gateway.ask",
+        };
+        let one = self.active(word).await?;
+        let entry = self.passing(by, action, &one, &format!("{method} {path}"));
+        if action != "gateway.ask" {
+            self.record(entry).await?;
+            return Ok(None);
+        }
+        let thing = thing(path);
+        let before = self.glance(&one, thing.as_deref()).await;
+        let entry = Entry { before, ..entry };
+        self.record(entry.clone()).await?;
+        Ok(Some(Passage { one, entry, thing }))
+    }
+
+    /// Notes that more than looking is asked for over a socket.
+    pub async fn note_socket(&self, by: &Caller, word: &str, path: &str) -> Result<()> {
+        let one = self.active(word).await?;
+        self.record(self.passing(by, "gateway.socket", &one, path)).await
+    }
+
+    fn passing(&self, by: &Caller, action: &str, one: &Instance, asked: &str) -> Entry {
+        let shown: String = asked.chars().take(SHOWN).collect();
+        Entry { detail: format!("{}: {shown}", one.name), ..self.entry(by, action, &one.id) }
+    }
+
+    /// Notes what came of it.
+    pub async fn note_arrival(&self, passage: Passage, status: u16) -> Result<()> {
+        let Passage { one, entry, thing } = passage;
+        let entry = Entry {
+            action: "gateway.done".to_owned(),
+            after: self.glance(&one, thing.as_deref()).await,
+            detail: format!("{} → {status}", entry.detail),
+            at: self.now(),
+            ..entry
+        };
+        self.record(entry).await
+    }
+
+    /// The hash of a thing as the instance shows it; none where it shows none.
+    async fn glance(&self, one: &Instance, thing: Option<&str>) -> Option<String> {
+        let (status, shown) = self.ask(one, Method::GET, thing?, PATIENCE).await.ok()?;
+        (status == 200).then(|| fingerprint(shown.to_string().as_bytes()))
+    }
+}
+
+fn kind(method: &Method, path: &str, body: &[u8]) -> Kind {
+    let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let talks = path.starts_with("/api/v1/sessions/") && path.ends_with("/messages");
+    match path {
+        _ if looks => Kind::Look,
+        "/api/v1/route/explain" => Kind::Look,
+        "/api/v1/sessions/cleanup" if is_dry(body) => Kind::Look,
+        "/v1/chat/completions" | "/v1/responses" => Kind::Message,
+        _ if talks => Kind::Message,
+        _ => Kind::Change,
+    }
+}
+
+/// Asks only what would be done.
+fn is_dry(body: &[u8]) -> bool {
+    serde_json::from_slice::<serde_json::Value>(body).is_ok_and(|asked| asked["dry_run"] == true)
+}
+
+/// The page of what a path is about: what is done to a team's task is done to the team.
+fn thing(path: &str) -> Option<String> {
+    let mut parts = path.strip_prefix("/api/v1/")?.split('/');
+    let noun = parts.next().filter(|noun| THINGS.contains(noun))?;
+    let id = parts.next().filter(|id| !id.is_empty())?;
+    Some(format!("/api/v1/{noun}/{id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changes_something_is_told_from_what_looks_and_what_talks() {
+        for (method, path, expected) in [
+            (Method::GET, "/api/v1/agents", Kind::Look),
+            (Method::POST, "/api/v1/route/explain", Kind::Look),
+            (Method::POST, "/api/v1/sessions/cleanup", Kind::Change),
+            (Method::POST, "/api/v1/memory", Kind::Change),
+            (Method::POST, "/api/v1/sessions/agent%3Amain%3Amain/messages", Kind::Message),
+            (Method::POST, "/api/v1/teams/t/messages", Kind::Change),
+            (Method::POST, "/v1/chat/completions", Kind::Message),
+            (Method::DELETE, "/api/v1/agents/ops", Kind::Change),
+        ] {
+            assert_eq!(kind(&method, path, b"{}"), expected, "{method} {path}");
+        }
+        assert_eq!(kind(&Method::POST, "/api/v1/sessions/cleanup", br#"{"dry_run":true}"#), Kind::Look);
+    }
+
+    #[test]
+    fn a_thing_is_looked_at_where_it_has_a_page() {
+        for (path, expected) in [
+            ("/api/v1/agents/ops", Some("/api/v1/agents/ops")),
+            ("/api/v1/teams/t/tasks/1/claim", Some("/api/v1/teams/t")),
+            ("/api/v1/agents", None),
+            ("/api/v1/config/reload", None),
+            ("/v1/responses", None),
+        ] {
+            assert_eq!(thing(path).as_deref(), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `[a2a]`: agents that others may ask by A2A, and agents elsewhere that ours may ask.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::agents::Agents;
+use super::name;
+use super::report::Report;
+use super::secret::Secret;
+use crate::mcp::is_server_name;
+
+/// Agent2Agent: which agents others may ask, and whom elsewhere ours may. Nobody is asked or shown unless named here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct A2a {
+    /// Agents that have a card and can be asked at `/a2a/<agent>`, with the instance's token. `*` is every agent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expose: Vec<String>,
+    /// How others reach this instance, for the cards: `https://agents.example.com`. As they called it if left out.
+    #[schemars(url)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Agents elsewhere, by a name of your choice: `[a2a.remote.billing]`. An agent whose `delegation.allow_agents` names
+    /// `a2a:billing` may give it work.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub remote: BTreeMap<String, RemoteAgent>,
+}
+
+/// An agent elsewhere that speaks A2A (JSON-RPC).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteAgent {
+    /// The address that its card names. The token goes there and nowhere else.
+    #[schemars(url)]
+    pub url: String,
+    /// Sent as `Authorization: Bearer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Secret>,
+}
+
+impl A2a {
+    pub(super) fn check(&self, agents: &Agents, report: &mut Report) {
+        agents.check_listed(self.expose.iter().enumerate(), "a2a.expose", report);
+        for name in self.remote.keys().filter(|name| !is_server_name(name)) {
+            let hint = "use up to 32 lower-case letters, digits and -, beginning with a letter";
+            let path = name::join("a2a.remote", name);
+            report.error(&path, format!("{name:?} is not a name for a remote agent"), hint);
+        }
+        let known: Vec<&str> = self.remote.keys().map(String::as_str).collect();
+        for (index, agent) in agents.list.iter().enumerate() {
+            let named = agent.delegation.iter().flat_map(|rules| rules.allow_agents.iter().enumerate());
+            for (at, entry) in named {
+                let Some(name) = crate::a2a::remote(entry).filter(|name| !known.contains(name)) else {
+                    continue;
+                };
+                let path = format!("agents.list[{index}].delegation.allow_agents[{at}]");
+                let message = format!("there is no remote agent {name:?}");
+                report.error(&path, message, name::suggest(name, &known));
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `[skills]`: where instructions for particular tasks are found, and how much of them an agent is told.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::report::Report;
+use crate::skill::Told;
+
+/// Where skills are found besides the workspaces and `<home>/skills`, and how many an agent is told of. Which of them it
+/// has is each agent's `skills`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Skills {
+    /// More folders of skills for all agents: absolute, or below the home. Looked at after `<home>/skills`, in this
+    /// order; the nearest of a name is used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<String>,
+    /// The most skills an agent is told of by name. What is not told is not used.
+    #[schemars(range(min = 1, max = 500))]
+    pub max_listed: u32,
+    /// The most characters of names and descriptions it is told.
+    #[schemars(range(min = 1000, max = 100_000))]
+    pub max_listed_chars: u32,
+}
+
+impl Default for Skills {
+    fn default() -> Self {
+        Self { folders: Vec::new(), max_listed: 64, max_listed_chars: 12_000 }
+    }
+}
+
+impl Skills {
+    /// The folders behind `<home>/skills`.
+    pub fn folders(&self, home: &Path) -> Vec<PathBuf> {
+        self.folders.iter().map(|folder| home.join(folder)).collect()
+    }
+
+    pub fn told(&self) -> Told {
+        let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Told { skills: whole(self.max_listed), chars: whole(self.max_listed_chars) }
+    }
+
+    pub(super) fn check(&self, report: &mut Report) {
+        for (at, folder) in self.folders.iter().enumerate() {
+            let path = format!("skills.folders[{at}]");
+            if folder.trim().is_empty() {
+                report.error(&path, "it names no folder", "write a path, or take it out");
+            } else if folder.starts_with('~') {
+                report.error(&path, "a ~ means nothing here", "write the path whole, or one below the home");
+            }
+        }
+    }
+}

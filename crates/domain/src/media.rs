@@ -1,0 +1,267 @@
+//! Images that people and tools bring. What one is its own first bytes say, never whoever sends it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::hex::hex;
+
+/// Largest image, in bytes.
+pub const MOST_BYTES: usize = 5 * 1024 * 1024;
+/// Most images of one message.
+pub const MOST: usize = 10;
+/// What a model is taken to need for one: providers differ, and scale large ones down to about this.
+pub const TOKENS: usize = 1_600;
+/// Most images that go with one model call, the newest; those before are named in words.
+pub const SHOWN: usize = 8;
+/// Most bytes of them together.
+pub const SHOWN_BYTES: usize = 20 * 1024 * 1024;
+
+/// Names the bytes: the same image is kept once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct MediaHash(String);
+
+impl MediaHash {
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(hex(&Sha256::digest(bytes)))
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        (text.len() == 64 && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for MediaHash {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not the hash of an image"))
+    }
+}
+
+/// The kinds that every model with eyes takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Png,
+    Jpeg,
+    Gif,
+    Webp,
+}
+
+impl Kind {
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some(Self::Png),
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::Webp),
+            _ => None,
+        }
+    }
+
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
+        }
+    }
+}
+
+/// Why bytes are not taken as an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    #[error("no image: neither PNG, JPEG, GIF nor WebP")]
+    Unknown,
+    #[error("an image of {0} bytes; at most {MOST_BYTES} are taken")]
+    TooLarge(usize),
+    #[error("data that is not base64")]
+    Encoding,
+}
+
+/// An image with its bytes. Copies share them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    hash: MediaHash,
+    kind: Kind,
+    bytes: Arc<[u8]>,
+}
+
+impl Image {
+    pub fn read(bytes: impl Into<Arc<[u8]>>) -> Result<Self, NotTaken> {
+        let bytes = bytes.into();
+        if bytes.len() > MOST_BYTES {
+            return Err(NotTaken::TooLarge(bytes.len()));
+        }
+        let kind = Kind::of(&bytes).ok_or(NotTaken::Unknown)?;
+        Ok(Self { hash: MediaHash::of(&bytes), kind, bytes })
+    }
+
+    /// With or without the signs that fill the last group.
+    pub fn from_base64(text: &str) -> Result<Self, NotTaken> {
+        let most = MOST_BYTES.div_ceil(3) * 4;
+        if text.len() > most {
+            return Err(NotTaken::TooLarge(text.len() / 4 * 3));
+        }
+        let bytes = STANDARD.decode(text).or_else(|_| STANDARD_NO_PAD.decode(text));
+        Self::read(bytes.map_err(|_| NotTaken::Encoding)?)
+    }
+
+    pub fn to_base64(&self) -> String {
+        STANDARD.encode(&self.bytes)
+    }
+
+    /// `data:<type>;base64,…`
+    pub fn data_url(&self) -> String {
+        let mut url = format!("data:{};base64,", self.kind.media_type());
+        STANDARD.encode_string(&self.bytes, &mut url);
+        url
+    }
+
+    pub fn hash(&self) -> &MediaHash {
+        &self.hash
+    }
+
+    pub fn media_type(&self) -> &'static str {
+        self.kind.media_type()
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Of an image a log says what it is, not what is in it.
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Image({}, {} bytes)", self.kind.media_type(), self.bytes.len())
+    }
+}
+
+impl Serialize for Image {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_base64())
+    }
+}
+
+impl<'de> Deserialize<'de> for Image {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_base64(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The image of an attachment: on its way to be stored, or stored. Written down it is its hash.
+#[derive(Clone, Debug)]
+pub enum Media {
+    Fresh(Image),
+    Kept(MediaHash),
+}
+
+impl Media {
+    /// As it is known once it is stored: without its bytes.
+    pub fn stored(&self) -> Self {
+        Self::Kept(self.hash().clone())
+    }
+
+    pub fn hash(&self) -> &MediaHash {
+        match self {
+            Self::Fresh(image) => image.hash(),
+            Self::Kept(hash) => hash,
+        }
+    }
+}
+
+impl PartialEq for Media {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash() == other.hash()
+    }
+}
+
+impl Eq for Media {}
+
+impl Serialize for Media {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.hash().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Media {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        MediaHash::deserialize(deserializer).map(Self::Kept)
+    }
+}
+
+/// The images that are at hand for a prompt.
+pub type Gallery = HashMap<MediaHash, Image>;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n a small one";
+
+    #[test]
+    fn what_an_image_is_its_first_bytes_say() {
+        let table: [(&[u8], Option<&str>); 9] = [
+            (PNG, Some("image/png")),
+            (b"\xff\xd8\xff\xe0 jfif", Some("image/jpeg")),
+            (b"GIF89a...", Some("image/gif")),
+            (b"GIF87a...", Some("image/gif")),
+            (b"RIFF\x10\x00\x00\x00WEBPVP8 ", Some("image/webp")),
+            (b"RIFF\x10\x00\x00\x00WAVEfmt ", None),
+            (b"<svg onload='alert(1)'>", None),
+            (b"%PDF-1.7", None),
+            (b"", None),
+        ];
+        for (bytes, media_type) in table {
+            let read = Image::read(bytes).ok();
+            assert_eq!(read.as_ref().map(Image::media_type), media_type, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_taken_up_to_its_limit_and_not_beyond() {
+        let large = |bytes: usize| {
+            let mut image = PNG.to_vec();
+            image.resize(bytes, 0);
+            image
+        };
+        assert!(Image::read(large(MOST_BYTES)).is_ok());
+        assert_eq!(Image::read(large(MOST_BYTES + 1)), Err(NotTaken::TooLarge(MOST_BYTES + 1)));
+        let largest = STANDARD.encode(large(MOST_BYTES));
+        assert!(Image::from_base64(&largest).is_ok());
+        assert!(matches!(Image::from_base64(&(largest + "AAAA")), Err(NotTaken::TooLarge(_))));
+    }
+
+    #[test]
+    fn base64_is_read_with_and_without_its_padding() {
+        let image = Image::read(PNG).unwrap();
+        let text = image.to_base64();
+        assert_eq!(Image::from_base64(&text), Ok(image.clone()));
+        assert_eq!(Image::from_base64(text.trim_end_matches('=')), Ok(image.clone()));
+        assert_eq!(Image::from_base64("!!"), Err(NotTaken::Encoding));
+        assert_eq!(Image::from_base64("aGVsbG8="), Err(NotTaken::Unknown));
+        assert!(image.data_url().starts_with("data:image/png;base64,iVBORw0KGgo"));
+    }
+
+    #[test]
+    fn an_image_is_written_down_as_its_hash_and_its_bytes_are_not_shown() {
+        let image = Image::read(PNG).unwrap();
+        let text = serde_json::to_string(&Media::Fresh(image.clone())).unwrap();
+        assert_eq!(text, format!("\"{}\"", MediaHash::of(PNG).as_str()));
+        assert_eq!(serde_json::from_str::<Media>(&text).unwrap(), Media::Fresh(image.clone()));
+        assert!(serde_json::from_str::<Media>("\"../secret\"").is_err());
+        assert_eq!(format!("{image:?}"), format!("Image(image/png, {} bytes)", PNG.len()));
+    }
+}

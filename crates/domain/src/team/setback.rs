@@ -1,0 +1,68 @@
+//! Turns of somebody in a team that fail, one after the other: since when, why, and when the next is tried.
+
+use serde::Serialize;
+
+use crate::time::Millis;
+
+/// The first pause, and the longest.
+const FIRST_MS: i64 = 30_000;
+const LONGEST_MS: i64 = 15 * 60_000;
+
+/// Gone with the first turn that ends well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setback {
+    pub since: Millis,
+    /// Of the error that ended the last of them.
+    pub code: String,
+    pub failures: u32,
+    /// `None`: a turn is on its way, nothing waits for it, or somebody stopped it.
+    pub retry_at: Option<Millis>,
+}
+
+impl Setback {
+    /// One more failure behind what is known.
+    pub fn after(known: Option<Self>, code: &str, now: Millis) -> Self {
+        let (since, failures) = known.map_or((now, 0), |known| (known.since, known.failures));
+        let failures = failures.saturating_add(1);
+        Self { since, code: code.to_owned(), failures, retry_at: Some(now.plus(pause_ms(failures))) }
+    }
+
+    /// For whoever looks at the team.
+    pub fn line(&self) -> String {
+        let next = match self.retry_at {
+            Some(at) => format!(", tried again at {at}"),
+            None => String::new(),
+        };
+        format!("turns fail since {} ({}, {} times){next}", self.since, self.code, self.failures)
+    }
+}
+
+/// How long to wait behind so many failures: twice as long each time, never for ever.
+pub fn pause_ms(failures: u32) -> i64 {
+    let doubled = FIRST_MS << failures.saturating_sub(1).min(16);
+    doubled.min(LONGEST_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_quarter_of_an_hour() {
+        let seconds: Vec<i64> = (1..=8).map(|failures| pause_ms(failures) / 1000).collect();
+        assert_eq!(seconds, [30, 60, 120, 240, 480, 900, 900, 900]);
+        assert_eq!(pause_ms(u32::MAX), LONGEST_MS);
+    }
+
+    #[test]
+    fn a_setback_knows_when_it_began_and_why_it_goes_on() {
+        let first = Setback::after(None, "provider_down", Millis(1_000));
+        let second = Setback::after(Some(first), "budget_spent", Millis(40_000));
+        assert_eq!((second.since, second.failures), (Millis(1_000), 2));
+        assert_eq!(
+            second.line(),
+            "turns fail since 1970-01-01T00:00:01.000Z (budget_spent, 2 times), \
+             tried again at 1970-01-01T00:01:40.000Z"
+        );
+    }
+}

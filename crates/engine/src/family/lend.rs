@@ -1,0 +1,34 @@
+//! What a session that is begun may use: no more than the turn that begins it.
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::policy::Lent;
+use polyclaw_domain::tool::ToolSpec;
+use polyclaw_store::{Tx, jobs};
+
+use super::asked_by;
+use crate::core::Engine;
+use crate::error::Result;
+
+impl Engine {
+    /// What a turn of a session can lend. Where a person asks there is none: then it is what the session itself may use.
+    pub(crate) async fn lent_by(&self, owner: &SessionKey, turn: Option<&TurnId>) -> Result<Lent> {
+        let session = self.session(owner).await?;
+        let (wanted, key) = (turn.cloned(), owner.clone());
+        let read = move |tx: &mut Tx<'_>| {
+            let Some(turn) = &wanted else { return Ok(None) };
+            let Some(job) = jobs::get(tx, turn)? else { return Ok(None) };
+            Ok(Some((job.agent, asked_by(tx, &key, turn)?)))
+        };
+        let (agent, senders) = self.db().read(read).await?.unwrap_or_else(|| {
+            let sender = session.address.as_ref().map(Address::sender);
+            (session.active_agent.clone(), sender.into_iter().collect())
+        });
+        self.look_at_tools(&agent, Some(&session), senders, |scope, layers| {
+            let listed = self.tools().list(scope);
+            Lent::of(listed.iter().map(|tool| -> &ToolSpec { tool }), layers, scope.sandbox.mode)
+        })
+        .await
+    }
+}

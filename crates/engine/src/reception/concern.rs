@@ -1,0 +1,130 @@
+//! What a command that is given in a chat concerns: the session the conversation has, and whatever else is at work
+//! for this very chat. Which agent it was given to makes no difference to whoever reads the answers here.
+
+use polyclaw_domain::arrival::Arrival;
+use polyclaw_domain::channel::{Address, Letter};
+use polyclaw_domain::command::{Command, parse};
+use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::session::Session;
+use polyclaw_store::approvals::Approval;
+use polyclaw_store::{Tx, agents, jobs, messages, runs, sessions};
+
+use super::route::{Place, Target, key_of};
+use super::rules::Rules;
+use crate::core::Engine;
+use crate::error::Result;
+use crate::family::reply_to;
+
+/// Commands about the conversation itself, wherever it goes on.
+const OF_PLACE: [&str; 4] = ["focus", "unfocus", "session", "subagents"];
+
+impl Engine {
+    /// A command behind an agent's name, and the session that agent has with this chat.
+    pub(super) async fn named_command<'a>(
+        &self,
+        letter: &'a Letter,
+        place: &Place,
+    ) -> Result<Option<(Place, (&'static Command, &'a str))>> {
+        let Some((agent, behind)) = self.prefix(&letter.text).await? else { return Ok(None) };
+        let Some(line) = parse(behind) else { return Ok(None) };
+        let key = key_of(&self.settings().reception, &agent, &letter.arrival);
+        let wanted = key.clone();
+        let session = self.db().read(move |tx| sessions::get(tx, &wanted)).await?;
+        // A name in front goes past a focus, as it does for a message.
+        let session = session.map(|session| Session { focus: None, ..session });
+        Ok(Some((Place { agent, key, tier: place.tier, session }, line)))
+    }
+
+    /// The sessions beside `own` that a command without a name in front concerns as well.
+    pub(super) async fn beside(
+        &self,
+        command: &str,
+        letter: &Letter,
+        own: &[SessionKey],
+    ) -> Result<Vec<Target>> {
+        let find = match command {
+            "stop" | "status" | "queue" => at_work,
+            "new" => written_to,
+            _ => return Ok(Vec::new()),
+        };
+        let (settings, arrival, address) = (self.settings(), letter.arrival.clone(), letter.address.clone());
+        let read = move |tx: &mut Tx<'_>| {
+            let known = conversations(tx, &settings.reception, &arrival)?;
+            find(tx, known, &address)
+        };
+        let mut found = self.db().read(read).await?;
+        found.retain(|target| !own.contains(&target.session));
+        Ok(found)
+    }
+
+    /// The question that a line such as `/approve <id>` answers.
+    pub(super) async fn asked(&self, rest: &str) -> Result<Option<Approval>> {
+        let id = ApprovalId::new(rest.split_whitespace().next().unwrap_or_default());
+        self.question(&id).await
+    }
+}
+
+/// The session in which the conversation goes on, or for some commands the one it has itself.
+pub(super) fn own(place: &Place, command: &str) -> SessionKey {
+    let focus = place.session.as_ref().and_then(|session| session.focus.clone());
+    focus.filter(|_| !OF_PLACE.contains(&command)).unwrap_or_else(|| place.key.clone())
+}
+
+/// What every agent there is would have with this chat, whether anything was said there or not.
+fn conversations(tx: &mut Tx<'_>, rules: &Rules, arrival: &Arrival) -> polyclaw_store::Result<Vec<Target>> {
+    let ids = agents::list(tx)?.into_iter().map(|stored| stored.spec.agent_id);
+    Ok(ids.map(|id| Target::new(key_of(rules, &id, arrival), id)).collect())
+}
+
+/// Sessions that a stop would end something in whose answer goes to this address.
+fn at_work(tx: &mut Tx<'_>, known: Vec<Target>, address: &Address) -> polyclaw_store::Result<Vec<Target>> {
+    let mut found: Vec<Target> = Vec::new();
+    for running in jobs::running(tx)? {
+        if let Some(session) = works_for(tx, &running.session, &running.turn, address)? {
+            let agent = session.agent().unwrap_or(running.agent);
+            found.push(Target::new(session, agent));
+        }
+    }
+    for target in known {
+        let load = jobs::load(tx, &target.session)?;
+        let Some(turn) = load.queued.filter(|_| load.running.is_none()) else { continue };
+        if reply_to(tx, &turn)?.contains(address) {
+            found.push(target);
+        }
+    }
+    found.sort_by(|one, other| one.session.as_str().cmp(other.session.as_str()));
+    found.dedup_by(|one, other| one.session == other.session);
+    Ok(found)
+}
+
+/// The session that answers this address with what a turn does: its own, or one for which it works.
+fn works_for(
+    tx: &mut Tx<'_>,
+    session: &SessionKey,
+    turn: &TurnId,
+    address: &Address,
+) -> polyclaw_store::Result<Option<SessionKey>> {
+    if reply_to(tx, turn)?.contains(address) {
+        return Ok(Some(session.clone()));
+    }
+    let mut child = session.clone();
+    while let Some(run) = runs::of_child(tx, &child)? {
+        if run.reply_to.contains(address) {
+            return Ok(Some(run.owner));
+        }
+        child = run.owner;
+    }
+    Ok(None)
+}
+
+/// Sessions in whose conversation something was written from this address.
+fn written_to(tx: &mut Tx<'_>, known: Vec<Target>, address: &Address) -> polyclaw_store::Result<Vec<Target>> {
+    let mut found = Vec::new();
+    for target in known {
+        if messages::is_written_from(tx, &target.session, address)? {
+            found.push(target);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,223 @@
+//! Which accounts of platforms this node has: it receives by them, and its outbox sends by them. Where nodes share a
+//! database each account is one node's at a time, by a lease that the database's clock measures. On SQLite there is one
+//! node, and it has them all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use polyclaw_domain::channel::Standing;
+use polyclaw_domain::id::NodeId;
+use polyclaw_store::Tx;
+use polyclaw_store::holders::{self, Account, Taker};
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::channels::open;
+use crate::core::Engine;
+use crate::error::Result;
+use crate::worker::family;
+
+/// How often a node looks whether an account that another has is free.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What is known of the accounts that only one node can have.
+#[derive(Default)]
+pub(crate) struct Holdings {
+    known: Mutex<Known>,
+    changed: Notify,
+    look: Notify,
+}
+
+#[derive(Clone, Default, PartialEq)]
+struct Known {
+    held: BTreeSet<Account>,
+    elsewhere: BTreeMap<Account, NodeId>,
+}
+
+impl Holdings {
+    /// An account may be free.
+    pub fn look(&self) {
+        self.look.notify_one();
+    }
+
+    /// Returns when other accounts are held than before.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Says whether other accounts are held than before.
+    fn set(&self, known: Known) -> bool {
+        let before = std::mem::replace(&mut *self.lock(), known.clone());
+        let is_changed = before.held != known.held;
+        if is_changed {
+            self.changed.notify_one();
+        }
+        is_changed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Every account that keeps a connection.
+    fn connecting(&self) -> Vec<Account> {
+        let mut all = Vec::new();
+        for (name, channel) in &self.ports.channels {
+            all.extend(channel.connecting().into_iter().map(|account| (name.clone(), account)));
+        }
+        all
+    }
+
+    /// Nobody else has it: there is no other node, or it keeps no connection, or it is held here.
+    pub(super) fn has(&self, account: &Account) -> bool {
+        !self.db().is_shared() || self.holdings.lock().held.contains(account) || !self.connects(account)
+    }
+
+    fn connects(&self, (channel, account): &Account) -> bool {
+        self.ports.channels.get(channel).is_some_and(|channel| channel.connecting().contains(account))
+    }
+
+    /// How an account stands, where another node may have it.
+    pub(super) fn seen_from_here(&self, account: &Account, standing: Standing) -> Standing {
+        if self.has(account) {
+            return standing;
+        }
+        match self.holdings.lock().elsewhere.get(account) {
+            Some(node) => Standing::Elsewhere(node.family().to_owned()),
+            None => Standing::Opening,
+        }
+    }
+}
+
+/// Takes accounts, receives by them and keeps them until the engine drains; then they are given up.
+pub(super) async fn hold(engine: &Engine) {
+    let wanted = engine.connecting();
+    let mut open = Open::default();
+    if engine.db().is_shared() && !wanted.is_empty() {
+        keep(engine, &wanted, &mut open).await;
+        open.close().await;
+        give_up(engine).await;
+    } else {
+        open.only(engine, &wanted.into_iter().collect());
+        engine.drained().await;
+    }
+}
+
+/// A lease that could not be renewed is taken for lost before another node can take it.
+async fn keep(engine: &Engine, wanted: &[Account], open: &mut Open) {
+    let mut renewed = Instant::now();
+    while !engine.is_draining() {
+        let lease = Duration::from_millis(engine.settings().lease_ms.unsigned_abs());
+        let (began, safe) = (Instant::now(), lease * 5 / 6);
+        let is_due = open.is_empty() || renewed.elapsed() >= lease / 3;
+        let patience = if open.is_empty() { began + lease } else { renewed + safe };
+        let taken = timeout_at(patience, take(engine, wanted, is_due)).await;
+        let is_calm = matches!(&taken, Ok(Ok(known)) if known.held.len() == wanted.len());
+        match taken {
+            Ok(Ok(known)) => {
+                renewed = if is_due { began } else { renewed };
+                open.only(engine, &known.held);
+                if engine.holdings.set(known) {
+                    // What others could not send any more may wait.
+                    engine.outbox_wake.notify_one();
+                }
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "whose the accounts are could not be asked"),
+            Err(_) => tracing::warn!("whose the accounts are was asked in vain"),
+        }
+        if renewed.elapsed() >= safe && !open.is_empty() {
+            tracing::error!("accounts are closed: another node may have them soon");
+            open.close().await;
+            engine.holdings.set(Known::default());
+        }
+        tokio::select! {
+            () = sleep(if is_calm { lease / 3 } else { LOOK.min(lease / 3) }) => {}
+            () = engine.holdings.look.notified() => {}
+            () = engine.drained() => {}
+        }
+    }
+}
+
+/// Takes what is free; what is held is renewed where that is due.
+async fn take(engine: &Engine, wanted: &[Account], is_due: bool) -> Result<Known> {
+    let held = engine.holdings.lock().held.clone();
+    let taker = Taker {
+        node: engine.node.clone(),
+        family: family(engine),
+        now: engine.now(),
+        lease_ms: engine.settings().lease_ms,
+    };
+    let wanted = wanted.to_vec();
+    let write = move |tx: &mut Tx<'_>| {
+        let mut known = Known::default();
+        let holders: BTreeMap<Account, NodeId> = holders::list(tx, taker.now)?.into_iter().collect();
+        for account in &wanted {
+            let holder = holders.get(account);
+            if let Some(node) = holder.filter(|node| !is_of(node, &taker)) {
+                known.elsewhere.insert(account.clone(), node.clone());
+                continue;
+            }
+            let keeps = !is_due && holder == Some(&taker.node) && held.contains(account);
+            if keeps || holders::take(tx, account, &taker)? {
+                known.held.insert(account.clone());
+            }
+        }
+        Ok(known)
+    };
+    Ok(engine.db().write(write).await?)
+}
+
+/// It is this node, or was.
+fn is_of(node: &NodeId, taker: &Taker) -> bool {
+    *node == taker.node || taker.family.as_deref() == Some(node.family())
+}
+
+async fn give_up(engine: &Engine) {
+    engine.holdings.set(Known::default());
+    let node = engine.node.clone();
+    if let Err(error) = engine.db().write(move |tx| holders::release(tx, &node)).await {
+        tracing::warn!(%error, "accounts could not be given up: they are free when their leases end");
+    }
+}
+
+/// The accounts that are received by. Dropped, they are closed.
+#[derive(Default)]
+struct Open {
+    tasks: JoinSet<()>,
+    accounts: BTreeMap<Account, AbortHandle>,
+}
+
+impl Open {
+    fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
+    }
+
+    /// Closes what is no longer held and opens what is new.
+    fn only(&mut self, engine: &Engine, held: &BTreeSet<Account>) {
+        self.accounts.retain(|account, task| {
+            let stays = held.contains(account);
+            if !stays {
+                tracing::warn!(channel = account.0, account = account.1, "another node has an account now");
+                task.abort();
+            }
+            stays
+        });
+        for account in held {
+            let Some(channel) = engine.ports.channels.get(&account.0) else { continue };
+            if !self.accounts.contains_key(account) {
+                let task = self.tasks.spawn(open(engine.clone(), account.clone(), Arc::clone(channel)));
+                self.accounts.insert(account.clone(), task);
+            }
+        }
+    }
+
+    /// Closes all, and waits until they are.
+    async fn close(&mut self) {
+        self.accounts.clear();
+        self.tasks.shutdown().await;
+    }
+}

@@ -1,0 +1,125 @@
+//! What is said in a session that is named with it: on the page, in the terminal, by the API and by webhooks. The order
+//! is that of every chat, several agents before one that is named in front; only who writes is known already.
+
+use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
+use polyclaw_domain::channel::WEBHOOK;
+use polyclaw_domain::hex::digest;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::message::Origin;
+use polyclaw_store::rounds::{self, Round, Taken};
+
+use super::route::Target;
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::ingress::{Accepted, Inbound};
+use crate::receipt::Receipt;
+
+impl Engine {
+    /// Who answers somebody there where nothing but bindings decides.
+    pub fn bound(&self, channel: &str, account: &str, peer: &str) -> AgentId {
+        let arrival = Arrival {
+            channel: channel.to_owned(),
+            account: account.to_owned(),
+            peer: Peer { kind: PeerKind::Dm, id: peer.to_owned() },
+            parent: None,
+            thread: None,
+            guild: None,
+            team: None,
+            roles: Vec::new(),
+            sender: peer.to_owned(),
+        };
+        self.settings().reception.router.choose(&arrival).agent.clone()
+    }
+
+    /// The message as the agent named in front of it gets it; any other as it is. Where people read a session itself,
+    /// the agent answers there; what is sent on to somewhere belongs into a session of its own.
+    pub async fn directed(&self, inbound: Inbound) -> Result<Inbound> {
+        let is_spoken = matches!(inbound.origin, Origin::User | Origin::Hook) && inbound.relayed.is_none();
+        if !is_spoken {
+            return Ok(inbound);
+        }
+        if let Some(unknown) = self.unknown_command(&inbound.text).await? {
+            return Err(Error::UnknownCommand(unknown));
+        }
+        if self.listeners(&inbound).is_some() {
+            return Ok(inbound);
+        }
+        let Some((agent, rest)) = self.prefix(&inbound.text).await? else { return Ok(inbound) };
+        if rest.is_empty() && inbound.parts.is_empty() {
+            return Err(Error::OnlyAName(agent));
+        }
+        let own = inbound.session.of_agent(&agent).filter(|_| !inbound.address.is_pulled());
+        let text = rest.to_owned();
+        Ok(match own {
+            Some(session) => Inbound { session, agent: agent.clone(), by: Some(agent), text, ..inbound },
+            None => Inbound { by: Some(agent), text, ..inbound },
+        })
+    }
+
+    /// Takes a message for whoever is to answer it. Of several, what comes back is about the one whose session was
+    /// named, or about the first.
+    pub async fn say(&self, inbound: Inbound) -> Result<Accepted> {
+        match self.listeners(&inbound) {
+            None => self.accept(inbound).await,
+            Some(targets) => self.say_to_all(inbound, targets).await,
+        }
+    }
+
+    /// The agents that all answer there, each in its own session.
+    pub(super) fn listeners(&self, inbound: &Inbound) -> Option<Vec<Target>> {
+        let settings = self.settings();
+        let listed = settings.reception.listed(&inbound.address.peer)?;
+        let target = |agent: &AgentId| {
+            let session = inbound.session.of_agent(agent)?;
+            Some(Target { by: Some(agent.clone()), ..Target::new(session, agent.clone()) })
+        };
+        listed.iter().map(target).collect()
+    }
+
+    async fn say_to_all(&self, inbound: Inbound, targets: Vec<Target>) -> Result<Accepted> {
+        self.check(&inbound)?;
+        let (own, id) = (inbound.session.clone(), self.round_id(&inbound));
+        let wanted = id.clone();
+        let known = self.db().read(move |tx| rounds::get(tx, &wanted)).await?;
+        let is_new = known.is_none();
+        if is_new {
+            let receipt = Receipt::of(&inbound);
+            self.begin_round(inbound, targets, (id.clone(), &receipt)).await?;
+        }
+        let wanted = id.clone();
+        let round = self.db().read(move |tx| rounds::get(tx, &wanted)).await?.ok_or(Error::Deleted)?;
+        let is_taken = |at: usize| matches!(round.seats[at].turn, Some(Taken::Turn(_)));
+        let taken: Vec<usize> = (0..round.seats.len()).filter(|at| is_taken(*at)).collect();
+        let at = taken.iter().find(|at| round.seats[**at].session == own).or(taken.first()).copied();
+        let nobody = || Error::NotNow("none of the agents here could take it".to_owned());
+        // It is there: its key makes this the same message.
+        let accepted = self.accept(seated(&round, at.ok_or_else(nobody)?)).await?;
+        Ok(Accepted { duplicate: !is_new, ..accepted })
+    }
+
+    /// Named after what its sender calls it, so that the same message finds its round again.
+    fn round_id(&self, inbound: &Inbound) -> String {
+        let Some(key) = inbound.idempotency_key.as_ref().or(inbound.platform_id.as_ref()) else {
+            return self.next_id();
+        };
+        digest(&[inbound.session.as_str(), &inbound.address.channel, key])
+    }
+}
+
+/// One agent's copy of the message. The key makes a second one impossible.
+pub(super) fn seated(round: &Round, at: usize) -> Inbound {
+    let seat = &round.seats[at];
+    let mut meta = round.meta.clone().unwrap_or_else(|| serde_json::json!({}));
+    meta["round"] = serde_json::json!({ "id": round.id, "seat": at });
+    let origin = if round.address.channel == WEBHOOK { Origin::Hook } else { Origin::User };
+    let (session, address) = (seat.session.clone(), round.address.clone());
+    Inbound {
+        by: Some(seat.agent.clone()),
+        origin,
+        parts: round.parts.clone(),
+        idempotency_key: Some(format!("round-{}", round.id)),
+        priority: round.priority,
+        meta: Some(meta),
+        ..Inbound::from_person(session, seat.agent.clone(), address, round.text.clone())
+    }
+}

@@ -1,0 +1,92 @@
+//! Which errands there are: those of the config, and those made while the instance runs.
+
+use polyclaw_domain::config::Cron;
+use polyclaw_domain::errand::Errand;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::schedule::InvalidSchedule;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::agents::Source;
+use polyclaw_store::schedules::{self, Stored};
+
+use crate::core::Engine;
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
+/// An errand, who wrote it, and where its schedule stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub errand: Errand,
+    pub source: Source,
+    /// The agent that made it; none where a person did.
+    pub made_by: Option<AgentId>,
+    /// The last due time that was run or left out; none where it was never looked after.
+    pub last: Option<Millis>,
+    /// None where it never comes again, or not by itself.
+    pub next: Option<Millis>,
+}
+
+impl Standing {
+    fn new(errand: Errand, source: Source, made_by: Option<AgentId>) -> Self {
+        Self { errand, source, made_by, last: None, next: None }
+    }
+
+    fn at(mut self, looked_after: Option<Millis>, now: Millis) -> Self {
+        let schedule = &self.errand.schedule;
+        // Where it was begun is no due time.
+        self.last = looked_after.filter(|at| schedule.next(at.minus(1)) == Some(*at));
+        self.next = self.errand.next(looked_after, now).filter(|_| self.errand.enabled);
+        self
+    }
+}
+
+impl Engine {
+    /// Every errand: those of the config in its order, then the others by name.
+    pub async fn errands(&self) -> Result<Vec<Standing>> {
+        let (known, now) = (self.known_errands().await?, self.now());
+        let ids: Vec<String> = known.iter().map(|one| one.errand.id.clone()).collect();
+        let read = move |tx: &mut polyclaw_store::Tx<'_>| {
+            ids.iter().map(|id| schedules::find(tx, id)).collect::<polyclaw_store::Result<Vec<_>>>()
+        };
+        let last = self.db().read(read).await?;
+        Ok(known.into_iter().zip(last).map(|(one, last)| one.at(last, now)).collect())
+    }
+
+    pub async fn errand(&self, id: &str) -> Result<Standing> {
+        let all = self.errands().await?;
+        all.into_iter().find(|one| one.errand.id == id).ok_or_else(|| unknown(id))
+    }
+
+    /// Every errand, wherever its schedule stands. One of the config hides one of its name that was made elsewhere.
+    pub(super) async fn known_errands(&self) -> Result<Vec<Standing>> {
+        let settings = self.settings();
+        let stored = self.db().read(schedules::list).await?;
+        let ours = settings.errands.iter().cloned().map(|errand| Standing::new(errand, Source::Config, None));
+        let made = stored.into_iter().filter(|one| !is_configured(&settings, &one.job.id));
+        let made = made.filter_map(|one| standing(&settings, one));
+        Ok(ours.chain(made).collect())
+    }
+}
+
+pub(super) fn unknown(id: &str) -> Error {
+    Error::UnknownErrand(id.chars().take(80).collect())
+}
+
+pub(super) fn is_configured(settings: &Settings, id: &str) -> bool {
+    settings.errands.iter().any(|errand| errand.id == id)
+}
+
+/// Where its answer goes nowhere any more, since the account is gone, it stays in the conversation.
+pub(super) fn errand_of(settings: &Settings, job: &Cron) -> std::result::Result<Errand, InvalidSchedule> {
+    let address = job.deliver_to.as_ref().and_then(|to| settings.reception.address(to));
+    Errand::of(job, &settings.default_agent, address)
+}
+
+fn standing(settings: &Settings, Stored { job, made_by, .. }: Stored) -> Option<Standing> {
+    match errand_of(settings, &job) {
+        Ok(errand) => Some(Standing::new(errand, Source::Api, made_by)),
+        Err(error) => {
+            tracing::error!(schedule = job.id, %error, "a stored errand has no schedule any more");
+            None
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Trying again after turns that failed: later and later, and only while something waits for whoever failed. When is a
+//! row, so a restart forgets nobody; that it was tried is stored with the turn it begins, so nobody is tried twice.
+
+use polyclaw_domain::job::Lane;
+use polyclaw_domain::task::why_not;
+use polyclaw_domain::team::setback::pause_ms;
+use polyclaw_domain::team::{LEAD, Team, TeamStatus};
+use polyclaw_store::teams::Retry;
+use polyclaw_store::{Tx, letters, sessions, tasks, teams};
+
+use super::actor::as_worker;
+use super::keep::unless_ended;
+use super::post::reader;
+use super::turn::is_worth_a_turn;
+use super::wake::wake;
+use crate::core::Engine;
+use crate::error::Result;
+use crate::ingress::Fresh;
+use crate::settings::Settings;
+
+impl Engine {
+    /// Tries everybody whose pause is over. Says whether somebody is left to be tried.
+    pub(super) async fn retry_failed(&self) -> Result<bool> {
+        let all = self.db().read(teams::retries).await?;
+        let now = self.now();
+        for retry in all.iter().filter(|retry| retry.at <= now) {
+            // One that can not be tried now keeps no other from it.
+            if let Err(error) = self.try_again(retry).await {
+                tracing::error!(%error, member = %retry.name, "somebody of a team could not be tried again");
+            }
+        }
+        Ok(!all.is_empty())
+    }
+
+    async fn try_again(&self, retry: &Retry) -> Result<()> {
+        let id = retry.team.clone();
+        let Some(team) = self.db().read(move |tx| teams::get(tx, &id)).await? else { return Ok(()) };
+        let has_work = self.has_work(&team, &retry.name).await.or_else(unless_ended)?;
+        let (retry, fresh, settings) = (retry.clone(), Fresh::new(self, None), self.settings());
+        let write = move |tx: &mut Tx<'_>| take(tx, &retry, has_work, (&fresh, &settings));
+        let ready = self.persist(write).await?;
+        ready.into_iter().for_each(|lane| self.lanes.wake(lane));
+        Ok(())
+    }
+
+    /// Whether a member holds a task, or could take one.
+    async fn has_work(&self, team: &Team, name: &str) -> Result<bool> {
+        if name == LEAD || team.status != TeamStatus::Active {
+            return Ok(false);
+        }
+        let (id, wanted) = (team.id.clone(), name.to_owned());
+        let Some(member) = self.db().read(move |tx| teams::member(tx, &id, &wanted)).await? else {
+            return Ok(false);
+        };
+        let (id, worker) = (team.id.clone(), as_worker(&member));
+        let open = tasks::Filter { limit: 1_000, ..tasks::Filter::default() };
+        let open = self.ledger(team)?.read(move |tx| tasks::list(tx, &id, &open)).await?;
+        Ok(open.iter().any(|task| match &task.lease {
+            Some(lease) => lease.owner == worker.name,
+            None => why_not(task, &worker).is_none(),
+        }))
+    }
+}
+
+/// Wakes one that failed, if something waits for it.
+fn take(
+    tx: &mut Tx<'_>,
+    retry: &Retry,
+    has_work: bool,
+    (fresh, settings): (&Fresh, &Settings),
+) -> polyclaw_store::Result<Option<Lane>> {
+    let Some(team) = teams::get(tx, &retry.team)? else { return Ok(None) };
+    let Some(session) = reader(tx, &team, &retry.name)? else { return Ok(None) };
+    // A session's row comes first, as everywhere.
+    sessions::take_tickets(tx, &session, 0, fresh.now)?;
+    let is_wanted = has_work || is_worth_a_turn(tx, &team, &retry.name)?;
+    // What is no reason for a turn while others are at work may be one when they rest.
+    let (_, idle) = letters::waiting(tx, &team.id, &retry.name)?;
+    let later = (!is_wanted && idle > 0).then(|| fresh.now.plus(pause_ms(1)));
+    if !teams::take_retry(tx, retry, later)? || !is_wanted {
+        return Ok(None);
+    }
+    wake(tx, &team, &session, fresh, settings)
+}

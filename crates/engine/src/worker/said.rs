@@ -1,0 +1,124 @@
+//! What a turn has said: the steps that are stored of it, and beside them the words of the call that is under way.
+
+use polyclaw_domain::id::MessageId;
+use polyclaw_domain::message::Role;
+use polyclaw_store::messages::Message;
+
+/// The words of a model call, for whoever wants to know how far it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said {
+    text: String,
+    /// What was said by a call or a model that failed. It counts until somebody says something else.
+    before: String,
+    /// The step that the words are about to be, or are, stored as.
+    step: Option<MessageId>,
+}
+
+impl Said {
+    /// Another call begins, or another model.
+    pub fn begin(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        match self.step.take() {
+            Some(_) => self.before.clear(),
+            None if text.trim().is_empty() => {}
+            None => self.before = text,
+        }
+    }
+
+    pub fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// Noted before the step is stored: one that is stopped meanwhile may find it there, or not.
+    pub fn becomes(&mut self, step: MessageId) {
+        self.step = Some(step);
+    }
+
+    /// All of it, each word once. The line that says why a turn ended early is none of its words.
+    pub fn whole(&self, stored: &[Message]) -> String {
+        let is_said = |message: &&Message| {
+            message.role == Role::Assistant
+                && message.meta.as_ref().is_none_or(|meta| meta["error"].is_null())
+        };
+        let steps = stored.iter().filter(is_said).map(|message| message.text.as_str());
+        let words = steps.chain([self.unstored(stored)]).filter(|text| !text.trim().is_empty());
+        words.collect::<Vec<_>>().join("\n")
+    }
+
+    fn unstored(&self, stored: &[Message]) -> &str {
+        let is_stored = |step: &MessageId| stored.iter().any(|message| message.id == *step);
+        match &self.step {
+            Some(step) if is_stored(step) => "",
+            _ if self.text.trim().is_empty() => &self.before,
+            _ => &self.text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::id::{AgentId, NodeId, SessionId, TraceId, TurnId};
+    use polyclaw_domain::job::Lane;
+    use polyclaw_domain::key::SessionKey;
+    use polyclaw_domain::time::Millis;
+    use polyclaw_store::jobs::{Claim, Kind};
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Clone, Copy)]
+    enum Act {
+        Begin,
+        Say(&'static str),
+        Store(&'static str),
+    }
+
+    use Act::{Begin, Say, Store};
+
+    fn step(id: &str, text: &str) -> Message {
+        let claim = Claim {
+            turn: TurnId::new("t"),
+            session: SessionKey::of(&AgentId::main(), &["x"]),
+            agent: AgentId::main(),
+            kind: Kind::Turn,
+            lane: Lane::Main,
+            node: NodeId::new("n"),
+            attempt: 1,
+            trace: TraceId::new("trace"),
+            hop: 0,
+            inputs: 1,
+            was_held: false,
+            has_person: true,
+            stopping: false,
+        };
+        let message = Message::internal(MessageId::new(id), &claim, SessionId::new("s"), Millis(1));
+        Message { role: Role::Assistant, text: text.to_owned(), ..message }
+    }
+
+    #[test]
+    fn each_word_is_said_once_wherever_the_turn_is_cut_off() {
+        let cases: [(&[Act], &[&str], &str); 7] = [
+            (&[Begin, Say("half")], &[], "half"),
+            (&[Begin, Say("a"), Store("1")], &["1"], "a"),
+            (&[Begin, Say("a"), Store("1")], &[], "a"),
+            (&[Begin, Say("a"), Store("1"), Begin], &["1"], "a"),
+            (&[Begin, Say("a"), Store("1"), Begin, Say("b")], &["1"], "a\nb"),
+            (&[Begin, Say("a"), Begin, Begin], &[], "a"),
+            (&[Begin, Say("a"), Begin, Say("b")], &[], "b"),
+        ];
+        for (acts, stored, whole) in cases {
+            let mut said = Said::default();
+            for act in acts {
+                match act {
+                    Begin => said.begin(),
+                    Say(text) => said.add(text),
+                    Store(id) => said.becomes(MessageId::new(*id)),
+                }
+            }
+            let mut stored: Vec<Message> = stored.iter().map(|id| step(id, "a")).collect();
+            assert_eq!(said.whole(&stored), whole);
+            stored.push(Message { meta: Some(json!({ "error": "stopped" })), ..step("end", "Stopped.") });
+            assert_eq!(said.whole(&stored), whole, "why it ended is none of its words");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! A command given in a chat concerns what is at work for this chat, whichever agent has it in hand, and nothing else.
+
+use std::sync::Arc;
+
+use polyclaw_domain::arrival::{Thread, ThreadKind};
+use polyclaw_domain::channel::{Letter, Taken};
+use polyclaw_domain::id::ApprovalId;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_store::{Db, jobs};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, group_letter, letter};
+use tokio::sync::Semaphore;
+
+use crate::approvals::{self, question};
+use crate::reception::{CONFIG, said_in};
+use crate::worker;
+
+/// A model that asks for approval where it is told to.
+async fn asker() -> World {
+    let mut ground = approvals::ground().await;
+    ground.configure(CONFIG).await;
+    ground.wake(Faulty::never())
+}
+
+/// A model that works for as long as nobody stops it.
+async fn busy(config: &str) -> World {
+    let mut ground = Ground::on(Db::in_memory().unwrap(), worker(1, &Arc::new(Semaphore::new(0)))).await;
+    ground.configure(config).await;
+    ground.wake(Faulty::never())
+}
+
+fn topic(mut letter: Letter, id: &str) -> Letter {
+    letter.arrival.thread = Some(Thread { kind: ThreadKind::Topic, id: id.into() });
+    letter.address.thread = Some(id.into());
+    letter.platform_id += id;
+    letter
+}
+
+async fn take(world: &World, letter: Letter) {
+    assert_eq!(world.ground.outlet.deliver(letter).await, Taken::Done);
+}
+
+/// What is read there next after a letter, while something else may go on.
+async fn told(world: &World, letter: Letter) -> String {
+    let (peer, thread) = (letter.address.peer.clone(), letter.address.thread.clone());
+    let read = || world.ground.outlet.read_at(&peer, thread.as_deref());
+    let before = read().len();
+    take(world, letter).await;
+    while read().len() == before {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    read().split_off(before).remove(0)
+}
+
+/// The question that was asked where the letter came from.
+async fn asked(world: &World, letter: Letter) -> ApprovalId {
+    let text = told(world, letter).await;
+    let id = question(world).await;
+    assert!(text.contains(&format!("/approve {id}")), "{text}");
+    id
+}
+
+async fn is_open(world: &World, id: &ApprovalId) -> bool {
+    let open = world.engine.open_questions().await.unwrap();
+    open.iter().any(|approval| approval.id == *id)
+}
+
+async fn runs_in(world: &World, key: &str) -> bool {
+    let key = SessionKey::parse(key).unwrap();
+    let running = world.engine.db().read(jobs::running).await.unwrap();
+    running.iter().any(|running| running.session == key)
+}
+
+/// A message that is being worked at.
+async fn at_work(world: &World, letter: Letter, key: &str) {
+    take(world, letter).await;
+    while !runs_in(world, key).await {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_in_the_chat_it_was_sent_to_whichever_agent_asks() {
+    for answer in ["/approve", "/ops /approve"] {
+        let world = asker().await;
+        let id = asked(&world, letter("guest", "/ops run it")).await;
+        let line = format!("{answer} {id}");
+        assert_eq!(told(&world, letter("guest", &line)).await, "Approved: it runs now.");
+        world.settled().await;
+        assert_eq!(world.ground.outlet.read_at("guest", None).last().unwrap(), "fine");
+        let again = told(&world, letter("guest", &format!("{line} again"))).await;
+        assert!(again.contains("already approved"), "{again}");
+        assert_eq!(said_in(&world, "agent:ops:telegram:dm:guest").await, ["run it"], "no message");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_group_only_an_owner_answers_what_a_named_agent_asks() {
+    let world = asker().await;
+    let id = asked(&world, group_letter("-8", "guest", "/ops run it")).await;
+    for line in [format!("/approve {id}"), format!("/ops /approve {id}")] {
+        let refused = told(&world, group_letter("-8", "guest", &line)).await;
+        assert_eq!(refused, "/approve is for the owner of this assistant.");
+    }
+    let said = told(&world, group_letter("-8", "boss", &format!("/deny {id} not today"))).await;
+    assert_eq!(said, "Denied: the agent is told.");
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_not_answered_from_another_chat_or_thread() {
+    let world = asker().await;
+    let id = asked(&world, topic(group_letter("-8", "guest", "/ops run it"), "5")).await;
+    let (plain, named) = (format!("/approve {id}"), format!("/ops /approve {id}"));
+    for line in [&plain, &named] {
+        for elsewhere in [
+            letter("guest", line),
+            letter("boss", line),
+            group_letter("-7", "boss", line),
+            group_letter("-8", "boss", line),
+            topic(group_letter("-8", "boss", line), "6"),
+        ] {
+            let place = elsewhere.address.clone();
+            let refused = told(&world, elsewhere).await;
+            assert!(refused.contains("asked in another conversation"), "{place:?}: {refused}");
+            assert!(is_open(&world, &id).await, "{place:?}");
+        }
+    }
+    take(&world, topic(group_letter("-8", "boss", &plain), "5")).await;
+    world.settled().await;
+    assert!(!is_open(&world, &id).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_another_agent_is_seen_and_stopped_where_its_answer_goes() {
+    let key = "agent:ops:telegram:group:-8:topic:5";
+    let world = busy(CONFIG).await;
+    at_work(&world, topic(group_letter("-8", "guest", "/ops work"), "5"), key).await;
+    for (elsewhere, n) in [
+        (group_letter("-8", "boss", "/stop"), 1),
+        (topic(group_letter("-8", "boss", "/stop"), "6"), 2),
+        (letter("boss", "/stop"), 3),
+    ] {
+        assert_eq!(told(&world, elsewhere).await, "Nothing was said here yet.", "{n}");
+        assert!(runs_in(&world, key).await, "{n}");
+    }
+    let here = |text: &str| topic(group_letter("-8", "guest", text), "5");
+    let status = told(&world, here("/status")).await;
+    assert!(
+        status.contains(key) && status.contains("agent ops") && status.ends_with("answering"),
+        "{status}"
+    );
+    assert_eq!(told(&world, here("/stop")).await, "Stopped.");
+    world.settled().await;
+    assert!(!runs_in(&world, key).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_two_agents_are_at_work_each_is_named() {
+    let world = busy(CONFIG).await;
+    at_work(&world, letter("guest", "work"), "agent:main:telegram:dm:guest").await;
+    at_work(&world, letter("guest", "/ops work too"), "agent:ops:telegram:dm:guest").await;
+    assert_eq!(told(&world, letter("guest", "/ops /stop")).await, "Stopped.", "only the named one");
+    assert!(runs_in(&world, "agent:main:telegram:dm:guest").await);
+    let key = "agent:ops-night:telegram:dm:guest";
+    at_work(&world, letter("guest", "/ops_night work"), key).await;
+    assert_eq!(told(&world, letter("guest", "/stop")).await, "main: Stopped.\nops-night: Stopped.");
+    world.settled().await;
+    let left = |tx: &mut polyclaw_store::Tx<'_>| jobs::list(tx, None, Some(JobState::Done), 10);
+    assert!(world.engine.db().read(left).await.unwrap().is_empty(), "all three were stopped");
+}
+
+/// Two people who share every conversation still have a chat each.
+#[tokio::test(start_paused = true)]
+async fn what_is_shared_is_stopped_and_begun_anew_only_from_where_it_is_used() {
+    let shared = CONFIG.replace("\"per-channel-peer\"", "\"main\"\nallow_shared_dm = true");
+    let world = busy(&shared).await;
+    told(&world, letter("boss", "hello")).await;
+    at_work(&world, letter("guest", "/ops work"), "agent:ops:main").await;
+    assert_eq!(told(&world, letter("boss", "/stop")).await, "Nothing is running.");
+    assert_eq!(told(&world, letter("boss", "/new")).await, "A new conversation. The old one is kept.");
+    assert!(runs_in(&world, "agent:ops:main").await);
+    assert_eq!(said_in(&world, "agent:ops:main").await, ["work"]);
+    assert_eq!(told(&world, letter("guest", "/stop")).await, "main: Nothing is running.\nops: Stopped.");
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_begins_anew_with_every_agent_it_talked_to() {
+    let world = busy(CONFIG).await;
+    for text in ["hello", "/ops hello you"] {
+        told(&world, letter("guest", text)).await;
+    }
+    told(&world, letter("boss", "/ops mine")).await;
+    let anew = "A new conversation. The old one is kept.";
+    assert_eq!(told(&world, letter("guest", "/ops /new")).await, anew);
+    assert!(said_in(&world, "agent:ops:telegram:dm:guest").await.is_empty());
+    assert_eq!(said_in(&world, "agent:main:telegram:dm:guest").await, ["hello"], "only the named one");
+    told(&world, letter("guest", "/ops once more")).await;
+    assert_eq!(told(&world, letter("guest", "/new")).await, format!("main: {anew}\nops: {anew}"));
+    for key in ["agent:main:telegram:dm:guest", "agent:ops:telegram:dm:guest"] {
+        assert!(said_in(&world, key).await.is_empty(), "{key}");
+    }
+    assert_eq!(said_in(&world, "agent:ops:telegram:dm:boss").await, ["mine"], "another chat's");
+}

@@ -1,0 +1,118 @@
+//! Images from the message they came with to the model, whatever dies in between.
+
+use std::sync::Arc;
+
+use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::media::{Image, SHOWN};
+use polyclaw_domain::message::{Attachment, Part, images};
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::maintenance::Run;
+use polyclaw_store::media;
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted};
+use serde_json::json;
+
+fn image(n: usize) -> Image {
+    Image::read([PIXEL, &[n as u8]].concat()).unwrap()
+}
+
+fn showing(text: &str, shown: &[Image]) -> Inbound {
+    let part = |one: &Image| Part::Attachment(Attachment::image("cat.png", one.clone()));
+    Inbound { parts: shown.iter().map(part).collect(), ..World::inbound("me", text) }
+}
+
+fn shown(prompt: &Prompt) -> Vec<Image> {
+    prompt.messages.iter().flat_map(PromptMessage::images).cloned().collect()
+}
+
+async fn is_kept(world: &World, image: &Image) -> bool {
+    let hash = image.hash().clone();
+    world.engine.db().read(move |tx| media::load(tx, &hash)).await.unwrap().is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_is_shown_with_its_message_and_again_in_later_turns() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    let accepted = world.engine.accept(showing("what is it?", &[image(1)])).await.unwrap();
+    world.answer(&accepted).await;
+    world.says("are you sure?").await;
+    let prompts = model.prompts();
+    assert_eq!((shown(&prompts[0]), shown(&prompts[1])), (vec![image(1)], vec![image(1)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_of_a_message_that_was_accepted_is_shown_after_a_crash() {
+    for point in [KillPoint::IngressCommitted, KillPoint::PromptBuilt] {
+        let model = Scripted::echo();
+        let ground = World::with(Arc::clone(&model) as _).await.killed().await;
+        let faults = Faulty::at(point, 1);
+        let world = ground.wake(Arc::clone(&faults));
+        let dying = world.engine.clone();
+        tokio::spawn(async move { dying.accept(showing("look", &[image(1)])).await });
+        faults.death().await;
+        let world = world.killed().await.wake(Faulty::never());
+        world.settled().await;
+        let prompts = model.prompts();
+        assert_eq!(shown(prompts.last().unwrap()), [image(1)], "{point:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_images_the_newest_are_shown() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    let all: Vec<_> = (0..SHOWN + 2).map(image).collect();
+    for half in all.chunks(SHOWN / 2 + 1) {
+        let accepted = world.engine.accept(showing("look", half)).await.unwrap();
+        world.answer(&accepted).await;
+    }
+    assert_eq!(shown(model.prompts().last().unwrap()), all[2..]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_shows_is_stored_with_its_result_and_seen_after_it() {
+    let model = Scripted::new(|prompt| match shown(prompt).len() {
+        0 => vec![Line::Call("see".into(), json!({}))],
+        _ => vec![Line::Say("a cat".into())],
+    });
+    let world = World::with(Arc::clone(&model) as _).await;
+    world.ground.tools.add("see", Effect::Pure, Consent::NotNeeded, |_| {
+        Box::pin(async {
+            ToolOutcome { images: vec![("cat.png".to_owned(), image(1))], ..ToolOutcome::ok("cat.png") }
+        })
+    });
+    assert_eq!(world.says("look at cat.png").await.text, "a cat");
+    let prompt = model.prompts().pop().unwrap();
+    let [.., PromptMessage::ToolResult { content, .. }, PromptMessage::User { text, images: seen }] =
+        &prompt.messages[..]
+    else {
+        panic!("{prompt:?}")
+    };
+    assert_eq!((content.as_str(), seen), ("cat.png", &vec![image(1)]));
+    assert!(text.contains("origin=\"image of a tool\""), "{text}");
+    let stored = world.transcript("me").await;
+    assert_eq!(images(&stored[2].parts).next().unwrap().hash(), image(1).hash());
+    assert!(is_kept(&world, &image(1)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_goes_with_the_last_session_that_shows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ground = World::new().await.killed().await;
+    ground.settings.upkeep.folder = folder.path().join("archive");
+    let world = ground.wake(Faulty::never());
+    for name in ["me", "you"] {
+        let inbound = Inbound { session: World::key(name), ..showing("look", &[image(1)]) };
+        let accepted = world.engine.accept(inbound).await.unwrap();
+        world.answer(&accepted).await;
+    }
+    world.settled().await;
+    world.engine.delete_session(&World::key("you")).await.unwrap();
+    assert!(is_kept(&world, &image(1)).await);
+    world.ground.clock.set(31 * 24 * 60 * 60 * 1000);
+    assert_eq!(world.engine.clean_up(Run::Real).await.unwrap().removed, 1);
+    assert!(!is_kept(&world, &image(1)).await);
+}

@@ -1,0 +1,164 @@
+//! Tools that reach beyond the conversation: `message` and `cron_*`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::channel::Taken;
+use polyclaw_domain::config::{CatchUp, Cron};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_store::sessions;
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Scripted, last_user, letter};
+use serde_json::{Value, json};
+
+use crate::reception::cast;
+
+/// `call <tool> <arguments>` makes that call, and its result is the answer.
+fn model() -> Arc<Scripted> {
+    Scripted::new(|prompt| {
+        if let Some(PromptMessage::ToolResult { content, .. }) = prompt.messages.last() {
+            return vec![Line::Say(content.clone())];
+        }
+        let asked = last_user(prompt);
+        match asked.strip_prefix("call ").and_then(|rest| rest.split_once(' ')) {
+            Some((tool, given)) => {
+                vec![Line::Call(tool.to_owned(), serde_json::from_str(given).unwrap_or_default())]
+            }
+            None => vec![Line::Say(format!("heard {asked}"))],
+        }
+    })
+}
+
+async fn ground(grants: &[&str]) -> (Ground, Arc<Scripted>) {
+    let model = model();
+    let mut ground = World::with(model.clone()).await.killed().await;
+    let account = "[session]\ndm_scope = \"per-channel-peer\"\n[channels.telegram.default]\nbot_token = \"1:t\"\n\
+                   dm_policy = \"open\"\nowners = [\"ann\"]\n";
+    ground.configure(&format!("{}\n{account}", cast(&["main", "ops"]))).await;
+    ground.settings.message_to = grants.iter().map(|&grant| grant.to_owned()).collect();
+    (ground, model)
+}
+
+async fn call(world: &World, tool: &str, given: &Value) -> String {
+    world.says(&format!("call {tool} {given}")).await.text
+}
+
+fn has(prompt: &Prompt, tool: &str) -> bool {
+    prompt.tools.iter().any(|one| one.name == tool)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_reaches_a_conversation_that_is_granted_once_and_no_other() {
+    let (ground, _) = ground(&["telegram:default:5", "telegram:*:-7"]).await;
+    let world = ground.wake(Faulty::never());
+    let to = |peer: &str, text: &str| json!({ "channel": "telegram", "peer": peer, "text": text });
+    let sent = call(&world, "message", &to("5", "the build is red")).await;
+    assert_eq!(sent, "On its way to telegram:default:5.");
+    world.settled().await;
+    assert_eq!(world.ground.outlet.read_at("5", None), ["the build is red"]);
+    let topic = json!({ "channel": "telegram", "peer": "-7", "thread": "4", "text": "in a topic" });
+    call(&world, "message", &topic).await;
+    world.settled().await;
+    assert_eq!(world.ground.outlet.read_at("-7", Some("4")), ["in a topic"]);
+    for (given, why) in [
+        (to("6", "psst"), "tools.message_to"),
+        (
+            json!({ "channel": "telegram", "account": "other", "peer": "5", "text": "x" }),
+            "There is no account other",
+        ),
+        (json!({ "channel": "internal", "peer": "5", "text": "x" }), "There is no account"),
+        (to("5", " "), "It was not sent: silence"),
+        (to("5", "NO_REPLY"), "It was not sent: silence"),
+    ] {
+        let refused = call(&world, "message", &given).await;
+        assert!(refused.contains(why), "{given}: {refused}");
+    }
+    world.settled().await;
+    assert_eq!(world.ground.outlet.read_at("5", None).len(), 1);
+    assert!(world.ground.outlet.read_at("6", None).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_is_granted_the_tool_is_not_there() {
+    let (ground, model) = ground(&[]).await;
+    let world = ground.wake(Faulty::never());
+    world.says("hello").await;
+    let prompt = model.prompts().pop().unwrap();
+    assert!(!has(&prompt, "message") && has(&prompt, "cron_add"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_makes_runs_and_removes_its_own_errands() {
+    let (ground, _) = ground(&[]).await;
+    let world = ground.wake(Faulty::never());
+    let job = json!({ "id": "mail", "schedule": "every 10m", "message": "look at the mail" });
+    assert!(call(&world, "cron_add", &job).await.contains("\"session_key\":\"cron:mail\""));
+    assert!(call(&world, "cron_add", &job).await.contains("errand_exists"));
+    let never = json!({ "id": "late", "schedule": "now and then", "message": "x" });
+    assert!(call(&world, "cron_add", &never).await.contains("schedule:"));
+    tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
+    let told = world.engine.session(&SessionKey::cron("mail")).await.unwrap();
+    assert_eq!(told.agent, AgentId::main());
+    let listed: Value = serde_json::from_str(&call(&world, "cron_list", &json!({})).await).unwrap();
+    assert_eq!((&listed["errands"][0]["id"], &listed["errands"][0]["yours"]), (&json!("mail"), &json!(true)));
+    assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("\"turn_id\""));
+    assert_eq!(call(&world, "cron_remove", &json!({ "id": "mail" })).await, "mail is removed.");
+    assert!(call(&world, "cron_run", &json!({ "id": "mail" })).await.contains("unknown_errand"));
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn errands_of_others_are_neither_seen_nor_touched() {
+    let (ground, _) = ground(&[]).await;
+    let world = ground.wake(Faulty::never());
+    let ops = AgentId::parse("ops").unwrap();
+    let job = Cron {
+        id: "theirs".into(),
+        schedule: "every 12h".into(),
+        agent: Some(ops.clone()),
+        message: "a word of ops".into(),
+        deliver_to: None,
+        timezone: None,
+        catch_up: CatchUp::Skip,
+        enabled: true,
+    };
+    world.engine.add_errand(job, Some(&ops)).await.unwrap();
+    assert!(!call(&world, "cron_list", &json!({})).await.contains("theirs"));
+    for tool in ["cron_run", "cron_remove"] {
+        assert!(call(&world, tool, &json!({ "id": "theirs" })).await.contains("unknown_errand"), "{tool}");
+    }
+    assert_eq!(world.engine.errands().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
+    let (ground, _) = ground(&[]).await;
+    let world = ground.wake(Faulty::never());
+    let outlet = &world.ground.outlet;
+    let given = json!({ "id": "tick", "schedule": "every 10m", "message": "tick", "deliver_here": true });
+    assert_eq!(outlet.deliver(letter("ann", &format!("call cron_add {given}"))).await, Taken::Done);
+    world.settled().await;
+    let before = outlet.read_at("ann", None).len();
+    tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
+    world.settled().await;
+    let read = outlet.read_at("ann", None).split_off(before);
+    assert!(read.len() == 1 && read[0].contains("tick"), "{read:?}");
+    let elsewhere = json!({ "id": "x", "schedule": "every 10m", "message": "x",
+        "deliver_to": { "channel": "telegram", "peer": "6" } });
+    assert!(
+        call(&world, "cron_add", &elsewhere).await.contains("tools.message_to"),
+        "a grant is needed for that"
+    );
+    let errand =
+        json!({ "id": "chain", "schedule": "every 10m", "message": format!("call cron_add {elsewhere}") });
+    call(&world, "cron_add", &errand).await;
+    tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
+    world.settled().await;
+    let ids: Vec<String> =
+        world.engine.errands().await.unwrap().into_iter().map(|one| one.errand.id).collect();
+    assert_eq!(ids, ["chain", "tick"], "an errand makes no errands");
+    let all = world.engine.db().read(|tx| sessions::get(tx, &SessionKey::cron("x"))).await.unwrap();
+    assert!(all.is_none());
+}

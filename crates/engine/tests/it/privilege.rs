@@ -1,0 +1,178 @@
+//! Least privilege: what a session may use is what the turn that began it could AND its own agent may, however deep.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use polyclaw_domain::agent::{AgentSpec, Delegation, Subagents};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::provider::Prompt;
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::team::{Actor, NewMember, NewTeam};
+use polyclaw_store::Db;
+use polyclaw_store::agents::{self, Source};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+use serde_json::json;
+
+use crate::families::{results, said, task};
+
+const AGENTS: [&str; 4] = ["main", "one", "two", "three"];
+const TOOLS: [&str; 5] = ["t0", "t1", "t2", "t3", "free"];
+
+/// Which tool ran how deep.
+type Ran = Arc<Mutex<BTreeSet<(usize, String)>>>;
+
+/// The agent of each depth is denied the tool of that depth; nobody is denied `free`.
+fn spec(depth: usize, denied: &[&str]) -> AgentSpec {
+    let mut spec = AgentSpec::named(AgentId::parse(AGENTS[depth]).unwrap());
+    spec.policy.tools.deny = denied.iter().map(|tool| (*tool).to_owned()).collect();
+    spec.subagents = Subagents { allow_agents: vec!["*".into()], max_spawn_depth: 3, ..Subagents::default() };
+    spec.delegation = Some(Delegation { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth: 1 });
+    spec
+}
+
+async fn store(ground: &Ground, spec: AgentSpec) {
+    let write = move |tx: &mut polyclaw_store::Tx<'_>| {
+        agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1))
+    };
+    ground.db.write(write).await.unwrap();
+}
+
+/// Everybody tries every tool, by name and whether it is shown or not; then `next` says what else it does.
+fn probing(next: fn(usize) -> Script) -> impl Fn(&Prompt) -> Script + Send + Sync + 'static {
+    move |prompt| {
+        let text = said(prompt);
+        let depth = text.split("probe at depth ").nth(1).and_then(|rest| rest.chars().next()?.to_digit(10));
+        let depth = depth.unwrap_or(0) as usize;
+        match results(prompt) {
+            0 => TOOLS.map(|tool| Line::Call(tool.into(), json!({ "depth": depth }))).into(),
+            5 => next(depth),
+            _ => vec![Line::Say("tried".into())],
+        }
+    }
+}
+
+async fn ground(model: Arc<Scripted>) -> (Ground, Ran) {
+    let ground = Ground::on(Db::in_memory().unwrap(), model).await;
+    let ran = Ran::default();
+    for tool in TOOLS {
+        let ran = Arc::clone(&ran);
+        ground.tools.add(tool, Effect::Pure, Consent::NotNeeded, move |call| {
+            let depth = call.arguments["depth"].as_u64().unwrap_or_default();
+            ran.lock().unwrap().insert((usize::try_from(depth).unwrap(), call.name.clone()));
+            Box::pin(std::future::ready(ToolOutcome::ok("ran")))
+        });
+    }
+    for (depth, denied) in TOOLS.iter().enumerate().take(AGENTS.len()) {
+        store(&ground, spec(depth, &[denied])).await;
+    }
+    (ground, ran)
+}
+
+async fn usable(world: &World, key: &SessionKey) -> Vec<String> {
+    let all = world.engine.tools_of(None, Some(key)).await.unwrap();
+    let probed = all.into_iter().filter(|one| TOOLS.contains(&one.tool.name.as_str()) && one.allowed);
+    probed.map(|one| one.tool.name.clone()).collect()
+}
+
+/// The session at each depth, the first of them the person's own.
+async fn chain(world: &World) -> Vec<SessionKey> {
+    let mut keys = vec![World::key("me")];
+    while let Some(run) = world.engine.runs_of(keys.last().unwrap(), 1).await.unwrap().pop() {
+        keys.push(run.child);
+    }
+    keys
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_sub_agent_has_a_tool_that_any_above_it_lacks() {
+    let model = Scripted::new(probing(|depth| match AGENTS.get(depth + 1) {
+        Some(agent) => {
+            let task = format!("probe at depth {}", depth + 1);
+            vec![Line::Call("sessions_spawn".into(), json!({ "agent_id": agent, "task": task }))]
+        }
+        None => vec![Line::Say("deep enough".into())],
+    }));
+    let (ground, ran) = ground(Arc::clone(&model)).await;
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "probe at depth 0").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let expected =
+        |depth: usize| TOOLS.iter().skip(depth + 1).map(|tool| (*tool).to_owned()).collect::<Vec<_>>();
+    let all: BTreeSet<(usize, String)> =
+        (0..4).flat_map(|depth| expected(depth).into_iter().map(move |tool| (depth, tool))).collect();
+    assert_eq!(*ran.lock().unwrap(), all, "what ran");
+    for prompt in model.prompts().iter().filter(|prompt| task(prompt).contains("depth 3")) {
+        let shown: Vec<_> = prompt.tools.iter().filter(|tool| TOOLS.contains(&tool.name.as_str())).collect();
+        assert!(shown.len() == 1 && shown[0].name == "free", "what is shown is what runs");
+    }
+    // It is stored: another life knows it, and an agent that is given more later gives no more to what was begun before.
+    let world = world.killed().await.wake(Faulty::never());
+    let keys = chain(&world).await;
+    assert_eq!(keys.len(), 4);
+    for (depth, key) in keys.iter().enumerate() {
+        assert_eq!(usable(&world, key).await, expected(depth), "depth {depth}, after a restart");
+    }
+    for depth in 0..4 {
+        store(&ground, spec(depth, &[])).await;
+    }
+    assert_eq!(usable(&world, &keys[0]).await, TOOLS);
+    assert_eq!(
+        usable(&world, &keys[3]).await,
+        ["t3", "free"],
+        "its own agent may t3 now, those above it lent no more"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delegate_has_the_tools_of_its_own_agent() {
+    let model = Scripted::new(probing(|depth| match depth {
+        0 => vec![Line::Call(
+            "delegate_to_agent".into(),
+            json!({ "agent_id": "one", "task": "probe at depth 1" }),
+        )],
+        _ => vec![Line::Say("tried".into())],
+    }));
+    let (ground, ran) = ground(model).await;
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.says("probe at depth 0").await.text, "tried");
+    let ran = ran.lock().unwrap().clone();
+    assert!(ran.contains(&(1, "t0".to_owned())) && !ran.contains(&(0, "t0".to_owned())), "{ran:?}");
+    assert!(!ran.contains(&(1, "t1".to_owned())), "{ran:?}");
+}
+
+/// Whoever brings a member in, its lead's rules hold for it: a letter of the lead would otherwise reach further than the lead.
+#[tokio::test(start_paused = true)]
+async fn no_member_has_a_tool_that_its_lead_lacks() {
+    let (ground, ran) = ground(Scripted::new(probing(|_| vec![Line::Say("tried".into())]))).await;
+    let world = ground.wake(Faulty::never());
+    world.says("probe at depth 0").await;
+    let operator = |call: &str| Actor::Operator { call: call.to_owned() };
+    let team = NewTeam {
+        name: "web".into(),
+        description: String::new(),
+        agent_type: String::new(),
+        lead: World::key("me"),
+        turn: None,
+    };
+    world.engine.create_team(&operator("c1"), team).await.unwrap();
+    let new = NewMember {
+        name: "ann".into(),
+        agent: AgentId::parse("one").ok(),
+        task: Some("probe at depth 1".into()),
+        ..NewMember::default()
+    };
+    let joined = world.engine.spawn_teammate(&operator("c2"), "web", new).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let of_ann = |ran: &Ran| {
+        let ran = ran.lock().unwrap();
+        ran.iter().filter(|(depth, _)| *depth == 1).map(|(_, tool)| tool.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of_ann(&ran), ["free", "t2", "t3"]);
+    let all = world.engine.tools_of(None, Some(&joined.session_key)).await.unwrap();
+    let claims = all.iter().find(|one| one.tool.name == "TaskClaim").unwrap();
+    assert!(claims.allowed, "{:?}", claims.decided());
+}

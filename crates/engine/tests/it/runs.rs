@@ -1,0 +1,241 @@
+//! What runs are asked for and answered with: waiting for any, results of a shape, limits, and refusals by their codes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::agent::{AgentSpec, Delegation, Subagents};
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
+use polyclaw_domain::run::RunStatus;
+use polyclaw_store::agents::{self, Source};
+use polyclaw_store::{Db, Tx};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted, last_user};
+use serde_json::{Value, json};
+
+use crate::families::{delegating_ground, results, said, task};
+
+/// What the calls of a turn were answered, as values. What others said stands in a frame.
+fn answers(text: &str) -> Vec<Value> {
+    let lines = text.lines().map(|line| line.strip_prefix("result ").unwrap_or(line));
+    lines.filter(|line| line.starts_with('{')).filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn call(name: &str, given: Value) -> Line {
+    Line::Call(name.to_owned(), given)
+}
+
+fn spawn(given: Value) -> Line {
+    call("sessions_spawn", given)
+}
+
+async fn store(ground: &Ground, spec: AgentSpec) {
+    let write =
+        move |tx: &mut Tx<'_>| agents::upsert(tx, &spec, Source::Config, polyclaw_domain::time::Millis(1));
+    ground.db.write(write).await.unwrap();
+}
+
+async fn ground(author: fn(&Prompt) -> Script) -> (Ground, Arc<Scripted>) {
+    let model = Scripted::new(author);
+    (Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await, model)
+}
+
+/// The last thing the lead of a test was shown.
+fn last(model: &Scripted) -> Prompt {
+    model.prompts().into_iter().rfind(|prompt| !task(prompt).contains("do part")).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_any_goes_on_with_the_first() {
+    let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do part quick") => vec![Line::Say("quick is done".into())],
+        (first, _) if first.contains("do part slow") => vec![Line::Hang],
+        (_, 0) => vec![spawn(json!({ "task": "do part slow" })), spawn(json!({ "task": "do part quick" }))],
+        (_, 2) => {
+            let ids: Vec<Value> = answers(&said(prompt)).iter().map(|run| run["run_id"].clone()).collect();
+            vec![call("agents_wait", json!({ "run_ids": ids, "mode": "any", "timeout": 500 }))]
+        }
+        _ => vec![Line::Say("went on".into())],
+    })
+    .await;
+    let world = ground.wake(Faulty::never());
+    let began = world.engine.now();
+    assert_eq!(world.says("go").await.text, "went on");
+    assert!(world.engine.now().since(began) < 60_000, "it did not wait for the other");
+    let runs = answers(&said(&last(&model))).remove(2)["runs"].clone();
+    let of = |word: &str| {
+        let found = runs.as_array().unwrap().iter().find(|run| run["label"].as_str().unwrap().contains(word));
+        found.unwrap().clone()
+    };
+    assert_eq!((&of("quick")["status"], &of("quick")["result"]), (&json!("ok"), &json!("quick is done")));
+    assert_eq!((&of("slow")["status"], &of("slow")["fits_schema"]), (&json!("running"), &Value::Null));
+    // The name it had before is no name of it any more.
+    let (old, model) = self::ground(|prompt| match results(prompt) {
+        0 => vec![call("agents_wait", json!({ "run_ids": ["x"], "timeout_seconds": 5 }))],
+        _ => vec![Line::Say(said(prompt))],
+    })
+    .await;
+    assert!(old.wake(Faulty::never()).says("go").await.text.contains("timeout_seconds"));
+    drop(model);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_said_to_fit_its_schema_or_not() {
+    let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do part good") => vec![Line::Say("{\"n\": 7}".into())],
+        (first, _) if first.contains("do part bad") => vec![Line::Say("{\"n\": \"seven\"}".into())],
+        (first, _) if first.contains("do part prose") => vec![Line::Say("seven".into())],
+        (first, _) if first.contains("do part free") => vec![Line::Say("seven".into())],
+        (_, 0) => {
+            let schema = json!({ "type": "object", "required": ["n"],
+                "properties": { "n": { "type": "integer" } } });
+            let asked =
+                |word: &str| spawn(json!({ "task": format!("do part {word}"), "result_schema": schema }));
+            vec![asked("good"), asked("bad"), asked("prose"), spawn(json!({ "task": "do part free" }))]
+        }
+        (_, 4) => {
+            let ids: Vec<Value> = answers(&said(prompt)).iter().map(|run| run["run_id"].clone()).collect();
+            vec![call("agents_wait", json!({ "run_ids": ids, "timeout": 60 }))]
+        }
+        _ => vec![Line::Say("checked".into())],
+    })
+    .await;
+    let world = ground.wake(Faulty::never());
+    assert_eq!(world.says("go").await.text, "checked");
+    let runs = answers(&said(&last(&model))).remove(4)["runs"].clone();
+    let fits: Vec<&Value> = runs.as_array().unwrap().iter().map(|run| &run["fits_schema"]).collect();
+    assert_eq!(fits, [&json!(true), &json!(false), &json!(false), &Value::Null]);
+    let asked = model.prompts().into_iter().find(|prompt| task(prompt).contains("do part good")).unwrap();
+    assert!(task(&asked).contains("fits this schema") && task(&asked).contains("\"integer\""));
+}
+
+/// Counted over all sessions of the agent, and named.
+#[tokio::test(start_paused = true)]
+async fn an_agent_has_so_many_sub_agents_at_once_in_all_its_sessions() {
+    let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do part") => vec![Line::Hang],
+        (_, 0) => (0..2).map(|_| spawn(json!({ "task": "do part", "timeout_seconds": 60 }))).collect(),
+        _ => vec![Line::Say(said(prompt))],
+    })
+    .await;
+    let rules = Subagents { max_concurrent: 3, ..Subagents::default() };
+    store(&ground, AgentSpec { subagents: rules, ..AgentSpec::named(AgentId::main()) }).await;
+    let world = ground.wake(Faulty::never());
+    assert!(!world.says("go").await.text.contains("max_concurrent"));
+    let other = world.sends("other", "go").await.unwrap();
+    let told = world.answer(&other).await.text;
+    assert!(
+        told.contains("3 sub-agents of this agent are at work already, and subagents.max_concurrent is 3"),
+        "{told}"
+    );
+    assert_eq!(world.engine.runs_of(&World::key("other"), 9).await.unwrap().len(), 1);
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    let third = world.sends("third", "go").await.unwrap();
+    assert!(!world.answer(&third).await.text.contains("max_concurrent"), "those have ended");
+    drop(model);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_begins_a_sub_agent_says_how_long_it_thinks() {
+    let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
+        (first, _) if first.contains("do part") => vec![Line::Say("done".into())],
+        (_, 0) => vec![
+            spawn(json!({ "task": "do part a", "thinking": "high" })),
+            spawn(json!({ "task": "do part b" })),
+            spawn(json!({ "task": "do part c", "thinking": "a lot" })),
+        ],
+        _ => vec![Line::Say("begun".into())],
+    })
+    .await;
+    let mut spec = AgentSpec::named(AgentId::main());
+    spec.defaults.reasoning_effort = Some(ReasoningEffort::Medium);
+    spec.subagents.thinking = Some(ReasoningEffort::Low);
+    store(&ground, spec).await;
+    let world = ground.wake(Faulty::never());
+    world.says("go").await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let of = |word: &str| {
+        let found = model.prompts().into_iter().find(|prompt| task(prompt).contains(word));
+        found.and_then(|prompt| prompt.reasoning_effort)
+    };
+    assert_eq!((of("do part a"), of("do part b")), (Some(ReasoningEffort::High), Some(ReasoningEffort::Low)));
+    assert_eq!(of("go"), Some(ReasoningEffort::Medium), "its own is as its agent says");
+    assert_eq!(world.engine.runs_of(&World::key("me"), 9).await.unwrap().len(), 2, "a lot is no measure");
+}
+
+/// Whatever became of it, whoever gave work away is told in which session and how long that took.
+#[tokio::test(start_paused = true)]
+async fn every_answer_of_a_delegation_has_the_same_shape() {
+    fn author(prompt: &Prompt) -> Script {
+        if task(prompt).contains("do part quick") {
+            return vec![Line::Pause(Duration::from_secs(1)), Line::Say("done".into())];
+        }
+        if task(prompt).contains("do part") {
+            return vec![Line::Hang];
+        }
+        let give = |agent: &str, rest: Value| {
+            let mut given = json!({ "agent_id": agent, "task": "do part for ever" });
+            given.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            call("delegate_to_agent", given)
+        };
+        match results(prompt) {
+            0 => vec![
+                give("expert", json!({ "task": "do part quick" })),
+                give("expert", json!({ "timeout_ms": 1000 })),
+                give("nobody", json!({})),
+                give("expert", json!({ "mode": "async", "timeout_ms": 2000 })),
+            ],
+            _ => vec![Line::Say(said(prompt))],
+        }
+    }
+    let world = delegating_ground(author).await.wake(Faulty::never());
+    let told = world.says("ask").await.text;
+    let told = answers(&told);
+    let statuses: Vec<&str> = told.iter().map(|one| one["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["completed", "timeout", "rejected", "accepted"]);
+    for one in &told {
+        assert!(one["duration_ms"].is_i64() && one.get("session_key").is_some(), "{one}");
+        assert!(one["agent_id"].is_string(), "{one}");
+    }
+    assert!(told[0]["duration_ms"].as_i64().unwrap() >= 1_000 && told[2]["session_key"].is_null());
+    // What nobody waits for has the time it was given, too.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let run = world.engine.runs_of(&World::key("me"), 9).await.unwrap().remove(0);
+    let took = run.ended_at.expect("it has ended").since(run.created_at);
+    assert!(run.status == RunStatus::Timeout && (2_000..5_000).contains(&took), "{run:#?}");
+}
+
+/// A model may call what it was not shown: it is told which rule is against it, by the codes of delegations.
+#[tokio::test(start_paused = true)]
+async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
+    fn author(prompt: &Prompt) -> Script {
+        match prompt.messages.last() {
+            Some(PromptMessage::User { .. }) => {
+                vec![call("delegate_to_agent", json!({ "agent_id": "expert", "task": "do part below" }))]
+            }
+            _ => vec![Line::Say(said(prompt))],
+        }
+    }
+    let of = |agent: &str, delegation: Option<Delegation>| AgentSpec {
+        delegation,
+        ..AgentSpec::named(AgentId::parse(agent).unwrap())
+    };
+    let rules = Delegation { allow_agents: vec!["*".into()], max_concurrent: 2, max_depth: 1 };
+    let (ground, model) = ground(author).await;
+    store(&ground, of("expert", Some(rules.clone()))).await;
+    let world = ground.wake(Faulty::never());
+    let told = world.says("ask").await.text;
+    let is_hidden = |prompt: &Prompt| prompt.tools.iter().all(|tool| tool.name != "delegate_to_agent");
+    assert!(model.prompts().iter().all(is_hidden));
+    assert!(
+        told.contains("\"code\":\"delegation_denied\"") && told.contains("\"status\":\"rejected\""),
+        "{told}"
+    );
+    store(&ground, of("main", Some(rules))).await;
+    let told = world.says("ask again").await.text;
+    assert!(told.contains("\"status\":\"completed\""), "{told}");
+    let below = model.prompts().into_iter().rfind(|prompt| task(prompt).contains("do part below")).unwrap();
+    assert!(is_hidden(&below) && last_user(&below).contains("do part below"));
+    assert!(said(&below).contains("\"code\":\"delegation_depth_exceeded\""), "{}", said(&below));
+    assert!(said(&below).contains("\"duration_ms\":0"), "{}", said(&below));
+}

@@ -1,0 +1,89 @@
+//! What is said in a session that is named: a name in front, and several agents, as in every chat.
+
+use std::sync::Arc;
+
+use polyclaw_domain::channel::Address;
+use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
+use polyclaw_engine::Error;
+use polyclaw_engine::ingress::{Accepted, Inbound};
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
+
+use crate::reception::cast;
+
+const KEY: &str = "agent:main:web:dm:x";
+
+async fn world(rest: &str) -> (World, Arc<Scripted>) {
+    let model = Scripted::new(|prompt| {
+        let names = ["ops-night", "ann", "bob"];
+        let name = names.into_iter().find(|name| prompt.system.contains(&format!("I am {name}")));
+        vec![Line::Say(format!("{} on {}", name.unwrap_or("main"), last_user(prompt)))]
+    });
+    let mut ground = World::with(model.clone()).await.killed().await;
+    ground.configure(&format!("{}\n{rest}", cast(&["main", "ops-night", "ann", "bob"]))).await;
+    (ground.wake(Faulty::never()), model)
+}
+
+fn inbound(channel: &str, text: &str) -> Inbound {
+    let key = SessionKey::parse(KEY).unwrap();
+    let address =
+        Address { channel: channel.into(), account: "default".into(), peer: KEY.into(), thread: None };
+    Inbound::from_person(key, AgentId::main(), address, text)
+}
+
+async fn say(world: &World, inbound: Inbound) -> Result<Accepted, Error> {
+    let inbound = world.engine.directed(inbound).await?;
+    world.engine.say(inbound).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_in_front_is_answered_in_the_session_that_is_open_and_once() {
+    let (world, _) = world("").await;
+    for channel in ["web", "cli", "api"] {
+        for name in ["ops-night", "ops_night", "OPS-night"] {
+            let accepted = say(&world, inbound(channel, &format!("/{name} hi"))).await.unwrap();
+            assert_eq!(accepted.session_key.as_str(), KEY);
+            assert_eq!(world.answer(&accepted).await.text, "ops-night on hi");
+        }
+        let next = say(&world, inbound(channel, "and you")).await.unwrap();
+        assert_eq!(world.answer(&next).await.text, "main on and you", "that message only");
+        let alone = say(&world, inbound(channel, "/ops-night ")).await;
+        assert!(matches!(alone, Err(Error::OnlyAName(id)) if id.as_str() == "ops-night"));
+        let unknown = say(&world, inbound(channel, "/ops-nihgt")).await.unwrap_err();
+        assert_eq!(unknown.to_string(), "there is no command /ops-nihgt; did you mean /ops-night?");
+        for text in ["/ops hi", "/etc/passwd", "ops-night hi", "/"] {
+            let accepted = say(&world, inbound(channel, text)).await.unwrap();
+            assert_eq!(world.answer(&accepted).await.text, format!("main on {text}"), "it names nobody");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_is_one() {
+    let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"main\", \"bob\"]")).await;
+    let asked = || Inbound { idempotency_key: Some("k".into()), ..inbound("web", "/ann hello") };
+    let accepted = say(&world, asked()).await.unwrap();
+    assert_eq!((accepted.session_key.as_str(), accepted.duplicate), (KEY, false), "the one that is open");
+    assert_eq!(world.answer(&accepted).await.text, "main on /ann hello", "a group comes before a name");
+    let again = say(&world, asked()).await.unwrap();
+    assert_eq!((again.turn_id, again.duplicate), (accepted.turn_id, true));
+    world.settled().await;
+    for name in ["ann", "bob"] {
+        let key = SessionKey::parse(&KEY.replace("main", name)).unwrap();
+        let session = world.engine.session(&key).await.unwrap();
+        assert_eq!(session.agent.as_str(), name);
+    }
+    assert_eq!(model.prompts().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bindings_say_who_answers_where_nobody_is_named() {
+    let rules = "[[bindings]]\nagent_id = \"ann\"\nmatch = { channel = \"cli\" }\n\
+                 [[bindings]]\nagent_id = \"bob\"\nmatch = { channel = \"webhook\", account_id = \"*\" }";
+    let (world, _) = world(rules).await;
+    let bound = |channel, account| world.engine.bound(channel, account, "me").to_string();
+    assert_eq!(bound("cli", "default"), "ann");
+    assert_eq!(bound("web", "default"), "main");
+    assert_eq!(bound("webhook", "build"), "bob");
+}

@@ -1,0 +1,217 @@
+//! A model that is away for a while: turns fail, and what waited for them is done when it is back. Time is virtual, but
+//! for the one that needs real databases.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use polyclaw_domain::mail::{LetterKind, LetterState};
+use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::team::setback::Setback;
+use polyclaw_engine::team::{NewTask, Outgoing};
+use polyclaw_store::{Db, outbox, teams};
+use polyclaw_testkit::world::{Ground, World};
+use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+
+use super::chaos::{join, team};
+use super::fixture::{Hall, TEAM, call, lead, letter, said, say, who};
+
+on_both!(a_name_given_to_another_begins_without_failures);
+
+fn down() -> Script {
+    let error = ProviderError {
+        class: ErrorClass::BadRequest,
+        message: "not now".into(),
+        model: "scripted/model".into(),
+        retry_after_ms: None,
+    };
+    vec![Line::Fail(error)]
+}
+
+/// A model that is away while a flag is set, and a world with a team of `ann` and `bob`.
+struct Outage {
+    world: World,
+    model: Arc<Scripted>,
+    is_down: Arc<AtomicBool>,
+}
+
+impl Outage {
+    async fn new() -> Self {
+        let is_down = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_down);
+        let model = Scripted::new(move |prompt| match flag.load(Ordering::SeqCst) {
+            true => down(),
+            // Whoever is told of a free task takes it.
+            false if said(prompt).contains("is free: ") && !said(prompt).contains("result ") => {
+                call("TaskClaim", serde_json::json!({ "team_name": TEAM }))
+            }
+            false => say("noted"),
+        });
+        let ground = Ground::on(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
+        let world = ground.wake(Faulty::never());
+        world.says("hello").await;
+        team(&world).await;
+        join(&world, "ann", false).await;
+        join(&world, "bob", false).await;
+        Self { world, model, is_down }
+    }
+
+    fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    async fn write(&self, to: &str, text: &str) {
+        let outgoing = Outgoing { to: Some(to.into()), ..letter(LetterKind::Message, text) };
+        self.world.engine.send_letter(&lead(), TEAM, outgoing).await.unwrap();
+    }
+
+    fn calls(&self, name: &str) -> usize {
+        self.model.prompts().iter().filter(|prompt| who(prompt) == name).count()
+    }
+
+    async fn setback(&self, name: &str) -> Option<Setback> {
+        let view = self.world.engine.team_view(&lead(), TEAM).await.unwrap();
+        match name {
+            "lead" => view.lead_setback,
+            _ => view.members.into_iter().find(|one| one.member.name == name).unwrap().setback,
+        }
+    }
+
+    /// Whether everything that was written to a name is read.
+    async fn has_read(&self, name: &str) -> bool {
+        let letters = self.world.engine.team_letters(TEAM, 99).await.unwrap();
+        letters.iter().filter(|letter| letter.to == name).all(|letter| letter.state == LetterState::Read)
+    }
+}
+
+async fn seconds(n: u64) {
+    tokio::time::sleep(Duration::from_secs(n)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_outage_left_is_done_when_the_model_is_back() {
+    let outage = Outage::new().await;
+    seconds(10).await;
+    outage.set_down(true);
+    outage.write("ann", "look").await;
+    let new = NewTask { subject: "draw".into(), ..NewTask::default() };
+    outage.world.engine.create_task(&lead(), TEAM, new).await.unwrap();
+    seconds(6).await;
+    let setback = outage.setback("ann").await.expect("people see that it fails");
+    assert_eq!((setback.code.as_str(), setback.failures), ("provider_failed", 1));
+    assert!(outage.setback("lead").await.is_some(), "the notice could not be read either");
+    assert!(!outage.has_read("ann").await && !outage.has_read("lead").await);
+    outage.set_down(false);
+    seconds(90).await;
+    for name in ["ann", "bob", "lead"] {
+        assert!(outage.has_read(name).await, "{name}");
+        assert_eq!(outage.setback(name).await, None, "{name}");
+    }
+    let view = outage.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    assert_eq!(view.counts.in_progress, 1, "the task is taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_outage_is_asked_less_and_less_and_a_restart_forgets_nobody() {
+    let mut outage = Outage::new().await;
+    seconds(10).await;
+    outage.set_down(true);
+    let before = outage.calls("ann");
+    outage.write("ann", "look").await;
+    seconds(3600).await;
+    // At 0 and after 0.5, 1, 2, 4, 8, 15, 15 minutes.
+    assert_eq!(outage.calls("ann") - before, 8);
+    let told = outage.world.engine.team_letters(TEAM, 99).await.unwrap();
+    let notices = told.iter().filter(|letter| letter.content.starts_with("ann is idle: failed")).count();
+    assert_eq!(notices, 1, "the lead is told once");
+    let since = outage.setback("ann").await.unwrap().since;
+    outage.world = outage.world.killed().await.wake(Faulty::never());
+    outage.set_down(false);
+    assert_eq!(outage.setback("ann").await.unwrap().since, since);
+    seconds(16 * 60).await;
+    assert!(outage.has_read("ann").await);
+    assert_eq!((outage.setback("ann").await, outage.calls("ann") - before), (None, 9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_are_told_once_that_the_lead_fails_however_often_it_is_tried() {
+    let outage = Outage::new().await;
+    outage.world.says("tell me when it is done").await;
+    seconds(10).await;
+    outage.set_down(true);
+    let told = || async {
+        let sent = outage.world.engine.db().read(|tx| outbox::list(tx, None, "", 100)).await.unwrap();
+        sent.iter().filter(|parcel| parcel.text.contains("could not get an answer")).count()
+    };
+    outage.write("ann", "look").await;
+    seconds(2 * 3600).await;
+    assert!(outage.setback("lead").await.unwrap().failures > 3, "it was tried");
+    assert_eq!(told().await, 1);
+    outage.world.sends("me", "are you there?").await.unwrap();
+    seconds(5).await;
+    assert_eq!(told().await, 2, "whoever asks is told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_of_a_person_to_the_lead_frees_members_at_once() {
+    let outage = Outage::new().await;
+    seconds(10).await;
+    outage.set_down(true);
+    outage.write("ann", "look").await;
+    seconds(3600).await;
+    outage.set_down(false);
+    outage.world.says("go on").await;
+    seconds(5).await;
+    assert!(outage.has_read("ann").await);
+    assert_eq!(outage.setback("ann").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_mail_and_work_nothing_is_tried_and_a_stop_ends_trying() {
+    let outage = Outage::new().await;
+    seconds(10).await;
+    outage.set_down(true);
+    let refused = outage.world.sends("me", "hello again").await;
+    refused.unwrap();
+    seconds(5).await;
+    let before = outage.model.prompts().len();
+    seconds(7200).await;
+    assert_eq!(outage.model.prompts().len(), before, "nothing waits for the lead");
+    assert!(outage.setback("lead").await.is_some_and(|setback| setback.retry_at.is_none()));
+    outage.write("ann", "look").await;
+    seconds(5).await;
+    outage.world.engine.stop(&World::key("me")).await.unwrap();
+    let before = outage.model.prompts().len();
+    seconds(7200).await;
+    assert_eq!(outage.model.prompts().len(), before, "nobody is woken until somebody writes");
+    outage.set_down(false);
+    outage.world.says("go on").await;
+    seconds(5).await;
+    assert!(outage.has_read("ann").await);
+}
+
+async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.script("ann", vec![down()]);
+    hall.join("ann").await;
+    hall.send(&lead(), "ann", "go").await.unwrap();
+    let setback = async || {
+        let view = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+        view.members[0].setback.clone()
+    };
+    hall.until("it failed", async || setback().await.is_some()).await;
+    let retries = hall.world.engine.db().read(teams::retries).await.unwrap();
+    assert!(
+        retries
+            .iter()
+            .any(|retry| retry.name == "ann" && Some(retry.at) == retries.iter().map(|one| one.at).min())
+    );
+    hall.script("ann", vec![down()]);
+    hall.send(&lead(), "ann", "and now").await.unwrap();
+    hall.until("it failed again", async || setback().await.is_some_and(|one| one.failures == 2)).await;
+    let new = polyclaw_engine::team::NewMember { name: "ann".into(), replaces: true, ..Default::default() };
+    hall.try_join(new).await.unwrap();
+    hall.until("its mail is read", async || hall.times("ann", ">go<") == 3).await;
+    hall.rest().await;
+    assert_eq!(setback().await, None);
+}

@@ -1,0 +1,283 @@
+//! Nothing of a team is stuck, lost or said twice; what members may do with tasks they do with tools.
+
+use std::sync::Arc;
+
+use polyclaw_domain::event::EventKind;
+use polyclaw_domain::mail::{LetterKind, LetterState};
+use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_domain::team::TeamStatus;
+use polyclaw_engine::team::{Actor, Change, Finish, NewMember, NewTask, Outgoing, Update};
+use polyclaw_store::events;
+use polyclaw_testkit::Line;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say};
+
+on_both!(
+    members_list_change_and_end_tasks_with_tools,
+    a_capability_is_a_member_s_own,
+    the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for,
+    an_update_that_is_refused_changes_nothing,
+    force_needs_a_person,
+    the_config_follows_turns,
+    mailboxes_have_every_letter_once,
+    a_team_that_has_ended_is_ended_again_without_a_word,
+    whoever_wrote_what_nobody_will_read_can_see_so,
+);
+
+fn operator() -> Actor {
+    Actor::Operator { call: format!("op{}", super::fixture::lead().call()) }
+}
+
+/// What the calls of somebody's last turn were answered, as values.
+fn answers(hall: &Hall, name: &str) -> Vec<Value> {
+    let shown = hall.shown(name).pop().unwrap_or_default();
+    shown.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("result ")?).ok()).collect()
+}
+
+fn numbers(listed: &Value) -> Vec<i64> {
+    listed["tasks"].as_array().unwrap().iter().map(|task| task["task_id"].as_i64().unwrap()).collect()
+}
+
+async fn members_list_change_and_end_tasks_with_tools(hall: Hall) {
+    let hall = hall.with_team().await;
+    let of = |given: Value| {
+        let mut given = given;
+        given["team_name"] = json!(TEAM);
+        given
+    };
+    hall.script(
+        "ann",
+        vec![
+            call("TaskList", of(json!({ "available": true }))),
+            call("TaskClaim", of(json!({ "task_id": 1 }))),
+            call(
+                "TaskUpdate",
+                of(json!({ "task_id": 1, "status": "in_progress", "activeForm": "Drawing", "note": "half" })),
+            ),
+            call("TaskList", of(json!({ "owner": "ann" }))),
+            call("TaskComplete", of(json!({ "task_id": 1, "summary": "drawn" }))),
+            call("TaskList", of(json!({ "owner": "ann", "includeCompleted": true }))),
+            call("TaskList", of(json!({ "available": true }))),
+            call("TaskUpdate", of(json!({ "task_id": 2, "dropDependsOn": [1] }))),
+            say("done"),
+        ],
+    );
+    hall.join("bob").await;
+    hall.task("draw", &[]).await;
+    hall.task("hang", &[1]).await;
+    hall.try_task(NewTask {
+        subject: "paint".into(),
+        capability: Some("paint".into()),
+        ..NewTask::default()
+    })
+    .await
+    .unwrap();
+    hall.try_task(NewTask { subject: "for bob".into(), assignee: Some("bob".into()), ..NewTask::default() })
+        .await
+        .unwrap();
+    hall.rest().await;
+    hall.try_join(NewMember { name: "ann".into(), task: Some("go".into()), ..NewMember::default() })
+        .await
+        .unwrap();
+    hall.rest().await;
+    let told = answers(&hall, "ann");
+    assert_eq!(numbers(&told[0]), [1], "2 is blocked, 3 wants a painter, 4 is bob's");
+    assert_eq!((&told[1]["success"], &told[1]["task"]["owner"]), (&json!(true), &json!("ann")));
+    assert_eq!((&told[2]["status"], &told[2]["title"]), (&json!("in_progress"), &json!("Drawing")));
+    assert_eq!((numbers(&told[3]), &told[3]["tasks"][0]["note"]), (vec![1], &json!("half")));
+    assert_eq!(told[4]["unblocked"], json!([2]));
+    assert_eq!((numbers(&told[5]), &told[5]["tasks"][0]["status"]), (vec![1], &json!("completed")));
+    assert_eq!(told[5]["tasks"][0]["owner"], "ann", "who did it is found by what was done");
+    assert_eq!(numbers(&told[6]), [2], "what it freed");
+    assert_eq!(told.len(), 7, "what a task waits for is the lead's to say");
+}
+
+async fn a_capability_is_a_member_s_own(hall: Hall) {
+    let hall = hall.with_team().await;
+    let new = NewTask { subject: "paint".into(), capability: Some("paint".into()), ..NewTask::default() };
+    hall.try_task(new).await.unwrap();
+    let claim = call("TaskClaim", json!({ "team_name": TEAM, "task_id": 1 }));
+    hall.script("ann", vec![claim.clone(), say("no")]);
+    hall.script("cat", vec![claim, say("mine")]);
+    for (name, can) in [("ann", "draw"), ("cat", "paint")] {
+        let spawn = json!({ "team_name": TEAM, "name": name, "capabilities": [can], "task": "go" });
+        hall.script("lead", vec![call("TeammateSpawn", spawn), say("begun")]);
+        hall.world.says("one more").await;
+        hall.rest().await;
+    }
+    let ann = answers(&hall, "ann");
+    assert_eq!((&ann[0]["success"], &ann[0]["code"]), (&json!(false), &json!("task_capability")));
+    assert_eq!(answers(&hall, "cat")[0]["success"], true);
+}
+
+async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = actor(&hall.join("ann").await.session_key);
+    for (subject, needs) in [("dig", &[][..]), ("plant", &[1]), ("water", &[2])] {
+        hall.task(subject, needs).await;
+    }
+    hall.rest().await;
+    let engine = &hall.world.engine;
+    let end = |state| Finish { state, summary: Some("the lead's word".into()), artifacts: vec![] };
+    let refused = engine.finish_task(&ann, TEAM, TaskNo(1), end(TaskState::Failed)).await;
+    assert_eq!(code(&refused), "task_not_yours", "a member ends what it holds");
+    engine.finish_task(&lead(), TEAM, TaskNo(1), end(TaskState::Failed)).await.unwrap();
+    let task = |no| {
+        let wanted = polyclaw_engine::team::Wanted { with_ended: true, ..Default::default() };
+        async move {
+            let all = engine.list_tasks(&lead(), TEAM, wanted).await.unwrap();
+            all.into_iter().find(|task| task.no == TaskNo(no)).unwrap()
+        }
+    };
+    let ended = task(1).await;
+    assert_eq!((ended.state, ended.ended_by.as_deref()), (TaskState::Failed, Some("lead")));
+    assert_eq!(task(2).await.blocked_by, [TaskNo(1)], "what failed blocks");
+    let drops = |no| Update { state: None, change: Change { drops: vec![TaskNo(no)], ..Change::default() } };
+    assert_eq!(code(&engine.update_task(&ann, TEAM, TaskNo(2), drops(1)).await), "not_lead");
+    let changed = engine.update_task(&lead(), TEAM, TaskNo(2), drops(1)).await.unwrap();
+    assert!(changed.needs.is_empty() && changed.blocked_by.is_empty());
+    hall.until("ann is told", async || hall.times("ann", "Task #2 is free") > 0).await;
+    // Nobody needs to hold what is done already.
+    let free = engine.finish_task(&lead(), TEAM, TaskNo(2), end(TaskState::Completed)).await.unwrap();
+    assert_eq!(free, [TaskNo(3)]);
+    let again = engine.finish_task(&lead(), TEAM, TaskNo(2), end(TaskState::Failed)).await;
+    assert_eq!(code(&again), "task_ended");
+}
+
+async fn an_update_that_is_refused_changes_nothing(hall: Hall) {
+    let hall = hall.with_team().await;
+    for (subject, needs) in [("dig", &[][..]), ("plant", &[]), ("water", &[2])] {
+        hall.task(subject, needs).await;
+    }
+    let engine = &hall.world.engine;
+    engine.claim_task(&lead(), TEAM, Some(TaskNo(1))).await.unwrap();
+    let no_such = Change { needs: vec![TaskNo(99)], note: Some("begun".into()), ..Change::default() };
+    let update = Update { state: Some(TaskState::InProgress), change: no_such };
+    let refused = engine.update_task(&lead(), TEAM, TaskNo(1), update).await;
+    assert_eq!(code(&refused), "unknown_dependency");
+    let swap = Change { needs: vec![TaskNo(99)], drops: vec![TaskNo(2)], ..Change::default() };
+    let update = Update { state: None, change: swap };
+    assert!(engine.update_task(&lead(), TEAM, TaskNo(3), update).await.is_err());
+    let all = engine.list_tasks(&lead(), TEAM, polyclaw_engine::team::Wanted::default()).await.unwrap();
+    let task = |no| all.iter().find(|task| task.no == TaskNo(no)).unwrap();
+    assert_eq!((task(1).state, task(3).needs.as_slice()), (TaskState::Claimed, &[TaskNo(2)][..]));
+    let give_back = Update { state: Some(TaskState::Pending), ..Update::default() };
+    engine.update_task(&lead(), TEAM, TaskNo(1), give_back).await.unwrap();
+}
+
+async fn force_needs_a_person(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = actor(&hall.join("ann").await.session_key);
+    let stop = call("TeamShutdown", json!({ "team_name": TEAM, "force": true }));
+    hall.script("lead", vec![stop.clone(), say("so be it")]);
+    hall.send(&ann, "lead", "stop everybody by force").await.unwrap();
+    hall.until("the lead tried", async || hall.times("lead", "Only a person stops a team by force") > 0)
+        .await;
+    hall.rest().await;
+    assert_eq!(hall.world.engine.teams(false).await.unwrap()[0].status, TeamStatus::Active);
+    hall.script("lead", vec![stop, say("stopped")]);
+    hall.world.says("stop them by force").await;
+    assert!(hall.world.engine.teams(false).await.unwrap().is_empty(), "where a person asks for it");
+}
+
+async fn the_config_follows_turns(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    hall.rest().await;
+    let ann = || hall.json("web/config.json")["members"][0].clone();
+    let before = ann()["lastActiveAt"].clone();
+    assert_eq!(ann()["status"], "idle");
+    let gate = Arc::new(Semaphore::new(0));
+    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
+    hall.send(&lead(), "ann", "work").await.unwrap();
+    hall.until("the file says that it works", async || ann()["status"] == "working").await;
+    let shown = hall.world.engine.team_view(&lead(), TEAM).await.unwrap();
+    assert!(shown.block(polyclaw_domain::team::state::Reader::Lead).contains(") working"));
+    gate.add_permits(1);
+    hall.until("the file says that it rests", async || ann()["status"] == "idle").await;
+    assert_ne!(ann()["lastActiveAt"], before);
+}
+
+async fn mailboxes_have_every_letter_once(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let by = lead();
+    for _ in 0..3 {
+        hall.send(&by, "ann", "the same call, made again").await.unwrap();
+    }
+    hall.until("the lead is told", async || hall.inbox("lead").iter().any(|one| one["type"] == "idle")).await;
+    let same = hall.inbox("ann").iter().filter(|one| one["content"] == "the same call, made again").count();
+    assert_eq!(same, 1, "{:?}", hall.inbox("ann"));
+    // One that objects keeps the team.
+    hall.rest().await;
+    let asked = hall.world.engine.shut_team(&lead(), TEAM, "", false).await.unwrap();
+    let no = Outgoing {
+        request_id: asked.members[0].request_id.clone(),
+        approve: Some(false),
+        reason: Some("not yet".into()),
+        ..letter(LetterKind::ShutdownResponse, "")
+    };
+    hall.world.engine.send_letter(&actor(&ann.session_key), TEAM, no).await.unwrap();
+    let goes_on = |one: &Value| one["content"].as_str().unwrap().starts_with("The team goes on: ann");
+    hall.until("that is told", async || hall.inbox("lead").iter().any(goes_on)).await;
+    // Another life finds what it has written and writes none of it again.
+    let lines = hall.inbox("lead").len();
+    let Hall { world, folder, .. } = hall;
+    world
+        .engine
+        .db()
+        .write(|tx| {
+            // As if it had died before it could note the copies.
+            tx.execute("UPDATE letters SET is_copied = 0", &[]).map(drop)
+        })
+        .await
+        .unwrap();
+    let world = world.killed().await.wake(polyclaw_testkit::Faulty::never());
+    world.engine.shut_team(&lead(), TEAM, "", true).await.unwrap();
+    let trash = std::fs::read_dir(folder.path().join("teams/.trash")).unwrap().next().unwrap().unwrap();
+    let text = std::fs::read_to_string(trash.path().join("inbox/lead/messages.jsonl")).unwrap();
+    let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ended = all.last().unwrap()["content"].as_str().unwrap();
+    assert!(ended.starts_with("The team web has ended."), "{ended}");
+    let mut ids: Vec<&str> = all.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert!(ids.len() == all.len() && all.len() > lines, "{text}");
+}
+
+async fn a_team_that_has_ended_is_ended_again_without_a_word(hall: Hall) {
+    assert_eq!(code(&hall.world.engine.shut_team(&operator(), TEAM, "", false).await), "unknown_team");
+    let hall = hall.with_team().await;
+    for by in [operator(), operator(), Actor::in_name_of(None, "again".into()), lead()] {
+        let ended = hall.world.engine.shut_team(&by, TEAM, "", true).await.unwrap();
+        assert_eq!((ended.status, ended.members.len()), (TeamStatus::Shutdown, 0));
+    }
+    let member = Actor::in_name_of(Some("ann".into()), "not mine".into());
+    assert_eq!(code(&hall.world.engine.shut_team(&member, TEAM, "", true).await), "unknown_team");
+    hall.rest().await;
+    assert_eq!(hall.world.engine.teams(true).await.unwrap().len(), 1, "it ended once");
+}
+
+async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let bob = hall.join("bob").await;
+    hall.script("bob", vec![vec![Line::Hang]]);
+    hall.send(&lead(), "bob", "begin").await.unwrap();
+    hall.until("bob works", async || hall.shown("bob").len() == 1).await;
+    hall.send(&actor(&ann.session_key), "bob", "too late").await.unwrap();
+    hall.world.engine.shut_team(&operator(), TEAM, "", true).await.unwrap();
+    let kind = EventKind::MailUndeliverable.as_str();
+    let told = hall.world.engine.db().read(move |tx| events::list(tx, 0, Some(kind), None, 9)).await.unwrap();
+    let mine: Vec<_> = told.iter().filter(|event| event.data["from"] == "ann").collect();
+    assert_eq!(mine.len(), 1, "{told:?}");
+    let whose = mine[0].session.as_deref();
+    assert_eq!((&mine[0].data["to"], whose), (&json!("bob"), Some(ann.session_key.as_str())));
+    let id = mine[0].data["message_id"].as_str().unwrap().to_owned();
+    let id = polyclaw_domain::id::LetterId::new(id);
+    let stored = hall.world.engine.db().read(move |tx| polyclaw_store::letters::get(tx, &id)).await.unwrap();
+    assert_eq!(stored.unwrap().state, LetterState::Undeliverable);
+    assert!(hall.world.engine.session(&bob.session_key).await.is_ok());
+}

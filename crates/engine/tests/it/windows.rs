@@ -1,0 +1,92 @@
+//! Conversations that do not fit the window of their model, whatever it is said to be.
+
+use std::sync::Arc;
+
+use polyclaw_domain::prompt::text_tokens;
+use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line, Script, Scripted};
+
+/// Takes so many tokens and refuses more, as a server with a small window does.
+fn narrow(window: usize) -> Arc<Scripted> {
+    Scripted::new(move |prompt: &Prompt| -> Script {
+        match size(prompt) {
+            size if size > window => vec![Line::Fail(ProviderError {
+                class: ErrorClass::ContextTooLong,
+                model: "test/m".to_owned(),
+                message: format!("{size} tokens"),
+                retry_after_ms: None,
+            })],
+            _ if prompt.system.starts_with("Summarise") => vec![Line::Say("the summary".into())],
+            _ => vec![Line::Say("yes".into())],
+        }
+    })
+}
+
+fn size(prompt: &Prompt) -> usize {
+    let tools = prompt.tools.iter().map(|tool| text_tokens(&tool.parameters.to_string()));
+    text_tokens(&prompt.system) + said(prompt) + tools.sum::<usize>()
+}
+
+/// The conversation alone.
+fn said(prompt: &Prompt) -> usize {
+    let said = prompt.messages.iter().map(|message| match message {
+        PromptMessage::User { text, .. } | PromptMessage::Assistant { text, .. } => text_tokens(text),
+        PromptMessage::ToolResult { content, .. } => text_tokens(content),
+    });
+    said.sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_message_that_is_longer_than_the_window_is_answered_and_so_is_what_follows() {
+    let model = narrow(8_000);
+    let world = World::with(Arc::clone(&model) as _).await;
+    let long = format!("the beginning {} the end", "word ".repeat(30_000));
+    assert_eq!(world.says(&long).await.text, "yes");
+    let shown = format!("{:?}", model.prompts().last().unwrap().messages);
+    assert!(shown.contains("the beginning") && shown.contains("the end") && shown.contains("left out"));
+    assert_eq!(world.says("and now?").await.text, "yes");
+    let stored = world.transcript("me").await;
+    assert_eq!(stored[0].text, long, "what is stored stays whole");
+    let world = world.killed().await.wake(Faulty::never());
+    assert_eq!(world.says("still there?").await.text, "yes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_grows_beyond_an_unknown_window_goes_on() {
+    let model = narrow(8_000);
+    let world = World::with(Arc::clone(&model) as _).await;
+    for n in 0..40 {
+        let said = world.says(&format!("{n}: {}", "word ".repeat(600))).await;
+        assert_eq!(said.text, "yes", "message {n}");
+    }
+    let refused = model.prompts().iter().filter(|prompt| size(prompt) > 8_000).count();
+    assert!(refused < 10, "what was learnt is kept: {refused} prompts were refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn folding_by_hand_takes_as_many_requests_as_the_history_needs() {
+    let roomy = World::with(narrow(1_000_000)).await;
+    for n in 0..30 {
+        roomy.says(&format!("{n}: {}", "word ".repeat(1_500))).await;
+    }
+    let mut ground = roomy.killed().await;
+    let model = narrow(8_000);
+    ground.provider = Arc::clone(&model) as _;
+    let world = ground.wake(Faulty::never());
+    world.engine.compact(&World::key("me")).await.unwrap();
+    world.settled().await;
+    assert_eq!(world.says("again").await.text, "yes");
+    let asked = model.prompts();
+    let pieces =
+        asked.iter().filter(|prompt| prompt.system.starts_with("Summarise") && size(prompt) <= 8_000);
+    assert!(pieces.count() > 1);
+    assert!(said(asked.last().unwrap()) < 500, "the history is a summary now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_helps_a_way_out_is_named() {
+    let world = World::with(narrow(0)).await;
+    let said = world.says("hello").await.text;
+    assert!(said.contains("/new"), "{said}");
+}

@@ -1,0 +1,174 @@
+//! One turn and those that take its task up, told to the editor as it happens.
+
+use std::collections::HashSet;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Value, json};
+
+use super::Editor;
+use super::session::chunk;
+use crate::client::{Client, segment};
+use crate::stream::{Frame, Frames};
+
+const SAYS: &str = "agent_message_chunk";
+const ALLOW: &str = "allow";
+
+pub struct Turn<'a> {
+    editor: &'a Editor,
+    client: &'a Client,
+    session: &'a str,
+    turn: String,
+    /// What the editor was told since the last step.
+    text: String,
+    /// Calls that the editor knows of.
+    calls: HashSet<String>,
+}
+
+impl<'a> Turn<'a> {
+    pub fn new(editor: &'a Editor, client: &'a Client, session: &'a str, turn: &str) -> Self {
+        let (text, calls) = (String::new(), HashSet::new());
+        Self { editor, client, session, turn: turn.to_owned(), text, calls }
+    }
+
+    /// Returns when the turn has ended, or when the stream broke.
+    pub async fn follow(&mut self, mut frames: Frames) {
+        let mut questions = FuturesUnordered::new();
+        loop {
+            // A question may be answered elsewhere, or the turn stopped, while the editor is asked.
+            let frame = tokio::select! {
+                frame = frames.next() => frame,
+                Some(()) = questions.next() => continue,
+            };
+            let Some(frame) = frame else { return };
+            self.take_up(&frame.data);
+            if frame.data["turn_id"].as_str() != Some(&self.turn) {
+                continue;
+            }
+            match frame.kind.as_str() {
+                "approval.asked" => {
+                    let call = self.asked(&frame.data).await;
+                    let (editor, client, session) = (self.editor, self.client.clone(), self.session);
+                    let id = frame.data["approval_id"].as_str().unwrap_or_default().to_owned();
+                    questions.push(decide(editor, client, session, (id, call)));
+                }
+                "turn.ended" if frame.data["state"] != "steered" => return,
+                _ => self.take(&frame),
+            }
+        }
+    }
+
+    /// A later turn goes on with the task of ours.
+    fn take_up(&mut self, data: &Value) {
+        let mut resumed = data["resumes"].as_array().into_iter().flatten();
+        if resumed.any(|turn| *turn == *self.turn) {
+            self.turn = data["turn_id"].as_str().unwrap_or_default().to_owned();
+        }
+    }
+
+    fn take(&mut self, frame: &Frame) {
+        let data = &frame.data;
+        let text = data["text"].as_str().unwrap_or_default();
+        match frame.kind.as_str() {
+            "turn.delta" => self.say(text),
+            "turn.reasoning" => self.tell(chunk("agent_thought_chunk", text)),
+            "turn.restarted" => self.start_over(),
+            "delegate.delta" => self.tell(chunk(SAYS, text)),
+            "tool.started" => {
+                self.start_over();
+                let call = data["call_id"].as_str().unwrap_or_default().to_owned();
+                self.call(&call, "in_progress", data);
+            }
+            "tool.ended" => {
+                let status = if data["is_error"] == true { "failed" } else { "completed" };
+                self.tell(json!({
+                    "sessionUpdate": "tool_call_update", "toolCallId": data["call_id"], "status": status,
+                    "content": [{ "type": "content", "content": { "type": "text", "text": text } }],
+                }));
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.text += text;
+        self.tell(chunk(SAYS, text));
+    }
+
+    /// What was told stays; what comes is a new paragraph.
+    fn start_over(&mut self) {
+        if !std::mem::take(&mut self.text).is_empty() {
+            self.tell(chunk(SAYS, "\n\n"));
+        }
+    }
+
+    /// The part of the answer that did not stream.
+    pub fn complete(&mut self, reply: &Value) {
+        let text = reply["text"].as_str().unwrap_or_default();
+        if reply["state"] != "done" {
+            return;
+        }
+        match text.strip_prefix(self.text.as_str()) {
+            Some("") => {}
+            Some(rest) => self.tell(chunk(SAYS, rest)),
+            None => self.tell(chunk(SAYS, &format!("\n\n{text}"))),
+        }
+    }
+
+    fn tell(&self, update: Value) {
+        self.editor.tell(self.session, update);
+    }
+
+    /// A call in the editor: a new card, or news of one that waited for a person.
+    fn call(&mut self, call: &str, status: &str, data: &Value) {
+        let is_new = self.calls.insert(call.to_owned());
+        let update = if is_new { "tool_call" } else { "tool_call_update" };
+        let name = data["name"].as_str().or(data["tool"].as_str()).unwrap_or_default();
+        self.tell(json!({
+            "sessionUpdate": update, "toolCallId": call, "title": name, "kind": kind(name), "status": status,
+            "rawInput": data["arguments"],
+        }));
+    }
+
+    /// What a person is to decide about, as the editor shows it.
+    async fn asked(&mut self, data: &Value) -> Value {
+        let id = data["approval_id"].as_str().unwrap_or_default();
+        let stored = self.client.get(&format!("/approvals/{}", segment(id))).await.unwrap_or_default();
+        let call = stored["call_id"].as_str().unwrap_or(id).to_owned();
+        self.call(&call, "pending", data);
+        let question = data["question"].as_str().unwrap_or_default();
+        json!({
+            "toolCallId": call, "title": data["tool"], "kind": kind(data["tool"].as_str().unwrap_or_default()),
+            "status": "pending", "rawInput": data["arguments"],
+            "content": [{ "type": "content", "content": { "type": "text", "text": question } }],
+        })
+    }
+}
+
+/// Asks the person at the editor; no answer is a no.
+async fn decide(editor: &Editor, client: Client, session: &str, (approval, call): (String, Value)) {
+    let options = json!([
+        { "optionId": ALLOW, "name": "Let it run once", "kind": "allow_once" },
+        { "optionId": "deny", "name": "Do not run it", "kind": "reject_once" },
+    ]);
+    let params = json!({ "sessionId": session, "toolCall": call, "options": options });
+    let said = editor.peer.ask("session/request_permission", params).await.unwrap_or_default();
+    let yes = said["outcome"]["outcome"] == "selected" && said["outcome"]["optionId"] == ALLOW;
+    let decision = if yes { "approve" } else { "deny" };
+    let path = format!("/approvals/{}", segment(&approval));
+    if let Err(failure) = client.post(&path, &json!({ "decision": decision })).await {
+        tracing::warn!(code = %failure.code, "the answer to a question came to nothing");
+    }
+}
+
+/// What kind of tool it is, for the editor's pictures.
+fn kind(tool: &str) -> &'static str {
+    match tool {
+        "read_file" | "image_view" | "list_dir" | "read_skill" => "read",
+        "write_file" | "edit_file" | "apply_patch" => "edit",
+        "search_files" | "web_search" => "search",
+        "shell" => "execute",
+        "http_fetch" => "fetch",
+        _ => "other",
+    }
+}

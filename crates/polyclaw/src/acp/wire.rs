@@ -1,0 +1,138 @@
+//! JSON-RPC on lines of stdin and stdout, both ways: the editor calls us, and we ask it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Done;
+
+/// A line of the other side.
+pub enum Incoming {
+    /// Without an id nobody waits for an answer.
+    Call {
+        id: Option<Value>,
+        method: String,
+        params: Value,
+    },
+    Answer(Value),
+}
+
+impl Incoming {
+    pub fn read(line: &str) -> Option<Self> {
+        let mut value: Value = serde_json::from_str(line).ok()?;
+        value.as_object()?;
+        let Some(method) = value["method"].as_str().map(str::to_owned) else {
+            return (value["id"].is_u64()).then_some(Self::Answer(value));
+        };
+        let id = Some(value["id"].take()).filter(|id| !id.is_null());
+        Some(Self::Call { id, method, params: value["params"].take() })
+    }
+}
+
+/// The other side.
+pub struct Peer {
+    lines: mpsc::UnboundedSender<Value>,
+    next: AtomicU64,
+    /// What we asked and were not answered yet.
+    open: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+}
+
+impl Peer {
+    pub fn on_stdout() -> Self {
+        let (peer, mut lines) = Self::pair();
+        tokio::spawn(async move {
+            let mut stdout = tokio::io::stdout();
+            while let Some(line) = lines.recv().await {
+                let line = format!("{line}\n");
+                if stdout.write_all(line.as_bytes()).await.is_err() || stdout.flush().await.is_err() {
+                    return;
+                }
+            }
+        });
+        peer
+    }
+
+    fn pair() -> (Self, mpsc::UnboundedReceiver<Value>) {
+        let (lines, written) = mpsc::unbounded_channel();
+        (Self { lines, next: AtomicU64::new(1), open: Mutex::default() }, written)
+    }
+
+    fn write(&self, line: Value) {
+        // Whoever hung up reads nothing.
+        let _ = self.lines.send(line);
+    }
+
+    pub fn notify(&self, method: &str, params: Value) {
+        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    pub fn answer(&self, id: &Value, done: Done) {
+        self.write(match done {
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err(fault) => {
+                let data = json!({ "code": fault.code });
+                let error = json!({ "code": fault.number, "message": fault.message, "data": data });
+                json!({ "jsonrpc": "2.0", "id": id, "error": error })
+            }
+        });
+    }
+
+    pub fn refuse_line(&self) {
+        let error = json!({ "code": -32700, "message": "a line is one JSON object" });
+        self.write(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
+    }
+
+    /// What the other side says to a question; nothing where it refuses or goes away.
+    pub async fn ask(&self, method: &str, params: Value) -> Option<Value> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
+        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        let mut answer = answer.await.ok()?;
+        answer.get_mut("result").map(Value::take)
+    }
+
+    pub fn take(&self, answer: Value) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = answer["id"].as_u64().and_then(|id| open.remove(&id));
+        if let Some(asked) = asked {
+            let _ = asked.send(answer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_calls_or_answers_or_nothing() {
+        let call = |line: &str| match Incoming::read(line) {
+            Some(Incoming::Call { id, method, .. }) => Some((id, method)),
+            _ => None,
+        };
+        assert_eq!(call(r#"{"id":"a","method":"x"}"#), Some((Some(json!("a")), "x".to_owned())));
+        assert_eq!(call(r#"{"method":"x"}"#), Some((None, "x".to_owned())));
+        assert!(matches!(Incoming::read(r#"{"id":1,"result":{}}"#), Some(Incoming::Answer(_))));
+        for odd in ["", "7", "[]", "{}", r#"{"id":"a"}"#, "{"] {
+            assert!(Incoming::read(odd).is_none(), "{odd}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_finds_the_question_it_belongs_to() {
+        let (peer, mut written) = Peer::pair();
+        let other = async {
+            let (first, second) = (written.recv().await.unwrap(), written.recv().await.unwrap());
+            peer.take(json!({ "id": 99, "result": "nobody's" }));
+            peer.take(json!({ "id": second["id"], "result": "two" }));
+            peer.take(json!({ "id": first["id"], "error": { "code": 1 } }));
+        };
+        let (one, two, ()) = tokio::join!(peer.ask("a", json!({})), peer.ask("b", json!({})), other);
+        assert_eq!((one, two), (None, Some(json!("two"))));
+    }
+}

@@ -1,0 +1,101 @@
+//! Where the chat is in the stream: which life of the server, and which frame of it was the last.
+
+use serde_json::Value;
+
+use crate::client::segment;
+use crate::stream::Frame;
+
+/// Says that frames are missing.
+pub const GAP: &str = "replay.gap";
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// A life of the server. Numbers of another mean nothing.
+    epoch: Option<String>,
+    seen: u64,
+    /// What is left of this life is asked for from its start: some of what followed the last frame is gone.
+    from_start: bool,
+}
+
+impl Place {
+    /// What the server is asked to go on from.
+    pub fn after(&self) -> String {
+        let seen = if self.from_start { 0 } else { self.seen };
+        self.epoch
+            .as_ref()
+            .map(|epoch| format!("?after={}", segment(&format!("{epoch}-{seen}"))))
+            .unwrap_or_default()
+    }
+
+    /// Goes to a frame. `false` if it has been there: a frame counts once.
+    pub fn takes(&mut self, frame: &Frame) -> bool {
+        if frame.kind == GAP {
+            self.from_start = true;
+            return true;
+        }
+        let number =
+            frame.id.as_deref().and_then(|id| id.rsplit_once('-')).and_then(|(_, seq)| seq.parse().ok());
+        match number {
+            Some(seq) => {
+                let is_new = seq > self.seen;
+                self.seen = self.seen.max(seq);
+                is_new
+            }
+            None => {
+                self.open(&frame.data);
+                true
+            }
+        }
+    }
+
+    /// A stream begins by saying of which life it is and where it stands.
+    fn open(&mut self, hello: &Value) {
+        let Some(epoch) = hello["epoch"].as_str() else { return };
+        let seen = match &self.epoch {
+            // What was said before the chat began is stored, or not meant for it.
+            None => hello["seq"].as_u64().unwrap_or_default(),
+            Some(known) if known == epoch => self.seen,
+            Some(_) => 0,
+        };
+        *self = Self { epoch: Some(epoch.to_owned()), seen, from_start: false };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn hello(epoch: &str, seq: u64) -> Frame {
+        Frame { id: None, kind: "stream.opened".into(), data: json!({ "epoch": epoch, "seq": seq }) }
+    }
+
+    fn numbered(id: &str) -> Frame {
+        Frame { id: Some(id.to_owned()), kind: "turn.delta".into(), data: json!({}) }
+    }
+
+    fn gap() -> Frame {
+        Frame { id: None, kind: GAP.into(), data: json!({}) }
+    }
+
+    #[test]
+    fn a_stream_goes_on_where_it_broke_and_after_a_gap_with_all_that_is_left() {
+        let mut place = Place::default();
+        assert_eq!(place.after(), "");
+        assert!(place.takes(&hello("a-b", 7)) && place.takes(&numbered("a-b-9")));
+        assert_eq!(place.after(), "?after=a-b-9");
+        assert!(place.takes(&hello("a-b", 20)) && place.takes(&numbered("a-b-12")));
+        // In the same life: what was seen is not seen again.
+        assert!(place.takes(&hello("a-b", 9_000)) && place.takes(&gap()));
+        assert_eq!(place.after(), "?after=a-b-0");
+        place.takes(&hello("a-b", 9_000));
+        assert!(!place.takes(&numbered("a-b-12")) && place.takes(&numbered("a-b-8000")));
+        // In another life: everything is new.
+        assert!(place.takes(&hello("c", 5)) && place.takes(&gap()));
+        assert_eq!(place.after(), "?after=c-0");
+        place.takes(&hello("c", 6));
+        assert!(place.takes(&numbered("c-1")) && place.takes(&numbered("c-6")));
+        assert_eq!(place.after(), "?after=c-6");
+    }
+}

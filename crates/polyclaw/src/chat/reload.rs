@@ -1,0 +1,211 @@
+//! The conversation as it is stored, and as it is seen live: which of the two stands. What is asked for from the server
+//! holds everything that came before it was asked for; what comes later waits until it is there, and is put on top. So
+//! nothing older ever covers something newer.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::entry::{Entry, Said, SaidState, ToolState};
+use super::model::{Effect, Event, Model};
+use super::place::GAP;
+use super::transcript::{Row, from_transcript};
+
+/// Something happened in the session that no frame tells.
+pub const CHANGED: &str = "session.changed";
+
+/// How far reading the conversation is.
+#[derive(Debug)]
+pub struct Reload {
+    /// It is read as soon as the link is there.
+    pub is_due: bool,
+    /// What came since it was asked for; `None` while it is not.
+    since: Option<Vec<Event>>,
+}
+
+impl Default for Reload {
+    fn default() -> Self {
+        Self { is_due: true, since: None }
+    }
+}
+
+/// What the stored conversation says about its turns.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// Answers of the model, by turn.
+    answers: HashMap<String, usize>,
+    /// Turns that have said their last word.
+    ended: HashSet<String>,
+}
+
+impl Known {
+    fn of(messages: &[Value]) -> Self {
+        let mut known = Self::default();
+        for message in messages.iter().filter(|message| message["role"] == "assistant") {
+            let turn = message["turn_id"].as_str().unwrap_or_default().to_owned();
+            let mut parts = message["parts"].as_array().into_iter().flatten();
+            if !parts.any(|part| part["type"] == "tool_call") {
+                known.ended.insert(turn.clone());
+            }
+            *known.answers.entry(turn).or_default() += 1;
+        }
+        known
+    }
+
+    pub fn has_ended(&self, turn: &str) -> bool {
+        self.ended.contains(turn)
+    }
+
+    /// Whether an answer of a turn is stored. Of one that tells no number, nobody knows.
+    pub fn has_answer(&self, turn: &str, step: Option<u64>) -> bool {
+        let stored = self.answers.get(turn).copied().unwrap_or_default();
+        step.is_some_and(|step| step < stored as u64)
+    }
+}
+
+/// The conversation is no longer what was read.
+fn is_stale(event: &Event) -> bool {
+    is_gap(event) || matches!(event, Event::Frame(frame) if frame.kind == CHANGED)
+}
+
+fn is_gap(event: &Event) -> bool {
+    matches!(event, Event::Frame(frame) if frame.kind == GAP)
+}
+
+impl Model {
+    /// Asks for the conversation. What comes from here on waits for it.
+    pub(super) fn read_again(&mut self) -> Vec<Effect> {
+        self.reload.is_due = false;
+        match self.reload.since {
+            Some(_) => Vec::new(),
+            None => {
+                self.reload.since = Some(Vec::new());
+                vec![Effect::Reload]
+            }
+        }
+    }
+
+    /// Lets an event wait for the conversation that was asked for; gives it back where none was.
+    pub(super) fn wait(&mut self, event: Event) -> Option<Event> {
+        let Some(since) = &mut self.reload.since else { return Some(event) };
+        if is_gap(&event) {
+            // What came before it belongs to a text of which a part is missing.
+            since.retain(|event| !matches!(event, Event::Frame(_)));
+        }
+        since.push(event);
+        None
+    }
+
+    /// Takes up what waited. What makes the conversation stale came after it was asked for: it is asked for once more.
+    pub(super) fn catch_up(&mut self) -> Vec<Effect> {
+        let waited = self.reload.since.take().unwrap_or_default();
+        let (stale, rest): (Vec<Event>, Vec<Event>) = waited.into_iter().partition(is_stale);
+        if stale.iter().any(is_gap) {
+            self.forget_growing();
+        }
+        let mut effects: Vec<Effect> = rest.into_iter().flat_map(|event| self.update(event)).collect();
+        if !stale.is_empty() {
+            effects.extend(self.read_again());
+        }
+        effects
+    }
+
+    /// Frames were missed: of texts that were growing nobody knows what is missing.
+    pub(super) fn forget_growing(&mut self) {
+        self.entries.retain(|entry| {
+            !matches!(
+                entry,
+                Entry::Answer { open: true, .. }
+                    | Entry::Reasoning { open: true, .. }
+                    | Entry::Speech { open: true, .. }
+            )
+        });
+        for entry in &mut self.entries {
+            match entry {
+                Entry::Tool(tool) if tool.state == ToolState::Running => tool.output.clear(),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn load(&mut self, session: &Value, messages: &[Value], approvals: &[Value]) {
+        self.known = Known::of(messages);
+        let mut rows = from_transcript(messages, &self.faces);
+        let seen: HashSet<String> = self.entries.iter().filter_map(message_id).map(str::to_owned).collect();
+        for entry in std::mem::take(&mut self.entries) {
+            self.keep(entry, &mut rows, &seen);
+        }
+        self.entries = rows.into_iter().map(|row| row.entry).collect();
+        let running = session["running_turn_id"].as_str().filter(|turn| !self.has_ended(turn));
+        self.running = running.map(str::to_owned);
+        if let Some(agent) = session["active_agent_id"].as_str() {
+            agent.clone_into(&mut self.agent);
+        }
+        if let Some(model) = session["model"].as_str() {
+            model.clone_into(&mut self.model);
+        }
+        for one in approvals.iter().filter(|one| one["state"] == "pending") {
+            if one["session_key"] == *self.session {
+                self.ask(one["id"].as_str().unwrap_or_default(), one);
+            }
+        }
+    }
+
+    /// Keeps what is only seen here: what grows, what another agent said, and what the server has not confirmed.
+    fn keep(&self, entry: Entry, rows: &mut Vec<Row>, seen: &HashSet<String>) {
+        match &entry {
+            Entry::Answer { turn, step, open: true, .. }
+            | Entry::Reasoning { turn, step, open: true, .. }
+                if !self.has_ended(turn) && !self.known.has_answer(turn, *step) =>
+            {
+                put(rows, turn.clone(), entry);
+            }
+            Entry::Speech { turn, run, .. } => {
+                let is_this = |row: &Row| matches!(&row.entry, Entry::Speech { run: own, .. } if own == run);
+                // What was said in a conversation that is over is not said in the next.
+                let is_here = !self.has_ended(turn) || rows.iter().any(|row| row.turn == *turn);
+                if is_here && !rows.iter().any(is_this) {
+                    put(rows, turn.clone(), entry);
+                }
+            }
+            Entry::Tool(seen) => {
+                let same = rows.iter_mut().find_map(|row| match &mut row.entry {
+                    Entry::Tool(tool) if tool.call_id == seen.call_id => Some(tool),
+                    _ => None,
+                });
+                if let Some(tool) = same.filter(|tool| tool.state == ToolState::Running) {
+                    tool.output.clone_from(&seen.output);
+                }
+            }
+            Entry::User(said) if said.id.is_none() && said.state != SaidState::Refused => {
+                match stored_as(said, rows, seen) {
+                    Some(stored) => stored.key.clone_from(&said.key),
+                    None => rows.push(Row { turn: String::new(), entry }),
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn message_id(entry: &Entry) -> Option<&str> {
+    match entry {
+        Entry::User(said) => said.id.as_deref(),
+        _ => None,
+    }
+}
+
+/// The stored message that one of ours is, of which the server's answer is still on its way.
+fn stored_as<'a>(ours: &Said, rows: &'a mut [Row], seen: &HashSet<String>) -> Option<&'a mut Said> {
+    let is_new = |said: &Said| said.key.is_empty() && said.id.as_ref().is_some_and(|id| !seen.contains(id));
+    rows.iter_mut().find_map(|row| match &mut row.entry {
+        Entry::User(said) if is_new(said) && said.text.trim() == ours.text.trim() => Some(said),
+        _ => None,
+    })
+}
+
+/// What belongs to a turn stands behind what is stored of it.
+fn put(rows: &mut Vec<Row>, turn: String, entry: Entry) {
+    let at = rows.iter().rposition(|row| row.turn == turn).map_or(rows.len(), |at| at + 1);
+    rows.insert(at, Row { turn, entry });
+}

@@ -1,0 +1,64 @@
+//! `polyclaw agents delete`: takes an agent away that nothing counts on.
+
+use serde_json::Value;
+
+use super::path;
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::failure::{Exit, Failure};
+use crate::output::cell;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The ID that `polyclaw agents` lists.
+    id: String,
+    /// Also while it answers, and with the jobs that were made for it.
+    #[arg(long)]
+    force: bool,
+}
+
+pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
+    let id = &args.id;
+    let jobs = jobs(client, id).await?;
+    if !args.force {
+        let busy = busy(client, id).await?;
+        if !jobs.is_empty() || !busy.is_empty() {
+            return Err(in_use(id, &jobs, &busy).into());
+        }
+    }
+    let gone = client.delete(&path(id)).await?;
+    for job in &jobs {
+        client.delete(&format!("/cron/{}", segment(job))).await?;
+    }
+    Ok(context.output.say(&gone, |_| match jobs.len() {
+        0 => format!("{id} is gone; its conversations stay readable."),
+        _ => format!("{id} is gone with its jobs {}; its conversations stay readable.", jobs.join(", ")),
+    })?)
+}
+
+/// Jobs that were made for it. Those of the config name no agent that could be deleted here.
+async fn jobs(client: &Client, id: &str) -> Result<Vec<String>, Failure> {
+    let answer = client.get("/cron").await?;
+    let listed = answer["cron"].as_array().into_iter().flatten();
+    let own = listed.filter(|one| one["agent_id"] == id && one["source"] == "api");
+    Ok(own.map(|one| cell(&one["id"])).collect())
+}
+
+/// Conversations in which it answers now.
+async fn busy(client: &Client, id: &str) -> Result<Vec<String>, Failure> {
+    let sessions = client.list(&format!("/sessions?agent={}", segment(id)), "sessions", 1_000).await?;
+    let answering = |session: &&Value| !session["running_turn_id"].is_null();
+    Ok(sessions.iter().filter(answering).map(|session| cell(&session["session_key"])).collect())
+}
+
+fn in_use(id: &str, jobs: &[String], busy: &[String]) -> Failure {
+    let mut uses = Vec::new();
+    if !busy.is_empty() {
+        uses.push(format!("it answers in {}", busy.join(", ")));
+    }
+    if !jobs.is_empty() {
+        uses.push(format!("it has the jobs {}", jobs.join(", ")));
+    }
+    Failure::new(Exit::Conflict, "agent_in_use", format!("{id} is in use: {}", uses.join(", and ")))
+        .hint("--force deletes it all the same, and its jobs with it")
+}

@@ -1,0 +1,43 @@
+//! `polyclaw agents set-identity`: how an agent shows itself to people.
+
+use polyclaw_control::config::edit;
+use serde_json::{Map, Value, json};
+
+use super::path;
+use crate::cli::Context;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::own_config;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The ID that `polyclaw agents` lists.
+    id: String,
+    /// The name people see.
+    #[arg(long)]
+    name: Option<String>,
+    /// An emoji in front of it.
+    #[arg(long)]
+    emoji: Option<String>,
+    /// A URL, or a file in its workspace.
+    #[arg(long, value_name = "URL|FILE")]
+    avatar: Option<String>,
+}
+
+pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
+    let named = [("name", &args.name), ("emoji", &args.emoji), ("avatar", &args.avatar)];
+    let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
+    let identity: Map<String, Value> = named.collect();
+    if identity.is_empty() {
+        return Err(Failure::usage("name what is to be changed: --name, --emoji or --avatar").into());
+    }
+    let patch = json!({ "identity": identity });
+    let agent = client.get(&path(&args.id)).await?;
+    if agent["source"] == "config" {
+        let id = args.id.as_str();
+        let change = |text: &str| edit::merge_named(text, "agents.list", ("id", id), &patch);
+        return own_config::change(context, client, change).await;
+    }
+    let changed = client.patch(&path(&args.id), &patch).await?;
+    Ok(context.output.say(&changed, |_| format!("{} shows itself so from now on.", args.id))?)
+}

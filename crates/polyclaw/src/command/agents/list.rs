@@ -1,0 +1,180 @@
+//! `polyclaw agents list`: all of them, what is bound to each, and who gives work to whom.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use crate::cli::Context;
+use crate::client::Client;
+use crate::output::{Output, cell, safe};
+
+#[derive(clap::Args, Default)]
+pub struct Args {
+    /// What each of them answers: the [[bindings]] of the config.
+    #[arg(long)]
+    bindings: bool,
+    /// Who may give work to whom.
+    #[arg(long, conflicts_with = "bindings")]
+    tree: bool,
+}
+
+pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
+    let answer = client.get("/agents").await?;
+    let agents = answer["agents"].as_array().cloned().unwrap_or_default();
+    Ok(context.output.say(&answer, |output| match args {
+        Args { tree: true, .. } => tree(&agents),
+        Args { bindings: true, .. } => bound(output, &agents),
+        Args { .. } => table(output, &agents),
+    })?)
+}
+
+fn table(output: &Output, agents: &[Value]) -> String {
+    let row = |agent: &Value| {
+        let model = cell(&agent["defaults"]["model"]);
+        vec![cell(&agent["agent_id"]), face(agent), model, cell(&agent["description"])]
+    };
+    let rows: Vec<_> = agents.iter().map(row).collect();
+    output.table(&["ID", "NAME", "MODEL", "DESCRIPTION"], &rows)
+}
+
+fn bound(output: &Output, agents: &[Value]) -> String {
+    let mut rows = Vec::new();
+    for agent in agents {
+        let name = cell(&agent["agent_id"]);
+        let bindings = agent["bindings"].as_array().cloned().unwrap_or_default();
+        if agent["default"] == true {
+            rows.push(vec![name.clone(), "-".to_owned(), "what nothing else answers".to_owned()]);
+        } else if bindings.is_empty() {
+            rows.push(vec![name.clone(), "-".to_owned(), "nothing".to_owned()]);
+        }
+        for one in bindings {
+            let place = format!("bindings[{}]", cell(&one["binding"]));
+            rows.push(vec![name.clone(), place, wanted(&one["match"])]);
+        }
+    }
+    output.table(&["AGENT", "BINDING", "ANSWERS"], &rows)
+}
+
+/// `telegram, account biz, group -100123`.
+fn wanted(rule: &Value) -> String {
+    let mut parts = vec![cell(&rule["channel"])];
+    for (field, word) in [("account_id", "account"), ("guild_id", "guild"), ("team_id", "team")] {
+        if let Some(value) = rule[field].as_str() {
+            parts.push(format!("{word} {}", safe(value)));
+        }
+    }
+    if rule["peer"].is_object() {
+        parts.push(format!("{} {}", cell(&rule["peer"]["kind"]), cell(&rule["peer"]["id"])));
+    }
+    let roles: Vec<String> = rule["roles"].as_array().into_iter().flatten().map(cell).collect();
+    if !roles.is_empty() {
+        parts.push(format!("roles {}", roles.join(" ")));
+    }
+    parts.join(", ")
+}
+
+/// Each agent that nobody gives work to, with those it may give work to below it.
+fn tree(agents: &[Value]) -> String {
+    let below: HashMap<String, Vec<String>> =
+        agents.iter().map(|agent| (cell(&agent["agent_id"]), helpers(agent, agents))).collect();
+    let named: BTreeSet<&String> = below.values().flatten().collect();
+    let mut order: Vec<String> = agents.iter().map(|agent| cell(&agent["agent_id"])).collect();
+    // Whoever is in a ring has no end above it: the default agent is where people begin.
+    order.sort_by_key(|id| {
+        let is_default =
+            agents.iter().any(|agent| agent["default"] == true && cell(&agent["agent_id"]) == *id);
+        (named.contains(id), !is_default)
+    });
+    let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
+    for id in &order {
+        if !seen.contains(id) {
+            branch(id, &below, &mut vec![], &mut seen, &mut lines);
+        }
+    }
+    lines.join("\n")
+}
+
+fn branch(
+    id: &str,
+    below: &HashMap<String, Vec<String>>,
+    above: &mut Vec<String>,
+    seen: &mut BTreeSet<String>,
+    lines: &mut Vec<String>,
+) {
+    seen.insert(id.to_owned());
+    let is_ring = above.iter().any(|one| one == id);
+    let mark = if is_ring { " (see above)" } else { "" };
+    lines.push(format!("{}{id}{mark}", "  ".repeat(above.len())));
+    if is_ring {
+        return;
+    }
+    above.push(id.to_owned());
+    for helper in below.get(id).into_iter().flatten() {
+        branch(helper, below, above, seen, lines);
+    }
+    above.pop();
+}
+
+/// Those it may give work to, as a delegate or as a sub-agent; itself is not told.
+fn helpers(agent: &Value, agents: &[Value]) -> Vec<String> {
+    let own = cell(&agent["agent_id"]);
+    let lists = [&agent["delegation"]["allow_agents"], &agent["subagents"]["allow_agents"]];
+    let named: Vec<String> = lists
+        .into_iter()
+        .flat_map(|list| list.as_array().cloned().unwrap_or_default())
+        .map(|id| cell(&id))
+        .collect();
+    let all = agents.iter().map(|agent| cell(&agent["agent_id"]));
+    let is_named = |id: &String| named.iter().any(|name| name == "*" || name == id);
+    all.filter(|id| *id != own && is_named(id)).collect()
+}
+
+/// How agents show themselves, by id.
+pub fn faces(answer: &Value) -> HashMap<String, String> {
+    let listed = answer["agents"].as_array().into_iter().flatten();
+    listed.map(|agent| (cell(&agent["agent_id"]), face(agent))).collect()
+}
+
+/// Its emoji, if it has one, and its name.
+fn face(agent: &Value) -> String {
+    let name = if agent["shown"]["name"].is_string() { &agent["shown"]["name"] } else { &agent["name"] };
+    match agent["shown"]["emoji"].as_str() {
+        Some(emoji) => format!("{} {}", safe(emoji), cell(name)),
+        None => cell(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tree_shows_who_gives_work_to_whom_and_ends_where_it_would_go_round() {
+        let agents = [
+            json!({ "agent_id": "main", "default": true, "delegation": { "allow_agents": ["ops", "lab"] } }),
+            json!({ "agent_id": "ops", "subagents": { "allow_agents": ["*"] } }),
+            json!({ "agent_id": "lab" }),
+            json!({ "agent_id": "alone" }),
+        ];
+        let drawn = tree(&agents);
+        insta::assert_snapshot!(drawn, @r"
+        main
+          ops
+            main (see above)
+            lab
+            alone
+          lab
+        ");
+    }
+
+    #[test]
+    fn a_binding_is_told_in_words() {
+        let rule =
+            json!({ "channel": "discord", "account_id": "biz", "guild_id": "g1", "roles": ["a", "b"] });
+        assert_eq!(wanted(&rule), "discord, account biz, guild g1, roles a b");
+        let rule = json!({ "channel": "telegram", "peer": { "kind": "group", "id": "-7" } });
+        assert_eq!(wanted(&rule), "telegram, group -7");
+    }
+}

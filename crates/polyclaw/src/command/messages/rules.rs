@@ -1,0 +1,92 @@
+//! `polyclaw messages rules`: which instance may write what to which.
+
+use serde_json::json;
+
+use crate::cli::Context;
+use crate::client::{Client, segment};
+use crate::output::{cell, safe};
+
+const LISTED: usize = 10_000;
+
+/// Who may write what to whom among the instances of this home: list, allow, remove.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  polyclaw messages rules list
+  polyclaw messages rules allow main research 'task.*'
+  polyclaw messages rules allow research main task.result --ttl-secs 86400
+  polyclaw messages rules remove 01k5…
+
+Without a rule no instance may write to another. An answer needs a rule of its own: a task is answered with `task.status`
+and `task.result`, any other message with `response`. A control plane must run: `polyclaw up` or `polyclaw control`.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// All of them.
+    #[command(after_help = "Examples:
+  polyclaw messages rules list")]
+    List,
+    /// Let one instance write messages of a type to another.
+    #[command(after_help = "Examples:
+  polyclaw messages rules allow main research 'task.*'
+  polyclaw messages rules allow research main task.result --ttl-secs 86400")]
+    Allow {
+        /// The instance that writes, by name or id.
+        from: String,
+        /// The instance that is written to, by name or id.
+        to: String,
+        /// One type, or all below one: `task.*`.
+        r#type: String,
+        /// How often it is tried to hand a message over.
+        #[arg(long, value_name = "N")]
+        max_retries: Option<u32>,
+        /// How long a message may wait.
+        #[arg(long, value_name = "SECONDS")]
+        ttl_secs: Option<u32>,
+        /// Start the other instance for a message if it was stopped.
+        #[arg(long)]
+        auto_start: bool,
+    },
+    /// Take one away.
+    #[command(after_help = "Examples:
+  polyclaw messages rules remove 01k5…")]
+    Remove {
+        /// Its id.
+        rule: String,
+    },
+}
+
+pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Result<()> {
+    match &args.verb {
+        None | Some(Verb::List) => list(client, context).await,
+        Some(Verb::Allow { from, to, r#type, max_retries, ttl_secs, auto_start }) => {
+            let body = json!({
+                "from": from, "to": to, "type": r#type, "max_retries": max_retries, "ttl_secs": ttl_secs,
+                "auto_start": auto_start,
+            });
+            let rule = client.post("/routing-rules", &body).await?;
+            Ok(context.output.say(&rule, |_| {
+                format!("{} may write {} to {} ({})", safe(from), safe(r#type), safe(to), cell(&rule["id"]))
+            })?)
+        }
+        Some(Verb::Remove { rule }) => {
+            let answer = client.delete(&format!("/routing-rules/{}", segment(rule))).await?;
+            Ok(context.output.say(&answer, |_| format!("{} is gone.", safe(rule)))?)
+        }
+    }
+}
+
+async fn list(client: &Client, context: &Context) -> anyhow::Result<()> {
+    // Both instances by name, as `allow` takes them.
+    const COLUMNS: [&str; 7] =
+        ["from_name", "to_name", "type", "max_retries", "ttl_secs", "auto_start", "id"];
+    let rules = client.list("/routing-rules", "rules", LISTED).await?;
+    let rows: Vec<_> = rules.iter().map(|rule| COLUMNS.map(|column| cell(&rule[column])).to_vec()).collect();
+    Ok(context.output.say(&json!({ "rules": rules }), |output| match rows.is_empty() {
+        true => "There is none: no instance may write to another.".to_owned(),
+        false => output.table(&["FROM", "TO", "TYPE", "TRIES", "SECONDS", "STARTS", "ID"], &rows),
+    })?)
+}

@@ -1,0 +1,67 @@
+//! The folders of agents: a tool makes its agent's when it first needs it, if that can be.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use polyclaw_domain::config::Config;
+use rustix::fs::{Access, access};
+
+use super::Check;
+use crate::home::Home;
+
+/// Nothing is said of folders that are there, or that are made when they are needed.
+pub(super) fn folders(home: &Home, config: &Config) -> Option<Check> {
+    let root = home.workspace();
+    let mut agents: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
+    for spec in config.agents.specs() {
+        agents.entry(spec.workspace.folder(&root)).or_default().push(spec.agent_id.to_string());
+    }
+    let told = agents.iter().filter_map(|(folder, agents)| {
+        let why = obstacle(folder)?;
+        Some(format!("{} of {}: {why}", folder.display(), agents.join(", ")))
+    });
+    let told: Vec<String> = told.collect();
+    let hint = "make the folder and give it to the user that runs the daemon, or name another as the agent's workspace";
+    (!told.is_empty()).then(|| Check::fail("workspace", told.join("; "), hint))
+}
+
+/// Why there can be no folder here.
+fn obstacle(folder: &Path) -> Option<String> {
+    let there = folder.ancestors().find(|place| place.symlink_metadata().is_ok())?;
+    let shown = there.display();
+    if !there.is_dir() {
+        return Some(format!("{shown} is not a folder"));
+    }
+    let wanted = Access::READ_OK | Access::EXEC_OK;
+    // Of a folder that is there, files may be only to be read.
+    let wanted = if there == folder { wanted } else { wanted | Access::WRITE_OK };
+    access(there, wanted).is_err().then(|| match there == folder {
+        true => "it can not be read".to_owned(),
+        false => format!("it is not there and can not be made in {shown}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_there_can_be_made_or_has_something_in_its_way() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("file"), "x").unwrap();
+        std::os::unix::fs::symlink("nowhere", home.path().join("link")).unwrap();
+        for (folder, why) in [
+            ("", None),
+            ("ops/deep", None),
+            ("file", Some("file is not a folder")),
+            ("file/ops", Some("file is not a folder")),
+            ("link", Some("link is not a folder")),
+        ] {
+            let said = obstacle(&home.path().join(folder));
+            assert_eq!(said.is_some(), why.is_some(), "{folder}: {said:?}");
+            assert!(said.unwrap_or_default().ends_with(why.unwrap_or_default()), "{folder}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What was opened with a token ends with it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::plane::Plane;
+use crate::sockets::Socket;
+
+fn token(plane: &Plane, name: &str) -> (String, String) {
+    let made = plane.post("/tokens", json!({ "name": name, "scope": "operate" })).ok();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&made["id"]), text(&made["secret"]))
+}
+
+#[test]
+fn sockets_of_a_revoked_token_are_closed_and_others_stay() {
+    let plane = Plane::new();
+    plane.started("one");
+    let ((id, revoked), (_, other)) = (token(&plane, "a"), token(&plane, "b"));
+    let paths = [
+        "/ws/instances",
+        "/ws/messages",
+        "/ws/events",
+        "/ws/instances/one/logs",
+        "/api/instances/one/gateway/ws",
+    ];
+    let mut closed: Vec<Socket> = paths.iter().map(|path| Socket::open_as(&plane, path, &revoked)).collect();
+    let mut kept: Vec<Socket> = paths.iter().map(|path| Socket::open_as(&plane, path, &other)).collect();
+    let mut stream = stream(&plane, &revoked);
+    assert_eq!(plane.delete(&format!("/tokens/{id}")).status, 204);
+    for (socket, path) in closed.iter_mut().zip(paths) {
+        assert_eq!(socket.until("error")["code"], "unauthorized", "{path}");
+        assert_eq!(socket.close_code(), 4401, "{path}");
+    }
+    // Returns at its end only.
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    let refused = plane.call("GET", "/instances", None, &[("authorization", &format!("Bearer {revoked}"))]);
+    assert_eq!(refused.status, 401);
+    let (through, direct) = kept.split_last_mut().unwrap();
+    for socket in direct {
+        socket.say(r#"{"type":"ping"}"#);
+        socket.until("pong");
+    }
+    through.say(r#"{"type":"req","id":1,"method":"health","params":{}}"#);
+    assert_eq!(through.until("res")["id"], 1);
+}
+
+/// Events of a session, through to the instance.
+fn stream(plane: &Plane, token: &str) -> TcpStream {
+    let key = "agent%3Amain%3Aweb%3Adm%3Ame";
+    let made = format!("/instances/one/gateway/sessions/{key}/messages");
+    plane.post(&made, json!({ "text": "hi" })).ok();
+    let mut stream = TcpStream::connect(("127.0.0.1", plane.port)).unwrap();
+    let request = format!(
+        "GET /api/instances/one/gateway/sessions/{key}/stream HTTP/1.1\r\nHost: localhost\r\n\
+         Connection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.set_read_timeout(Some(crate::plane::PATIENCE)).unwrap();
+    let mut begun = [0; 12];
+    stream.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200");
+    stream
+}
+
+#[test]
+fn sockets_through_to_an_instance_are_closed_when_the_server_ends() {
+    let mut plane = Plane::new();
+    plane.started("one");
+    let mut socket = Socket::open(&plane, "/api/instances/one/gateway/ws");
+    plane.end();
+    assert_eq!(socket.close_code(), 1001);
+}

@@ -1,0 +1,137 @@
+//! Two daemons on one PostgreSQL database, and one account of a platform: one of them has it at a time.
+
+use std::time::Duration;
+
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::platform::telegram::Telegram;
+use polyclaw_testkit::postgres::Cluster;
+use tempfile::TempDir;
+
+use crate::daemon::{Daemon, Home, PATIENCE};
+
+const TOKEN: &str = "1:bot";
+
+/// A bot, and two daemons that could both be it, each with a model of its own that thinks for a moment.
+struct Stage {
+    telegram: Telegram,
+    models: [ModelServer; 2],
+    daemons: Vec<Daemon>,
+    _folder: TempDir,
+}
+
+impl Stage {
+    /// `slots` is how many turns run at once on the daemon that starts first.
+    async fn set(lease_seconds: u32, slots: usize) -> Self {
+        let database = Cluster::of_process().fresh_database().unwrap();
+        let (telegram, models) = (Telegram::start(), [model(), model()]);
+        telegram.bot(TOKEN, 1, "polly_bot");
+        let folder = tempfile::tempdir().unwrap();
+        let mut daemons = Vec::new();
+        for (name, slots, model) in [("a", slots, &models[0]), ("b", 8, &models[1])] {
+            let config = format!(
+                "[store]\nurl = \"{database}\"\n[turns]\nlease_seconds = {lease_seconds}\n\
+                 [lanes]\nmain = {slots}\n[session]\ndm_scope = \"per-channel-peer\"\n\
+                 [providers.scripted]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"m\"]\n\
+                 [agents.defaults]\nmodel = \"scripted/m\"\n\
+                 [channels.telegram.default]\nbot_token = \"{TOKEN}\"\napi_url = \"{}\"\n\
+                 dm_policy = \"open\"\n",
+                model.url(),
+                telegram.api_url()
+            );
+            let daemon = Home::new(&folder.path().join(name), &config).start(None).await;
+            while daemons.is_empty() && state(&daemon).await.0 != "connected" {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            daemons.push(daemon);
+        }
+        Self { telegram, models, daemons, _folder: folder }
+    }
+
+    /// Takes the daemon that has the account off the stage, once the other says so.
+    async fn holder(&mut self) -> Daemon {
+        let began = std::time::Instant::now();
+        while state(&self.daemons[1]).await.0 != "elsewhere" {
+            assert!(began.elapsed() < PATIENCE, "it does not say that the other has the account");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.daemons.remove(0)
+    }
+
+    /// Everything is answered, each in one message.
+    async fn is_answered(&self, asked: &[&str]) {
+        let began = std::time::Instant::now();
+        let count = |text: &str| {
+            let answer = format!("re: {text}");
+            self.telegram.visible().iter().filter(|shown| shown.text == answer).count()
+        };
+        while asked.iter().any(|text| count(text) == 0) {
+            assert!(began.elapsed() < PATIENCE, "not all is answered: {:?}", self.telegram.visible());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for text in asked {
+            assert_eq!(count(text), 1, "{text}");
+        }
+        assert_eq!(self.telegram.visible().len(), asked.len(), "{:?}", self.telegram.visible());
+    }
+}
+
+fn model() -> ModelServer {
+    let model = ModelServer::start();
+    model.answer(|request| {
+        let answer = format!("re: {}", request.last_user_text());
+        Script::new().wait(Duration::from_millis(200)).text(answer)
+    });
+    model
+}
+
+/// How a daemon sees the account, and who has it where it does not.
+async fn state(daemon: &Daemon) -> (String, Option<String>) {
+    let channels = daemon.get("/api/v1/channels").await;
+    let account = &channels["channels"][0];
+    let text = |key: &str| account[key].as_str().map(str::to_owned);
+    (text("state").unwrap_or_default(), text("node"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_is_one_node_s_and_the_other_takes_it_when_that_is_killed() {
+    let mut stage = Stage::set(2, 8).await;
+    let mut holder = stage.holder().await;
+    let (_, node) = state(&stage.daemons[0]).await;
+    assert!(node.is_some_and(|node| node.starts_with("node-")), "it says who has it");
+    for (person, text) in [(5, "one"), (6, "two"), (7, "three")] {
+        stage.telegram.say(TOKEN, person, text);
+    }
+    stage.is_answered(&["one", "two", "three"]).await;
+    let requests = stage.models[0].request_count();
+    stage.telegram.say(TOKEN, 5, "four");
+    stage.models[0].wait_for_requests(requests + 1).await;
+    holder.kill();
+    stage.telegram.say(TOKEN, 6, "five");
+    stage.is_answered(&["one", "two", "three", "four", "five"]).await;
+    assert_eq!(state(&stage.daemons[0]).await, ("connected".to_owned(), None));
+    assert_eq!(stage.telegram.unconfirmed(TOKEN), 0);
+    assert_eq!(stage.telegram.most_polls(TOKEN), 1, "two nodes never asked at once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_is_given_up_by_a_node_that_drains() {
+    let mut stage = Stage::set(600, 8).await;
+    let mut holder = stage.holder().await;
+    holder.terminate();
+    assert!(holder.dies(PATIENCE).await);
+    stage.telegram.say(TOKEN, 5, "hello");
+    stage.is_answered(&["hello"]).await;
+}
+
+/// The node that has the account sends, whoever has run the turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_node_answers_the_other_sends() {
+    let mut stage = Stage::set(600, 1).await;
+    let _holder = stage.holder().await;
+    let asked: Vec<String> = (0..6).map(|n| format!("question {n}")).collect();
+    for (person, text) in (5..).zip(&asked) {
+        stage.telegram.say(TOKEN, person, text);
+    }
+    stage.is_answered(&asked.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert!(stage.models[1].request_count() > 0, "the other node has helped");
+}

@@ -1,0 +1,117 @@
+//! Verbs that change what an instance does: jobs, bindings, faces, and the log of it all.
+
+use polyclaw_testkit::model_server::ModelServer;
+use serde_json::json;
+
+use crate::fixture::{Home, until};
+
+#[test]
+fn a_job_is_made_changed_run_and_removed_and_outlives_the_daemon() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let mut daemon = home.daemon();
+    let add = [
+        "cron",
+        "add",
+        "tick",
+        "--schedule",
+        "every 12h",
+        "--message",
+        "look",
+        "--catch-up",
+        "once",
+        "--json",
+    ];
+    assert_eq!(home.run(&add).ok()["source"], "api");
+    assert_eq!(home.run(&add).error(), (4, "errand_exists".into()));
+    assert_eq!(
+        home.run(&["cron", "add", "no", "--schedule", "soon", "--message", "x", "--json"]).error(),
+        (2, "invalid_errand".into())
+    );
+    daemon.kill();
+    let _daemon = home.daemon();
+    assert_eq!(home.run(&["cron", "edit", "tick", "--disable", "--json"]).ok()["enabled"], false);
+    assert_eq!(home.run(&["cron", "edit", "tick"]).code, 2, "nothing is named");
+    let listed = home.run(&["cron"]).stdout;
+    assert!(listed.contains("tick") && listed.contains("disabled"), "{listed}");
+    assert_eq!(home.run(&["cron", "run", "tick", "--json"]).ok()["session_key"], "cron:tick");
+    until("the agent answers", || home.transcript("cron:tick").len() == 2);
+    assert!(home.run(&["cron", "show", "tick"]).stdout.contains("catch up   once"));
+    home.run(&["cron", "remove", "tick", "--json"]).ok();
+    assert_eq!(home.run(&["cron", "show", "tick", "--json"]).error(), (3, "unknown_errand".into()));
+}
+
+#[test]
+fn an_agent_is_bound_and_unbound_in_the_config_and_its_comments_stay() {
+    let home = Home::new();
+    home.write_config(
+        "[session]\ndm_scope = \"per-channel-peer\"\n# Who there is.\n[[agents.list]]\nid = \"main\"\ndefault = true\n[[agents.list]]\nid = \"ops\" # looks after servers\n\
+         [channels.telegram.main]\nbot_token = \"1:a\"\napi_url = \"http://127.0.0.1:9\"\n",
+    );
+    let _daemon = home.daemon();
+    let bind =
+        ["agents", "bind", "ops", "--channel", "telegram", "--kind", "group", "--peer", "-7", "--json"];
+    assert_eq!(home.run(&bind).ok()["outcome"], "reloaded");
+    assert_eq!(home.run(&bind).error(), (4, "binding_exists".into()));
+    let listed = home.run(&["agents", "list", "--bindings"]).stdout;
+    assert!(listed.contains("telegram, group -7"), "{listed}");
+    let explain = ["route", "explain", "--channel", "telegram", "--kind", "group", "--peer", "-7", "--json"];
+    assert_eq!(home.run(&explain).ok()["agent_id"], "ops", "it works at once");
+    let bad = home.run(&["agents", "bind", "ops", "--channel", "telegram", "--account", "none", "--json"]);
+    assert_eq!(bad.error().1, "bad_config");
+    home.run(&["agents", "set-identity", "ops", "--emoji", "x", "--json"]).ok();
+    assert_eq!(home.run(&["agents", "show", "ops", "--json"]).ok()["identity"]["emoji"], "x");
+    let unbind = ["agents", "unbind", "ops", "--all", "--json"];
+    home.run(&unbind).ok();
+    assert_eq!(home.run(&unbind).error(), (3, "unknown_binding".into()));
+    let text = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
+    assert!(text.contains("# Who there is.") && text.contains("# looks after servers"), "{text}");
+    assert!(!text.contains("bindings"), "{text}");
+}
+
+#[test]
+fn an_agent_with_jobs_is_deleted_only_by_force() {
+    let home = Home::new();
+    home.write_config("");
+    let _daemon = home.daemon();
+    home.run(&["agents", "add", "ops", "--json"]).ok();
+    home.run(&["agents", "set-identity", "ops", "--name", "Olga", "--json"]).ok();
+    assert!(home.run(&["agents", "list", "--tree"]).stdout.contains("ops"));
+    let job = ["cron", "add", "tick", "--schedule", "every 1h", "--agent", "ops", "--message", "x", "--json"];
+    home.run(&job).ok();
+    assert_eq!(home.run(&["agents", "delete", "ops", "--json"]).error(), (4, "agent_in_use".into()));
+    home.run(&["agents", "delete", "ops", "--force", "--json"]).ok();
+    assert_eq!(home.run(&["cron", "--json"]).ok()["cron"], json!([]));
+}
+
+#[test]
+fn sessions_of_one_agent_and_a_deep_look_need_no_verb() {
+    let model = ModelServer::start();
+    model.set_models(["demo"]);
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    home.run(&["agent", "-m", "first"]);
+    assert_eq!(
+        home.run(&["sessions", "--agent", "main", "--json"]).ok()["sessions"].as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(home.run(&["sessions", "--agent", "nobody", "--json"]).ok()["sessions"], json!([]));
+    assert_eq!(home.run(&["sessions", "--agent", "main", "tree"]).code, 2);
+    let deep = home.run(&["status", "--deep"]).stdout;
+    assert!(deep.contains("provider lab: ready, 1 model(s)"), "{deep}");
+    assert_eq!(home.run(&["status", "--all"]).code, 5, "there is no control plane");
+    let told = home.run(&["agent", "-m", "hi", "--deliver", "--json"]);
+    assert_eq!(told.error().1, "invalid_body", "nobody wrote there by a channel");
+}
+
+#[test]
+fn the_log_is_shown_by_level() {
+    let home = Home::new();
+    home.write_config("");
+    assert_eq!(home.run(&["logs", "--json"]).error(), (3, "no_log".into()));
+    let lines = "2026-11-17T03:00:00Z  INFO ready\n2026-11-17T03:00:01Z  WARN careful\n2026-11-17T03:00:02Z  INFO again\n";
+    std::fs::write(home.path().join("daemon.log"), lines).unwrap();
+    assert_eq!(home.run(&["logs", "-n", "1"]).stdout, "2026-11-17T03:00:02Z  INFO again\n");
+    assert_eq!(home.run(&["logs", "--level", "warn"]).stdout, "2026-11-17T03:00:01Z  WARN careful\n");
+    assert_eq!(home.run(&["logs", "--json"]).ok()["lines"].as_array().unwrap().len(), 3);
+}

@@ -1,0 +1,78 @@
+use polyclaw_domain::media::Image;
+use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage};
+use polyclaw_provider::{Kind, ProviderSettings};
+use polyclaw_testkit::model_server::Script;
+use serde_json::json;
+
+use crate::fixture::{Bench, KEY, SHAPES};
+
+/// `R0lGODlh` in base64.
+const GIF: &[u8] = b"GIF89a";
+
+fn look() -> Prompt {
+    let images = vec![Image::read(GIF).unwrap()];
+    let shown = PromptMessage::User { text: "what is it?".into(), images };
+    Prompt { messages: vec![shown], ..Prompt::default() }
+}
+
+const TOLD: &str = "what is it?\n[an image is attached here that you can not see]";
+
+#[tokio::test]
+async fn an_image_goes_out_in_the_openai_shape() {
+    let bench = Bench::new();
+    bench.ask("openai/m", &look()).await.unwrap();
+    assert_eq!(
+        bench.server.last_request().messages()[0]["content"],
+        json!([
+            { "type": "text", "text": "what is it?" },
+            { "type": "image_url", "image_url": { "url": "data:image/gif;base64,R0lGODlh" } },
+        ])
+    );
+}
+
+#[tokio::test]
+async fn an_image_goes_out_in_the_anthropic_shape() {
+    let bench = Bench::new();
+    bench.ask("anthropic/m", &look()).await.unwrap();
+    let content = bench.server.last_request().messages()[0]["content"].clone();
+    assert_eq!((&content[0]["type"], &content[0]["text"]), (&json!("text"), &json!("what is it?")));
+    assert_eq!(content[1]["type"], "image");
+    let source = json!({ "type": "base64", "media_type": "image/gif", "data": "R0lGODlh" });
+    assert_eq!(content[1]["source"], source);
+}
+
+#[tokio::test]
+async fn a_provider_without_eyes_is_told_in_words() {
+    let bench = Bench::with(|server| {
+        let blind = ProviderSettings::new("blind", Kind::OpenAi).base_url(server.url()).api_key(KEY);
+        vec![ProviderSettings { images: false, ..blind }]
+    });
+    bench.ask("blind/m", &look()).await.unwrap();
+    assert_eq!(bench.server.last_request().messages()[0]["content"], TOLD);
+}
+
+#[tokio::test]
+async fn a_model_that_refuses_an_image_is_asked_again_without_it() {
+    for model in SHAPES {
+        let bench = Bench::new();
+        bench
+            .server
+            .push(Script::error(400, json!({ "error": { "message": "image input is not supported" } })));
+        bench.server.push(Script::reply("I see nothing."));
+        let reply = bench.ask(model, &look()).await.unwrap();
+        assert_eq!(reply.text, "I see nothing.", "{model}");
+        let content = bench.server.last_request().messages()[0]["content"].to_string();
+        assert!(content.contains("that you can not see") && !content.contains("R0lGODlh"), "{content}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_wrong_without_its_image_too_is_refused_once_more_and_no_further() {
+    let bench = Bench::new();
+    for _ in 0..3 {
+        bench.server.push(Script::error(400, json!({ "error": { "message": "no" } })));
+    }
+    let error = bench.ask("openai/m", &look()).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::BadRequest);
+    assert_eq!(bench.server.requests().len(), 2);
+}

@@ -1,0 +1,104 @@
+//! JSON-RPC 2.0 as A2A uses it: one call, one answer.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::refusal;
+
+/// Why a call came to nothing, by the numbers of the protocol.
+#[derive(Debug)]
+pub struct Fault {
+    number: i32,
+    message: String,
+    /// Ours, as in docs/errors.md.
+    code: String,
+}
+
+impl Fault {
+    fn new(number: i32, code: &str, message: impl Into<String>) -> Self {
+        Self { number, message: message.into(), code: code.to_owned() }
+    }
+
+    pub fn unknown_method(method: &str) -> Self {
+        let method: String = method.chars().take(80).collect();
+        Self::new(-32601, "unknown_method", format!("there is no method '{method}'"))
+    }
+
+    pub fn params(message: impl Into<String>) -> Self {
+        Self::new(-32602, "invalid_body", message)
+    }
+
+    pub fn unknown_task(id: &str) -> Self {
+        let id: String = id.chars().take(100).collect();
+        Self::new(-32001, "unknown_turn", format!("there is no task '{id}'"))
+    }
+
+    pub fn over() -> Self {
+        Self::new(-32002, "task_over", "the task is over: it can not be cancelled")
+    }
+
+    /// A message for a task that has ended.
+    pub fn closed() -> Self {
+        Self::new(-32004, "task_over", "the task is over; leave taskId out to go on in its context")
+    }
+
+    pub fn content(kind: &str) -> Self {
+        Self::new(-32005, "attachment_not_taken", format!("parts of the kind '{kind}' are not taken"))
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        error.log();
+        let number = match &error {
+            Error::MalformedJson(_) | Error::InvalidUtf8 => -32700,
+            Error::InvalidBody(_) => -32600,
+            Error::AttachmentNotTaken(_) => -32005,
+            error if error.status().is_client_error() => -32602,
+            _ => -32603,
+        };
+        Self::new(number, error.code(), error.to_string())
+    }
+}
+
+impl From<polyclaw_engine::Error> for Fault {
+    fn from(error: polyclaw_engine::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+pub struct Call {
+    /// As the caller wrote it: text, a number or null.
+    pub id: Value,
+    pub method: String,
+    params: Value,
+}
+
+impl Call {
+    pub fn read(mut value: Value) -> Result<Self, Fault> {
+        let unfit = |message: &str| Fault::new(-32600, "invalid_body", message);
+        if value["jsonrpc"] != "2.0" {
+            return Err(unfit("jsonrpc must be \"2.0\""));
+        }
+        let method = value["method"].as_str().ok_or_else(|| unfit("method is missing"))?.to_owned();
+        let id = value["id"].take();
+        if !(id.is_string() || id.is_number() || id.is_null()) {
+            return Err(unfit("id must be text or a number"));
+        }
+        Ok(Self { id, method, params: value["params"].take() })
+    }
+
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        T::deserialize(&self.params).map_err(|error| Fault::params(refusal::plain(&error.to_string())))
+    }
+}
+
+pub fn answer(id: &Value, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+pub fn refusal(id: &Value, fault: &Fault) -> Value {
+    let error = json!({ "code": fault.number, "message": fault.message, "data": { "code": fault.code } });
+    json!({ "jsonrpc": "2.0", "id": id, "error": error })
+}

@@ -1,0 +1,90 @@
+//! The files that tell an agent who it is and what to do: its own, in place of those of all agents.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::{ETAG, IF_MATCH};
+use axum::response::{IntoResponse, Response};
+use polyclaw_domain::briefing::FILES;
+use polyclaw_domain::hex::hex;
+use polyclaw_domain::id::AgentId;
+use polyclaw_engine::{LONGEST_OVERLAY, Overlay};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use crate::error::{Error, Result};
+use crate::extract::{Body, Ids};
+use crate::http::agents::agent_id;
+use crate::state::AppState;
+
+#[derive(Serialize, ToSchema)]
+pub struct AgentFile {
+    name: &'static str,
+    /// Its own; null where it has none.
+    own: Option<String>,
+    /// What it is told where it has none of its own: the file of its workspace, or of all agents.
+    shared: Option<String>,
+    /// Whether its own files are looked at: `workspace.overlay` of its spec.
+    in_use: bool,
+    /// Of its own, as `If-Match` wants it.
+    etag: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewFile {
+    /// At most 256 KiB. Null takes its own file away.
+    #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(required)]
+    text: Option<String>,
+}
+
+fn named(agent: &str, name: &str) -> Result<(AgentId, &'static str)> {
+    let file = FILES.into_iter().find(|file| *file == name);
+    let file = file.ok_or_else(|| Error::invalid("name", format!("is one of {}", FILES.join(", "))))?;
+    Ok((agent_id(agent)?, file))
+}
+
+fn etag(own: Option<&str>) -> String {
+    let hash = |text: &str| hex(&Sha256::digest(text));
+    format!("\"{}\"", own.map_or_else(|| "none".to_owned(), hash))
+}
+
+async fn shown(app: &AppState, id: &AgentId, name: &'static str) -> Result<Response> {
+    let Overlay { own, shared, in_use } = app.engine.overlay(id, name).await?;
+    let etag = etag(own.as_deref());
+    let headers = [(ETAG, etag.clone())];
+    Ok((headers, Json(AgentFile { name, own, shared, in_use, etag })).into_response())
+}
+
+/// One of `AGENTS.md`, `SOUL.md`, `IDENTITY.md`, `USER.md`, `TOOLS.md`, `MEMORY.md`, `HEARTBEAT.md`, `BOOTSTRAP.md`.
+#[utoipa::path(get, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path)), responses((status = 200, body = AgentFile)))]
+pub async fn show(
+    State(app): State<AppState>,
+    Ids((agent, name)): Ids<(String, String)>,
+) -> Result<Response> {
+    let (id, name) = named(&agent, &name)?;
+    shown(&app, &id, name).await
+}
+
+/// Writes its own file onto the version that `If-Match` names. Told at its next turn.
+#[utoipa::path(put, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path), ("If-Match" = String, Header)), request_body = NewFile, responses((status = 200, body = AgentFile)))]
+pub async fn write(
+    State(app): State<AppState>,
+    Ids((agent, name)): Ids<(String, String)>,
+    headers: HeaderMap,
+    Body(new): Body<NewFile>,
+) -> Result<Response> {
+    let (id, name) = named(&agent, &name)?;
+    let expected = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let expected = expected.ok_or(Error::EtagMissing)?;
+    if new.text.as_ref().is_some_and(|text| text.len() as u64 > LONGEST_OVERLAY) {
+        return Err(Error::invalid("text", format!("at most {LONGEST_OVERLAY} bytes are taken")));
+    }
+    let is_expected = move |own: Option<&str>| expected == "*" || etag(own) == expected;
+    match app.engine.write_overlay(&id, name, new.text, is_expected).await? {
+        true => shown(&app, &id, name).await,
+        false => Err(Error::EtagStale),
+    }
+}

@@ -1,0 +1,126 @@
+//! Turns as an operator looks back on them: what was asked, where, and what came of it. `turns` has what each took.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::time::Millis;
+use polyclaw_store::Tx;
+use polyclaw_store::history::{Filter, Past, history};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::{Error, Result};
+use crate::extract::Query;
+use crate::paging::{Paging, Place};
+use crate::state::AppState;
+
+const USUAL: usize = 20;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Which {
+    #[param(minimum = 1)]
+    limit: Option<usize>,
+    cursor: Option<String>,
+    /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
+    status: Option<String>,
+    channel: Option<String>,
+    /// Queued at this time or later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    after: Option<Millis>,
+    #[param(value_type = Option<String>, format = DateTime)]
+    before: Option<Millis>,
+}
+
+impl Which {
+    /// What is looked for, and the page it is shown on.
+    pub fn read(self) -> Result<(Filter, Paging)> {
+        let paging = Paging::of("tasks", self.limit.or(Some(USUAL)), self.cursor.as_deref())?;
+        let state = match self.status.as_deref() {
+            Some(word) => {
+                Some(JobState::parse(word).ok_or_else(|| Error::invalid("status", "no such state"))?)
+            }
+            None => None,
+        };
+        let filter = Filter {
+            state,
+            channel: self.channel,
+            after: self.after,
+            before: self.before,
+            behind: paging.after.clone().map(|place| (Millis(place.at), place.id)),
+            limit: paging.wanted(),
+        };
+        Ok((filter, paging))
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct PastTurns {
+    tasks: Vec<TaskView>,
+    next_cursor: Option<String>,
+    data_available: bool,
+    /// Why there is nothing to be known.
+    message: Option<String>,
+}
+
+impl PastTurns {
+    pub fn of(mut rows: Vec<Past>, paging: &Paging) -> Self {
+        let next_cursor = paging.cut(&mut rows, |past| Place { at: past.queued_at.0, id: past.turn.clone() });
+        let tasks = rows.into_iter().map(TaskView::from).collect();
+        Self { tasks, next_cursor, data_available: true, message: None }
+    }
+
+    pub fn unknown(why: String) -> Self {
+        Self { tasks: Vec::new(), next_cursor: None, data_available: false, message: Some(why) }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = PastTurn)]
+pub struct TaskView {
+    id: String,
+    session_key: String,
+    agent_id: String,
+    channel: Option<String>,
+    status: &'static str,
+    /// How the message began.
+    summary: Option<String>,
+    /// How the reply began, or what went wrong.
+    outcome: Option<String>,
+    error_code: Option<String>,
+    model: Option<String>,
+    duration_ms: Option<i64>,
+    /// Follows one message through every turn it caused.
+    trace_id: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Millis,
+}
+
+impl From<Past> for TaskView {
+    fn from(past: Past) -> Self {
+        let duration_ms = past.started_at.zip(past.ended_at).map(|(from, to)| to.since(from));
+        Self {
+            id: past.turn,
+            session_key: past.session,
+            agent_id: past.agent,
+            channel: past.channel,
+            status: past.state.as_str(),
+            summary: past.asked,
+            outcome: past.error.or(past.replied),
+            error_code: past.error_code,
+            model: past.model,
+            duration_ms,
+            trace_id: past.trace,
+            created_at: past.queued_at,
+        }
+    }
+}
+
+/// What this instance did last, the newest first: the same that its control plane shows of it.
+#[utoipa::path(get, path = "/history", tag = "turns", params(Which), responses((status = 200, body = PastTurns)))]
+pub async fn list(State(app): State<AppState>, Query(which): Query<Which>) -> Result<Json<PastTurns>> {
+    let (filter, paging) = which.read()?;
+    let rows = app.engine.db().read(move |tx: &mut Tx<'_>| history(tx, &filter)).await?;
+    Ok(Json(PastTurns::of(rows, &paging)))
+}

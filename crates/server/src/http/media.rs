@@ -1,0 +1,33 @@
+//! The images that messages show.
+
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::response::{IntoResponse, Response};
+use polyclaw_domain::media::MediaHash;
+use polyclaw_store::media;
+
+use crate::error::{Error, Result};
+use crate::extract::Id;
+use crate::state::AppState;
+
+/// For whoever may ask for it, and not for long: it may be deleted.
+const CACHED: &str = "private, max-age=3600";
+
+/// An image by its hash: `media` of an attachment in a transcript.
+#[utoipa::path(get, path = "/media/{hash}", tag = "sessions",
+    params(("hash" = String, Path, description = "SHA-256 of the image, in hexadecimal digits")),
+    responses((status = 200, description = "The image, with the type its own bytes say", body = Vec<u8>, content_type = "image/*")))]
+pub async fn show(State(app): State<AppState>, Id(hash): Id) -> Result<Response> {
+    let known = MediaHash::parse(&hash)
+        .ok_or_else(|| Error::invalid("hash", "64 hexadecimal digits in lower case are expected"))?;
+    let found = app.engine.db().read(move |tx| media::load(tx, &known)).await?;
+    let image = found.ok_or(Error::UnknownMedia(hash))?;
+    // A browser that is led here shows an image and nothing else, whatever is hidden in it.
+    let headers = [
+        (CONTENT_TYPE, image.media_type()),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CONTENT_SECURITY_POLICY, "sandbox"),
+        (CACHE_CONTROL, CACHED),
+    ];
+    Ok((headers, image.bytes().to_vec()).into_response())
+}

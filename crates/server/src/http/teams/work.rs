@@ -1,0 +1,141 @@
+//! Tasks, taken up and ended by people and programs. They act in the name of a member, or of the lead if they name none;
+//! what a name may do, and what the ledger refuses, is the same as for the session that bears it.
+
+use axum::Json;
+use axum::extract::State;
+use polyclaw_domain::run::Artifact;
+use polyclaw_domain::task::{TaskNo, TaskState};
+use polyclaw_engine::team::{Actor, Change, Finish, Update};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::view::TaskView;
+use crate::error::Result;
+use crate::extract::{Body, Ids};
+use crate::state::AppState;
+
+/// The team's name and the task's number.
+type Which = (String, i64);
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InNameOf {
+    /// A member's name, or `lead`. The lead if left out.
+    member: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseTask {
+    /// A member's name, or `lead`. The lead if left out: it may release what others hold.
+    member: Option<String>,
+    /// Why, for whoever takes it next; at most 1000 characters.
+    note: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteTask {
+    /// A member's name, or `lead`. The lead if left out: it may end what others hold.
+    member: Option<String>,
+    /// What came of it, at most 1000 characters.
+    summary: Option<String>,
+    #[serde(default)]
+    status: TaskEnd,
+    /// What it left behind.
+    #[serde(default)]
+    artifacts: Vec<TaskArtifact>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskEnd {
+    #[default]
+    Completed,
+    Failed,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskArtifact {
+    kind: String,
+    path: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct TaskEnded {
+    task_id: i64,
+    /// Tasks that can be taken because of it.
+    unblocked: Vec<i64>,
+}
+
+fn actor(app: &AppState, member: Option<String>) -> Actor {
+    Actor::in_name_of(member, app.engine.next_id())
+}
+
+/// It is held for as long as a lease lasts, and longer while the session that bears the name is at work. Nobody is woken.
+#[utoipa::path(
+    post, path = "/teams/{name}/tasks/{id}/claim", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
+    request_body = InNameOf, responses((status = 200, body = TaskView)),
+)]
+pub async fn claim(
+    State(app): State<AppState>,
+    Ids((team, no)): Ids<Which>,
+    Body(body): Body<InNameOf>,
+) -> Result<Json<TaskView>> {
+    let task = app.engine.claim_task(&actor(&app, body.member), &team, Some(TaskNo(no))).await?;
+    Ok(Json(task.into()))
+}
+
+#[utoipa::path(
+    post, path = "/teams/{name}/tasks/{id}/start", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
+    request_body = InNameOf, responses((status = 200, body = TaskView)),
+)]
+pub async fn start(
+    State(app): State<AppState>,
+    Ids((team, no)): Ids<Which>,
+    Body(body): Body<InNameOf>,
+) -> Result<Json<TaskView>> {
+    let update = Update { state: Some(TaskState::InProgress), change: Change::default() };
+    let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
+    Ok(Json(task.into()))
+}
+
+/// Gives it back: it is pending again, and whoever could take it is told.
+#[utoipa::path(
+    post, path = "/teams/{name}/tasks/{id}/release", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
+    request_body = ReleaseTask, responses((status = 200, body = TaskView)),
+)]
+pub async fn release(
+    State(app): State<AppState>,
+    Ids((team, no)): Ids<Which>,
+    Body(body): Body<ReleaseTask>,
+) -> Result<Json<TaskView>> {
+    let change = Change { note: body.note, ..Change::default() };
+    let update = Update { state: Some(TaskState::Pending), change };
+    let task = app.engine.update_task(&actor(&app, body.member), &team, TaskNo(no), update).await?;
+    Ok(Json(task.into()))
+}
+
+/// Ends it. A check that it bears must pass first; one that asks an agent can only be passed by a session.
+#[utoipa::path(
+    post, path = "/teams/{name}/tasks/{id}/complete", tag = "teams", params(("name" = String, Path), ("id" = i64, Path)),
+    request_body = CompleteTask, responses((status = 200, body = TaskEnded)),
+)]
+pub async fn complete(
+    State(app): State<AppState>,
+    Ids((team, no)): Ids<Which>,
+    Body(body): Body<CompleteTask>,
+) -> Result<Json<TaskEnded>> {
+    let left = |TaskArtifact { kind, path }| Artifact { kind, path };
+    let finish = Finish {
+        state: match body.status {
+            TaskEnd::Completed => TaskState::Completed,
+            TaskEnd::Failed => TaskState::Failed,
+        },
+        summary: body.summary,
+        artifacts: body.artifacts.into_iter().map(left).collect(),
+    };
+    let unblocked = app.engine.finish_task(&actor(&app, body.member), &team, TaskNo(no), finish).await?;
+    Ok(Json(TaskEnded { task_id: no, unblocked: unblocked.into_iter().map(|no| no.0).collect() }))
+}

@@ -1,0 +1,64 @@
+//! The API as the tools call it: inside the instance, or from elsewhere.
+
+use std::fmt;
+
+use polyclaw_domain::plain;
+use polyclaw_domain::port::Pending;
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    Post,
+}
+
+/// Calls below `/api/v1`.
+pub trait Api: Send + Sync + 'static {
+    fn call<'a>(
+        &'a self,
+        verb: Verb,
+        path: &'a str,
+        body: Option<&'a Value>,
+    ) -> Pending<'a, Result<Value, Refusal>>;
+
+    /// A word nobody else uses, for messages that may have to be sent twice.
+    fn fresh(&self) -> String;
+}
+
+/// Whether a call that came to nothing reached the instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    Yes,
+    No,
+    /// The connection broke before an answer was there.
+    Perhaps,
+}
+
+/// Why a call came to nothing.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub code: String,
+    pub message: String,
+    pub hint: Option<String>,
+    pub heard: Heard,
+}
+
+impl Refusal {
+    pub(super) fn unfit(message: impl Into<String>) -> Self {
+        Self { code: "usage".to_owned(), message: message.into(), hint: None, heard: Heard::Yes }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        write!(f, "{} [{}]{hint}", plain::block(&self.message, 2_000), self.code)
+    }
+}
+
+/// One part of a path or query, percent-encoded.
+pub(super) fn segment(text: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let one = |byte: u8| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}

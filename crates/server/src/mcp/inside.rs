@@ -1,0 +1,90 @@
+//! `/mcp`: MCP over streamable HTTP. The door has let the caller in; its calls go to the same routes that others call.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{Method, header};
+use axum::response::Response;
+use axum::routing::{MethodRouter, any};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use polyclaw_domain::port::Pending;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
+
+use super::ToolServer;
+use super::api::{Api, Heard, Refusal, Verb};
+use crate::error::Error;
+use crate::extract::MAX_BODY;
+use crate::state::AppState;
+
+/// The routes of `/api/v1`, without the door.
+#[derive(Clone)]
+struct Inside {
+    routes: Router,
+    app: AppState,
+}
+
+/// Each request stands for itself: nothing is kept between two, so nothing is lost when the instance starts again.
+pub fn endpoint(routes: Router, app: AppState) -> MethodRouter<AppState> {
+    // Hosts and origins are looked at by the door, for every route alike.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(MAX_BODY);
+    let inside = Inside { routes, app };
+    let tools = move || Ok(ToolServer::new(inside.clone()));
+    let service = StreamableHttpService::new(tools, Arc::new(LocalSessionManager::default()), config);
+    any(move |request: Request| {
+        let service = service.clone();
+        async move { service.handle(request).await.map(Body::new) }
+    })
+}
+
+impl Api for Inside {
+    fn call<'a>(
+        &'a self,
+        verb: Verb,
+        path: &'a str,
+        body: Option<&'a Value>,
+    ) -> Pending<'a, Result<Value, Refusal>> {
+        Box::pin(async move {
+            let method = match verb {
+                Verb::Get => Method::GET,
+                Verb::Post => Method::POST,
+            };
+            let request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+            let request = request.header(header::CONTENT_TYPE, "application/json");
+            let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+            let request = request.body(body).map_err(|error| Refusal::unfit(error.to_string()))?;
+            // Infallible: what goes wrong is an answer too.
+            let Ok(response) = TowerToHyperService::new(self.routes.clone()).call(request).await;
+            read(response).await
+        })
+    }
+
+    fn fresh(&self) -> String {
+        self.app.engine.next_id()
+    }
+}
+
+async fn read(response: Response) -> Result<Value, Refusal> {
+    let is_ok = response.status().is_success();
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
+    let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if is_ok {
+        return Ok(value);
+    }
+    let said = &value["error"];
+    let text = |field: &str| said[field].as_str().map(str::to_owned);
+    Err(Refusal {
+        code: text("code").unwrap_or_else(|| Error::Panicked.code().to_owned()),
+        message: text("message").unwrap_or_else(|| Error::Panicked.to_string()),
+        hint: text("hint"),
+        heard: Heard::Yes,
+    })
+}

@@ -1,0 +1,63 @@
+//! Routes, and what is written about them, apart: a server has its routes from the start, and writes their document when
+//! somebody asks for it.
+
+use axum::Router;
+use axum::routing::MethodRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+/// The calls of one path.
+pub struct Call<S: Clone + Send + Sync + 'static> {
+    pub path: String,
+    pub methods: MethodRouter<S>,
+    pub described: fn() -> UtoipaMethodRouter<S>,
+}
+
+pub struct Table<S: Clone + Send + Sync + 'static>(Vec<Call<S>>);
+
+impl<S: Clone + Send + Sync + 'static> Table<S> {
+    pub fn new(calls: impl IntoIterator<Item = Call<S>>) -> Self {
+        Self(calls.into_iter().collect())
+    }
+
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// All paths, with what they are under.
+    pub fn paths(&self, under: &str) -> Vec<String> {
+        self.0.iter().map(|call| format!("{under}{}", call.path)).collect()
+    }
+
+    pub fn router(self, under: &str) -> Router<S> {
+        let add =
+            |router: Router<S>, call: Call<S>| router.route(&format!("{under}{}", call.path), call.methods);
+        self.0.into_iter().fold(Router::new(), add)
+    }
+
+    /// What a document is made of.
+    pub fn described(&self) -> OpenApiRouter<S> {
+        self.0.iter().fold(OpenApiRouter::new(), |router, call| router.routes((call.described)()))
+    }
+}
+
+/// The [`Call`] of handlers that share a path and differ in their method, as they say it themselves.
+macro_rules! calls {
+    ($($first:ident)::+ $(, $($more:ident)::+)* $(,)?) => {{
+        use utoipa_axum::PathItemExt as _;
+        let router = axum::routing::MethodRouter::new();
+        let router = $crate::table::calls!(@on router, $($first)::+);
+        $(let router = $crate::table::calls!(@on router, $($more)::+);)*
+        $crate::table::Call {
+            path: utoipa_axum::routes!(@path [path()] of $($first)::+),
+            methods: router,
+            described: || utoipa_axum::routes!($($first)::+ $(, $($more)::+)*),
+        }
+    }};
+    (@on $router:ident, $($handler:ident)::+) => {{
+        let methods = utoipa_axum::routes!(@path [methods()] of $($handler)::+);
+        methods.iter().fold($router, |router, method| router.on(method.to_method_filter(), $($handler)::+))
+    }};
+}
+
+pub(crate) use calls;

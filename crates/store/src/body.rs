@@ -1,0 +1,30 @@
+//! What a transaction does, whatever it comes to. The engines know this one shape: they are compiled once, and not once
+//! for each of the hundreds of transactions there are.
+
+use std::any::Any;
+
+use crate::error::{Error, Result};
+use crate::tx::Tx;
+
+pub(crate) type Value = Box<dyn Any + Send>;
+
+type Run = dyn FnMut(&mut Tx<'_>) -> Result<Value> + Send;
+
+pub(crate) struct Body(Box<Run>);
+
+impl Body {
+    pub fn new<T: Send + 'static>(mut body: impl FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static) -> Self {
+        Self(Box::new(move |tx| Ok(Box::new(body(tx)?))))
+    }
+
+    /// `Err` means that nothing of it may be committed.
+    pub fn run(&mut self, mut tx: Tx<'_>) -> Result<Value> {
+        tx.run(&mut self.0)
+    }
+}
+
+/// The value of a body that was made to return this type.
+pub(crate) fn opened<T: 'static>(value: Value) -> Result<T> {
+    let same = value.downcast().map_err(|_| Error::Other("a transaction came to something else".into()))?;
+    Ok(*same)
+}

@@ -1,0 +1,53 @@
+//! Which node has an account of a platform: one at a time, for as long as it renews its lease.
+
+use polyclaw_domain::id::NodeId;
+use polyclaw_domain::time::Millis;
+
+use crate::error::Result;
+use crate::jobs::earlier_lives;
+use crate::params;
+use crate::tx::Tx;
+
+/// What other nodes are told when an account is free.
+pub const FREED: &str = "accounts";
+
+/// A channel and one of its accounts.
+pub type Account = (String, String);
+
+/// Who takes, and until when it may keep silent.
+#[derive(Clone, Debug)]
+pub struct Taker {
+    pub node: NodeId,
+    /// What names the earlier lives of this node: their leases are its own.
+    pub family: Option<String>,
+    pub now: Millis,
+    pub lease_ms: i64,
+}
+
+/// Takes an account that nobody has, or renews the lease of one; `false` if another node has it.
+pub fn take(tx: &mut Tx<'_>, (channel, account): &Account, taker: &Taker) -> Result<bool> {
+    const SQL: &str = "INSERT INTO holders (channel, account, node, lease_until) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (channel, account) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until
+        WHERE holders.node = excluded.node OR holders.lease_until < $5
+          OR substr(holders.node, 1, length($6)) = $6";
+    let now = tx.lease_clock(taker.now)?;
+    let earlier = earlier_lives(taker.family.as_deref());
+    let until = now.plus(taker.lease_ms);
+    Ok(tx.execute(SQL, params![channel, account, &taker.node, until, now, &earlier])? == 1)
+}
+
+/// Gives up all that a node has. Other nodes are told.
+pub fn release(tx: &mut Tx<'_>, node: &NodeId) -> Result<()> {
+    if tx.execute("DELETE FROM holders WHERE node = $1", params![node])? > 0 {
+        tx.notify(FREED)?;
+    }
+    Ok(())
+}
+
+/// The accounts that a node has, each with that node. A lease that has ended is none.
+pub fn list(tx: &mut Tx<'_>, now: Millis) -> Result<Vec<(Account, NodeId)>> {
+    const SQL: &str = "SELECT channel, account, node FROM holders WHERE lease_until >= $1
+        ORDER BY channel, account";
+    let now = tx.lease_clock(now)?;
+    tx.query(SQL, params![now], |row| Ok(((row.text(0)?, row.text(1)?), NodeId::new(row.text(2)?))))
+}

@@ -1,0 +1,78 @@
+//! A write that is there to see whether writes work.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::params;
+use crate::tx::Tx;
+
+/// As much as a message with its job takes in the log. Less would fit into what the log has to spare, and say nothing of
+/// the disk.
+const BYTES: usize = 128 * 1024;
+
+/// Writes beside the database, where it is a file, and into it. Neither is left.
+pub(crate) fn write(tx: &mut Tx<'_>, file: Option<&Path>) -> Result<()> {
+    if let Some(file) = file {
+        beside(&file.with_extension("probe"))?;
+    }
+    tx.execute(
+        "INSERT INTO holders (channel, account, node, lease_until) VALUES ('', '', 'probe', 0)",
+        params![],
+    )?;
+    tx.execute("DELETE FROM holders WHERE node = 'probe'", params![])?;
+    Ok(())
+}
+
+fn beside(path: &Path) -> Result<()> {
+    let written = fs::File::create(path).and_then(|mut file| {
+        file.write_all(&vec![0; BYTES])?;
+        file.sync_data()
+    });
+    let removed = fs::remove_file(path);
+    written.and(removed).map_err(|error| refused(path, &error))
+}
+
+fn refused(path: &Path, error: &io::Error) -> Error {
+    let text = format!("{}: {error}", path.display());
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full(text),
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Error::ReadOnly(text),
+        _ => Error::Unavailable { message: text, in_doubt: false },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Db, Target};
+
+    #[tokio::test]
+    async fn a_refused_write_is_remembered_until_one_works() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.db");
+        let db = Db::open(&Target::Sqlite(file.clone())).unwrap();
+        db.check_writes().await.unwrap();
+        let full = |_: &mut Tx<'_>| Err::<(), _>(Error::Full("so it is".into()));
+        assert!(db.write(full).await.is_err());
+        // A folder where the probe would be: the disk is still no better.
+        let probe = file.with_extension("probe");
+        fs::create_dir(&probe).unwrap();
+        db.write(|_| Ok(())).await.unwrap();
+        assert!(db.check_writes().await.is_err(), "a transaction that writes nothing says nothing");
+        fs::remove_dir(&probe).unwrap();
+        db.check_writes().await.unwrap();
+        db.check_writes().await.unwrap();
+        assert!(!probe.exists(), "nothing is left");
+    }
+
+    #[test]
+    fn what_the_system_says_becomes_the_word_the_store_has_for_it() {
+        let code = |kind: io::ErrorKind| refused(Path::new("x"), &kind.into()).code();
+        assert_eq!(code(io::ErrorKind::StorageFull), "disk_full");
+        assert_eq!(code(io::ErrorKind::QuotaExceeded), "disk_full");
+        assert_eq!(code(io::ErrorKind::ReadOnlyFilesystem), "store_read_only");
+        assert_eq!(code(io::ErrorKind::FileTooLarge), "store_unavailable");
+    }
+}

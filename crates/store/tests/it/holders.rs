@@ -1,0 +1,71 @@
+use polyclaw_domain::id::NodeId;
+use polyclaw_store::holders::{self, Account, Taker};
+use polyclaw_store::{Db, Result};
+
+use crate::rows::{ENDED, LEASE_MS, NOW};
+
+on_every_engine!(
+    an_account_is_one_node_s_until_it_lets_go,
+    a_lease_that_ended_is_free_for_another,
+    a_node_has_what_an_earlier_life_of_it_had,
+    many_nodes_that_want_an_account_at_once_are_one_that_gets_it,
+);
+
+fn account() -> Account {
+    ("telegram".to_owned(), "main".to_owned())
+}
+
+async fn take(db: &Db, node: &'static str, lease_ms: i64) -> Result<bool> {
+    let family = node.split('/').next().map(str::to_owned);
+    let taker = Taker { node: NodeId::new(node), family, now: NOW, lease_ms };
+    db.write(move |tx| holders::take(tx, &account(), &taker)).await
+}
+
+/// Who has it.
+async fn holder(db: &Db) -> Result<Option<String>> {
+    let all = db.read(|tx| holders::list(tx, NOW)).await?;
+    Ok(all.into_iter().find(|(known, _)| *known == account()).map(|(_, node)| node.to_string()))
+}
+
+async fn an_account_is_one_node_s_until_it_lets_go(db: Db) -> Result<()> {
+    assert!(take(&db, "one/1", LEASE_MS).await?);
+    assert!(!take(&db, "two/1", LEASE_MS).await?);
+    assert!(take(&db, "one/1", LEASE_MS).await?, "renewed");
+    assert_eq!(holder(&db).await?.as_deref(), Some("one/1"));
+    db.write(|tx| holders::release(tx, &NodeId::new("two/1"))).await?;
+    assert_eq!(holder(&db).await?.as_deref(), Some("one/1"), "nobody lets go of what is another's");
+    db.write(|tx| holders::release(tx, &NodeId::new("one/1"))).await?;
+    assert_eq!(holder(&db).await?, None);
+    assert!(take(&db, "two/1", LEASE_MS).await?);
+    Ok(())
+}
+
+async fn a_lease_that_ended_is_free_for_another(db: Db) -> Result<()> {
+    assert!(take(&db, "one/1", ENDED).await?);
+    assert_eq!(holder(&db).await?, None);
+    assert!(take(&db, "two/1", LEASE_MS).await?);
+    assert!(!take(&db, "one/1", LEASE_MS).await?, "it was only slow, and comes too late");
+    Ok(())
+}
+
+async fn a_node_has_what_an_earlier_life_of_it_had(db: Db) -> Result<()> {
+    assert!(take(&db, "one/1", LEASE_MS).await?);
+    assert!(take(&db, "one/2", LEASE_MS).await?);
+    assert_eq!(holder(&db).await?.as_deref(), Some("one/2"));
+    assert!(!take(&db, "on/1", LEASE_MS).await?, "a name that only begins alike");
+    Ok(())
+}
+
+async fn many_nodes_that_want_an_account_at_once_are_one_that_gets_it(db: Db) -> Result<()> {
+    let nodes = ["a/1", "b/1", "c/1", "d/1", "e/1", "f/1", "g/1", "h/1"];
+    let tries = nodes.map(|node| {
+        let db = db.clone();
+        tokio::spawn(async move { take(&db, node, LEASE_MS).await })
+    });
+    let mut taken = 0;
+    for one in tries {
+        taken += usize::from(one.await.unwrap()?);
+    }
+    assert_eq!(taken, 1);
+    Ok(())
+}

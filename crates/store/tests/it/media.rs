@@ -1,0 +1,91 @@
+use polyclaw_domain::media::{Image, Media, MediaHash};
+use polyclaw_domain::message::{Attachment, Part, images, stored};
+use polyclaw_store::messages::{self, Message};
+use polyclaw_store::{Db, Result, media, sessions};
+
+use crate::rows::{key, message, with_sessions};
+
+on_every_engine!(
+    an_image_is_kept_with_its_message_and_once,
+    an_image_is_gone_when_no_message_shows_it_any_more,
+    a_message_that_is_not_stored_leaves_no_image,
+    a_message_can_show_what_another_brought,
+);
+
+fn image(content: &str) -> Image {
+    Image::read(format!("GIF89a{content}").into_bytes()).unwrap()
+}
+
+fn showing(id: &str, peer: &str, ticket: i64, shown: &[Image]) -> Message {
+    let parts = shown.iter().map(|one| Part::Attachment(Attachment::image("a.gif", one.clone()))).collect();
+    Message { parts, ..message(id, peer, ticket, "t") }
+}
+
+async fn store(db: &Db, rows: Vec<Message>) -> Result<()> {
+    db.write(move |tx| rows.iter().try_for_each(|row| messages::insert(tx, row))).await
+}
+
+async fn is_kept(db: &Db, image: &Image) -> Result<bool> {
+    let hash = image.hash().clone();
+    let found = db.read(move |tx| media::load(tx, &hash)).await?;
+    assert!(found.as_ref().is_none_or(|found| found == image));
+    Ok(found.is_some())
+}
+
+async fn an_image_is_kept_with_its_message_and_once(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    let (cat, dog) = (image("cat"), image("dog"));
+    let rows = vec![
+        showing("m1", "p", 1, &[cat.clone(), cat.clone(), dog.clone()]),
+        showing("m2", "q", 1, std::slice::from_ref(&cat)),
+    ];
+    store(&db, rows).await?;
+    assert!(is_kept(&db, &cat).await? && is_kept(&db, &dog).await?);
+    let found = db.read(|tx| messages::all(tx, &key("p"), 0, 9)).await?;
+    let hashes: Vec<MediaHash> = images(&found[0].parts).map(|media| media.hash().clone()).collect();
+    assert_eq!(hashes, [cat.hash().clone(), cat.hash().clone(), dog.hash().clone()]);
+    assert!(images(&found[0].parts).all(|media| matches!(media, Media::Kept(_))));
+    assert_eq!(db.write(media::remove_unused).await?, 0);
+    Ok(())
+}
+
+async fn an_image_is_gone_when_no_message_shows_it_any_more(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    let (shared, own) = (image("shared"), image("own"));
+    let rows = vec![
+        showing("m1", "p", 1, &[shared.clone(), own.clone()]),
+        showing("m2", "q", 1, std::slice::from_ref(&shared)),
+    ];
+    store(&db, rows).await?;
+    db.write(|tx| sessions::delete(tx, &key("p"))).await?;
+    assert_eq!(db.write(media::remove_unused).await?, 1);
+    assert!(is_kept(&db, &shared).await? && !is_kept(&db, &own).await?);
+    db.write(|tx| sessions::delete(tx, &key("q"))).await?;
+    assert_eq!(db.write(media::remove_unused).await?, 1);
+    assert!(!is_kept(&db, &shared).await?);
+    Ok(())
+}
+
+async fn a_message_that_is_not_stored_leaves_no_image(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let cat = image("cat");
+    store(&db, vec![message("m1", "p", 1, "t")]).await?;
+    assert!(
+        store(&db, vec![showing("m2", "p", 1, std::slice::from_ref(&cat))]).await.is_err(),
+        "same ticket"
+    );
+    assert!(!is_kept(&db, &cat).await?);
+    Ok(())
+}
+
+async fn a_message_can_show_what_another_brought(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    let cat = image("cat");
+    let first = showing("m1", "p", 1, std::slice::from_ref(&cat));
+    let again = Message { parts: stored(&first.parts), ..message("m2", "q", 1, "t") };
+    store(&db, vec![first, again]).await?;
+    db.write(|tx| sessions::delete(tx, &key("p"))).await?;
+    assert_eq!(db.write(media::remove_unused).await?, 0);
+    assert!(is_kept(&db, &cat).await?);
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! `image_view`: an image of the workspace, for a model to look at.
+
+use std::io::Read;
+
+use polyclaw_domain::media::{Image, MOST_BYTES};
+use polyclaw_domain::tool::{ToolOutcome, ToolScope, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::error::{Error, Result};
+use crate::work;
+use crate::workspace::{self, Place};
+
+pub const NAME: &str = "image_view";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// The image, relative to the workspace.
+    path: String,
+}
+
+pub fn spec() -> ToolSpec {
+    arguments::spec::<Arguments>(
+        NAME,
+        "Shows you an image: PNG, JPEG, GIF or WebP, at most 5 MB. It comes after the results of this round.",
+    )
+}
+
+pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome> {
+    let folder = scope.workspace.clone();
+    work::blocking(move |_| {
+        let place = workspace::locate(&folder, &arguments.path)?;
+        let image = read(&place)?;
+        let name = place.inside().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let said = format!("{name}: {}, {} bytes", image.media_type(), image.bytes().len());
+        Ok(ToolOutcome { images: vec![(name, image)], ..ToolOutcome::ok(said) })
+    })
+    .await
+}
+
+fn read(place: &Place) -> Result<Image> {
+    let (file, size) = place.open_file()?;
+    let limit = MOST_BYTES as u64;
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|source| place.failed(source))?;
+    if bytes.len() > MOST_BYTES {
+        return Err(Error::TooLarge { path: place.shown().to_owned(), size: size.max(limit + 1), limit });
+    }
+    let path = || place.shown().to_owned();
+    Image::read(bytes).map_err(|_| Error::Kind {
+        path: path(),
+        found: "something else",
+        wanted: "a PNG, JPEG, GIF or WebP image",
+    })
+}

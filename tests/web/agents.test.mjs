@@ -1,0 +1,86 @@
+// What an agent is told and has: its own files, written by two people, and its skills with the rule that decided.
+import assert from "node:assert/strict";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { after, before, describe, it } from "node:test";
+import { LOOKS, Visit, launch, shot, sticksOut } from "./browser.mjs";
+import { Daemon } from "./daemon.mjs";
+import { frontOf } from "./front.mjs";
+import { Model, lastUserText } from "./model.mjs";
+
+let model, daemon, front, browser;
+before(async () => {
+  model = await new Model().start();
+  daemon = await Daemon.start(model.url);
+  front = await frontOf(daemon);
+  browser = await launch();
+  await mkdir(path.join(daemon.home, "workspace"), { recursive: true });
+  await writeFile(path.join(daemon.home, "workspace/SOUL.md"), "Be kind to everybody.");
+  for (const name of ["weather", "tides"]) {
+    await mkdir(path.join(daemon.home, "skills", name), { recursive: true });
+    await writeFile(path.join(daemon.home, "skills", name, "SKILL.md"), `---\nname: ${name}\ndescription: About ${name}.\n---\nLook at it.\n`);
+  }
+});
+after(async () => { await browser?.close(); front?.stop(); await daemon?.remove(); model?.stop(); });
+
+async function enter(options, hash) {
+  const { code } = await daemon.api("POST", "/logins");
+  const visit = await Visit.of(browser, `${front.url}/?code=${code}`, options);
+  await visit.page.goto(`${front.url}/app/${hash}`);
+  visit.faults.length = 0;
+  return visit;
+}
+
+for (const [look, options] of Object.entries(LOOKS)) {
+  describe(`${look}: an agent`, () => {
+    const id = `a-${look}`;
+    const own = () => path.join(daemon.home, "workspace/agents", id, "SOUL.md");
+    before(() => daemon.api("POST", "/agents", { agent_id: id, name: `Agent ${look}`, policy: { skills: { deny: ["tides"] } } }));
+
+    it("is told what is written in its file, by whoever wrote last and saw what was there", async () => {
+      const visit = await enter(options, `#/i/this/agents/${id}`);
+      const { page } = visit;
+      await page.getByRole("tab", { name: "Files" }).click();
+      await page.getByLabel("File", { exact: true }).selectOption("SOUL");
+      await page.getByText("of all agents", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Begin with the shared one" }).click();
+      const text = page.getByLabel("Its own SOUL.md");
+      assert.equal(await text.inputValue(), "Be kind to everybody.");
+      await text.fill(`Be brief, ${look}. <b>`);
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("its own", { exact: true }).waitFor();
+      assert.equal(await readFile(own(), "utf8"), `Be brief, ${look}. <b>`);
+      const seen = [];
+      model.answer = async function* (asked) { seen.push(JSON.stringify(asked.messages[0]), lastUserText(asked)); yield { text: "Yes." }; };
+      const { session_key } = await daemon.api("POST", "/sessions", { agent: id });
+      await daemon.api("POST", `/sessions/${encodeURIComponent(session_key)}/messages?wait=20`, { text: "Who are you?" });
+      assert.ok(seen[0].includes(`Be brief, ${look}.`) && !seen[0].includes("Be kind"), seen[0]);
+      visit.expected = /412/;
+      await writeFile(own(), "By somebody else.");
+      await text.fill("Mine, in the end.");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Somebody else wrote this file meanwhile.", { exact: false }).waitFor();
+      await shot(page, `overlay-conflict-${look}`);
+      assert.equal(await readFile(own(), "utf8"), "By somebody else.", "nothing was overwritten");
+      await page.getByRole("button", { name: "Save mine on top" }).click();
+      await page.getByRole("button", { name: "Save mine on top" }).waitFor({ state: "detached" });
+      assert.equal(await readFile(own(), "utf8"), "Mine, in the end.");
+      await page.getByRole("main").getByRole("button", { name: "Delete" }).last().click();
+      await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+      await page.getByText("of all agents", { exact: true }).waitFor();
+      await assert.rejects(readFile(own(), "utf8"));
+      assert.ok(await sticksOut(page) <= 0);
+      await visit.end();
+    });
+
+    it("says of each skill whether it has it, and why", async () => {
+      const visit = await enter(options, `#/i/this/agents/${id}`);
+      const { page } = visit;
+      await page.getByRole("tab", { name: "Skills" }).click();
+      await page.locator("p", { hasText: "weather" }).getByText("no list is kept, so all are allowed", { exact: false }).waitFor();
+      await page.locator("p", { hasText: "tides" }).getByText("the agent's policy denies it", { exact: false }).waitFor();
+      await shot(page, `skills-${look}`);
+      await visit.end();
+    });
+  });
+}

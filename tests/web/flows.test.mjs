@@ -1,0 +1,181 @@
+// What most people do, on the real control plane: in a window and on a phone, in light and in dark.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { LOOKS, UNREACHABLE, Visit, launch, shot, sticksOut } from "./browser.mjs";
+import { scripted } from "./fixture.mjs";
+import { freePort } from "./daemon.mjs";
+import { Model, followsTool, gate, lastUserText, says } from "./model.mjs";
+import { Plane, frontOf, until } from "./plane.mjs";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+
+for (const [look, options] of Object.entries(LOOKS)) {
+  describe(`${look}: from the first link to the last instance`, () => {
+    let plane, front, model, visit, page, id;
+    const dialog = () => page.getByRole("dialog");
+    const card = (name) => page.locator("main li", { has: page.getByRole("link", { name, exact: true }) });
+    const go = (hash) => page.evaluate((to) => { location.hash = to; }, hash);
+    const log = () => page.getByRole("log");
+    const say = async (text) => { await page.getByRole("textbox", { name: "Message" }).fill(text); await page.getByRole("textbox", { name: "Message" }).press("Enter"); };
+    const api = (route, method, body) => plane.api(`/instances/${id}/gateway${route}`, method, body);
+
+    before(async () => {
+      model = await new Model().start();
+      plane = await new Plane().start();
+      front = await frontOf(plane);
+      visit = await Visit.of(browser, front.url + await plane.link(), options);
+      visit.expected = UNREACHABLE;
+      page = visit.page;
+    });
+    after(async () => { try { await visit?.end(); } finally { front?.stop(); await plane?.remove(); model?.stop(); } });
+    beforeEach(() => { visit.expected = UNREACHABLE; });
+    afterEach(async () => assert.ok(await sticksOut(page) <= 0, "nothing sticks out"));
+
+    it("lets the link in, says that nothing is there yet, makes an instance and starts it", async () => {
+      await page.getByText("No instances yet").waitFor();
+      assert.equal(page.url().includes("code="), false);
+      assert.equal(await page.evaluate(() => document.cookie), "", "no script can read the cookie");
+      await shot(page, `first-${look}`);
+      await page.getByRole("button", { name: "New instance" }).first().click();
+      await dialog().getByLabel("Name").fill("first");
+      await dialog().getByLabel("Port").fill(String(await freePort()));
+      await dialog().getByRole("button", { name: "New instance" }).click();
+      await card("first").getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
+      id = (await plane.api("/instances")).instances[0].id;
+      await card("first").getByText("well", { exact: true }).waitFor();
+      await card("first").getByText(/^\d+(\.\d)? sec/).waitFor();
+    });
+
+    it("edits the config: checked, shown as a difference, saved, in use", async () => {
+      await go(`#/i/${id}/config`);
+      const { providers, tools } = scripted(model);
+      await page.locator(".cm-content").click();
+      await page.keyboard.press("Control+End");
+      await page.keyboard.insertText(`\n[providers.scripted]\nkind = "openai_compatible"\nbase_url = "${providers.scripted.base_url}"\nmodels = ["steady"]\n[tools]\napprovals = { shell = "${tools.approvals.shell}" }\nprot = 1\n`);
+      await page.getByText("1 to mend").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Review and save" }).isEnabled(), false);
+      await page.keyboard.press("Control+End");
+      for (let n = 0; n < "prot = 1\n".length; n += 1) await page.keyboard.press("Backspace");
+      await page.getByText("Valid", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Review and save" }).click();
+      await dialog().getByText("[providers.scripted]").waitFor();
+      await shot(page, `config-diff-${look}`);
+      await dialog().getByRole("button", { name: "Save", exact: true }).click();
+      await page.getByText("the running instance works with it").waitFor();
+    });
+
+    it("makes an agent, talks to it as it streams, and switches agent and model", async () => {
+      await go(`#/i/${id}/agents/%2B`);
+      await page.getByLabel("Id *").fill("talker");
+      await page.getByLabel("Name *").fill("Talker");
+      await page.getByLabel("Model", { exact: true }).first().selectOption("scripted/steady");
+      await page.getByRole("button", { name: "Create agent" }).click();
+      await page.waitForURL(/agents\/talker$/);
+      const more = gate();
+      model.answer = async function* () { yield { text: "The first half" }; await more.passed; yield { text: " and the **second**." }; };
+      await go(`#/i/${id}/chat`);
+      await page.getByRole("combobox", { name: "Agent", exact: true }).selectOption("talker");
+      await say("Hello");
+      await log().getByText("The first half", { exact: false }).waitFor({ timeout: 20_000 });
+      await shot(page, `chat-streams-${look}`);
+      more.open();
+      await log().getByText("second").waitFor();
+      await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+      assert.equal(await log().locator("article").count(), 2);
+      model.answer = says("By main.");
+      await page.getByLabel("Agent").selectOption("main");
+      await page.getByLabel("Model").selectOption("scripted/steady");
+      await until("the session has both", async () => (await api("/sessions")).sessions.some((one) => one.active_agent_id === "main" && one.model === "scripted/steady"));
+      await say("And now?");
+      await log().getByText("By main.").waitFor();
+    });
+
+    it("takes a word meanwhile, asks before a tool runs, and stops when told to", async () => {
+      const more = gate();
+      const answers = [
+        async function* () { yield { text: "Working on it." }; await more.passed; yield { call: { id: "call-1", name: "list_dir", arguments: { path: "." } } }; },
+        says("A quick answer."), says("The long task is done."),
+      ];
+      model.answer = (asked) => answers.shift()(asked);
+      await say("A long task");
+      await log().getByText("Working on it.").waitFor();
+      await say("A quick question");
+      await page.getByText("Waiting: taken up at the next step").waitFor();
+      more.open();
+      await log().getByText("The long task is done.").waitFor();
+      model.answer = async function* (asked) {
+        if (followsTool(asked)) yield { text: "Ran it." };
+        else yield { call: { id: "call-2", name: "shell", arguments: { command: "echo from the shell" } } };
+      };
+      await say("Run it");
+      await page.getByText("Permission needed: shell").waitFor();
+      await shot(page, `chat-asks-${look}`);
+      await page.getByRole("button", { name: "Allow" }).click();
+      await log().getByText("Ran it.").waitFor();
+      const never = gate();
+      model.answer = async function* (asked) { yield { text: `On and on: ${lastUserText(asked)}` }; await never.passed; };
+      await say("Count for ever");
+      await log().getByText("On and on", { exact: false }).waitFor();
+      await page.getByRole("button", { name: "Stop" }).click();
+      await log().getByText("Stopped here.").waitFor();
+      never.open();
+    });
+
+    it("says that the control plane was killed, comes back with the truth, without a reload", async () => {
+      await go("#/fleet");
+      await card("first").getByText("running", { exact: true }).waitFor();
+      await page.evaluate(() => { globalThis.wasNotReloaded = true; });
+      await plane.kill();
+      await page.getByText("Nothing answers.", { exact: false }).waitFor({ timeout: 20_000 });
+      await shot(page, `lost-${look}`);
+      process.kill(Number.parseInt(await readFile(`${plane.home}/cp/instances/${id}/daemon.pid`, "utf8"), 10), "SIGKILL");
+      await plane.run();
+      await page.getByRole("button", { name: "Try now" }).click();
+      await page.getByText("Nothing answers").waitFor({ state: "hidden", timeout: 40_000 });
+      // It was killed while nobody looked; what it is now is read, not remembered.
+      await until("it runs again", async () => (await plane.api(`/instances/${id}`)).status === "running");
+      await card("first").getByText("running", { exact: true }).waitFor({ timeout: 20_000 });
+      assert.equal(await page.evaluate(() => globalThis.wasNotReloaded), true);
+    });
+
+    it("clones, archives, brings back and deletes, each asked for twice, all of it in the audit", async () => {
+      await card("first").getByRole("button", { name: "Stop" }).click();
+      await dialog().getByRole("button", { name: "Stop" }).click();
+      await card("first").getByText("stopped", { exact: true }).waitFor({ timeout: 40_000 });
+      await card("first").getByRole("button", { name: "Clone first" }).click();
+      await dialog().getByLabel("Name").fill("second");
+      await dialog().getByLabel("Port").fill(String(await freePort()));
+      await dialog().getByRole("button", { name: "Clone", exact: true }).click();
+      await card("second").getByText("stopped", { exact: true }).waitFor();
+      await card("second").getByRole("button", { name: "Start" }).click();
+      await card("second").getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
+      await card("first").getByRole("button", { name: "Archive first?" }).click();
+      await dialog().getByRole("button", { name: "Archive", exact: true }).click();
+      await card("first").waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Show archived" }).click();
+      await card("first").getByRole("button", { name: "Bring back" }).click();
+      await card("first").getByText("stopped", { exact: true }).waitFor();
+      await card("first").getByRole("button", { name: "Archive first?" }).click();
+      await dialog().getByRole("button", { name: "Archive", exact: true }).click();
+      await card("first").getByText("archived", { exact: true }).waitFor();
+      await card("first").getByRole("button", { name: "Delete" }).click();
+      assert.equal(await dialog().getByRole("button", { name: "Delete" }).isEnabled(), false, "its name must be typed first");
+      await shot(page, `delete-${look}`);
+      await dialog().getByLabel(/Type/).fill("first");
+      await dialog().getByRole("button", { name: "Delete" }).click();
+      await card("first").waitFor({ state: "detached" });
+      assert.deepEqual((await plane.api("/instances?include_archived=true")).instances.map((one) => one.name), ["second"]);
+      await go("#/audit");
+      for (const done of ["instance made", "instance started", "instance cloned", "instance archived", "instance brought back", "instance deleted"]) {
+        // Whatever else was changed stands between them.
+        await page.getByRole("searchbox").fill(done);
+        await page.getByRole("list").getByText(done).first().waitFor();
+      }
+      await page.getByRole("searchbox").fill("");
+      await shot(page, `audit-${look}`);
+    });
+  });
+}

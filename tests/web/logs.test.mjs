@@ -1,0 +1,84 @@
+// Logs of a real instance: followed, searched, paged, downloaded; a hundred thousand lines of them.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { LOOKS, Visit, launch, scrolled, shot, sticksOut } from "./browser.mjs";
+import { furnish, world } from "./fixture.mjs";
+
+let set, browser, visit, page;
+before(async () => { set = await world(); await furnish(set); browser = await launch(); });
+after(async () => { await browser?.close(); await set?.end(); });
+const dialog = () => page.getByRole("dialog");
+const now = () => new Date().toISOString();
+async function enter(id, options) {
+  visit = await Visit.of(browser, await set.link(), options);
+  page = visit.page;
+  await page.getByRole("heading", { name: "Fleet" }).waitFor();
+  await page.evaluate((to) => { location.hash = to; }, `#/i/${id}/logs`);
+}
+
+for (const [look, options] of Object.entries(LOOKS)) {
+  describe(`${look}: a log`, () => {
+    beforeEach(() => enter(set.main.id, options));
+    afterEach(() => visit.end());
+
+    it("is followed, filtered, held, read from its beginning, and downloaded", async () => {
+      await page.getByText(/^100 of 100 lines/).waitFor();
+      await set.plane.log(set.main.id, `${now()} ERROR <b>something broke</b> loudly ${look}`);
+      await page.getByText(`<b>something broke</b> loudly ${look}`).waitFor();
+      await page.getByLabel("Level").selectOption("error");
+      await page.getByRole("searchbox").fill(`loudly ${look}`);
+      await page.getByText(/^1 of 101 lines/).waitFor();
+      await shot(page, `logs-found-${look}`);
+      await page.getByRole("button", { name: "Pause" }).click();
+      await set.plane.log(set.main.id, `${now()} ERROR loudly ${look} again`);
+      await page.getByRole("button", { name: "Go on" }).click();
+      await page.getByText(/^2 of 102 lines/).waitFor();
+      const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Download" }).click()]);
+      assert.equal(file.suggestedFilename(), "daemon.log");
+      const text = await readFile(await file.path(), "utf8");
+      assert.ok(text.includes(`loudly ${look} again`) && text.includes("ready"), "all of it, from its beginning");
+      await page.getByRole("button", { name: /again/ }).click();
+      await dialog().getByText("again", { exact: false }).first().waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByLabel("Level").selectOption("");
+      await page.getByRole("searchbox").fill("");
+      await page.getByRole("tab", { name: "From the beginning" }).click();
+      await page.getByRole("list", { name: "Logs" }).getByText(/ready/).first().waitFor();
+      assert.ok(await sticksOut(page) <= 0);
+    });
+  });
+}
+
+describe("a long log", () => {
+  afterEach(() => visit.end());
+
+  it("says what happened first in each line, and is searched to its end", async () => {
+    const straw = (from) => Array.from({ length: 2500 }, (_, n) => `${now()}  INFO straw n=${from + n}`);
+    const needle = `${now()}  INFO turn{turn.id=${"x".repeat(60)} session.key=${"y".repeat(60)}}: the needle was found place=haystack`;
+    await set.plane.log(set.main.id, ...straw(0), needle, ...straw(2500));
+    await enter(set.main.id);
+    await page.getByRole("searchbox").fill("needle");
+    await page.getByRole("button", { name: "Search the whole log" }).click();
+    const found = page.getByRole("list", { name: "Logs" }).getByRole("button", { name: /the needle was found/ });
+    await found.waitFor();
+    assert.match(await found.locator(".text").innerText(), /^the needle was found/);
+    await found.click();
+    await dialog().getByText("place=haystack", { exact: false }).waitFor();
+    await shot(page, "log-line");
+  });
+
+  it("of a hundred thousand lines scrolls smoothly, with few of them in the page", async () => {
+    await set.plane.act(set.lab.id, "start");
+    await set.plane.act(set.lab.id, "stop");
+    for (let n = 0; n < 100_000; n += 20_000) await set.plane.log(set.lab.id, ...Array.from({ length: 20_000 }, (_, at) => `2026-01-01T00:00:00.000Z  INFO line number ${n + at}`));
+    await enter(set.lab.id);
+    await page.getByRole("tab", { name: "From the beginning" }).click();
+    const list = page.getByRole("list", { name: "Logs" });
+    await list.getByRole("listitem").nth(5).waitFor();
+    const took = await scrolled(list);
+    console.log(`two frames of scrolling 100,000 lines: ${took.toFixed(1)} ms in the middle`);
+    assert.ok(took < 150, `${took} ms`);
+    assert.ok(await list.getByRole("listitem").count() < 120);
+  });
+});

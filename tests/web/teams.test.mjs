@@ -1,0 +1,104 @@
+// Teams on real instances: a run watched on the board to its end, and what a person does to a team.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { LOOKS, Visit, barriers, launch, shot, sticksOut } from "./browser.mjs";
+import { furnish, world } from "./fixture.mjs";
+import { followsTool, gate, lastUserText } from "./model.mjs";
+
+let set, browser;
+before(async () => { set = await world(); await furnish(set); browser = await launch(); });
+after(async () => { await browser?.close(); await set?.end(); });
+
+const call = (id, name, given) => ({ call: { id, name, arguments: given } });
+
+/** A lead that makes a team of one and gives it two tasks; a member that works when the test lets it. */
+function crew(name, steps) {
+  const results = (asked) => asked.messages.filter((message) => message.role === "tool").length;
+  const lead = [
+    call("l1", "TeamCreate", { team_name: name, description: "Paints the fence" }),
+    call("l2", "TaskCreate", { team_name: name, subject: "Buy paint", description: "Green." }),
+    call("l3", "TaskCreate", { team_name: name, subject: "Paint <b>all</b> of it", description: "Twice.", dependsOn: [1] }),
+    call("l4", "TeammateSpawn", { team_name: name, name: "painter", task: `Work for ${name} until nothing is left.` }),
+  ];
+  const member = [
+    call("m1", "TaskClaim", { team_name: name }), call("m2", "TaskUpdate", { team_name: name, task_id: 1, status: "in_progress", activeForm: "Buying green paint" }),
+    call("m3", "TaskComplete", { team_name: name, task_id: 1, summary: "Two tins" }),
+    call("m4", "TaskClaim", { team_name: name }), call("m5", "TaskComplete", { team_name: name, task_id: 2, summary: "It is green" }),
+  ];
+  return async function* (asked) {
+    const text = JSON.stringify(asked.messages);
+    if (text.includes(`Work for ${name}`) && !text.includes("Paint the fence, please")) {
+      const done = results(asked);
+      if (steps[done]) await steps[done].passed;
+      yield member[done] ?? { text: "All done." };
+    } else if (lastUserText(asked).includes("Paint the fence, please") || followsTool(asked)) {
+      yield lead[results(asked)] ?? { text: "They are at work." };
+    } else yield { text: "Noted." };
+  };
+}
+
+for (const [look, options] of Object.entries(LOOKS)) {
+  describe(`${look}: a team`, () => {
+    it("is watched on the board from its first task to its last", async () => {
+      const name = `fence-${look}`;
+      const steps = Array.from({ length: 5 }, gate);
+      set.model.answer = crew(name, steps);
+      const visit = await Visit.of(browser, await set.link(), options);
+      const { page } = visit;
+      await page.getByRole("heading", { name: "Fleet" }).waitFor();
+      await page.evaluate((hash) => { location.hash = hash; }, `#/i/${set.main.id}/teams/${name}`);
+      await page.getByRole("heading", { name: "Teams", exact: true }).waitFor();
+      const { session_key } = await set.main.api("/sessions", "POST", { title: "The fence" });
+      await set.main.api(`/sessions/${encodeURIComponent(session_key)}/messages`, "POST", { text: "Paint the fence, please" });
+      const column = (state) => page.getByRole("region", { name: state, exact: true });
+      await page.getByRole("heading", { name, exact: true }).waitFor({ timeout: 20_000 });
+      await column("to do").getByText("Paint <b>all</b> of it").waitFor();
+      await column("to do").getByText("needs 1 more").waitFor();
+      steps[0].open();
+      await column("taken").getByText("Buy paint").waitFor();
+      steps[1].open();
+      await column("in progress").getByText("Buying green paint").waitFor();
+      await shot(page, `team-run-${look}`);
+      for (const step of steps.slice(2)) step.open();
+      await column("done").getByText("Paint <b>all</b> of it").waitFor({ timeout: 20_000 });
+      await page.getByText("2 of 2 done").waitFor();
+      await page.getByRole("tab", { name: "What needs what" }).click();
+      assert.equal(await page.locator("svg path.edge.done").count(), 1);
+      await page.locator("svg g[role=button]").first().focus();
+      await page.keyboard.press("Space");
+      await page.getByRole("dialog").getByText(/Two tins|It is green/).waitFor();
+      await page.keyboard.press("Escape");
+      await shot(page, `team-graph-${look}`);
+      assert.ok(await sticksOut(page) <= 0);
+      assert.deepEqual(await barriers(page), []);
+      await visit.end();
+    });
+  });
+}
+
+describe("a person at a team", () => {
+  it("adds a task that waits for another, writes to all, and shuts the team down", async () => {
+    set.model.answer = async function* () { yield { text: "I wait." }; };
+    const visit = await Visit.of(browser, await set.link());
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("heading", { name: "Fleet" }).waitFor();
+    await page.evaluate((hash) => { location.hash = hash; }, `#/i/${set.main.id}/teams/release`);
+    await page.getByRole("button", { name: "Add task" }).click();
+    await dialog.getByLabel("Subject").fill("Thank <i>everybody</i>");
+    await dialog.getByRole("checkbox", { name: "Publish" }).check();
+    await dialog.getByRole("button", { name: "Add task" }).click();
+    await page.getByRole("button", { name: /Thank <i>everybody/ }).waitFor();
+    await page.getByRole("tab", { name: "What needs what" }).click();
+    assert.equal(await page.locator("svg path.edge").count(), 5);
+    await page.getByRole("tab", { name: /Mail/ }).click();
+    await page.getByPlaceholder("Write to the team").fill("Well done <b>all</b>");
+    await page.keyboard.press("Enter");
+    await page.getByText("Well done <b>all</b>").first().waitFor();
+    assert.deepEqual(await barriers(page), [], "a long list of mail scrolls by keyboard too");
+    await page.getByRole("button", { name: "Shut down" }).click();
+    await dialog.getByRole("button", { name: "Shut down" }).click();
+    await page.getByText(/is shutting down|shutting down/).first().waitFor();
+    await visit.end();
+  });
+});
