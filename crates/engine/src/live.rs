@@ -19,8 +19,6 @@ pub(crate) struct Live<'a> {
     drafting: Option<&'a Drafting>,
     /// Another conversation, and as whom it is told.
     listeners: Option<(&'a Listeners, Speaker)>,
-    /// Somebody may want to know how far it came.
-    is_kept: bool,
     /// Which answer of the turn it is, the first being 0.
     step: usize,
 }
@@ -45,8 +43,7 @@ impl<'a> Live<'a> {
             (listeners, listeners.speaker(&context.spec.agent_id, &context.spec.name))
         };
         let listeners = context.listeners.as_ref().map(speaker);
-        let (is_kept, step) = (context.session.owner.is_some(), context.answers());
-        let live = Self { engine, running, streams, drafting, listeners, is_kept, step };
+        let live = Self { engine, running, streams, drafting, listeners, step: context.answers() };
         live.begin();
         live
     }
@@ -85,10 +82,8 @@ impl<'a> Live<'a> {
     fn text(&self, text: String) {
         if !text.is_empty() {
             self.drafting.inspect(|drafting| drafting.add(&text));
-            if self.is_kept {
-                self.running.say_more(&text);
-                self.tell(|speaker| FrameKind::DelegateDelta { speaker, text: text.clone() });
-            }
+            self.running.say_more(&text);
+            self.tell(|speaker| FrameKind::DelegateDelta { speaker, text: text.clone() });
             self.publish(FrameKind::Delta {
                 turn_id: self.running.claim.turn.clone(),
                 step: self.step,

@@ -527,9 +527,10 @@ function messageNode(mine, message) {
   if (origin === "user") return bubble([text, ...parts.filter((one) => one.type === "attachment").map((one) => `📎 ${one.name}`)].join("\n").trim());
   if (role === "user") return text.startsWith("[Backlog]") ? note(t("resumes")) : note(`${origin}\n${text}`, "output");
   if (meta?.silent) return note(t("silent"));
-  if (meta?.error === "stopped") return note(t("stopped"));
+  if (meta?.error === "stopped" && !meta.said) return note(t("stopped"));
   const who = origin.startsWith("agent:") ? origin.slice(6) : mine.session?.active_agent_id ?? "";
   const node = el("div", { class: "message reply" }, el("div", { class: "who" }, face(who)));
+  if (meta?.said) node.append(el("div", { class: "text" }, markdown(meta.said)));
   if (text) node.append(el("div", { class: meta?.error ? "text failed" : "text" }, markdown(text)));
   if (meta?.finish_reason === "length") node.append(note(t("cut")));
   for (const part of parts) if (part.type === "tool_call") node.append(card(mine, turn_id, part, true));

@@ -8,6 +8,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::{Origin, Part, Role, images};
 use polyclaw_domain::prompt::Line;
 use polyclaw_domain::time::Millis;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::jobs::Claim;
@@ -27,7 +28,7 @@ pub struct Message {
     pub channel: String,
     pub deliver: bool,
     pub address: Option<Address>,
-    pub meta: Option<serde_json::Value>,
+    pub meta: Option<Value>,
     pub idempotency_key: Option<String>,
     pub turn: TurnId,
     pub created_at: Millis,
@@ -38,6 +39,11 @@ impl Message {
     pub fn is_truncated(&self) -> bool {
         let reason = self.meta.as_ref().and_then(|meta| meta.get("finish_reason"));
         reason.is_some_and(|reason| reason == "length")
+    }
+
+    /// Notes, beside the line that says why a turn ended early, what was heard of its answer.
+    pub fn keep_said(&mut self, words: &str) {
+        self.meta.get_or_insert_with(|| json!({}))["said"] = words.into();
     }
 
     /// A line the runtime writes for a turn: inside, with no address, until its maker says otherwise.
@@ -161,8 +167,8 @@ pub fn retake(tx: &mut Tx<'_>, session: &SessionKey, turn: &TurnId, now: Millis)
 }
 
 /// What a prompt is made of: everything of one session id taken up after `after`, without what still waits
-/// for `queued`. What the runtime said to people of a turn that failed is no word of the model's: it is only told that
-/// there was no answer, so that it does not take the task for one that waits.
+/// for `queued`. What the runtime said to people of a turn that failed is no word of the model's: it is only told how far
+/// it came, so that it does not take the task for one that waits.
 pub fn history(
     tx: &mut Tx<'_>,
     (session, id): (&SessionKey, &SessionId),
@@ -174,16 +180,24 @@ pub fn history(
     let queued = queued.map_or("", TurnId::as_str);
     tx.query(SQL, params![session, after, queued, id], |row| {
         let (role, meta) = (row.parsed(1, Role::parse)?, read_meta(row, 5)?);
-        let failure =
-            meta.as_ref().filter(|_| role == Role::Assistant).and_then(|meta| meta["error"].as_str());
+        let failure = meta.as_ref().filter(|_| role == Role::Assistant).and_then(failure);
         Ok(Line {
             ticket: row.int(0)?,
             role,
             origin: row.parsed(2, Origin::parse)?,
-            text: failure.map_or_else(|| row.text(3), |code| Ok(format!("[no answer: {code}]")))?,
+            text: failure.map_or_else(|| row.text(3), Ok)?,
             parts: read_parts(row, 4)?,
             author: meta.as_ref().and_then(Author::among_others),
         })
+    })
+}
+
+/// What a model is told of an answer that was none.
+fn failure(meta: &Value) -> Option<String> {
+    let code = meta["error"].as_str()?;
+    Some(match meta["said"].as_str() {
+        Some(words) => format!("{words}\n[cut off: {code}]"),
+        None => format!("[no answer: {code}]"),
     })
 }
 

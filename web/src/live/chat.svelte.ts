@@ -21,8 +21,6 @@ export class Chat {
   said = $state<Said[]>([]);
   /** How tools ended whose call is stored and whose turn still runs. */
   late = $state<Record<string, Outcome>>({});
-  /** What was heard of turns before they were stopped: it is stored nowhere. */
-  cut = $state<Record<string, string>>({});
   problem = $state.raw<Problem | null>(null);
   loading = $state(true);
   #known = new Set<string>();
@@ -147,7 +145,6 @@ export class Chat {
     const turn = this.turns.find((one) => one.id === frame.turn_id);
     if (!turn && frame.message_id && this.#known.has(frame.message_id)) return;
     turn?.end();
-    if (turn && frame.state === "cancelled" && turn.unended) this.cut[turn.id] = turn.unended;
     if (turn) turn.steered = frame.state === "steered";
     void this.refresh();
   }

@@ -8,7 +8,7 @@ export interface Heard { run: string; agent: string; text: string }
 export type Outcome = Pick<StoredTool, "output" | "state" | "sandbox">;
 export type Entry =
   | { kind: "person"; id: string; at: string; text: string; files: Attached[]; channel: string }
-  | { kind: "reply"; id: string; at: string; agent: string | null; text: string; failed: boolean; cut: boolean; tools: StoredTool[] }
+  | { kind: "reply"; id: string; at: string; agent: string | null; heard: string; text: string; failed: boolean; cut: boolean; tools: StoredTool[] }
   | { kind: "note"; id: string; at: string; word: "resumes" | "silent" | "stopped" | "yields" }
   /** What was said until somebody stopped it. */
   | { kind: "cut"; id: string; at: string; agent: string | null; text: string }
@@ -22,8 +22,8 @@ export interface Said { after: number; turn?: string; text: string }
 
 interface Part { type: string; id?: string; call_id?: string; name?: string; arguments?: unknown; is_error?: boolean; media?: string }
 
-/** `late`: how tools of a turn that still runs ended, by turn and call. `cut`: what was heard of turns before they were stopped. */
-export function entriesOf(messages: MessageView[], late: Record<string, Outcome> = {}, said: Said[] = [], cut: Record<string, string> = {}): Entry[] {
+/** `late`: how tools of a turn that still runs ended, by turn and call. */
+export function entriesOf(messages: MessageView[], late: Record<string, Outcome> = {}, said: Said[] = []): Entry[] {
   const entries: Entry[] = [];
   const tools = new Map<string, StoredTool>();
   const last = new Map(messages.map((message) => [message.turn_id, message.ticket]));
@@ -33,7 +33,7 @@ export function entriesOf(messages: MessageView[], late: Record<string, Outcome>
     const parts = message.parts as unknown as Part[];
     sayUntil(message.ticket);
     if (message.role === "tool") { finish(tools, message, parts); continue; }
-    const entry = entryOf(message, parts, cut[message.turn_id]);
+    const entry = entryOf(message, parts);
     entries.push(entry.kind === "note" && entry.word === "silent" && hasYielded(entries.at(-1)) ? { ...entry, word: "yields" } : entry);
     if (entry.kind === "reply") for (const tool of entry.tools) tools.set(`${message.turn_id} ${tool.call}`, tool);
   }
@@ -66,16 +66,17 @@ function finish(tools: Map<string, StoredTool>, message: MessageView, parts: Par
   }
 }
 
-function entryOf(message: MessageView, parts: Part[], heard?: string): Entry {
+function entryOf(message: MessageView, parts: Part[]): Entry {
   const { id, created_at: at, text, origin, role, meta, channel } = message;
   if (origin === "user") return { kind: "person", id, at, text, channel, files: stored(parts) };
   if (role === "user") return toldOf(message) ?? (text.startsWith("[Backlog]") ? { kind: "note", id, at, word: "resumes" } : { kind: "other", id, at, origin, text });
   if (meta?.silent) return { kind: "note", id, at, word: "silent" };
   const agent = origin.startsWith("agent:") ? origin.slice(6) : null;
+  const heard = (meta?.said as string | undefined) ?? "";
   if (meta?.error === "stopped") return heard ? { kind: "cut", id, at, agent, text: heard } : { kind: "note", id, at, word: "stopped" };
   const tools = parts.filter((part) => part.type === "tool_call").map((part): StoredTool =>
     ({ call: part.id ?? "", name: part.name ?? "", arguments: part.arguments, output: "", state: "running", sandbox: null }));
-  return { kind: "reply", id, at, agent, text, failed: Boolean(meta?.error), cut: meta?.finish_reason === "length", tools };
+  return { kind: "reply", id, at, agent, heard, text, failed: Boolean(meta?.error), cut: meta?.finish_reason === "length", tools };
 }
 
 interface Announce { kind?: string; team?: string; source_agent_name?: string; source_session_key?: string; source_run_id?: string; task?: { label?: string }; result?: { status?: string; summary?: string } }

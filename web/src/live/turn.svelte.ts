@@ -52,12 +52,6 @@ export class LiveTurn {
     this.items = this.items.filter((item) => item.kind !== "ask" || item.approval !== approval);
   }
 
-  /** What it was saying; what it said before a tool is a step, and stored. */
-  get unended(): string {
-    const last = this.items.at(-1);
-    return last?.kind === "text" ? last.text.trim() : "";
-  }
-
   end() {
     this.flush();
     this.ended = true;

@@ -40,7 +40,7 @@ pub(crate) struct Running {
     pub drafts: Arc<Drafts>,
     /// It has waited for runs.
     waited: AtomicBool,
-    /// How far its answer has come, where somebody may want to know.
+    /// How far its answer has come.
     said: Mutex<Said>,
 }
 

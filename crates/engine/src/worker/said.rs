@@ -45,7 +45,8 @@ impl Said {
         words.collect::<Vec<_>>().join("\n")
     }
 
-    fn unstored(&self, stored: &[Message]) -> &str {
+    /// What none of the stored steps has.
+    pub fn unstored(&self, stored: &[Message]) -> &str {
         let is_stored = |step: &MessageId| stored.iter().any(|message| message.id == *step);
         match &self.step {
             Some(step) if is_stored(step) => "",

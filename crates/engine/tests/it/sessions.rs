@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::provider::ModelRef;
+use polyclaw_domain::provider::{ModelRef, Prompt, PromptMessage};
 use polyclaw_engine::Error;
-use polyclaw_testkit::Scripted;
 use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Line, Scripted, last_user};
 use tokio::sync::Semaphore;
 
 use crate::{glance, worker};
@@ -20,6 +20,38 @@ async fn stopping_ends_the_turn_and_the_next_message_is_answered() {
     let answer = world.answer(&task).await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Cancelled, "Stopped."));
     assert_eq!(world.says("hello").await.text, "reply to hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_heard_before_a_stop_is_kept_and_told_to_the_model() {
+    let author = |prompt: &Prompt| match last_user(prompt) {
+        "count" => vec![Line::Say("one, two, thr".to_owned()), Line::Hang],
+        _ => vec![Line::Say("understood".to_owned())],
+    };
+    let model = Scripted::new(author);
+    let world = World::with(Arc::clone(&model) as _).await;
+    let task = world.sends("me", "count").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    world.engine.stop(&World::key("me")).await.unwrap();
+    assert_eq!(world.answer(&task).await.text, "Stopped.");
+    let stored = world.transcript("me").await;
+    assert_eq!(stored.last().unwrap().meta.as_ref().unwrap()["said"], "one, two, thr");
+    world.says("go on").await;
+    let prompt = model.prompts().pop().unwrap();
+    let said = PromptMessage::Assistant { text: "one, two, thr\n[cut off: stopped]".into(), calls: vec![] };
+    assert!(prompt.messages.contains(&said), "{:?}", prompt.messages);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_between_two_steps_keeps_no_word_twice() {
+    let gate = Arc::new(Semaphore::new(0));
+    let world = World::with(worker(3, &gate)).await;
+    let task = world.sends("me", "work").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    world.engine.stop(&World::key("me")).await.unwrap();
+    world.answer(&task).await;
+    let stored = world.transcript("me").await;
+    assert!(stored.last().unwrap().meta.as_ref().unwrap()["said"].is_null(), "its step has it");
 }
 
 #[tokio::test(start_paused = true)]

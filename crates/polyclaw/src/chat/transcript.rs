@@ -50,10 +50,10 @@ pub fn told_by(message: &Value) -> Option<String> {
 }
 
 fn assistant(message: &Value, turn: &str, text: String) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    if !text.trim().is_empty() {
-        entries.push(Entry::Answer { turn: turn.to_owned(), step: None, text, open: false });
-    }
+    let said = message["meta"]["said"].as_str().unwrap_or_default().to_owned();
+    let answer = |text| Entry::Answer { turn: turn.to_owned(), step: None, text, open: false };
+    let mut entries: Vec<Entry> =
+        [said, text].into_iter().filter(|text| !text.trim().is_empty()).map(answer).collect();
     if message["meta"]["finish_reason"] == "length" {
         entries.push(Entry::Note { text: CUT.to_owned(), tone: Tone::Plain });
     }

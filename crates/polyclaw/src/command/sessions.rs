@@ -203,14 +203,15 @@ fn speaker(message: &Value) -> String {
     format!("{} · {}", cell(who), cell(&message["created_at"]))
 }
 
-/// The text, and the calls a model made instead of one.
+/// What was heard before it was cut off, the text, and the calls a model made instead of one.
 fn body(message: &Value) -> String {
     let calls = message["parts"].as_array().into_iter().flatten().filter(|part| part["type"] == "tool_call");
     let calls: Vec<String> =
         calls.map(|call| format!("→ {} {}", cell(&call["name"]), call["arguments"])).collect();
+    let said = safe(message["meta"]["said"].as_str().unwrap_or_default());
     let text = safe(message["text"].as_str().unwrap_or_default());
     let sandbox = message["meta"]["sandbox"]["line"].as_str().map(|line| format!("({})", safe(line)));
-    [text, calls.join("\n"), sandbox.unwrap_or_default()]
+    [said, text, calls.join("\n"), sandbox.unwrap_or_default()]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()

@@ -1,5 +1,7 @@
 //! The last transaction of a turn.
 
+use std::borrow::Cow;
+
 use polyclaw_domain::id::{MessageId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::time::Millis;
@@ -30,7 +32,8 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     if !lines.is_empty() {
         sessions::take_tickets(tx, &last.claim.session, lines.len(), last.now)?;
     }
-    for (ticket, step) in (first..).zip(lines.iter().chain(&last.steps)) {
+    let steps = with_words_cut_off(tx, last)?;
+    for (ticket, step) in (first..).zip(lines.iter().chain(steps.iter())) {
         messages::insert_at(tx, step, ticket)?;
     }
     let spent = last.final_call.as_ref();
@@ -95,6 +98,21 @@ fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Messa
         result_message(step, call, &ToolOutcome::error(why))
     });
     Ok(closed.collect())
+}
+
+/// The line that says why a turn ended early keeps what was heard of its answer until then.
+fn with_words_cut_off<'a>(tx: &mut Tx<'_>, last: &'a Last) -> polyclaw_store::Result<Cow<'a, [Message]>> {
+    let is_cut_off = matches!(last.end.state, JobState::Cancelled | JobState::Failed);
+    if !is_cut_off || last.steps.is_empty() || last.said.unstored(&[]).is_empty() {
+        return Ok(Cow::Borrowed(&last.steps));
+    }
+    let stored = messages::of_turn(tx, &last.claim.turn)?;
+    let mut steps = last.steps.clone();
+    let words = last.said.unstored(&stored);
+    if let Some(line) = steps.last_mut().filter(|_| !words.is_empty()) {
+        line.keep_said(words);
+    }
+    Ok(Cow::Owned(steps))
 }
 
 /// With nobody waiting, an interrupted task gets the next turn.

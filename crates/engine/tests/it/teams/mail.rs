@@ -183,8 +183,8 @@ async fn a_member_at_rest_is_told_to_the_lead(hall: Hall) {
     // The lead is at work until the last of them rests: what it is told then costs it one turn.
     let gate = Arc::new(Semaphore::new(0));
     hall.script("lead", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("at work".to_owned())]]);
-    hall.world.sends("me", "how is it going?").await.unwrap();
     let before = hall.shown("lead").len();
+    hall.world.sends("me", "how is it going?").await.unwrap();
     hall.until("the lead works", async || hall.shown("lead").len() > before).await;
     hall.world.engine.send_letter(&lead(), TEAM, letter(LetterKind::Broadcast, "go")).await.unwrap();
     let notice = |name: &str| format!("{name} is idle: available");
