@@ -73,6 +73,33 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await visit.end();
     });
 
+    it("keeps what was not saved of its file, and says why one cannot be read", async () => {
+      const visit = await enter(options, `#/i/this/agents/${id}`);
+      visit.expected = /500/;
+      const { page } = visit;
+      const file = async (name) => { await page.getByRole("tab", { name: "Files" }).click(); await page.getByLabel("File", { exact: true }).selectOption(name); };
+      await file("USER");
+      await page.getByLabel("Its own USER.md").fill("Half a thought");
+      await page.getByLabel("File", { exact: true }).selectOption("TOOLS");
+      await page.getByText("USER.md is not saved.", { exact: false }).waitFor();
+      await page.getByLabel("Its own TOOLS.md").fill("Another");
+      await page.evaluate(() => { location.hash = "#/i/this/usage"; });
+      await page.getByRole("heading", { name: "Usage" }).waitFor();
+      await page.evaluate((to) => { location.hash = to; }, `#/i/this/agents/${id}`);
+      for (const [name, text] of [["TOOLS", "Another"], ["USER", "Half a thought"]]) {
+        await file(name);
+        assert.equal(await page.getByLabel(`Its own ${name}.md`).inputValue(), text);
+      }
+      await page.route("**/SOUL.md", (route) => route.fulfill({ status: 500, body: "" }));
+      await file("SOUL");
+      const again = page.getByRole("main").getByRole("button", { name: "Try again" });
+      await again.waitFor();
+      await page.unroute("**/SOUL.md");
+      await again.click();
+      await page.getByLabel("Its own SOUL.md").waitFor();
+      await visit.end();
+    });
+
     it("says of each skill whether it has it, and why", async () => {
       const visit = await enter(options, `#/i/this/agents/${id}`);
       const { page } = visit;

@@ -68,10 +68,13 @@ ${rest}`, { mode: 0o600 });
   }
 }
 
+/** Below those that a system gives to outgoing calls: one of these could have it before a server comes back to it. */
 export async function freePort() {
-  const server = net.createServer();
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    const server = net.createServer();
+    const isFree = await new Promise((resolve) => { server.once("error", () => resolve(false)); server.listen(port, "127.0.0.1", () => resolve(true)); });
+    if (isFree) await new Promise((resolve) => server.close(resolve));
+    if (isFree) return port;
+  }
 }

@@ -51,7 +51,7 @@ export async function furnish(set) {
 async function mail({ plane, model, main, lab }) {
   const rule = (from, to, type, more) => plane.api("/routing-rules", "POST", { from, to, type, ...more });
   await rule(main.id, lab.id, "task.*");
-  await rule(main.id, lab.id, "note.short", { ttl_secs: 1, max_retries: 1 });
+  await rule(main.id, lab.id, "note.short", { ttl_secs: 3, max_retries: 1 });
   for (const type of ["task.*", "response"]) await rule(lab.id, main.id, type);
   const send = (type, payload, correlation_id) => plane.api("/messages", "POST", { from: main.id, to: lab.id, type, payload, correlation_id });
   const dead = await send("note.short", { text: "Translate the summary" }, "c-42");

@@ -1,7 +1,7 @@
 // What a fleet is like to work with: refusals in words, what is away, what happens elsewhere.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { LOOKS, UNREACHABLE, Visit, launch, shot } from "./browser.mjs";
+import { LOOKS, UNREACHABLE, Visit, launch, shot, stored } from "./browser.mjs";
 import { furnish, question, world } from "./fixture.mjs";
 import { says } from "./model.mjs";
 import { until } from "./plane.mjs";
@@ -11,6 +11,17 @@ const go = (hash) => page.evaluate((to) => { location.hash = to; }, hash);
 const ofMain = (view) => go(`#/i/${set.main.id}/${view}`);
 const card = (name) => page.locator("main li", { has: page.getByRole("link", { name, exact: true }) });
 const dialog = () => page.getByRole("dialog");
+
+/** How often a page asks for something in ten quiet seconds: once at most, by the look that is due every thirty. Whoever polled
+    would ask more often. */
+async function asksFor(one, name) {
+  let [asked, last] = [0, Date.now()];
+  one.on("request", (request) => { if (name.test(request.url())) { asked += 1; last = Date.now(); } });
+  await until("what happened was read", () => Date.now() - last > 1500);
+  asked = 0;
+  await one.waitForTimeout(10_000);
+  return asked;
+}
 
 before(async () => { set = await world(); await furnish(set); browser = await launch(); });
 after(async () => { await browser?.close(); await set?.end(); });
@@ -23,13 +34,15 @@ afterEach(() => visit.end());
 
 describe("the fleet", () => {
   it("says how each instance is: its health, how long it is up, what it took, why it does not run", async () => {
-    for (const text of ["well", /^\d+.*(sec|min|hr)/]) await card("main").getByText(text).first().waitFor();
-    await card("main").getByText(/^\d+(\.\d)?k$/).waitFor();
+    for (const text of ["well", /^\d+.*(sec|min|hr)/]) await card("main").getByText(text).first().waitFor({ timeout: 20_000 });
+    await card("main").getByText(/^\d+(\.\d)?k$/).waitFor({ timeout: 20_000 });
     await card("main").getByText(/^\$0\.\d+/).waitFor();
     await card("shop-support").getByText("crashed", { exact: true }).waitFor();
     assert.equal(await card("shop-support").getByText("unknown").count(), 0, "where nothing was used there is no riddle");
-    const heights = await Promise.all(["main", "research-lab"].map(async (name) => (await card(name).boundingBox()).height));
-    assert.equal(heights[0], heights[1]);
+    await until("cards are of one height", () => page.evaluate(() => {
+      const heights = [...document.querySelectorAll("main ul.grid > li")].slice(0, 2).map((one) => one.getBoundingClientRect().height);
+      return heights.length === 2 && heights[0] === heights[1];
+    }));
     await card("main").getByRole("button", { name: "Chat" }).click();
     await page.getByText("What shall we do?").waitFor();
   });
@@ -108,19 +121,19 @@ describe("the fleet", () => {
     visit.expected = /./;
     await card("main").getByText("running", { exact: true }).waitFor();
     await page.route("**/assets/Access*", (route) => route.abort());
-    await set.plane.kill();
-    await page.getByText(/Nothing answers. What you see is as of \d/).waitFor();
-    assert.match(await page.locator("main ul.grid").evaluate((node) => getComputedStyle(node.closest(".page")).filter), /grayscale/);
-    assert.doesNotMatch(await page.locator("#instance-switch").innerText(), /running/);
-    await shot(page, "away");
-    await go("#/audit");
-    // Its code may be at hand already, or not: both are said in words.
-    await page.getByText(/The audit could not be read|Polyclaw does not answer/).first().waitFor();
-    await go("#/access");
-    await page.getByText("Polyclaw does not answer").waitFor();
-    await shot(page, "away-view");
-    await page.unroute("**/assets/Access*");
-    await set.plane.run();
+    await set.plane.away(async () => {
+      await page.getByText(/Nothing answers. What you see is as of \d/).waitFor();
+      assert.match(await page.locator("main ul.grid").evaluate((node) => getComputedStyle(node.closest(".page")).filter), /grayscale/);
+      assert.doesNotMatch(await page.locator("#instance-switch").innerText(), /running/);
+      await shot(page, "away");
+      await go("#/audit");
+      // Its code may be at hand already, or not: both are said in words.
+      await page.getByText(/The audit could not be read|Polyclaw does not answer/).first().waitFor();
+      await go("#/access");
+      await page.getByText("Polyclaw does not answer").waitFor();
+      await shot(page, "away-view");
+      await page.unroute("**/assets/Access*");
+    });
     await page.getByText("Grafana").waitFor({ timeout: 20_000 });
     await page.getByText("Nothing answers").waitFor({ state: "hidden" });
   });
@@ -130,11 +143,11 @@ describe("the fleet", () => {
     await go("#/access");
     await page.getByText("Grafana").waitFor();
     await go("#/fleet");
-    await set.plane.kill();
-    await page.getByText("Nothing answers").waitFor();
-    await go("#/access");
-    await page.getByRole("heading", { name: "Tokens" }).waitFor();
-    await set.plane.run();
+    await set.plane.away(async () => {
+      await page.getByText("Nothing answers").waitFor();
+      await go("#/access");
+      await page.getByRole("heading", { name: "Tokens" }).waitFor();
+    });
     await page.getByText("Grafana").waitFor({ timeout: 40_000 });
   });
 
@@ -148,7 +161,7 @@ describe("the fleet", () => {
     await go(`#/i/${set.lab.id}/teams`);
     await shot(page, "standby");
     await page.getByRole("main").getByRole("button", { name: "Start" }).click();
-    await page.getByRole("heading", { name: "Teams", exact: true }).waitFor({ timeout: 20_000 });
+    await page.getByRole("heading", { name: "Teams", exact: true }).waitFor({ timeout: 40_000 });
     await set.plane.act(set.lab.id, "stop");
     await page.getByText("research-lab does not run (stopped)").waitFor();
     await page.getByRole("heading", { name: "Teams", exact: true }).waitFor();
@@ -159,7 +172,7 @@ describe("the fleet", () => {
     const { pid } = await set.plane.act(set.lab.id, "start");
     await card("research-lab").getByText("running", { exact: true }).waitFor();
     process.kill(pid, "SIGKILL");
-    await until("it is started again", async () => { const one = await set.plane.api(`/instances/${set.lab.id}`); return one.status === "running" && one.pid !== pid; });
+    await until("it is started again", async () => { const one = await set.plane.api(`/instances/${set.lab.id}`); return one.status === "running" && one.pid && one.pid !== pid; }, 40_000);
     const again = String((await set.plane.api(`/instances/${set.lab.id}`)).pid);
     await card("research-lab").getByText(again, { exact: true }).waitFor();
     await set.plane.act(set.lab.id, "stop");
@@ -187,7 +200,7 @@ describe("the fleet", () => {
 
 describe("approvals", () => {
   it("are said to be none only when they were asked for, and come and go without asking again", async () => {
-    await question(set);
+    const key = await question(set);
     const cold = await Visit.of(browser, await set.link());
     await cold.page.getByRole("heading", { name: "Fleet" }).waitFor();
     await cold.page.addInitScript(() => {
@@ -201,13 +214,10 @@ describe("approvals", () => {
     assert.equal(await cold.page.evaluate(() => globalThis.wasSaid), false);
     await cold.page.getByRole("button", { name: "Deny" }).first().click();
     await cold.page.getByText("Nothing waits for you").waitFor();
-    await cold.page.waitForTimeout(2000);
-    let asked = 0;
-    cold.page.on("request", (request) => { if (request.url().endsWith("/approvals")) asked += 1; });
-    await cold.page.waitForTimeout(6000);
-    assert.equal(asked, 0, "nothing happened, so nothing is asked");
+    await until("the turn that was denied is over", async () => !(await set.main.api(`/sessions/${encodeURIComponent(key)}`)).running_turn_id);
+    assert.ok(await asksFor(cold.page, /\/approvals$/) <= 1, "nothing happened, so nothing is asked");
     await question(set, "rm -r dist");
-    await cold.page.getByText("rm -r dist").first().waitFor({ timeout: 5000 });
+    await cold.page.getByText("rm -r dist").first().waitFor({ timeout: 15_000 });
     await cold.page.getByRole("button", { name: "Deny" }).first().click();
     await cold.page.getByText("Nothing waits for you").waitFor();
     await cold.end();
@@ -218,15 +228,11 @@ describe("lists of an instance", () => {
   it("follow what happens there, and ask nothing while nothing does", async () => {
     await ofMain("sessions");
     await page.getByRole("link", { name: /Plan the week/ }).waitFor();
-    await page.waitForTimeout(1500);
-    let asked = 0;
-    page.on("request", (request) => { if (request.url().includes("/sessions?")) asked += 1; });
-    await page.waitForTimeout(6000);
-    assert.equal(asked, 0);
+    assert.ok(await asksFor(page, /\/sessions\?/) <= 1);
     set.model.answer = says("Here.");
     const { session_key } = await set.main.api("/sessions", "POST", { title: "Made elsewhere" });
     await set.main.api(`/sessions/${encodeURIComponent(session_key)}/messages?wait=20`, "POST", { text: "Hi" });
-    await page.getByRole("link", { name: /Made elsewhere/ }).waitFor({ timeout: 4000 });
+    await page.getByRole("link", { name: /Made elsewhere/ }).waitFor({ timeout: 15_000 });
     await page.getByRole("link", { name: /Made elsewhere.*2\.1k tokens/s }).waitFor();
   });
 });
@@ -244,19 +250,18 @@ describe("a conversation", () => {
     await say("/help", "");
     await page.getByRole("log").getByText("/stop", { exact: false }).waitFor();
     await say("Second", "Second answer.");
-    await page.getByRole("log").getByText("Second answer.").waitFor();
-    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+    await stored(page, "Second answer.");
     const said = await page.getByRole("log").innerText();
     const places = ["First answer.", "/help", "Second answer."].map((text) => said.indexOf(text));
     assert.deepEqual(places, places.toSorted((a, b) => a - b), said);
-    assert.ok(await page.getByRole("log").getByText("Second answer.").evaluate((node) => node.getBoundingClientRect().bottom < innerHeight), "the newest answer is in sight");
+    await until("the newest answer is in sight", () => page.getByRole("log").getByText("Second answer.").first().evaluate((node) => node.getBoundingClientRect().bottom < innerHeight));
   });
 
   it("says of a call that somebody denied that it was not allowed, and not that it failed", async () => {
     const key = await question(set, "rm -r old");
     await ofMain(`chat/${encodeURIComponent(key)}`);
     await page.getByRole("button", { name: "Deny" }).click();
-    await page.getByRole("log").getByText("Cleaned up.").waitFor();
+    await stored(page, "Cleaned up.");
     await page.getByRole("log").getByText("not allowed", { exact: true }).waitFor();
     assert.equal(await page.getByRole("log").getByText("failed", { exact: true }).count(), 0);
   });
@@ -270,8 +275,9 @@ describe("a conversation", () => {
     for (const [look, options] of Object.entries({ desktop: LOOKS["desktop-light"], phone: LOOKS["phone-dark"] })) {
       const one = await Visit.of(browser, await set.link(), options);
       await one.page.getByRole("heading", { name: "Fleet" }).waitFor();
-      for (const view of ["agents/hostile", "teams/hostile", "chat", "usage", "events"]) {
+      for (const [view, heading] of [["agents/hostile", "Agents"], ["teams/hostile", "Teams"], ["chat", "What shall we do?"], ["usage", "Usage"], ["events", "Events"]]) {
         await one.page.evaluate((to) => { location.hash = to; }, `#/i/${set.main.id}/${view}`);
+        await one.page.locator("main").getByRole("heading", { name: heading, exact: true }).first().waitFor();
         if (/hostile/.test(view)) await one.page.locator("main").getByText("<img src=x", { exact: false }).first().waitFor();
         if (view.startsWith("teams")) { await one.page.getByRole("tab", { name: "What needs what" }).click(); await one.page.locator("svg text", { hasText: "<img" }).first().waitFor(); }
         assert.equal(await one.page.locator("main img").count(), 0, view);

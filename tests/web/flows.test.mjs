@@ -46,7 +46,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await card("first").getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
       id = (await plane.api("/instances")).instances[0].id;
       await card("first").getByText("well", { exact: true }).waitFor();
-      await card("first").getByText(/^\d+(\.\d)? sec/).waitFor();
+      await card("first").getByText(/^\d+(\.\d)? (sec|min)/).waitFor();
     });
 
     it("edits the config: checked, shown as a difference, saved, in use", async () => {
@@ -128,17 +128,27 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await go("#/fleet");
       await card("first").getByText("running", { exact: true }).waitFor();
       await page.evaluate(() => { globalThis.wasNotReloaded = true; });
-      await plane.kill();
-      await page.getByText("Nothing answers.", { exact: false }).waitFor({ timeout: 20_000 });
-      await shot(page, `lost-${look}`);
-      process.kill(Number.parseInt(await readFile(`${plane.home}/cp/instances/${id}/daemon.pid`, "utf8"), 10), "SIGKILL");
-      await plane.run();
-      await page.getByRole("button", { name: "Try now" }).click();
+      await plane.away(async () => {
+        await page.getByText("Nothing answers.", { exact: false }).waitFor({ timeout: 20_000 });
+        await shot(page, `lost-${look}`);
+        process.kill(Number.parseInt(await readFile(`${plane.home}/cp/instances/${id}/daemon.pid`, "utf8"), 10), "SIGKILL");
+      });
       await page.getByText("Nothing answers").waitFor({ state: "hidden", timeout: 40_000 });
       // It was killed while nobody looked; what it is now is read, not remembered.
-      await until("it runs again", async () => (await plane.api(`/instances/${id}`)).status === "running");
-      await card("first").getByText("running", { exact: true }).waitFor({ timeout: 20_000 });
+      await until("it runs again", async () => (await plane.api(`/instances/${id}`)).status === "running", 40_000);
+      await card("first").getByText("running", { exact: true }).waitFor({ timeout: 40_000 });
       assert.equal(await page.evaluate(() => globalThis.wasNotReloaded), true);
+    });
+
+    it("restarts when told to, and is well as another process", async () => {
+      const { pid } = await plane.api(`/instances/${id}`);
+      await card("first").getByRole("button", { name: "Restart" }).click();
+      await dialog().getByRole("button", { name: "Restart" }).click();
+      let now;
+      await until("it is another process", async () => { now = await plane.api(`/instances/${id}`); return now.status === "running" && now.pid && now.pid !== pid; }, 40_000);
+      await card("first").getByText(String(now.pid), { exact: true }).waitFor({ timeout: 20_000 });
+      await card("first").getByText("running", { exact: true }).waitFor();
+      await card("first").getByText("well", { exact: true }).waitFor({ timeout: 20_000 });
     });
 
     it("clones, archives, brings back and deletes, each asked for twice, all of it in the audit", async () => {

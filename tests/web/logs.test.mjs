@@ -4,34 +4,47 @@ import { readFile } from "node:fs/promises";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { LOOKS, Visit, launch, scrolled, shot, sticksOut } from "./browser.mjs";
 import { furnish, world } from "./fixture.mjs";
+import { until } from "./plane.mjs";
 
-let set, browser, visit, page;
-before(async () => { set = await world(); await furnish(set); browser = await launch(); });
+let set, browser, visit, page, heard;
+/** Of one that does not run nobody writes a line but these tests. */
+let id;
+before(async () => {
+  set = await world();
+  await furnish(set);
+  id = set.lab.id;
+  await set.plane.log(id, ...Array.from({ length: 200 }, (_, n) => `${now()}  INFO quiet n=${n}`));
+  browser = await launch();
+});
 after(async () => { await browser?.close(); await set?.end(); });
 const dialog = () => page.getByRole("dialog");
 const now = () => new Date().toISOString();
-async function enter(id, options) {
+async function enter(of, options) {
   visit = await Visit.of(browser, await set.link(), options);
   page = visit.page;
+  heard = "";
+  page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => { heard += payload; }));
   await page.getByRole("heading", { name: "Fleet" }).waitFor();
-  await page.evaluate((to) => { location.hash = to; }, `#/i/${id}/logs`);
+  await page.evaluate((to) => { location.hash = to; }, `#/i/${of}/logs`);
 }
 
 for (const [look, options] of Object.entries(LOOKS)) {
   describe(`${look}: a log`, () => {
-    beforeEach(() => enter(set.main.id, options));
+    beforeEach(() => enter(id, options));
     afterEach(() => visit.end());
 
     it("is followed, filtered, held, read from its beginning, and downloaded", async () => {
       await page.getByText(/^100 of 100 lines/).waitFor();
-      await set.plane.log(set.main.id, `${now()} ERROR <b>something broke</b> loudly ${look}`);
+      await set.plane.log(id, `${now()} ERROR <b>something broke</b> loudly ${look}`);
       await page.getByText(`<b>something broke</b> loudly ${look}`).waitFor();
       await page.getByLabel("Level").selectOption("error");
       await page.getByRole("searchbox").fill(`loudly ${look}`);
       await page.getByText(/^1 of 101 lines/).waitFor();
       await shot(page, `logs-found-${look}`);
       await page.getByRole("button", { name: "Pause" }).click();
-      await set.plane.log(set.main.id, `${now()} ERROR loudly ${look} again`);
+      await set.plane.log(id, `${now()} ERROR loudly ${look} again`);
+      await until("it came", () => heard.includes(`loudly ${look} again`));
+      await page.getByText(/^1 of 101 lines/).waitFor();
       await page.getByRole("button", { name: "Go on" }).click();
       await page.getByText(/^2 of 102 lines/).waitFor();
       const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Download" }).click()]);
@@ -80,5 +93,25 @@ describe("a long log", () => {
     console.log(`two frames of scrolling 100,000 lines: ${took.toFixed(1)} ms in the middle`);
     assert.ok(took < 150, `${took} ms`);
     assert.ok(await list.getByRole("listitem").count() < 120);
+  });
+
+  it("is searched no further when somebody goes elsewhere or looks for something else", async () => {
+    await enter(set.lab.id);
+    const pages = [];
+    // A page takes its time, so that somebody can go meanwhile.
+    await page.route("**/logs?mode=page*", async (route) => { pages.push(route.request().url()); await new Promise((resolve) => setTimeout(resolve, 100)); await route.continue(); });
+    await page.getByRole("tab", { name: "From the beginning" }).click();
+    const isOnItsWay = async (least) => { await until("it is searched", () => pages.length >= least); };
+    await page.getByRole("searchbox").fill("nowhere to be found");
+    await isOnItsWay(5);
+    await page.getByRole("searchbox").fill("line number 42");
+    await page.getByRole("list", { name: "Logs" }).getByText("line number 42", { exact: true }).waitFor();
+    await page.getByRole("searchbox").fill("nowhere to be found");
+    await isOnItsWay(pages.length + 3);
+    await page.evaluate(() => { location.hash = "#/audit"; });
+    await page.getByRole("heading", { name: "Audit" }).waitFor();
+    const asked = pages.length;
+    await page.waitForTimeout(1000);
+    assert.ok(pages.length <= asked + 1, `${pages.length - asked} pages were read for nobody`);
   });
 });

@@ -32,20 +32,27 @@ export class Plane {
     await this.exited;
   }
 
+  /** What is so while it is dead; whatever happens, those who come after find it alive. */
+  async away(run) {
+    await this.kill();
+    try { await run(); } finally { await this.run(); }
+  }
+
   async call(route, method = "GET", body, headers = {}) {
     const all = { authorization: `Bearer ${this.token}`, "content-type": "application/json", ...headers };
     return fetch(`${this.url}/api${route}`, { method, headers: all, body: body && JSON.stringify(body) });
   }
 
+  /** What must go well; for what may not there is `call`. */
   async api(route, method, body, headers) {
     const response = await this.call(route, method, body, headers);
+    if (!response.ok) throw new Error(`${method ?? "GET"} ${route}: ${response.status} ${await response.text()}`);
     return response.status === 204 ? null : response.json();
   }
 
   /** An instance that is not there yet, with this in its config. */
   async make(name, config, more = {}) {
     const made = await this.api("/instances", "POST", { name, port: await freePort(), ...more });
-    if (!made.id) throw new Error(JSON.stringify(made));
     if (config) await this.configure(made.id, config);
     return { ...made, api: (route, method, body) => this.api(`/instances/${made.id}/gateway${route}`, method, body) };
   }

@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { Plane } from "./plane.mjs";
 import { typesOf } from "../../web/scripts/types.mjs";
 import { Daemon } from "./daemon.mjs";
+import { growth } from "./growth.mjs";
 import { source } from "./source.mjs";
 
 const src = path.join(import.meta.dirname, "../../web/src");
@@ -45,7 +46,7 @@ describe("the words", () => {
   it("have a sentence for one where they have one for many of the same", async () => {
     const [en, zh] = [await words("en"), await words("zh")];
     for (const key of Object.keys(en).filter((name) => name.endsWith("_one"))) {
-      for (const all of [en, zh]) assert.match(all[key], /\{n\}/, key);
+      for (const all of [en, zh]) assert.match(all[key], /\{n\}|once|1 次/, key);
       assert.ok(en[key.slice(0, -4)], key);
     }
   });
@@ -116,13 +117,24 @@ describe("markdown", async () => {
     for (const [given, wanted] of rows) assert.equal(markdown(given).map(shown).join(" "), wanted, given);
   });
 
-  it("is done quickly with what is meant to slow it down", () => {
+  it("is done quickly with what is meant to slow it down", async () => {
     for (const piece of ["*", "`", "[", "[a](", "- ", "> ", "  ", "https://", "|-", "_a", "~~a", "# ", "**a"]) {
-      const given = piece.repeat(60_000 / piece.length);
-      const start = performance.now();
-      markdown(given);
-      assert.ok(performance.now() - start < 1500, `${piece} took ${performance.now() - start} ms`);
+      const took = await growth((size) => {
+        const given = piece.repeat(size / piece.length);
+        const start = performance.now();
+        markdown(given);
+        return performance.now() - start;
+      });
+      assert.ok(took < 3, `${piece}: twice as much took ${took} times as long`);
     }
+  });
+});
+
+describe("a call that somebody denied", () => {
+  it("is known by the sentence that the engine says of it", async () => {
+    const [card, engine] = await Promise.all([path.join(src, "pages/chat/ToolCard.svelte"), path.join(src, "../../crates/engine/src/approval.rs")].map((file) => readFile(file, "utf8")));
+    const said = /startsWith\("(.+?)"\)/.exec(card)[1];
+    assert.ok(engine.includes(`"${said} `), said);
   });
 });
 
@@ -210,10 +222,13 @@ describe("stored messages, as they are shown", async () => {
 
 describe("a turn that was stopped", async () => {
   const { entriesOf } = await source("live/entries.ts");
-  const end = { id: "m", ticket: 1, turn_id: "t", role: "assistant", origin: "agent:main", text: "Stopped.", parts: [], meta: { error: "stopped" }, created_at: "" };
+  const end = (meta, text = "Stopped.") => ({ id: "m", ticket: 1, turn_id: "t", role: "assistant", origin: "agent:main", text, parts: [], meta, created_at: "" });
   it("keeps what was heard of it, and says that it was stopped where nothing was", () => {
-    assert.deepEqual(entriesOf([end], {}, [], { t: "Half an" }).map((one) => [one.kind, one.text]), [["cut", "Half an"]]);
-    assert.deepEqual(entriesOf([end]).map((one) => [one.kind, one.word]), [["note", "stopped"]]);
+    assert.deepEqual(entriesOf([end({ error: "stopped", said: "Half an" })]).map((one) => [one.kind, one.text]), [["cut", "Half an"]]);
+    assert.deepEqual(entriesOf([end({ error: "stopped" })]).map((one) => [one.kind, one.word]), [["note", "stopped"]]);
+  });
+  it("by a failure has what was heard before what went wrong", () => {
+    assert.deepEqual(entriesOf([end({ error: "provider", said: "Half an" }, "It broke.")]).map((one) => [one.kind, one.heard, one.text, one.failed]), [["reply", "Half an", "It broke.", true]]);
   });
 });
 

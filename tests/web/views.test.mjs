@@ -1,9 +1,9 @@
 // Every view of the command center, in both themes and on a phone: seen, without barriers, and inside its page.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { LOOKS, Visit, barriers, launch, shot, sticksOut } from "./browser.mjs";
 import { furnish, question, world } from "./fixture.mjs";
+import { until } from "./plane.mjs";
 
 let set, browser, sessions, asked;
 
@@ -53,6 +53,9 @@ for (const [look, options] of Object.entries(LOOKS)) {
       const visit = await Visit.of(browser, await set.link(), options);
       const { page } = visit;
       const found = [];
+      const waiting = new Set();
+      page.on("request", (request) => waiting.add(request));
+      for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => waiting.delete(request));
       await page.locator("main").getByText("research-lab").waitFor();
       for (const [name, [address, text, tab]] of Object.entries(views())) {
         await page.evaluate((hash) => { location.hash = hash; }, address);
@@ -62,7 +65,8 @@ for (const [look, options] of Object.entries(LOOKS)) {
           const inside = (root) => (root.textContent ?? "").includes(wanted) || [...root.querySelectorAll("*")].some((node) => node.value?.includes?.(wanted) || (node.shadowRoot && inside(node.shadowRoot)));
           return inside(document.querySelector("main"));
         }, text).catch(() => assert.fail(`${name} does not show "${text}"`));
-        await pause(250);
+        await until("nothing is on its way", () => waiting.size === 0);
+        await page.waitForFunction(() => document.getAnimations().every((one) => one.playState === "finished" || one.effect.getTiming().iterations === Infinity));
         await shot(page, `${name}-${look}`);
         found.push(...(await barriers(page)).map((one) => `${name}: ${one}`));
         if (await sticksOut(page) > 0) found.push(`${name} sticks out of the page`);

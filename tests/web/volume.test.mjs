@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { Visit, launch, scrolled, shot } from "./browser.mjs";
 import { world } from "./fixture.mjs";
+import { until } from "./plane.mjs";
 
 const SESSIONS = 10_000;
 const TASKS = 5000;
@@ -48,8 +49,7 @@ describe("much of everything", () => {
     await list.getByText("Session 3", { exact: true }).waitFor();
     await list.getByText("3 tokens", { exact: false }).first().waitFor();
     const rows = () => list.evaluate((node) => Math.round(node.scrollHeight / 60));
-    for (let step = 0; step < 20 && await rows() < SESSIONS; step += 1) { await list.evaluate((node) => { node.scrollTop = node.scrollHeight; }); await page.waitForTimeout(250); }
-    assert.equal(await rows(), SESSIONS);
+    await until("all of them were scrolled to", async () => { await list.evaluate((node) => { node.scrollTop = node.scrollHeight; }); return await rows() === SESSIONS; }, 60_000);
     await list.evaluate((node) => { node.scrollTop = 0; });
     const took = await scrolled(list);
     console.log(`two frames of scrolling ${SESSIONS} sessions: ${took.toFixed(1)} ms in the middle`);
@@ -91,9 +91,18 @@ describe("much of everything", () => {
     // No more than a hundred to a page, whatever is asked for.
     const hundred = (list, name) => (route) => { const from = Number(new URL(route.request().url()).searchParams.get("cursor") ?? 0); return route.fulfill({ json: { [name]: list.slice(from, from + 100), next_cursor: from + 100 < list.length ? String(from + 100) : null } }); };
     await page.route("**/api/instances?*", hundred(all, "instances"));
+    await page.route("**/api/instances/i299/start", (route) => route.fulfill({ json: { ...all[299], status: "running" } }));
+    // What is live tells of those that are there.
+    await page.routeWebSocket("**/ws/instances", () => {});
     await page.route("**/api/routing-rules?*", hundred(rules, "rules"));
     await page.getByRole("button", { name: "Show archived" }).click();
-    await page.getByRole("link", { name: "extra-299", exact: true }).waitFor();
+    const last = page.locator("main li", { has: page.getByRole("link", { name: "extra-299", exact: true }) });
+    await last.waitFor();
+    const read = page.waitForResponse((answer) => /api\/instances\?.*cursor=200/.test(answer.url()));
+    await last.getByRole("button", { name: "Start" }).click();
+    await read;
+    await last.waitFor();
+    assert.equal(await page.locator("main ul.grid > li").count(), 300);
     await page.evaluate(() => { location.hash = "#/messages"; });
     await page.getByRole("tab", { name: "Rules" }).click();
     await page.getByText("task.t299", { exact: true }).waitFor();

@@ -15,7 +15,6 @@ use polyclaw_domain::arrival::PeerKind;
 use polyclaw_domain::channel::{Channel, Inbox, Letter, Sent, Taken};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
-use polyclaw_domain::message::attachments;
 use polyclaw_domain::port::Pending;
 
 struct Echo<'a>(&'a Matrix);
@@ -39,8 +38,10 @@ impl Echo<'_> {
     /// What has to be changed is said first in another way.
     async fn answer(&self, letter: &Letter) -> Sent {
         self.0.typing(&letter.address).await;
-        let file = attachments(&letter.parts).filter_map(|file| file.text.as_deref()).collect::<String>();
-        let text = format!("echo: {}{file}", letter.text);
+        let mut text = format!("echo: {}", letter.text);
+        for attached in &letter.attached {
+            text += &self.0.fetch(&letter.arrival.account, attached).await.text.unwrap_or_default();
+        }
         let first = if letter.text.starts_with("change") { "echo …" } else { &text };
         let key = format!("echo-{}", letter.platform_id);
         let part = |text: &str| Outgoing::stored(letter.address.clone(), text.to_owned());

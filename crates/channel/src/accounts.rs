@@ -6,11 +6,13 @@ use std::future::{Future, ready};
 
 use polyclaw_domain::admission::Access;
 use polyclaw_domain::channel::{
-    Address, Call, CallAnswer, Capabilities, Channel, Inbox, MenuItem, Sent, Standing,
+    Address, Attached, Call, CallAnswer, Capabilities, Channel, Inbox, MenuItem, Sent, Standing,
 };
 use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::message::Attachment;
 use polyclaw_domain::port::Pending;
 
+use crate::attachment::{self, Content};
 use crate::{Error, call};
 
 /// One account of a platform. What it cannot do it leaves as it is here.
@@ -39,6 +41,11 @@ pub trait Account: Send + Sync + Sized {
 
     fn typing(&self, _address: &Address) -> impl Future<Output = ()> + Send {
         ready(())
+    }
+
+    /// What is in a file that is worth having.
+    fn fetch(&self, _attached: &Attached) -> impl Future<Output = Option<Content>> + Send {
+        ready(None)
     }
 
     fn menu(&self, _items: &[MenuItem]) -> impl Future<Output = Result<(), String>> + Send {
@@ -128,6 +135,16 @@ impl<A: Account> Channel for Accounts<A> {
             if let Ok(account) = self.get(&address.account) {
                 account.typing(address).await;
             }
+        })
+    }
+
+    fn fetch<'a>(&'a self, account: &'a str, attached: &'a Attached) -> Pending<'a, Attachment> {
+        Box::pin(async move {
+            let content = match self.table.get(account).filter(|_| attachment::is_wanted(attached)) {
+                Some(account) => account.fetch(attached).await,
+                None => None,
+            };
+            attachment::part(attached, content)
         })
     }
 

@@ -1,10 +1,11 @@
 //! What people attach. A small text file is read into the message and an image comes along with it; of anything else the
-//! message says what it is, and where, if that address is no secret.
+//! message says what it is, and where, if that address is no secret. Nothing is fetched until the engine asks for it.
 
 use std::time::Duration;
 
+use polyclaw_domain::channel::Attached;
 use polyclaw_domain::media::{Image, MOST_BYTES};
-use polyclaw_domain::message::{Attachment, Part};
+use polyclaw_domain::message::Attachment;
 use reqwest::RequestBuilder;
 
 use crate::answer;
@@ -22,7 +23,8 @@ const TEXT_ENDINGS: [&str; 22] = [
     "ts", "go", "c", "h", "java", "sh", "sql",
 ];
 
-const IMAGE_ENDINGS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+/// Of names and of types: what no model is shown is not fetched.
+const IMAGE_KINDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 /// What is in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,70 +34,51 @@ enum Kind {
 }
 
 /// What of a file goes to a model.
-pub(crate) enum Content {
+pub enum Content {
     Text(String),
     Image(Image),
 }
 
-/// A file as its platform describes it.
-pub(crate) struct File {
-    pub name: String,
-    /// Empty where the platform does not say.
-    pub media_type: String,
-    /// In bytes, where the platform says.
-    pub size: Option<u64>,
-    /// Where everybody may fetch it.
-    pub url: Option<String>,
+/// Whether it is worth fetching: text or an image by its type, or by its name where the type says nothing; and not too
+/// large.
+pub(crate) fn is_wanted(attached: &Attached) -> bool {
+    let fits = |kind: Kind, size| usize::try_from(size).is_ok_and(|size| size <= kind.most_bytes());
+    kind(attached).is_some_and(|kind| attached.size.is_none_or(|size| fits(kind, size)))
 }
 
-impl File {
-    /// Whether it is worth fetching: text or an image by its type, or by its name where the type says nothing; and not too
-    /// large.
-    pub fn is_wanted(&self) -> bool {
-        self.kind().is_some_and(|kind| {
-            self.size.is_none_or(|size| usize::try_from(size).is_ok_and(|size| size <= kind.most_bytes()))
-        })
+/// As far as its platform says.
+fn kind(attached: &Attached) -> Option<Kind> {
+    let media_type = essence(&attached.media_type);
+    match is_text(&media_type, &attached.name) {
+        true => Some(Kind::Text),
+        false => is_image(&media_type, &attached.name).then_some(Kind::Image),
     }
+}
 
-    /// As far as its platform says.
-    fn kind(&self) -> Option<Kind> {
-        match is_text(&self.media_type, &self.name) {
-            true => Some(Kind::Text),
-            false => is_image(&self.media_type, &self.name).then_some(Kind::Image),
+/// What is in it; nothing if it does not come whole, is too large, or is no text and no image after all.
+pub(crate) async fn read(attached: &Attached, request: RequestBuilder) -> Option<Content> {
+    let kind = kind(attached)?;
+    // A platform that wants somebody to log in answers with another address, and a page there.
+    let response =
+        request.timeout(PATIENCE).send().await.ok().filter(|response| response.status().is_success())?;
+    let bytes = answer::bounded(response, kind.most_bytes()).await?;
+    match kind {
+        Kind::Text => {
+            let text = String::from_utf8(bytes).ok()?;
+            (!text.contains('\0')).then_some(Content::Text(text))
         }
+        Kind::Image => Image::read(bytes).ok().map(Content::Image),
     }
+}
 
-    /// What is in it; nothing if it does not come whole, is too large, or is no text and no image after all.
-    pub async fn fetch(&self, request: RequestBuilder) -> Option<Content> {
-        let kind = self.kind()?;
-        // A platform that wants somebody to log in answers with another address, and a page there.
-        let response =
-            request.timeout(PATIENCE).send().await.ok().filter(|response| response.status().is_success())?;
-        let bytes = answer::bounded(response, kind.most_bytes()).await?;
-        match kind {
-            Kind::Text => {
-                let text = String::from_utf8(bytes).ok()?;
-                (!text.contains('\0')).then_some(Content::Text(text))
-            }
-            Kind::Image => Image::read(bytes).ok().map(Content::Image),
+/// `content`: what is in it, if it was fetched.
+pub(crate) fn part(attached: &Attached, content: Option<Content>) -> Attachment {
+    match content {
+        Some(Content::Image(image)) => {
+            Attachment { url: attached.url.clone(), ..Attachment::image(&*attached.name, image) }
         }
-    }
-
-    /// `content`: what is in it, if it was fetched.
-    pub fn into_part(self, content: Option<Content>) -> Part {
-        let media_type = match self.media_type.is_empty() {
-            true => "application/octet-stream".to_owned(),
-            false => self.media_type,
-        };
-        let (text, image) = match content {
-            Some(Content::Text(text)) => (Some(text), None),
-            Some(Content::Image(image)) => (None, Some(image)),
-            None => (None, None),
-        };
-        Part::Attachment(match image {
-            Some(image) => Attachment { url: self.url, ..Attachment::image(self.name, image) },
-            None => Attachment { name: self.name, media_type, url: self.url, text, media: None },
-        })
+        Some(Content::Text(text)) => Attachment { text: Some(text), ..attached.named() },
+        None => attached.named(),
     }
 }
 
@@ -108,10 +91,16 @@ impl Kind {
     }
 }
 
+/// A type without what is said about it, in lower case.
+fn essence(media_type: &str) -> String {
+    media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 fn is_image(media_type: &str, name: &str) -> bool {
-    match media_type {
-        "" | "application/octet-stream" => has_ending(name, &IMAGE_ENDINGS),
-        media_type => media_type.starts_with("image/"),
+    match media_type.split_once('/') {
+        Some(("image", kind)) => IMAGE_KINDS.contains(&kind),
+        Some(("application", "octet-stream")) | None => has_ending(name, &IMAGE_KINDS),
+        Some(_) => false,
     }
 }
 
@@ -121,7 +110,6 @@ fn has_ending(name: &str, endings: &[&str]) -> bool {
 }
 
 fn is_text(media_type: &str, name: &str) -> bool {
-    let media_type = media_type.split(';').next().unwrap_or_default().trim();
     match media_type.split_once('/') {
         Some(("text", _)) => true,
         Some(("application", kind)) if kind != "octet-stream" => {
@@ -140,7 +128,7 @@ mod tests {
     fn what_is_in_a_file_its_platform_says_and_size_decides_whether_it_is_fetched() {
         let wanted = |media_type: &str, name: &str, size| {
             let (name, media_type) = (name.to_owned(), media_type.to_owned());
-            File { name, media_type, size: Some(size), url: None }.is_wanted()
+            is_wanted(&Attached { name, media_type, size: Some(size), url: None, handle: None })
         };
         for (media_type, name, size, expected) in [
             ("image/jpeg", "photo", 5 << 20, true),
@@ -149,6 +137,11 @@ mod tests {
             ("application/octet-stream", "a.webp", 9, true),
             ("application/pdf", "a.png", 9, false),
             ("video/mp4", "a.png", 9, false),
+            ("image/PNG; charset=binary", "a", 9, true),
+            ("image/jpg", "a", 9, true),
+            ("image/svg+xml", "a.svg", 9, false),
+            ("image/heic", "a.heic", 9, false),
+            ("Text/Plain", "a", 9, true),
             ("text/plain", "a.png", 9, true),
             ("text/plain", "a.txt", 64 << 10, true),
             ("text/plain", "a.txt", (64 << 10) + 1, false),
@@ -172,7 +165,7 @@ mod tests {
             ("", "photo.jpg", false),
         ];
         for (media_type, name, expected) in table {
-            assert_eq!(is_text(media_type, name), expected, "{media_type} {name}");
+            assert_eq!(is_text(&essence(media_type), name), expected, "{media_type} {name}");
         }
     }
 }

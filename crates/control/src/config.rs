@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::access::Caller;
-use crate::control::Control;
+use crate::control::{Control, to_its_end};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::place::Place;
@@ -164,6 +164,12 @@ impl Control {
 
     /// Changes a config. The version it changes is looked at twice: before anything, and again under the lock.
     pub async fn write_config(&self, by: &Caller, word: &str, edit: &Edit, terms: &Terms) -> Result<Written> {
+        let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
+        let (edit, terms) = (edit.clone(), terms.clone());
+        to_its_end(async move { control.change_config(&by, &word, &edit, &terms).await }).await
+    }
+
+    async fn change_config(&self, by: &Caller, word: &str, edit: &Edit, terms: &Terms) -> Result<Written> {
         let one = self.active(word).await?;
         let wanted = terms.etag.clone().filter(|etag| !etag.is_empty()).ok_or(Error::EtagMissing)?;
         current(&self.config_text(&one)?, &wanted)?;

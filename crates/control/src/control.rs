@@ -14,6 +14,7 @@ use polyclaw_domain::time::Millis;
 use polyclaw_store::Db;
 use polyclaw_store::registry::{answers, imports};
 use tokio::sync::Notify;
+use tracing::Instrument as _;
 
 use crate::access::Stays;
 use crate::child::Children;
@@ -22,6 +23,7 @@ use crate::file;
 use crate::import::Keeper;
 use crate::lock::{self, Held};
 use crate::message::Broker;
+use crate::observe::Kept;
 use crate::pulse::Pulses;
 use crate::reach::Doors;
 use crate::view::Feed;
@@ -71,6 +73,7 @@ pub struct Inner {
     /// What this server starts is to end with it, or with one that follows if it is killed.
     pub(crate) ends_children: AtomicBool,
     pub(crate) doors: Doors,
+    pub(crate) kept: Kept,
     pub(crate) stays: Stays,
     pub(crate) pulses: Pulses,
     /// It was said that the audit does not fit what was noted of it.
@@ -92,6 +95,19 @@ impl Deref for Control {
     fn deref(&self) -> &Inner {
         &self.0
     }
+}
+
+/// Does work that goes on to its end even where whoever asked is gone: a caller that hangs up drops what waits for it,
+/// and half a change would stay.
+pub async fn to_its_end<T, E>(
+    work: impl Future<Output = std::result::Result<T, E>> + Send + 'static,
+) -> std::result::Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    let done = tokio::spawn(work.in_current_span()).await;
+    done.unwrap_or_else(|error| Err(Error::Failed(error.to_string()).into()))
 }
 
 /// In the folder of the control plane, held while one runs.
@@ -124,6 +140,7 @@ impl Control {
             children: Children::default(),
             ends_children: AtomicBool::new(false),
             doors: Doors::default(),
+            kept: Kept::default(),
             stays: Stays::default(),
             pulses: Pulses::default(),
             audit_doubted: AtomicBool::new(false),

@@ -4,9 +4,17 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 const FOLDER_MODE: u32 = 0o700;
 pub const FILE_MODE: u32 = 0o600;
+
+/// When a file was written, and its size: another file has another, as far as can be told without reading it.
+pub type Stamp = (SystemTime, u64);
+
+pub fn stamp(path: &Path) -> Option<Stamp> {
+    fs::metadata(path).and_then(|meta| Ok((meta.modified()?, meta.len()))).ok()
+}
 
 /// A folder for its owner alone, with those above it that are not there.
 pub fn make_private(folder: &Path) -> io::Result<()> {

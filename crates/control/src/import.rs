@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::access::Caller;
 use crate::config::edit;
-use crate::control::Control;
+use crate::control::{Control, to_its_end};
 use crate::create::{lay_out, write};
 use crate::error::{Error, Result};
 use crate::file;
@@ -86,11 +86,9 @@ struct Plan {
 }
 
 impl Control {
-    /// Goes on to its end even where whoever asked is gone.
     pub async fn import(&self, by: &Caller, order: Order) -> Result<Outcome> {
         let (control, by) = (self.clone(), by.clone());
-        let work = tokio::spawn(async move { control.bring_in(&by, order).await });
-        work.await.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
+        to_its_end(async move { control.bring_in(&by, order).await }).await
     }
 
     /// The newest first, behind one: when it was begun, and its id.

@@ -29,11 +29,11 @@ mod view;
 
 pub use access::{Caller, Made, Stay};
 pub use call::call;
-pub use control::{Control, LOCK, Loader, Setup};
+pub use control::{Control, LOCK, Loader, Setup, to_its_end};
 pub use create::Wish;
 pub use error::{Action, Error, Result};
 pub use lifecycle::DRAIN;
-pub use passage::Passage;
+pub use passage::{Kind, Passage};
 pub use place::Place;
 pub use pulse::while_it_answers;
 pub use view::{Change, View};

@@ -13,7 +13,7 @@ use crate::access::Caller;
 use crate::audit;
 use crate::call::ask;
 use crate::child::Child;
-use crate::control::Control;
+use crate::control::{Control, to_its_end};
 use crate::error::{Error, Result};
 use crate::lock::Held;
 use crate::log;
@@ -35,6 +35,22 @@ const TOLD: usize = 20;
 
 impl Control {
     pub async fn start(&self, by: &Caller, word: &str) -> Result<View> {
+        let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
+        to_its_end(async move { control.bring_up(&by, &word).await }).await
+    }
+
+    pub async fn stop(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+        let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
+        to_its_end(async move { control.bring_down(&by, &word, patience).await }).await
+    }
+
+    /// Under one lock; one that does not run is started.
+    pub async fn restart(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+        let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
+        to_its_end(async move { control.bring_back(&by, &word, patience).await }).await
+    }
+
+    async fn bring_up(&self, by: &Caller, word: &str) -> Result<View> {
         let one = self.active(word).await?;
         let _held = self.hold(&one).await?;
         let one = self.row(one.id.as_str()).await?;
@@ -46,7 +62,7 @@ impl Control {
         self.launch_or_rest(&one).await
     }
 
-    pub async fn stop(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+    async fn bring_down(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
         let one = self.active(word).await?;
         let _held = self.hold(&one).await?;
         let one = self.row(one.id.as_str()).await?;
@@ -62,8 +78,7 @@ impl Control {
         self.refresh(&one.id).await
     }
 
-    /// Under one lock; one that does not run is started.
-    pub async fn restart(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+    async fn bring_back(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
         let one = self.active(word).await?;
         let _held = self.hold(&one).await?;
         let one = self.row(one.id.as_str()).await?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use polyclaw_domain::briefing;
+use polyclaw_domain::budget::nanos;
 use polyclaw_domain::config::Config;
 use polyclaw_domain::redact::Redactor;
 use polyclaw_domain::time::Millis;
@@ -15,7 +16,7 @@ use polyclaw_store::history::{Filter, Past, history};
 use polyclaw_store::registry::Instance;
 use polyclaw_store::usage::{self, Total};
 use polyclaw_store::{Tx, peek};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::control::Control;
@@ -24,8 +25,10 @@ use crate::place::Place;
 use crate::view::View;
 
 mod events;
+mod kept;
 
 pub use events::{Happened, Interest, Places};
+pub(crate) use kept::Kept;
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -71,12 +74,16 @@ impl Control {
             Some(_) => self.ask(&one, Method::GET, "/health", PATIENCE).await.ok().map(|(_, body)| body),
             None => None,
         };
-        let place = self.place(&one);
-        let (config, config_error) = match self.loaded(&place) {
+        let (control, place) = (self.clone(), self.place(&one));
+        // A keyring that is asked for a secret takes its time.
+        let read = move || (control.loaded(&place), persona(&place.workspace()));
+        let read = tokio::task::spawn_blocking(read).await;
+        let (loaded, persona) = read.map_err(|error| Error::Failed(error.to_string()))?;
+        let (config, config_error) = match loaded {
             Ok(config) => (masked(&config), None),
             Err(why) => (Value::Null, Some(why)),
         };
-        Ok(Details { instance, health, config, config_error, persona: persona(&place.workspace()) })
+        Ok(Details { instance, health, config, config_error, persona })
     }
 
     /// The instance's own word on how it is; `None` where it does not answer.
@@ -94,7 +101,7 @@ impl Control {
     /// What the instance itself says, where what it did is in no file of its own. `None`: it is in one.
     pub async fn told(&self, word: &str, path: &str) -> Result<Option<Told<Value>>> {
         let one = self.row(word).await?;
-        if self.has_file(&one) {
+        if self.has_file(&one).await {
             return Ok(None);
         }
         Ok(Some(self.hear(&one, path).await))
@@ -112,19 +119,19 @@ impl Control {
         }
     }
 
-    fn has_file(&self, one: &Instance) -> bool {
-        !self.loaded(&self.place(one)).is_ok_and(|config| config.store.url.is_some())
-    }
-
     /// The newest turns first. `Err`: nothing can be known, and why.
     pub async fn tasks(&self, word: &str, filter: Filter) -> Result<Told<Vec<Past>>> {
         let one = self.row(word).await?;
         self.look_into(&one, move |tx| history(tx, &filter)).await
     }
 
-    pub async fn usage(&self, word: &str, since: Millis) -> Result<Used> {
+    /// `path` is where the instance itself says it.
+    pub async fn usage(&self, word: &str, since: Millis, path: &str) -> Result<Used> {
         let one = self.row(word).await?;
-        let found = self.look_into(&one, move |tx| usage::totals(tx, since, usage::By::Agent)).await?;
+        let found = match self.has_file(&one).await {
+            true => self.look_into(&one, move |tx| usage::totals(tx, since, usage::By::Agent)).await?,
+            false => self.hear(&one, path).await.and_then(totals),
+        };
         Ok(match found {
             Ok(totals) => add_up(&totals),
             Err(why) => Used { unavailable: Some(why), ..Used::default() },
@@ -145,6 +152,40 @@ impl Control {
             .map_err(|error| Error::Files { what: "its database".to_owned(), why: error.to_string() })?;
         Ok(Ok(looked?))
     }
+}
+
+/// What an agent took, as an instance tells it.
+#[derive(Deserialize)]
+struct Spent {
+    group: String,
+    calls: i64,
+    unknown_calls: i64,
+    unpriced_calls: i64,
+    input_tokens: Option<i64>,
+    output_tokens: Option<i64>,
+    cached_tokens: Option<i64>,
+    cost_usd: Option<f64>,
+}
+
+impl From<Spent> for Total {
+    fn from(spent: Spent) -> Self {
+        Self {
+            group: spent.group,
+            calls: spent.calls,
+            unknown_calls: spent.unknown_calls,
+            unpriced_calls: spent.unpriced_calls,
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cached_tokens: spent.cached_tokens,
+            cost_nanos: spent.cost_usd.map(nanos),
+        }
+    }
+}
+
+fn totals(mut told: Value) -> Told<Vec<Total>> {
+    let spent: Vec<Spent> = serde_json::from_value(told["totals"].take())
+        .map_err(|_| "it says it in a way that is not known here".to_owned())?;
+    Ok(spent.into_iter().map(Total::from).collect())
 }
 
 fn add_up(totals: &[Total]) -> Used {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use polyclaw_domain::audit::{Entry, fingerprint};
+use polyclaw_domain::instance::Access;
 use polyclaw_store::registry::Instance;
 
 use crate::access::Caller;
@@ -21,10 +22,48 @@ const THINGS: [&str; 6] = ["agents", "approvals", "memory", "runs", "sessions", 
 
 /// What somebody does there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     Look,
+    /// Words to an agent.
     Message,
+    /// With what is there: begins it, ends it, answers it.
+    Work,
+    /// Makes, changes or removes what an instance is: its agents and their rules, memory, schedules, whom it lets in.
     Change,
+}
+
+impl Kind {
+    /// Of a call as the instance gets it. What is not known changes something.
+    pub fn of(method: &Method, path: &str) -> Self {
+        let words: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
+        match (method, words.as_slice()) {
+            (&Method::GET | &Method::HEAD | &Method::OPTIONS, _) => Self::Look,
+            (&Method::POST, ["v1", "chat", "completions"] | ["v1", "responses"]) => Self::Message,
+            (method, ["api", "v1", words @ ..]) => Self::of_api(method, words),
+            _ => Self::Change,
+        }
+    }
+
+    fn of_api(method: &Method, words: &[&str]) -> Self {
+        match (method, words) {
+            (&Method::POST, ["route", "explain"]) => Self::Look,
+            (&Method::POST, ["sessions", _, "messages"]) => Self::Message,
+            (&Method::POST, ["sessions"] | ["approvals", _] | ["teams", ..]) => Self::Work,
+            (&Method::POST, ["sessions", _, "commands" | "compact" | "new" | "stop"]) => Self::Work,
+            (&Method::POST, ["runs" | "outbox", _, "dismiss" | "resend"] | ["cron", _, "run"]) => Self::Work,
+            // Which agent and which model answer there, as a command says it too.
+            (&Method::PATCH, ["sessions", _]) => Self::Work,
+            _ => Self::Change,
+        }
+    }
+
+    pub fn needs(self) -> Access {
+        match self {
+            Self::Look => Access::Read,
+            Self::Message | Self::Work => Access::Operate,
+            Self::Change => Access::Admin,
+        }
+    }
 }
 
 /// A change on its way.
@@ -42,10 +81,11 @@ impl Control {
         word: &str,
         (method, path, body): (&Method, &str, &[u8]),
     ) -> Result<Option<Passage>> {
-        let action = match kind(method, path, body) {
+        let action = match Kind::of(method, path) {
             Kind::Look => return Ok(None),
             Kind::Message => "gateway.message",
-            Kind::Change => "gateway.ask",
+            Kind::Change if is_dry(path, body) => return Ok(None),
+            Kind::Work | Kind::Change => "gateway.ask",
         };
         let one = self.active(word).await?;
         let entry = self.passing(by, action, &one, &format!("{method} {path}"));
@@ -91,22 +131,10 @@ impl Control {
     }
 }
 
-fn kind(method: &Method, path: &str, body: &[u8]) -> Kind {
-    let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    let talks = path.starts_with("/api/v1/sessions/") && path.ends_with("/messages");
-    match path {
-        _ if looks => Kind::Look,
-        "/api/v1/route/explain" => Kind::Look,
-        "/api/v1/sessions/cleanup" if is_dry(body) => Kind::Look,
-        "/v1/chat/completions" | "/v1/responses" => Kind::Message,
-        _ if talks => Kind::Message,
-        _ => Kind::Change,
-    }
-}
-
 /// Asks only what would be done.
-fn is_dry(body: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Value>(body).is_ok_and(|asked| asked["dry_run"] == true)
+fn is_dry(path: &str, body: &[u8]) -> bool {
+    let asked = || serde_json::from_slice::<serde_json::Value>(body);
+    path == "/api/v1/sessions/cleanup" && asked().is_ok_and(|asked| asked["dry_run"] == true)
 }
 
 /// The page of what a path is about: what is done to a team's task is done to the team.
@@ -122,20 +150,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_something_is_told_from_what_looks_and_what_talks() {
+    fn what_changes_something_is_told_from_what_looks_talks_and_works() {
         for (method, path, expected) in [
             (Method::GET, "/api/v1/agents", Kind::Look),
+            (Method::OPTIONS, "/api/v1/agents", Kind::Look),
             (Method::POST, "/api/v1/route/explain", Kind::Look),
-            (Method::POST, "/api/v1/sessions/cleanup", Kind::Change),
-            (Method::POST, "/api/v1/memory", Kind::Change),
-            (Method::POST, "/api/v1/sessions/agent%3Amain%3Amain/messages", Kind::Message),
-            (Method::POST, "/api/v1/teams/t/messages", Kind::Change),
             (Method::POST, "/v1/chat/completions", Kind::Message),
-            (Method::DELETE, "/api/v1/agents/ops", Kind::Change),
+            (Method::POST, "/v1/responses", Kind::Message),
+            (Method::POST, "/api/v1/sessions/agent%3Amain%3Amain/messages", Kind::Message),
+            (Method::POST, "/api/v1/sessions", Kind::Work),
+            (Method::POST, "/api/v1/sessions/k/stop", Kind::Work),
+            (Method::PATCH, "/api/v1/sessions/k", Kind::Work),
+            (Method::POST, "/api/v1/approvals/a", Kind::Work),
+            (Method::POST, "/api/v1/runs/r/dismiss", Kind::Work),
+            (Method::POST, "/api/v1/outbox/1/resend", Kind::Work),
+            (Method::POST, "/api/v1/cron/c/run", Kind::Work),
+            (Method::POST, "/api/v1/teams", Kind::Work),
+            (Method::POST, "/api/v1/teams/t/messages", Kind::Work),
+            (Method::DELETE, "/api/v1/sessions/k", Kind::Change),
+            (Method::POST, "/api/v1/sessions/cleanup", Kind::Change),
+            (Method::POST, "/api/v1/agents", Kind::Change),
+            (Method::PATCH, "/api/v1/agents/ops", Kind::Change),
+            (Method::PUT, "/api/v1/agents/ops/files/SOUL.md", Kind::Change),
+            (Method::POST, "/api/v1/memory", Kind::Change),
+            (Method::POST, "/api/v1/cron", Kind::Change),
+            (Method::POST, "/api/v1/pairing", Kind::Change),
+            (Method::POST, "/api/v1/config/reload", Kind::Change),
+            (Method::POST, "/api/v1/nothing/known", Kind::Change),
+            (Method::POST, "/sessions", Kind::Change),
         ] {
-            assert_eq!(kind(&method, path, b"{}"), expected, "{method} {path}");
+            assert_eq!(Kind::of(&method, path), expected, "{method} {path}");
         }
-        assert_eq!(kind(&Method::POST, "/api/v1/sessions/cleanup", br#"{"dry_run":true}"#), Kind::Look);
+    }
+
+    #[test]
+    fn a_cleanup_that_only_says_what_it_would_do_is_told_from_one() {
+        let cleanup = "/api/v1/sessions/cleanup";
+        assert!(is_dry(cleanup, br#"{"dry_run":true}"#));
+        assert!(!is_dry(cleanup, b"{}") && !is_dry("/api/v1/agents", br#"{"dry_run":true}"#));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use polyclaw_store::registry::{self, Instance};
 
 use crate::access::Caller;
 use crate::audit;
-use crate::control::Control;
+use crate::control::{Control, to_its_end};
 use crate::create::refuse;
 use crate::error::{Error, Result};
 use crate::place::HOME;
@@ -21,6 +21,11 @@ pub(crate) const ASIDE: &str = ".removed-";
 impl Control {
     /// Stops it first, under the same lock.
     pub async fn archive(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
+        let (control, by, word) = (self.clone(), by.clone(), word.to_owned());
+        to_its_end(async move { control.put_away(&by, &word, patience).await }).await
+    }
+
+    async fn put_away(&self, by: &Caller, word: &str, patience: Duration) -> Result<View> {
         let one = self.active(word).await?;
         let _held = self.hold(&one).await?;
         let one = self.active(one.id.as_str()).await?;

@@ -48,9 +48,23 @@ impl RemoteState {
 /// Why a remote agent could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteFault {
+    /// In words of our own.
     pub message: String,
+    /// What it said about it itself: no more to be trusted than its answers.
+    pub said: Option<String>,
     /// It refused. Otherwise nobody was reached, and to ask again may help.
     pub is_refusal: bool,
+}
+
+impl RemoteFault {
+    pub fn refusal(message: impl Into<String>) -> Self {
+        Self { message: message.into(), said: None, is_refusal: true }
+    }
+
+    /// To ask again may help.
+    pub fn passing(message: impl Into<String>) -> Self {
+        Self { message: message.into(), said: None, is_refusal: false }
+    }
 }
 
 pub type Looked = Result<RemoteTask, RemoteFault>;
@@ -59,7 +73,10 @@ pub type Looked = Result<RemoteTask, RemoteFault>;
 pub trait Remotes: fmt::Debug + Send + Sync {
     fn is_known(&self, name: &str) -> bool;
 
-    /// Gives a task. The same `message_id` is the same task, for agents that know it again.
+    /// Whether it takes the same `message_id` for the same task.
+    fn knows_again(&self, name: &str) -> bool;
+
+    /// Gives a task.
     fn send<'a>(&'a self, name: &'a str, message_id: &'a str, text: &'a str) -> Pending<'a, Looked>;
 
     fn look<'a>(&'a self, name: &'a str, task: &'a str) -> Pending<'a, Looked>;

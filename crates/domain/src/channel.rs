@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrival::Arrival;
 use crate::delivery::Outgoing;
-use crate::message::Part;
+use crate::message::Attachment;
 use crate::port::Pending;
 
 /// Messages between sessions. It has no adapter, so nothing on it can leave.
@@ -108,12 +108,42 @@ pub struct Letter {
     /// The platform's own id: the same letter comes twice, and is taken once.
     pub platform_id: String,
     pub text: String,
-    /// What is attached.
-    pub parts: Vec<Part>,
+    pub attached: Vec<Attached>,
     /// The account is named in the text, or it replies to the account.
     pub mentioned: bool,
     /// What the platform calls its sender, for people to read.
     pub sender_name: Option<String>,
+}
+
+/// What is attached to a letter, as its platform describes it. What is in it is asked for once the letter is let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attached {
+    pub name: String,
+    /// Empty where the platform does not say.
+    pub media_type: String,
+    /// In bytes, where the platform says.
+    pub size: Option<u64>,
+    /// Where everybody may fetch it.
+    pub url: Option<String>,
+    /// By what the account finds it: an id or an address, never with a token in it. `None`: it can not be fetched.
+    pub handle: Option<String>,
+}
+
+impl Attached {
+    /// As a message names it that does not have what is in it.
+    pub fn named(&self) -> Attachment {
+        let media_type = match self.media_type.as_str() {
+            "" => "application/octet-stream",
+            media_type => media_type,
+        };
+        Attachment {
+            name: self.name.clone(),
+            media_type: media_type.to_owned(),
+            url: self.url.clone(),
+            text: None,
+            media: None,
+        }
+    }
 }
 
 /// Whether the platform may forget a letter.
@@ -185,6 +215,11 @@ pub trait Channel: Send + Sync {
     /// Shows that an answer is being written, for the few seconds a platform shows that.
     fn typing<'a>(&'a self, _address: &'a Address) -> Pending<'a, ()> {
         Box::pin(async {})
+    }
+
+    /// What is in a file that came with a letter to this account. What does not come is only named.
+    fn fetch<'a>(&'a self, _account: &'a str, attached: &'a Attached) -> Pending<'a, Attachment> {
+        Box::pin(async move { attached.named() })
     }
 
     /// Makes these the commands that an account offers.

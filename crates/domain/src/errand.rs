@@ -28,6 +28,8 @@ pub struct Errand {
     pub catch_up: CatchUp,
     /// Whether it comes by itself. One that does not can be run by hand.
     pub enabled: bool,
+    /// For whom an agent made it, as the rules about senders name them: those hold for its runs. Nobody where a person did.
+    pub asked_by: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +73,7 @@ impl Errand {
             address,
             catch_up: job.catch_up,
             enabled: job.enabled,
+            asked_by: Vec::new(),
         })
     }
 
@@ -145,6 +148,7 @@ mod tests {
             address: None,
             catch_up,
             enabled: true,
+            asked_by: Vec::new(),
         }
     }
 

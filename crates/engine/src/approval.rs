@@ -141,7 +141,6 @@ async fn wait(engine: &Engine, running: &Arc<Running>, asked: &Approval) -> Driv
     let deadline = Instant::now() + Duration::from_millis(left);
     let mut watch = engine.hub.watch(&asked.session);
     loop {
-        running.pulse();
         if let Some(answer) = look(engine, running, asked, deadline).await? {
             return Ok(answer);
         }

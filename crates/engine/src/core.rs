@@ -23,7 +23,7 @@ use crate::history::Histories;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::memory::Brain;
-use crate::reception::{Holdings, Judgements, Refused};
+use crate::reception::{Arriving, Holdings, Judgements, Refused};
 use crate::settings::Settings;
 use crate::tasks::TaskBoard;
 use crate::toolbox::Toolboxes;
@@ -90,6 +90,7 @@ pub struct Inner {
     pub(crate) holdings: Holdings,
     pub(crate) judgements: Judgements,
     pub(crate) refused: Refused,
+    pub(crate) arriving: Arriving,
     pub(crate) tasks: TaskBoard,
     /// Who gave work to whom.
     pub(crate) pairs: Pairs,
@@ -151,6 +152,7 @@ impl Engine {
             holdings: Holdings::default(),
             judgements: Judgements::default(),
             refused: Refused::default(),
+            arriving: Arriving::default(),
             tasks: TaskBoard::default(),
             pairs: Pairs::default(),
             waits: Arc::default(),

@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::hub::FrameKind;
 use crate::lanes::{Lanes, Slot};
 use crate::prompt::Rows;
+use crate::reception::seat_of;
 use crate::redact;
 use crate::settings::Settings;
 use crate::worker::{Running, Start, claimer};
@@ -301,6 +302,10 @@ impl Engine {
         let address = &inbound.address;
         let channel = self.ports.channels.get(&address.channel)?;
         if !inbound.origin.is_person() || channel.capabilities(&address.account).acknowledges {
+            return None;
+        }
+        // Of several agents that are spoken to at once, one word is enough.
+        if seat_of(inbound.meta.as_ref()).is_some_and(|(_, seat)| seat > 0) {
             return None;
         }
         let policy = Policy { wanted: inbound.deliver, ..Policy::OPEN };

@@ -320,12 +320,13 @@ impl Context {
     }
 
     pub fn push(&mut self, step: Message) {
+        let step = without_bytes(step);
         self.lines.push(Line {
             ticket: step.ticket,
             role: step.role,
             origin: step.origin.clone(),
             text: step.text.clone(),
-            parts: stored(&step.parts),
+            parts: step.parts.clone(),
             author: step.meta.as_ref().and_then(Author::among_others),
         });
         self.stored.push(step);
@@ -362,6 +363,12 @@ impl Context {
         (self.usage, self.cost, self.model_used) = (spent.usage, spent.cost_nanos, spent.model);
         Ok(())
     }
+}
+
+/// A message as it is read back. Bytes of images are read when a prompt shows them: those of all a turn has seen would be
+/// held until it ends.
+fn without_bytes(message: Message) -> Message {
+    Message { parts: stored(&message.parts), ..message }
 }
 
 fn step(message: &Message) -> Option<Step> {

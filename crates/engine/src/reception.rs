@@ -1,9 +1,12 @@
 //! The reception: what a channel delivers becomes a message of one agent, of several, a command, or nothing.
 //!
 //! The order is fixed: who may write at all, commands, a group of agents, an agent named in front, the one the
-//! conversation was switched to, bindings, the classifier, the default agent. A letter is taken once, whatever it
-//! comes to, and its platform is told to keep it only if the store or a drain refuses it.
+//! conversation was switched to, bindings, the classifier, the default agent. Only then is fetched what is attached. A
+//! letter is taken once, whatever it comes to, and its platform is told to keep it only if the store or a drain refuses
+//! it, or another copy of it is just being taken.
 
+mod arriving;
+mod attached;
 mod channels;
 mod classifier;
 mod concern;
@@ -34,6 +37,7 @@ use crate::ingress::{Inbound, MAX_KEY_BYTES};
 use crate::receipt::Receipt;
 use route::{Routed, Target, key_of};
 
+pub(crate) use arriving::Arriving;
 pub(crate) use channels::receive;
 pub(crate) use classifier::Judgements;
 pub use explain::{Answerer, Explanation, Hooked};
@@ -52,18 +56,9 @@ const LONGEST_ID: usize = 64;
 impl Inbox for Engine {
     fn take(&self, letter: Letter) -> Pending<'_, Taken> {
         Box::pin(async move {
-            let (channel, account) = (letter.arrival.channel.clone(), letter.arrival.account.clone());
-            match self.receive(letter).await {
-                Ok(()) => Taken::Done,
-                Err(error) if !is_passing(&error) => {
-                    // To have it delivered for ever would hold up all that comes after it.
-                    tracing::error!(channel, account, %error, "a letter can not be taken and is given up");
-                    Taken::Done
-                }
-                Err(error) => {
-                    tracing::warn!(channel, account, %error, "a letter could not be kept; it is to come again");
-                    Taken::Later { reason: error.to_string() }
-                }
+            match letter.attached.is_empty() {
+                true => self.take_one(letter).await,
+                false => self.take_with_files(letter).await,
             }
         })
     }
@@ -81,6 +76,37 @@ impl Inbox for Engine {
 }
 
 impl Engine {
+    async fn take_one(&self, letter: Letter) -> Taken {
+        let (channel, account) = (letter.arrival.channel.clone(), letter.arrival.account.clone());
+        match self.receive(letter).await {
+            Ok(()) => Taken::Done,
+            Err(error) if !is_passing(&error) => {
+                // To have it delivered for ever would hold up all that comes after it.
+                tracing::error!(channel, account, %error, "a letter can not be taken and is given up");
+                Taken::Done
+            }
+            Err(error) => {
+                tracing::warn!(channel, account, %error, "a letter could not be kept; it is to come again");
+                Taken::Later { reason: error.to_string() }
+            }
+        }
+    }
+
+    /// It is gone on with when the platform hangs up: one that waits for less than the files take would never get it
+    /// taken, however often it came.
+    async fn take_with_files(&self, letter: Letter) -> Taken {
+        let later = |reason: &str| Taken::Later { reason: reason.to_owned() };
+        let Some(entered) = self.arriving.enter(&letter) else {
+            return later("another copy of it is just being taken");
+        };
+        let engine = self.clone();
+        let taken = tokio::spawn(async move {
+            let _entered = entered;
+            engine.take_one(letter).await
+        });
+        taken.await.unwrap_or_else(|_| later("taking it broke off"))
+    }
+
     /// An error is what a later delivery may change: everything else is settled.
     async fn receive(&self, letter: Letter) -> Result<()> {
         if self.is_draining() {
@@ -154,7 +180,8 @@ impl Engine {
         match self.route(&letter, place).await? {
             Routed::Usage(line) => self.settle(&receipt, &line).await,
             Routed::One { target, text, .. } => {
-                let inbound = inbound(&letter, target, text);
+                let parts = self.parts(&letter).await;
+                let inbound = Inbound { parts, ..inbound(&letter, target, text) };
                 self.hand_in(inbound, &receipt).await
             }
             Routed::Several(targets) => self.take_round(&letter, targets, &receipt).await,
@@ -225,7 +252,6 @@ fn inbound(letter: &Letter, target: Target, text: String) -> Inbound {
         PeerKind::Group | PeerKind::Channel => Priority::Group,
     };
     Inbound {
-        parts: letter.parts.clone(),
         platform_id: Some(letter.platform_id.clone()),
         priority,
         meta: Some(Author::meta(letter)),

@@ -117,12 +117,16 @@ async fn begin(engine: &Engine, errand: &Errand, key: String, remark: &str) -> R
         ErrandKind::Heartbeat => return Ok(None),
     };
     follow(engine, errand).await?;
+    let mut meta = json!({ "schedule": errand.id });
+    if !errand.asked_by.is_empty() {
+        meta["asked_by"] = json!(errand.asked_by);
+    }
     let how = Injection {
         deliver: errand.address.is_some(),
         channel: errand.address.clone().unwrap_or_else(Address::internal),
         idempotency_key: key,
         provenance: Provenance::Clock(errand.agent.clone()),
-        meta: Some(json!({ "schedule": errand.id })),
+        meta: Some(meta),
     };
     engine.inject_message(&errand.session, &text, how).await.map(Some)
 }
@@ -153,7 +157,13 @@ async fn can_check_in(engine: &Engine, errand: &Errand) -> Result<bool> {
 impl Engine {
     /// Begins an errand now, beside its schedule. `None`: there is nothing to do.
     pub async fn run_errand(&self, id: &str) -> Result<Option<Accepted>> {
-        let errand = self.errand(id).await?.errand;
+        self.run_errand_for(id, Vec::new()).await
+    }
+
+    /// The same for these, as the rules about senders name them: those hold for it as do those about its maker's.
+    pub(crate) async fn run_errand_for(&self, id: &str, asked_by: Vec<String>) -> Result<Option<Accepted>> {
+        let mut errand = self.errand(id).await?.errand;
+        errand.asked_by.extend(asked_by);
         begin(self, &errand, format!("schedule:{id}:by-hand:{}", self.next_id()), "").await
     }
 }

@@ -164,9 +164,18 @@ impl Engine {
         if self.db().write(write).await? {
             return Err(Error::NotNow("a turn is running: stop it before deleting the session".to_owned()));
         }
-        self.remove_images().await?;
-        self.brain().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
+        self.forget_deleted(key).await?;
         self.hub.publish(key, FrameKind::Changed);
+        Ok(())
+    }
+
+    /// What a deleted session leaves beside its rows. Its memories nobody would look for again; images that can not be
+    /// removed now are, with those of the next.
+    pub(crate) async fn forget_deleted(&self, key: &SessionKey) -> Result<()> {
+        self.brain().forget_all(None, Some(key.clone()), Some(MemoryScope::Session)).await?;
+        if let Err(error) = self.remove_images().await {
+            tracing::warn!(%error, session.key = %key, "images of a deleted session could not be removed yet");
+        }
         Ok(())
     }
 }

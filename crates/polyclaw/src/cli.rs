@@ -53,6 +53,13 @@ pub struct Global {
     pub token: Option<String>,
 }
 
+impl Global {
+    /// The address that is stated. A variable that is set to nothing states none.
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref().filter(|url| !url.is_empty())
+    }
+}
+
 #[derive(Subcommand)]
 pub enum Command {
     Up(up::Args),

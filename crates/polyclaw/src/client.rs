@@ -33,7 +33,7 @@ pub struct Client {
 
 impl Client {
     pub fn new(context: &Context) -> Result<Self, Failure> {
-        let given = context.global.url.clone().filter(|url| !url.is_empty());
+        let given = context.global.url().map(str::to_owned);
         // Nobody else who has the port of a daemon that is not there is shown the home's token. One that is stated is
         // for whoever listens there: a daemon in a container, say.
         let is_known = given.is_some() || context.home.is_served();
@@ -57,7 +57,7 @@ impl Client {
     /// The control plane of this home, or the one at the address given. Where none has said that it serves this home,
     /// none is asked: whoever has its usual port may be somebody else, who must not be shown the token.
     pub fn of_control(context: &Context) -> Result<Self, Failure> {
-        let given = context.global.url.clone().filter(|url| !url.is_empty());
+        let given = context.global.url().map(str::to_owned);
         let note = control::Notes::of(&context.home);
         let none = || {
             Failure::new(Exit::Unavailable, "unavailable", "no control plane serves this home")

@@ -230,7 +230,7 @@ impl Instance {
     pub async fn await_model(&self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            self.renew_embedder();
+            self.renew_embedder().await;
             let choice = self.choice();
             if choice.model.is_some() || !choice.providers.is_empty() {
                 continue;
@@ -247,7 +247,9 @@ impl Instance {
     }
 
     /// Weights of embeddings that were pulled, pulled again or removed meanwhile.
-    fn renew_embedder(&self) {
+    async fn renew_embedder(&self) {
+        // Beside a reload the embeddings of the config before could be set last.
+        let _turn = self.reloading.lock().await;
         let shelf = Shelf::of(&self.home);
         let found = shelf.mark(&EMBEDDINGS);
         let known =

@@ -97,6 +97,7 @@ fn errands(config: &Config) -> Vec<Errand> {
             // A check-in that was missed is made good by the next.
             catch_up: CatchUp::Skip,
             enabled: true,
+            asked_by: Vec::new(),
         })
     });
     jobs.chain(beats).collect()

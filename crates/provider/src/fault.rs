@@ -16,11 +16,13 @@ pub(crate) struct Fault {
     pub class: ErrorClass,
     pub message: String,
     pub retry_after_ms: Option<u64>,
+    /// The request has too many bytes, of whatever: an image may be the reason.
+    pub is_too_large: bool,
 }
 
 impl Fault {
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), retry_after_ms: None }
+        Self { class, message: message.into(), retry_after_ms: None, is_too_large: false }
     }
 
     pub fn malformed(message: &str) -> Self {
@@ -33,7 +35,7 @@ impl Fault {
 
     /// The provider says that it does not take this request: another one it may.
     pub fn is_about_request(&self) -> bool {
-        matches!(self.class, ErrorClass::BadRequest | ErrorClass::NotConfigured)
+        self.is_too_large || matches!(self.class, ErrorClass::BadRequest | ErrorClass::NotConfigured)
     }
 
     /// Messages quote only what the provider says about a wrong request, and even there a key may be repeated.
@@ -140,7 +142,8 @@ pub(crate) fn from_status(status: u16, body: &str, headers: &HeaderMap) -> Fault
         _ => ErrorClass::Malformed,
     };
     let message = describe(class, &detail, &format!("HTTP {status}"));
-    Fault { class, message, retry_after_ms: retry_after(headers).or_else(|| detail.retry_after()) }
+    let retry_after_ms = retry_after(headers).or_else(|| detail.retry_after());
+    Fault { class, message, retry_after_ms, is_too_large: status == 413 }
 }
 
 /// An error that arrives inside a stream that began well.
@@ -153,11 +156,8 @@ pub(crate) fn from_event(body: &Value) -> Fault {
     } else {
         detail.class().unwrap_or(ErrorClass::Overload)
     };
-    Fault {
-        class,
-        message: describe(class, &detail, "while streaming"),
-        retry_after_ms: detail.retry_after(),
-    }
+    let message = describe(class, &detail, "while streaming");
+    Fault { retry_after_ms: detail.retry_after(), ..Fault::new(class, message) }
 }
 
 fn describe(class: ErrorClass, detail: &Detail, place: &str) -> String {

@@ -18,6 +18,7 @@ mod openai;
 mod prompt;
 mod reading;
 mod settings;
+mod thinking;
 mod wire;
 
 pub use embedding::RemoteEmbeddings;

@@ -135,10 +135,12 @@ impl Models {
             return self.ask_once(model, question).await;
         }
         let told = || question.prompt.without_images();
-        if !self.can_see(model) {
+        let Some(endpoint) = self.seeing(model) else {
             return self.ask_once(model, Question { prompt: &told(), ..question }).await;
-        }
-        match self.ask_once(model, question).await {
+        };
+        let fitting = prompt::fitting(question.prompt, endpoint.kind);
+        let shown = Question { prompt: fitting.as_ref().unwrap_or(question.prompt), ..question };
+        match self.ask_watched(model, shown).await {
             Err(fault) if fault.is_about_request() => {
                 warn!(model = %model, "a model refused a prompt with images; it is asked without them");
                 self.ask_once(model, Question { prompt: &told(), ..question }).await
@@ -147,9 +149,24 @@ impl Models {
         }
     }
 
-    fn can_see(&self, model: &ModelRef) -> bool {
-        *model != embedded::chat_model()
-            && self.endpoints.get(&model.provider).is_none_or(|endpoint| endpoint.images)
+    /// What was streamed before a request was refused no longer counts.
+    async fn ask_watched(&self, model: &ModelRef, question: Question<'_>) -> Result<Reply, Fault> {
+        let streamed = AtomicBool::new(false);
+        let watched = |delta| {
+            streamed.store(true, Ordering::Relaxed);
+            (question.sink)(delta);
+        };
+        let answered = self.ask_once(model, Question { sink: &watched, ..question }).await;
+        if answered.as_ref().is_err_and(Fault::is_about_request) && streamed.load(Ordering::Relaxed) {
+            (question.sink)(Delta::Restart);
+        }
+        answered
+    }
+
+    /// Where a model is asked that takes images.
+    fn seeing(&self, model: &ModelRef) -> Option<&Endpoint> {
+        let endpoint = self.endpoints.get(&model.provider).filter(|endpoint| endpoint.images);
+        endpoint.filter(|_| *model != embedded::chat_model())
     }
 
     async fn ask_once(&self, model: &ModelRef, question: Question<'_>) -> Result<Reply, Fault> {
@@ -211,7 +228,7 @@ async fn ask_library(
     reading: Reading<'_>,
 ) -> Result<Answer, Fault> {
     let request = prompt::request(prompt, endpoint.kind);
-    let options = prompt::options(prompt, endpoint.kind);
+    let options = prompt::options(prompt, endpoint.kind, model);
     let call = endpoint.client.exec_chat_stream(endpoint.target(model), request, Some(&options));
     reading.read(call.with_subscriber(Dispatch::none()).await?.stream).await
 }

@@ -5,11 +5,15 @@ use genai::chat::{
     ToolResponse,
 };
 use polyclaw_domain::media::Image;
-use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
+use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::ToolSpec;
 use serde_json::json;
 
 use crate::settings::Kind;
+use crate::thinking;
+
+/// Anthropic takes 5 MB of an image, and counts its base64.
+const ANTHROPIC_IMAGE: usize = 5 * 1024 * 1024 / 4 * 3;
 
 pub(crate) fn request(prompt: &Prompt, kind: Kind) -> ChatRequest {
     let mut request = ChatRequest::new(messages(&prompt.messages, kind));
@@ -22,18 +26,37 @@ pub(crate) fn request(prompt: &Prompt, kind: Kind) -> ChatRequest {
     request
 }
 
-pub(crate) fn options(prompt: &Prompt, kind: Kind) -> ChatOptions {
-    let effort = prompt.reasoning_effort.map(|effort| match effort {
-        ReasoningEffort::Low => genai::chat::ReasoningEffort::Low,
-        ReasoningEffort::Medium => genai::chat::ReasoningEffort::Medium,
-        ReasoningEffort::High => genai::chat::ReasoningEffort::High,
-    });
+/// The same without images that the provider refuses for their size, if there are such: with one of them it would
+/// refuse all.
+pub(crate) fn fitting(prompt: &Prompt, kind: Kind) -> Option<Prompt> {
+    let is_large = |image: &Image| kind == Kind::Anthropic && image.bytes().len() > ANTHROPIC_IMAGE;
+    if !prompt.messages.iter().any(|message| message.images().iter().any(is_large)) {
+        return None;
+    }
+    let mut prompt = prompt.clone();
+    for message in &mut prompt.messages {
+        if let PromptMessage::User { text, images } = message {
+            let before = images.len();
+            images.retain(|image| !is_large(image));
+            let said = match before - images.len() {
+                0 => continue,
+                1 => "an image attached here is".to_owned(),
+                left => format!("{left} images attached here are"),
+            };
+            text.push_str(&format!("\n[{said} too large for you to see]"));
+        }
+    }
+    Some(prompt)
+}
+
+pub(crate) fn options(prompt: &Prompt, kind: Kind, model: &str) -> ChatOptions {
+    let effort = thinking::effort(prompt, kind, model);
     ChatOptions {
         // Anthropic refuses a temperature where it is to think.
         temperature: prompt.temperature.filter(|_| effort.is_none() || kind != Kind::Anthropic),
         max_tokens: prompt.max_tokens,
         capture_usage: Some(true),
-        reasoning_effort: effort.clone(),
+        reasoning_effort: effort,
         // Anthropic caches only what is marked; the others do it by themselves.
         cache_control: (kind == Kind::Anthropic).then_some(CacheControl::Ephemeral),
         ..ChatOptions::default()

@@ -65,11 +65,8 @@ pub async fn call(
     })
 }
 
-/// What was asked may be quoted, and what it quotes may be a secret in the wrong place.
 fn failed(app: &AppState, id: &Value, fault: &Fault) -> Response {
-    let mut body = rpc::refusal(id, fault);
-    app.engine.redactor().json(&mut body);
-    Json(body).into_response()
+    Json(rpc::refusal(id, fault, &app.engine.redactor())).into_response()
 }
 
 /// Whoever is not named in the config is not there.

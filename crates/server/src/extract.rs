@@ -10,6 +10,8 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::patch;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::error::Category;
@@ -60,15 +62,32 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::InvalidUtf8)?;
     serde_json::from_str(text).or_else(|error| match error.classify() {
         Category::Data => {
-            with_whole_numbers(text).ok_or_else(|| Error::InvalidBody(refusal::plain(&error.to_string())))
+            let value = serde_json::from_str(text).ok();
+            value.and_then(with_whole_numbers).ok_or_else(|| unfit(&error.to_string()))
         }
         _ => Err(Error::MalformedJson(error.to_string())),
     })
 }
 
+/// The same for what was read as a value.
+pub fn fit<T: DeserializeOwned>(value: Value) -> Result<T> {
+    T::deserialize(&value).or_else(|error| with_whole_numbers(value).ok_or_else(|| unfit(&error.to_string())))
+}
+
+/// The thing after a merge patch, whose numbers are taken as those of a whole body are.
+pub fn patched<T: Serialize + DeserializeOwned>(thing: &T, name: &str, mut patch: Value) -> Result<T> {
+    patch::patched(thing, name, patch.clone()).or_else(|said| {
+        let again = make_whole(&mut patch).then(|| patch::patched(thing, name, patch).ok());
+        again.flatten().ok_or_else(|| unfit(&said))
+    })
+}
+
+fn unfit(said: &str) -> Error {
+    Error::InvalidBody(refusal::plain(said))
+}
+
 /// What JSON Schema calls an integer may be written `6.0`.
-fn with_whole_numbers<T: DeserializeOwned>(text: &str) -> Option<T> {
-    let mut value = serde_json::from_str(text).ok()?;
+fn with_whole_numbers<T: DeserializeOwned>(mut value: Value) -> Option<T> {
     make_whole(&mut value).then(|| serde_json::from_value(value).ok())?
 }
 
@@ -205,5 +224,7 @@ mod tests {
             let refused = read(&format!(r#"{{"tries":{wrong},"share":1}}"#));
             assert_eq!(refused, Err("invalid_body".to_owned()), "{wrong}");
         }
+        let wish = serde_json::json!({ "tries": 6.0, "share": 2 });
+        assert_eq!(fit::<Wish>(wish).unwrap(), Wish { tries: 6, share: 2.0 });
     }
 }

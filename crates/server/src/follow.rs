@@ -1,7 +1,10 @@
 //! Follows one turn from its acceptance to its answer, across steering, a slow reader and other nodes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use axum::response::Response;
+use bytes::Bytes;
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
@@ -10,7 +13,7 @@ use polyclaw_engine::ingress::Accepted;
 use polyclaw_engine::{Answer, Engine};
 
 use crate::error::{Error, Result};
-use crate::sse::QUIET;
+use crate::sse::{self, QUIET};
 
 /// What a reader of a turn gets.
 pub enum Piece {
@@ -18,6 +21,39 @@ pub enum Piece {
     /// Nothing happened for a while.
     Quiet,
     End(Result<Answer>),
+}
+
+/// What was written for a client and not yet taken.
+pub type Out = VecDeque<Bytes>;
+
+/// Tells a turn in the words of one kind of client.
+pub trait Tell: Send + 'static {
+    fn text(&mut self, text: &str);
+    fn end(&mut self, answer: Result<Answer>) -> impl Future<Output = ()> + Send;
+    fn out(&mut self) -> &mut Out;
+}
+
+/// A turn as it is written. A client that hangs up ends this stream, never the turn.
+pub fn told(follow: Follow, tell: impl Tell) -> Response {
+    sse::response(Told { follow, tell })
+}
+
+struct Told<T> {
+    follow: Follow,
+    tell: T,
+}
+
+impl<T: Tell> sse::Source for Told<T> {
+    async fn next(&mut self) -> Option<Bytes> {
+        while self.tell.out().is_empty() {
+            match self.follow.next().await? {
+                Piece::Text(text) => self.tell.text(&text),
+                Piece::Quiet => self.tell.out().push_back(sse::KEEP_ALIVE),
+                Piece::End(answer) => self.tell.end(answer).await,
+            }
+        }
+        self.tell.out().pop_front()
+    }
 }
 
 pub struct Follow {

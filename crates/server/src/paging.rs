@@ -23,8 +23,10 @@ pub struct Place {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Page {
+    /// At most 1000; 100 if not given.
     #[param(minimum = 1)]
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
     cursor: Option<String>,
 }
 
@@ -45,9 +47,8 @@ pub struct Paging {
 impl Paging {
     /// `list` names the list, so that its cursors are told from those of others.
     pub fn of(list: &'static str, limit: Option<usize>, cursor: Option<&str>) -> Result<Self> {
-        let refused = || Error::invalid("cursor", "must be the next_cursor of a page of this list");
         let after = match cursor {
-            Some(cursor) => Some(read(list, cursor).ok_or_else(refused)?),
+            Some(cursor) => Some(read(list, cursor).ok_or_else(no_cursor)?),
             None => None,
         };
         Ok(Self { list, limit: page_size(limit, 100)?, after })
@@ -64,6 +65,10 @@ impl Paging {
         rows.truncate(self.limit);
         rows.last().filter(|_| more).map(|last| write(self.list, &place(last)))
     }
+}
+
+pub fn no_cursor() -> Error {
+    Error::invalid("cursor", "must be the next_cursor of a page of this list")
 }
 
 /// How many rows a page has.

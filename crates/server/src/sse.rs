@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{StreamExt, stream};
 use serde::Serialize;
 
 /// A comment is sent after this much silence, so that nobody in between hangs up.
@@ -14,11 +14,16 @@ pub const QUIET: Duration = Duration::from_secs(15);
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 pub const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
-pub fn response<S>(events: S) -> Response
-where
-    S: Stream<Item = Bytes> + Send + 'static,
-{
-    use futures_util::StreamExt;
+/// Writes events; `None` after the last.
+pub trait Source: Send + 'static {
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
+}
+
+pub fn response(source: impl Source) -> Response {
+    let events = stream::unfold(source, |mut source| async move {
+        let bytes = source.next().await?;
+        Some((bytes, source))
+    });
     let body = Body::from_stream(events.map(Ok::<_, std::convert::Infallible>));
     let mut response = Response::new(body);
     let headers = response.headers_mut();

@@ -36,7 +36,7 @@ const WRITE: Duration = Duration::from_secs(30);
 
 /// Frames: `{type:"req",id,method,params}`, `{type:"res",id,ok,result|error}`, `{type:"event",seq,…}`. Methods:
 /// subscribe, unsubscribe, watch (all sessions, without text in pieces), send, stop, command, approve. Events are
-/// `Frame`s.
+/// `Frame`s. A frame of more than 1 MiB closes the socket: images are sent by `POST /sessions/{key}/messages`.
 #[utoipa::path(get, path = "/ws", tag = "sessions",
     responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "No upgrade was asked for", body = crate::error::Problem)))]
 pub async fn open(

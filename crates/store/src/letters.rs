@@ -1,12 +1,15 @@
 //! Letters between the members of teams. A letter is addressed to a name; `read` is set by the commit of the turn
 //! whose prompt held it, or by that of the answer it asked for.
 
+use std::collections::BTreeSet;
+
 use polyclaw_domain::id::{LetterId, TeamId, TurnId};
 use polyclaw_domain::mail::{Letter, LetterKind, LetterState};
 use polyclaw_domain::time::Millis;
 
 use crate::error::Result;
 use crate::params;
+use crate::teams;
 use crate::tx::{Row, Tx};
 
 macro_rules! select {
@@ -75,6 +78,10 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, read_at: Option<Millis>) -> Result<
         return tx.execute(READ, params![turn, now]).map(|_| Vec::new());
     }
     let shown = tx.query(SHOWN, params![turn], read)?;
+    // A team that ends in this moment has ended when they are looked at, or finds them queued.
+    for team in shown.iter().map(|letter| &letter.team).collect::<BTreeSet<_>>() {
+        teams::lock(tx, team)?;
+    }
     tx.execute(AGAIN, params![turn])?;
     let mut lost = Vec::new();
     for letter in shown {

@@ -138,13 +138,18 @@ pub fn of_turn(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Message>> {
     tx.query(select!("WHERE turn_id = $1 ORDER BY ticket"), params![turn], read)
 }
 
-/// What runs and other sessions told a conversation from a ticket on.
-pub fn told_from(tx: &mut Tx<'_>, (key, id): (&SessionKey, &SessionId), from: i64) -> Result<Vec<Message>> {
+/// What runs and other sessions told a conversation from a ticket on, without what still waits for `queued`.
+pub fn told_from(
+    tx: &mut Tx<'_>,
+    (key, id): (&SessionKey, &SessionId),
+    from: i64,
+    queued: Option<&TurnId>,
+) -> Result<Vec<Message>> {
     const SQL: &str = select!(
         "WHERE session_key = $1 AND session_id = $2 AND ticket >= $3 AND role = 'user' AND channel = 'internal'
-         ORDER BY ticket"
+           AND turn_id <> $4 ORDER BY ticket"
     );
-    tx.query(SQL, params![key, id, from], read)
+    tx.query(SQL, params![key, id, from, queued.map_or("", TurnId::as_str)], read)
 }
 
 /// Changes what goes with a message.
@@ -244,7 +249,7 @@ pub fn waiting(tx: &mut Tx<'_>, session: &SessionKey) -> Result<Vec<Message>> {
 pub fn is_written_from(tx: &mut Tx<'_>, session: &SessionKey, address: &Address) -> Result<bool> {
     const SQL: &str = "SELECT 1 FROM messages m JOIN sessions s ON s.session_key = m.session_key
         WHERE m.session_key = $1 AND m.session_id = s.session_id AND m.address_json = $2 LIMIT 1";
-    Ok(tx.query_one(SQL, params![session, &to_json(address)?], |row| row.int(0))?.is_some())
+    Ok(tx.query_one(SQL, params![session, &to_json(address)?], |_| Ok(()))?.is_some())
 }
 
 /// The conversations somebody wrote from in a session, the last first; at most so many messages are looked at.

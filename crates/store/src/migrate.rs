@@ -28,6 +28,8 @@ pub(crate) const MAIN: Schema = Schema(&[
     include_str!("../migrations/sqlite/0014.sql"),
     include_str!("../migrations/sqlite/0015.sql"),
     include_str!("../migrations/sqlite/0016.sql"),
+    include_str!("../migrations/sqlite/0017.sql"),
+    include_str!("../migrations/sqlite/0018.sql"),
 ]);
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
@@ -62,6 +64,8 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0014.sql"),
     include_str!("../migrations/postgres/0015.sql"),
     include_str!("../migrations/postgres/0016.sql"),
+    include_str!("../migrations/postgres/0017.sql"),
+    include_str!("../migrations/postgres/0018.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

@@ -194,7 +194,7 @@ impl Connection {
             match once(self) {
                 Err(Error::Collided(_)) if collisions < COLLISIONS => {
                     collisions += 1;
-                    thread::sleep(PAUSE.mul_f64(fastrand::f64() * f64::from(collisions + 1)));
+                    thread::sleep(pause_after(collisions, fastrand::f64()));
                 }
                 Err(Error::Unavailable { .. }) if tries < TRIES && began.elapsed() < LONG => {
                     // A connection notices only when it is used that it was cut, so it is not used again.
@@ -213,6 +213,11 @@ impl Connection {
         }
         self.live.as_mut().map(|(client, statements)| (client, statements)).ok_or(Error::Closed)
     }
+}
+
+/// How long the loser of its n-th collision stays away; `luck` is between 0 and 1.
+fn pause_after(collisions: u32, luck: f64) -> Duration {
+    PAUSE.mul_f64(luck * f64::from(collisions + 1))
 }
 
 /// Begins a transaction and learns its number, by which it is asked after if its commit stays unanswered. Both
@@ -268,4 +273,38 @@ fn listen(url: &str, sender: &signal::UnboundedSender<Signal>) -> Result<()> {
         return Ok(());
     }
     Err(Error::Unavailable { message: "connection closed".into(), in_doubt: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(error: &Error) -> (u32, Error) {
+        let mut connection = Connection { url: String::new(), live: None };
+        let mut tries = 0;
+        let told = connection.often_enough(|_| {
+            tries += 1;
+            Err::<(), _>(error.clone())
+        });
+        (tries, told.unwrap_err())
+    }
+
+    #[test]
+    fn what_fails_is_tried_so_often_and_then_told() {
+        let away = Error::Unavailable { message: "away".into(), in_doubt: false };
+        let (tries, told) = tried(&away);
+        assert_eq!((tries, told.to_string()), (TRIES, away.to_string()));
+        let met = Error::Collided("met".into());
+        let (tries, told) = tried(&met);
+        assert_eq!((tries, told.to_string()), (COLLISIONS + 1, met.to_string()));
+        assert_eq!(tried(&Error::Conflict("there".into())).0, 1, "what will not change is not tried again");
+    }
+
+    #[test]
+    fn the_loser_stays_away_longer_each_time() {
+        assert_eq!(pause_after(1, 0.0), Duration::ZERO);
+        assert_eq!(pause_after(1, 0.5), PAUSE);
+        assert_eq!(pause_after(9, 1.0), PAUSE * 10);
+        assert_eq!(pause_after(COLLISIONS, 1.0), Duration::from_millis(420), "and never for long");
+    }
 }

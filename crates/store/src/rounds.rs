@@ -4,14 +4,14 @@ use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::message::Part;
+use polyclaw_domain::message::{Part, images};
 use polyclaw_domain::time::Millis;
 use serde_json::Value;
 
 use crate::error::Result;
 use crate::messages::{from_json, to_json};
-use crate::params;
 use crate::tx::{Row, Tx};
+use crate::{media, params};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
@@ -73,7 +73,7 @@ pub fn insert(tx: &mut Tx<'_>, round: &Round) -> Result<()> {
     for (at, seat) in round.seats.iter().enumerate() {
         tx.execute(SEAT, params![&round.id, at, &seat.agent, &seat.session])?;
     }
-    Ok(())
+    images(&round.parts).try_for_each(|image| media::hold(tx, &round.id, image, created_at))
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Round>> {
@@ -108,7 +108,8 @@ pub fn take_seat(tx: &mut Tx<'_>, round: &str, seat: usize, taken: &Taken) -> Re
 }
 
 pub fn close(tx: &mut Tx<'_>, round: &str) -> Result<()> {
-    tx.execute("UPDATE rounds SET is_open = 0 WHERE round_id = $1", params![round]).map(drop)
+    tx.execute("UPDATE rounds SET is_open = 0 WHERE round_id = $1", params![round])?;
+    media::let_go(tx, round)
 }
 
 /// Forgets rounds that ended and began before this.

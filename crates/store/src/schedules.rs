@@ -13,10 +13,18 @@ use crate::tx::{Row, Tx};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     pub job: Cron,
-    /// The agent that made it; none where a person did.
-    pub made_by: Option<AgentId>,
+    /// None where a person made it.
+    pub made_by: Option<Maker>,
     pub created_at: Millis,
     pub updated_at: Millis,
+}
+
+/// The agent that made an errand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Maker {
+    pub agent: AgentId,
+    /// For whom it did, as the rules about senders name them.
+    pub asked_by: Vec<String>,
 }
 
 /// Up to when a schedule has been looked after. One that is new, or has another rule than before, begins now.
@@ -54,10 +62,12 @@ pub fn advance(tx: &mut Tx<'_>, id: &str, due: Millis, now: Millis) -> Result<()
 }
 
 /// Stores a new errand; false where there is one of the name.
-pub fn add(tx: &mut Tx<'_>, job: &Cron, made_by: Option<&AgentId>, now: Millis) -> Result<bool> {
-    const SQL: &str = "INSERT INTO errands (errand_id, job_json, made_by, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $4) ON CONFLICT (errand_id) DO NOTHING";
-    let added = tx.execute(SQL, params![&job.id, &to_json(job)?, made_by, now])? > 0;
+pub fn add(tx: &mut Tx<'_>, job: &Cron, made_by: Option<&Maker>, now: Millis) -> Result<bool> {
+    const SQL: &str = "INSERT INTO errands (errand_id, job_json, made_by, asked_by, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (errand_id) DO NOTHING";
+    let (agent, asked_by) = made_by.map(|by| (&by.agent, to_json(&by.asked_by))).unzip();
+    let (json, asked_by) = (to_json(job)?, asked_by.transpose()?);
+    let added = tx.execute(SQL, params![&job.id, &json, agent, asked_by.as_deref(), now])? > 0;
     tx.notify(CHANGED)?;
     Ok(added)
 }
@@ -81,12 +91,14 @@ pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
 }
 
 pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Stored>> {
-    const SQL: &str = "SELECT job_json, made_by, created_at, updated_at FROM errands WHERE errand_id = $1";
+    const SQL: &str =
+        "SELECT job_json, made_by, asked_by, created_at, updated_at FROM errands WHERE errand_id = $1";
     tx.query_one(SQL, params![id], read)
 }
 
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Stored>> {
-    const SQL: &str = "SELECT job_json, made_by, created_at, updated_at FROM errands ORDER BY errand_id";
+    const SQL: &str =
+        "SELECT job_json, made_by, asked_by, created_at, updated_at FROM errands ORDER BY errand_id";
     tx.query(SQL, &[], read)
 }
 
@@ -98,10 +110,12 @@ pub fn count(tx: &mut Tx<'_>) -> Result<usize> {
 pub const CHANGED: &str = "errands";
 
 fn read(row: &Row<'_>) -> Result<Stored> {
+    let agent = row.opt_parsed(1, |id| AgentId::parse(id).ok())?;
+    let asked_by = row.opt_text(2)?.map(|json| from_json(&json)).transpose()?.unwrap_or_default();
     Ok(Stored {
         job: from_json(&row.text(0)?)?,
-        made_by: row.opt_parsed(1, |id| AgentId::parse(id).ok())?,
-        created_at: row.time(2)?,
-        updated_at: row.time(3)?,
+        made_by: agent.map(|agent| Maker { agent, asked_by }),
+        created_at: row.time(3)?,
+        updated_at: row.time(4)?,
     })
 }

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
 use self::turn::Turn;
+use self::wait::PATIENCE;
 use crate::body::{Body, Value};
 use crate::error::{Error, Result};
 use crate::migrate::{self, Schema};
@@ -19,6 +20,7 @@ use crate::tx::Tx;
 
 mod checkpoint;
 mod turn;
+mod wait;
 
 /// Transactions committed together at the most: bounds how long the first of a group waits for the last.
 const GROUP: usize = 256;
@@ -59,6 +61,10 @@ impl Sqlite {
 
     /// A file that other processes write, too: whoever finds it taken waits, and is served within moments.
     pub fn open_shared(path: &Path, schema: Schema) -> Result<Self> {
+        Self::open_waiting(path, schema, wait::wait)
+    }
+
+    fn open_waiting(path: &Path, schema: Schema, wait: fn(i32) -> bool) -> Result<Self> {
         let mut tries = 0;
         loop {
             let share = |connection: &mut Connection| {
@@ -132,16 +138,6 @@ impl Sqlite {
         self.readers.send(work).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
-}
-
-/// How long a writer waits for those of other processes before its caller is told that the file is taken.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// SQLite's own pauses grow to a tenth of a second, in which nobody writes: these stay short.
-fn wait(tried: i32) -> bool {
-    let pause = Duration::from_micros(if tried < 20 { 200 } else { 2_000 });
-    thread::sleep(pause);
-    u32::try_from(tried).is_ok_and(|tried| pause * tried < PATIENCE)
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {

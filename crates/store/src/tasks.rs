@@ -153,17 +153,17 @@ pub struct Filter {
 
 /// Tasks: those that have not ended, then those that have; of each the newest first, each with what it waits for.
 pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>> {
-    const SQL: &str = select!(
-        "WHERE team_id = $1 AND (CAST($2 AS TEXT) IS NULL OR state = $2)
-           AND (CAST($3 AS TEXT) IS NULL OR owner = $3 OR ended_by = $3) AND ($4 = 1 OR ended_at IS NULL)
-           AND ($6 < 0 OR (ended_at IS NOT NULL AND $6 = 0) OR (task_no < $7 AND (ended_at IS NOT NULL) = ($6 = 1)))
-         ORDER BY ended_at IS NOT NULL, task_no DESC LIMIT $5"
-    );
-    let ended = filter.with_ended || filter.state.is_some_and(TaskState::has_ended);
-    let (part, behind) = filter.after.map_or((-1, 0), |(has_ended, no)| (i64::from(has_ended), no.0));
-    let state = filter.state.map(TaskState::as_str);
-    let params = params![team, state, filter.owner.as_ref(), ended, filter.limit, part, behind];
-    let mut found = tx.query(SQL, params, read)?;
+    let (is_behind_open, behind) = filter.after.map_or((false, TaskNo(i64::MAX)), |after| after);
+    let mut found = match is_behind_open {
+        true => Vec::new(),
+        false => listed(tx, OPEN, team, filter, (behind, filter.limit))?,
+    };
+    let room = filter.limit.saturating_sub(found.len());
+    let with_ended = filter.with_ended || filter.state.is_some_and(TaskState::has_ended);
+    if with_ended && room > 0 {
+        let behind = if is_behind_open { behind } else { TaskNo(i64::MAX) };
+        found.extend(listed(tx, ENDED, team, filter, (behind, room))?);
+    }
     let mut edges = waiting_edges(tx, team)?;
     for task in &mut found {
         for (need, is_done) in edges.remove(&task.no).unwrap_or_default() {
@@ -174,6 +174,33 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
         }
     }
     Ok(found)
+}
+
+/// Those that are open are few, and found by an index of states; past everything that has ended nobody walks.
+const OPEN: &str = select!(
+    "WHERE team_id = $1 AND task_no IN (SELECT t.task_no FROM tasks t
+         WHERE t.team_id = $1 AND t.state IN ('pending', 'claimed', 'in_progress') AND t.task_no < $4)
+       AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+       AND (CAST($3 AS TEXT) IS NULL OR owner = $3 OR ended_by = $3)
+     ORDER BY task_no DESC LIMIT $5"
+);
+/// Those that have ended are many: they are read along the key until there are enough, and never sorted.
+const ENDED: &str = select!(
+    "WHERE team_id = $1 AND state NOT IN ('pending', 'claimed', 'in_progress')
+       AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+       AND (CAST($3 AS TEXT) IS NULL OR owner = $3 OR ended_by = $3) AND task_no < $4
+     ORDER BY task_no DESC LIMIT $5"
+);
+
+fn listed(
+    tx: &mut Tx<'_>,
+    sql: &'static str,
+    team: &TeamId,
+    filter: &Filter,
+    (behind, limit): (TaskNo, usize),
+) -> Result<Vec<Task>> {
+    let state = filter.state.map(TaskState::as_str);
+    tx.query(sql, params![team, state, filter.owner.as_ref(), behind.0, limit], read)
 }
 
 /// The last that ended, the newest first.

@@ -16,6 +16,6 @@ pub mod world;
 pub const PIXEL: &[u8] = include_bytes!("pixel.png");
 
 pub use port::free_port;
-pub use ports::outlet::{Outlet, group_letter, letter};
+pub use ports::outlet::{Outlet, group_letter, letter, with_file};
 pub use ports::script::{Line, Script, Scripted, last_user};
 pub use ports::{Faulty, Fired, Papers, Seeded, SimClock, Tools};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use polyclaw_domain::agent::SandboxMode;
 use polyclaw_domain::briefing::{Bootstrap, Briefing, Briefings, Reader};
 use polyclaw_domain::fault::{Faults, KillPoint};
 use polyclaw_domain::id::{AgentId, TurnId};
@@ -67,6 +68,7 @@ pub struct Tools {
     /// The turns whose tools run now, by session.
     busy: Mutex<Vec<(SessionKey, TurnId)>>,
     overlap: Mutex<Option<String>>,
+    walls: Mutex<HashMap<SessionKey, SandboxMode>>,
     extra: Mutex<Vec<(ToolSpec, Arc<Body>)>>,
 }
 
@@ -84,6 +86,11 @@ impl Tools {
     /// Two turns of one session that had tools running at the same time.
     pub fn overlap(&self) -> Option<String> {
         lock(&self.overlap).clone()
+    }
+
+    /// How the last tool of a session was confined.
+    pub fn walls(&self, session: &SessionKey) -> Option<SandboxMode> {
+        lock(&self.walls).get(session).copied()
     }
 
     /// Notes that a tool of a turn runs, until it is dropped.
@@ -152,6 +159,7 @@ impl Toolbox for Tools {
         call: &'a ToolCall,
         _: Progress<'a>,
     ) -> Pending<'a, ToolOutcome> {
+        lock(&self.walls).insert(scope.session.clone(), scope.sandbox.mode);
         let own = lock(&self.extra)
             .iter()
             .find(|(spec, _)| spec.name == call.name)

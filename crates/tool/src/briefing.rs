@@ -47,6 +47,8 @@ type Key = (AgentId, PathBuf, bool, bool);
 
 struct Known {
     policy: SkillPolicy,
+    /// The config's part. One that was made while that changed must not be told on.
+    settings: Shared,
     /// Folders whose change says that a file in them came, went or was replaced.
     folders: Vec<(PathBuf, Stamp)>,
     /// Everything the briefing was made of, and what would have been taken had it been there.
@@ -105,10 +107,9 @@ impl FileBriefings {
         near.into_iter().skip(usize::from(!reader.overlay)).chain(shared).collect()
     }
 
-    fn make(&self, reader: &Reader<'_>) -> Known {
+    fn make(&self, reader: &Reader<'_>, settings: Shared) -> Known {
         let began = Instant::now();
         let folders = self.folders(reader);
-        let settings = self.settings();
         let sources = self.skill_sources(reader, &settings.folders);
         // Stamps come first: what changes while it is read has another one at the next look.
         let watched = folders.iter().chain(sources.iter().map(|source| &source.folder));
@@ -122,6 +123,7 @@ impl FileBriefings {
         let briefing = compose(reader, &pages, (bootstrap, skills), settings.told);
         Known {
             policy: reader.skills.clone(),
+            settings,
             folders: watched,
             sources: made_of,
             looked: began,
@@ -201,8 +203,9 @@ fn compose(
 
 impl Known {
     /// The briefing, if nothing it was made of has changed.
-    fn still(&mut self, policy: &SkillPolicy) -> Option<Briefing> {
-        (self.policy == *policy && self.is_fresh()).then(|| self.briefing.clone())
+    fn still(&mut self, policy: &SkillPolicy, settings: &Shared) -> Option<Briefing> {
+        let is_same = self.policy == *policy && self.settings == *settings;
+        (is_same && self.is_fresh()).then(|| self.briefing.clone())
     }
 
     fn is_fresh(&mut self) -> bool {
@@ -228,10 +231,12 @@ impl Known {
 impl Briefings for FileBriefings {
     fn brief(&self, reader: &Reader<'_>) -> Briefing {
         let key = (reader.agent.clone(), reader.workspace.to_owned(), reader.overlay, reader.is_sub_agent);
-        if let Some(briefing) = self.known().get_mut(&key).and_then(|known| known.still(reader.skills)) {
+        let settings = self.settings();
+        let still = |known: &mut Known| known.still(reader.skills, &settings);
+        if let Some(briefing) = self.known().get_mut(&key).and_then(still) {
             return briefing;
         }
-        let made = self.make(reader);
+        let made = self.make(reader, settings);
         let briefing = made.briefing.clone();
         let mut known = self.known();
         if known.len() >= MOST_KNOWN {

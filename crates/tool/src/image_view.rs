@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::arguments;
 use crate::error::{Error, Result};
+use crate::text;
 use crate::work;
 use crate::workspace::{self, Place};
 
@@ -33,7 +34,7 @@ pub async fn run(scope: &ToolScope, arguments: Arguments) -> Result<ToolOutcome>
     work::blocking(move |_| {
         let place = workspace::locate(&folder, &arguments.path)?;
         let image = read(&place)?;
-        let name = place.inside().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = text::name(place.inside().file_name().unwrap_or_default());
         let said = format!("{name}: {}, {} bytes", image.media_type(), image.bytes().len());
         Ok(ToolOutcome { images: vec![(name, image)], ..ToolOutcome::ok(said) })
     })

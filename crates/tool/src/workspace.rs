@@ -44,6 +44,8 @@ pub fn real(workspace: &Path) -> io::Result<PathBuf> {
     match workspace.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(workspace)?;
+            // Where a disk is not mounted, this is an empty folder on another one.
+            tracing::warn!(folder = %workspace.display(), "a workspace was not there, and is made");
             workspace.canonicalize()
         }
         found => found,

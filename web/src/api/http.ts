@@ -34,6 +34,7 @@ let onAnswer = (_isThere: boolean) => {};
 export const whenAnswered = (run: (isThere: boolean) => void) => { onAnswer = run; };
 /** What a proxy says when there is nobody behind it. */
 const NOBODY = ["http_502", "http_503", "http_504"];
+export const isNobody = (problem: unknown): boolean => problem instanceof Problem && (problem.status === 0 || NOBODY.includes(problem.code));
 
 export async function answer(method: string, path: string, options: Options = {}): Promise<Response> {
   const { body, raw, headers, signal } = options;
@@ -47,7 +48,7 @@ export async function answer(method: string, path: string, options: Options = {}
   if (response.ok) { onAnswer(true); return response; }
   if (response.status === 401) onUnauthorized();
   const problem = await problemOf(response);
-  onAnswer(!NOBODY.includes(problem.code));
+  onAnswer(!isNobody(problem));
   throw problem;
 }
 

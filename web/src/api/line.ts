@@ -49,9 +49,10 @@ export class Line {
     return true;
   }
 
-  /** Tries at once: somebody asked, or the browser says that the network is back. */
+  /** Tries at once: somebody asked, or the server is back. One that is being opened is waited for. */
   retry() {
-    if (!this.#closed && this.#socket?.readyState !== WebSocket.OPEN) this.open();
+    const isGoingOn = this.#socket !== null && this.#socket.readyState <= WebSocket.OPEN;
+    if (!this.#closed && !isGoingOn) this.open();
   }
 
   close() {

@@ -5,10 +5,8 @@ import type { ApprovalView, Attachment, MessageView, SessionView } from "../api/
 import { sent, stored, type Attached } from "./attached";
 import type { Outcome, Said } from "./entries";
 import { LiveTurn } from "./turn.svelte";
+import { unsentOf, type Outgoing, type Unsent } from "./unsent.svelte";
 import { wireOf } from "./wire";
-
-/** A message on its way. The server knows an id it has seen, so sending again is safe. */
-export interface Outgoing { id: string; text: string; attachments: Attachment[]; state: "sending" | "not_sent" }
 
 /** One open session: what is stored, plus what streams right now. When a turn ends, its stored messages take the place of
     what was streamed, so no reply is ever seen twice. */
@@ -16,13 +14,13 @@ export class Chat {
   session = $state.raw<SessionView | null>(null);
   messages = $state.raw<MessageView[]>([]);
   turns = $state<LiveTurn[]>([]);
-  outgoing = $state<Outgoing[]>([]);
   /** What commands answered; kept by this page alone. */
   said = $state<Said[]>([]);
   /** How tools ended whose call is stored and whose turn still runs. */
   late = $state<Record<string, Outcome>>({});
   problem = $state.raw<Problem | null>(null);
   loading = $state(true);
+  readonly unsent: Unsent;
   #known = new Set<string>();
   #settled = new Set<string>();
   #calls = new Set<string>();
@@ -33,6 +31,7 @@ export class Chat {
   #gone = false;
 
   constructor(readonly instance: Instance, readonly key: string) {
+    this.unsent = unsentOf(instance, key);
     void this.load().then(() => this.#follow());
   }
 
@@ -78,7 +77,7 @@ export class Chat {
 
   async send(text: string, attachments: Attachment[] = []) {
     const one: Outgoing = { id: crypto.randomUUID(), text, attachments, state: "sending" };
-    this.outgoing.push(one);
+    this.unsent.outgoing.push(one);
     await this.#post(one.id);
   }
 
@@ -91,12 +90,12 @@ export class Chat {
   async retry(id: string) { await this.#post(id); }
 
   async #post(id: string) {
-    const one = this.outgoing.find((other) => other.id === id);
+    const one = this.unsent.outgoing.find((other) => other.id === id);
     if (!one) return;
     one.state = "sending";
     try {
       const receipt = await this.instance.send(this.key, { text: one.text, idempotency_key: one.id, attachments: one.attachments });
-      this.outgoing = this.outgoing.filter((other) => other.id !== id);
+      this.unsent.outgoing = this.unsent.outgoing.filter((other) => other.id !== id);
       this.#accept(receipt.turn_id, receipt.message_id, one.text, sent(one.attachments));
     } catch (problem) {
       one.state = "not_sent";
@@ -105,7 +104,7 @@ export class Chat {
   }
 
   #resend() {
-    if (!this.problem) for (const one of this.outgoing) if (one.state === "not_sent") void this.#post(one.id);
+    if (!this.problem) for (const one of this.unsent.outgoing) if (one.state === "not_sent") void this.#post(one.id);
   }
 
   #failed(problem: unknown) {
@@ -160,6 +159,7 @@ export class Chat {
         const ended = new Set(this.turns.filter((turn) => turn.ended).map((turn) => turn.id));
         const found = await this.#transcript();
         const session = await this.instance.session(this.key);
+        if (this.#gone) return;
         this.turns = this.turns.filter((turn) => !ended.has(turn.id));
         const running = session.running_turn_id;
         if (running && !this.#settled.has(running)) this.#turn(running);
@@ -188,8 +188,8 @@ export class Chat {
   /** An accepted message stands with its turn until it is stored, in place of the one still being sent. */
   #accept(turnId: string, id: string, text: string, files: Attached[] = []) {
     if (this.#known.has(id)) return;
-    const own = this.outgoing.find((one) => one.text.trim() === text.trim());
-    if (own) this.outgoing = this.outgoing.filter((one) => one !== own);
+    const own = this.unsent.outgoing.find((one) => one.text.trim() === text.trim());
+    if (own) this.unsent.outgoing = this.unsent.outgoing.filter((one) => one !== own);
     const turn = this.#turn(turnId);
     if (!turn.waiting.some((one) => one.id === id)) turn.waiting.push({ id, text, files: own ? sent(own.attachments) : files });
   }
@@ -207,7 +207,11 @@ export class Chat {
       if (this.#known.has(message.id) || (streams.has(message.turn_id) && message.origin !== "user")) continue;
       this.#known.add(message.id);
       fresh.push(message);
-      for (const part of message.parts as { type?: string; id?: string }[]) if (part.type === "tool_call") this.#calls.add(`${message.turn_id} ${part.id}`);
+      for (const part of message.parts as { type?: string; id?: string; call_id?: string }[]) {
+        if (part.type === "tool_call") this.#calls.add(`${message.turn_id} ${part.id}`);
+        // What came back is stored now.
+        if (part.call_id) delete this.late[`${message.turn_id} ${part.call_id}`];
+      }
       for (const turn of this.turns) turn.waiting = turn.waiting.filter((one) => one.id !== message.id);
     }
     if (fresh.length) this.messages = [...this.messages, ...fresh].sort((a, b) => a.ticket - b.ticket);

@@ -3,10 +3,53 @@ import { Line } from "../api/line";
 import { logLine, type LogLine } from "../text/log";
 import { connection } from "./connection.svelte";
 
-/** The end of a log, and what is written from now on. */
 const BACKLOG = 100;
+const PAGE = 1000;
 const KEPT = 100_000;
+/** Found so many, a search waits until somebody scrolls. */
+const ENOUGH = 200;
 
+/** A log from its beginning, a page at a time. Of what is looked for only what fits is kept, so it may be in any place. */
+export class PastLog {
+  lines = $state.raw<LogLine[]>([]);
+  /** How many lines were read. */
+  read = $state(0);
+  ended = $state(false);
+  reading = $state(false);
+  #cursor: string | null = null;
+  #gone = false;
+
+  constructor(readonly id: string, readonly fits: ((line: LogLine) => boolean) | null) {}
+
+  close() { this.#gone = true; }
+
+  get isFull(): boolean { return this.lines.length >= KEPT; }
+
+  /** One page; of what is looked for, as many as it takes to find enough. */
+  async more() {
+    if (this.reading) return;
+    this.reading = true;
+    const wanted = this.lines.length + ENOUGH;
+    try {
+      do await this.#page(); while (this.fits && this.lines.length < wanted && this.#goesOn);
+    } finally { this.reading = false; }
+  }
+
+  get #goesOn(): boolean { return !this.ended && !this.isFull && !this.#gone; }
+
+  async #page() {
+    if (!this.#goesOn) return;
+    const page = await control.logs(this.id, PAGE, this.#cursor);
+    const fresh = page.lines.map((line, n) => logLine(line, this.read + n));
+    const found = this.fits ? fresh.filter(this.fits) : fresh;
+    if (found.length) this.lines = [...this.lines, ...found];
+    this.read += fresh.length;
+    this.#cursor = page.next_cursor ?? null;
+    this.ended = !this.#cursor || page.has_more === false;
+  }
+}
+
+/** The end of a log, and what is written from now on. */
 export class LiveLog {
   lines = $state.raw<LogLine[]>([]);
   rotated = $state(false);

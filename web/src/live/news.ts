@@ -1,8 +1,10 @@
 import { onDestroy } from "svelte";
 import { sockets } from "../api/control";
+import { isNobody } from "../api/http";
 import { Line } from "../api/line";
 import { connection } from "./connection.svelte";
 import { LONE, place } from "./place.svelte";
+import { complain } from "./problem";
 
 /** What happens: one socket for all views that show lists, which read them again. An instance tells what goes on in its
     sessions; a control plane what instances record, one of them or all. */
@@ -69,13 +71,21 @@ function newsOf(wanted: Source): News {
 /** Runs now, and again shortly after something happened that is wanted, while a view is open and in sight. */
 export function follow(source: Source, run: () => Promise<unknown>, wants: (kind: string) => boolean = () => true) {
   let [running, again, timer]: [boolean, boolean, ReturnType<typeof setTimeout> | undefined] = [false, false, undefined];
+  // A view that has nothing says why, once; one that has something is read again later. That nobody is there is said anyway.
+  let isTold = false;
+  const failed = async (problem: unknown) => {
+    if (!isTold && isNobody(problem)) await connection.look();
+    if (isTold || (connection.away && isNobody(problem))) return;
+    isTold = true;
+    complain(problem);
+  };
   const once = async () => {
     again = true;
     if (running || document.hidden) return;
     running = true;
     while (again && !document.hidden) {
       again = false;
-      await run().catch(() => {});
+      await run().then(() => { isTold = true; }, failed);
     }
     running = false;
   };
@@ -84,7 +94,7 @@ export function follow(source: Source, run: () => Promise<unknown>, wants: (kind
   const deaf = newsOf(source).hear((kind) => { if (kind === ANYTHING || wants(kind)) soon(); });
   const seldom = setInterval(once, SELDOM_MS);
   document.addEventListener("visibilitychange", seen);
-  onDestroy(() => { deaf(); clearTimeout(timer); clearInterval(seldom); document.removeEventListener("visibilitychange", seen); });
+  onDestroy(() => { isTold = true; deaf(); clearTimeout(timer); clearInterval(seldom); document.removeEventListener("visibilitychange", seen); });
   void once();
   return once;
 }

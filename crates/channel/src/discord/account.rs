@@ -1,6 +1,6 @@
 //! One bot.
 
-use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent, Standing};
+use polyclaw_domain::channel::{Address, Attached, Capabilities, Inbox, MenuItem, Sent, Standing};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::{Button, Outgoing};
 use polyclaw_domain::hex::hex;
@@ -8,9 +8,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::NAME;
 use super::api::Api;
+use super::{NAME, attached};
 use crate::accounts::{self, description};
+use crate::attachment::Content;
 use crate::client::{self, Clients};
 use crate::link::Link;
 use crate::{Error, Pace, socket};
@@ -88,6 +89,10 @@ impl accounts::Account for Account {
         if let Err(refusal) = self.api.call(Method::POST, &path, Some(&json!({}))).await {
             tracing::debug!(account = self.name, reason = refusal.reason, "Discord shows nobody typing");
         }
+    }
+
+    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+        attached::fetch(&self.api, attached).await
     }
 
     async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {

@@ -66,7 +66,7 @@ pub(super) struct Message {
     pub mentions: Vec<User>,
     pub referenced_message: Option<Box<Referenced>>,
     #[serde(default)]
-    pub attachments: Vec<Attached>,
+    pub attachments: Vec<File>,
 }
 
 #[derive(Deserialize)]
@@ -75,7 +75,7 @@ pub(super) struct Referenced {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Attached {
+pub(super) struct File {
     #[serde(default)]
     pub filename: String,
     #[serde(default)]

@@ -67,7 +67,7 @@ pub(super) fn letter(interaction: &Interaction, place: &Place, account: &str) ->
         address: place.address(account),
         platform_id: interaction.id.clone(),
         text,
-        parts: Vec::new(),
+        attached: Vec::new(),
         mentioned: true,
         sender_name: Some(letter::name(user, member)),
     })

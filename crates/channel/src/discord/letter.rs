@@ -3,8 +3,8 @@
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Letter};
 
-use super::NAME;
 use super::event::{Member, Message, User};
+use super::{NAME, attached};
 
 /// An ordinary message and a reply; everything else is told by Discord, not by people.
 const SPOKEN: [u64; 2] = [0, 19];
@@ -66,7 +66,7 @@ pub(super) fn letter(message: &Message, place: &Place, me: &str, account: &str) 
         address: place.address(account),
         platform_id: message.id.clone(),
         text: without_name(&message.content, me).to_owned(),
-        parts: Vec::new(),
+        attached: attached::attached(&message.attachments),
         mentioned: replies || message.mentions.iter().any(|user| user.id == me),
         sender_name: Some(name(author, message.member.as_ref())),
     })

@@ -16,7 +16,7 @@ use super::account::Account;
 use super::event::{Channel, Frame, Guild, Interaction, Message, Ready};
 use super::gateway::{Connection, Ended, Opening, Progress};
 use super::place::Places;
-use super::{attached, interaction, letter};
+use super::{interaction, letter};
 use crate::answer::Refusal;
 use crate::backoff::Backoff;
 use crate::socket;
@@ -187,11 +187,9 @@ impl Account {
 
     pub(super) async fn take_message(&self, message: &Message, guild: Option<String>, life: &mut Life<'_>) {
         let place = self.place(&mut life.places, &message.channel_id, guild.as_deref()).await;
-        if let Some(mut letter) = letter::letter(message, &place, &life.me, &self.name) {
-            letter.parts = attached::parts(&self.api, &message.attachments).await;
-            if !letter.text.is_empty() || !letter.parts.is_empty() {
-                self.hand_in(letter, life.inbox).await;
-            }
+        let letter = letter::letter(message, &place, &life.me, &self.name);
+        if let Some(letter) = letter.filter(|letter| !letter.text.is_empty() || !letter.attached.is_empty()) {
+            self.hand_in(letter, life.inbox).await;
         }
         let id = message.id.parse().unwrap_or_default();
         let seen = life.seen.entry(message.channel_id.clone()).or_insert((id, guild));

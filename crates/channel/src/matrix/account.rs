@@ -1,16 +1,15 @@
 //! One user of a homeserver.
 
-use polyclaw_domain::channel::{Address, Capabilities, Inbox, Letter, Sent, Standing};
+use polyclaw_domain::channel::{Address, Attached, Capabilities, Inbox, Sent, Standing};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::Outgoing;
 use serde_json::{Value, json};
 
 use super::NAME;
 use super::api::{Api, Ask};
-use super::event::Event;
 use super::session::Login;
 use crate::accounts;
-use crate::attachment::File;
+use crate::attachment::{self, Content};
 use crate::client::{self, Clients};
 use crate::link::Link;
 use crate::{Error, Pace};
@@ -55,25 +54,6 @@ impl Account {
     async fn put(&self, room: &str, key: &str, content: &Value) -> Sent {
         self.api.send(&Ask::put(&["v3", "rooms", room, "send", "m.room.message", key], content)).await
     }
-
-    pub(super) async fn attach(&self, event: &Event, letter: &mut Letter) {
-        let Some(name) = event.file_name() else { return };
-        let info = &event.content.info;
-        let file = File {
-            name: name.to_owned(),
-            media_type: info.mimetype.clone(),
-            size: Some(info.size).filter(|size| *size > 0),
-            url: event.content.url.clone(),
-        };
-        let content = match file.url.as_deref().filter(|_| file.is_wanted()) {
-            Some(address) => match self.api.file(address).await {
-                Some(request) => file.fetch(request).await,
-                None => None,
-            },
-            None => None,
-        };
-        letter.parts.push(file.into_part(content));
-    }
 }
 
 impl accounts::Account for Account {
@@ -117,6 +97,11 @@ impl accounts::Account for Account {
         if let Err(trouble) = self.api.ask(&Ask::put(&path, &body)).await {
             tracing::trace!(account = self.name, reason = trouble.reason(), "typing is not shown");
         }
+    }
+
+    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+        let request = self.api.file(attached.handle.as_ref()?).await?;
+        attachment::read(attached, request).await
     }
 
     fn connects(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Letter};
+use polyclaw_domain::channel::{Address, Attached, Letter};
 use serde::Deserialize;
 
 use super::{NAME, text};
@@ -51,8 +51,8 @@ pub(super) struct Content {
     formatted_body: String,
     filename: Option<String>,
     /// `mxc://server/id`.
-    pub url: Option<String>,
-    pub info: Info,
+    url: Option<String>,
+    info: Info,
     pub membership: String,
     pub is_direct: bool,
     #[serde(rename = "m.mentions")]
@@ -63,9 +63,9 @@ pub(super) struct Content {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Info {
-    pub mimetype: String,
-    pub size: u64,
+struct Info {
+    mimetype: String,
+    size: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -114,8 +114,19 @@ impl Event {
             && matches!(self.content.membership.as_str(), "invite" | "join")
     }
 
-    /// What is attached to it: its name.
-    pub fn file_name(&self) -> Option<&str> {
+    fn attached(&self) -> Vec<Attached> {
+        let content = &self.content;
+        let attached = |name: &str| Attached {
+            name: name.to_owned(),
+            media_type: content.info.mimetype.clone(),
+            size: Some(content.info.size).filter(|size| *size > 0),
+            url: content.url.clone(),
+            handle: content.url.clone(),
+        };
+        self.file_name().map(attached).into_iter().collect()
+    }
+
+    fn file_name(&self) -> Option<&str> {
         let is_file = matches!(self.content.msgtype.as_str(), "m.file" | "m.image" | "m.audio" | "m.video");
         is_file.then(|| self.content.filename.as_deref().unwrap_or(&self.content.body))
     }
@@ -153,7 +164,7 @@ impl Event {
             },
             platform_id: self.event_id.clone(),
             text: self.said(room),
-            parts: Vec::new(),
+            attached: self.attached(),
             mentioned: self.is_mention(room),
             sender_name: room.members.get(&self.sender).cloned().flatten(),
         })

@@ -150,7 +150,6 @@ impl Account {
         if !letter.mentioned && letter.arrival.peer.kind != PeerKind::Dm {
             letter.mentioned = self.is_answered(id, event).await.map_err(Trouble::reason)?;
         }
-        self.attach(event, &mut letter).await;
         match inbox.take(letter).await {
             Taken::Done => Ok(true),
             Taken::Later { reason } => Err(reason),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polyclaw_domain::channel::{Call, CallAnswer, Capabilities, Inbox, Letter, Sent, Standing, Taken};
+use polyclaw_domain::channel::{
+    Attached, Call, CallAnswer, Capabilities, Inbox, Letter, Sent, Standing, Taken,
+};
 use polyclaw_domain::config::{self, SlackMode};
 use polyclaw_domain::delivery::Outgoing;
 use polyclaw_domain::port::Clock;
@@ -13,11 +15,11 @@ use tokio::sync::OnceCell;
 
 use super::NAME;
 use super::api::{Api, blaming};
-use super::event::{Callback, Command, Event, Identity};
+use super::event::{Callback, Command, Identity};
 use super::press::{Press, blocks};
 use super::text;
 use crate::accounts;
-use crate::attachment::{File, MAX_COUNT};
+use crate::attachment::{self, Content};
 use crate::client::{self, Clients};
 use crate::link::Link;
 use crate::{Error, Pace};
@@ -56,6 +58,31 @@ impl Delivery {
             _ => None,
         }
     }
+
+    fn letter(&self, me: &Identity) -> Option<Letter> {
+        match self {
+            Self::Callback(callback) => callback.event.letter(me, callback.team_id.as_deref()),
+            Self::Command(command) => command.letter(me),
+            Self::Press(press) => press.letter(me),
+        }
+    }
+
+    /// It is for another workspace that has the same app: this account's token could not answer it.
+    fn is_foreign(&self, me: &Identity) -> bool {
+        match self {
+            Self::Callback(callback) => callback.is_foreign(me),
+            Self::Command(command) => command.is_foreign(me),
+            Self::Press(press) => press.is_foreign(me),
+        }
+    }
+
+    fn team(&self) -> Option<&str> {
+        match self {
+            Self::Callback(callback) => callback.team_id.as_deref(),
+            Self::Command(command) => command.team_id.as_deref(),
+            Self::Press(press) => press.team(),
+        }
+    }
 }
 
 impl Account {
@@ -91,46 +118,14 @@ impl Account {
 
     /// Puts the letter in it into the inbox. What is no letter is done with.
     pub(super) async fn take(&self, me: &Identity, delivery: &Delivery, inbox: &dyn Inbox) -> Taken {
-        let letter = match delivery {
-            Delivery::Callback(callback) => self.letter(me, callback).await,
-            Delivery::Command(command) => command.letter(me),
-            Delivery::Press(press) => press.letter(me),
-        };
-        match letter {
+        if delivery.is_foreign(me) {
+            let (account, team) = (&self.name, delivery.team());
+            tracing::warn!(account, team, "what came from another workspace is left out");
+            return Taken::Done;
+        }
+        match delivery.letter(me) {
             Some(letter) => inbox.take(letter).await,
             None => Taken::Done,
-        }
-    }
-
-    async fn letter(&self, me: &Identity, callback: &Callback) -> Option<Letter> {
-        if callback.is_foreign(me) {
-            tracing::warn!(
-                account = self.name,
-                team = callback.team_id,
-                "an event of another workspace is left out"
-            );
-            return None;
-        }
-        let mut letter = callback.event.letter(me, callback.team_id.as_deref())?;
-        self.attach(&callback.event, &mut letter).await;
-        Some(letter)
-    }
-
-    /// The token goes to Slack's own servers only, whatever an event says where a file is.
-    async fn attach(&self, event: &Event, letter: &mut Letter) {
-        for given in event.files().iter().take(MAX_COUNT) {
-            let file = File {
-                name: given.name.clone(),
-                media_type: given.mimetype.clone(),
-                size: Some(given.size),
-                url: given.permalink.clone(),
-            };
-            let place = given.url_private_download.as_deref().filter(|_| file.is_wanted());
-            let content = match place.and_then(|place| self.api.file(place, &self.settings.bot_token)) {
-                Some(request) => file.fetch(request).await,
-                None => None,
-            };
-            letter.parts.push(file.into_part(content));
         }
     }
 }
@@ -173,6 +168,12 @@ impl accounts::Account for Account {
         };
         let body = json!({ "channel": channel, "ts": ts, "text": text::write(outgoing.text()) });
         self.show("chat.update", &body).await
+    }
+
+    /// The token goes to Slack's own servers only, whatever an event says where a file is.
+    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+        let request = self.api.file(attached.handle.as_ref()?, &self.settings.bot_token)?;
+        attachment::read(attached, request).await
     }
 
     fn connects(&self) -> bool {

@@ -1,11 +1,13 @@
 //! What Slack delivers, and the letter in it. Fields that are missing or of another kind make no letter.
 
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
-use polyclaw_domain::channel::{Address, Letter};
+use polyclaw_domain::channel::{Address, Attached, Letter};
 use polyclaw_domain::command::parse;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{NAME, text};
+use crate::attachment::MAX_COUNT;
 
 /// Who the account is in its workspace.
 #[derive(Clone, Debug)]
@@ -55,13 +57,13 @@ pub(super) struct Event {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct File {
-    pub name: String,
-    pub mimetype: String,
-    pub size: u64,
+struct File {
+    name: String,
+    mimetype: String,
+    size: u64,
     /// Where people who are logged in see it. It holds no token.
-    pub permalink: Option<String>,
-    pub url_private_download: Option<String>,
+    permalink: Option<String>,
+    url_private_download: Option<String>,
 }
 
 /// A command that a person chose from Slack's own list, such as `/polyclaw status`.
@@ -73,13 +75,15 @@ pub(super) struct Command {
     channel_id: String,
     user_id: String,
     user_name: String,
-    team_id: Option<String>,
+    pub team_id: Option<String>,
+    /// A form says it in words.
+    is_enterprise_install: Value,
     /// Names this use of the command.
     trigger_id: String,
 }
 
 impl Callback {
-    /// It is for another workspace that has the same app: this account's token could not answer it.
+    /// Events say by themselves who may see them.
     pub fn is_foreign(&self, me: &Identity) -> bool {
         let is_here = |one: &Authorization| one.is_enterprise_install || one.team_id == me.team;
         let known = self.authorizations.as_deref().unwrap_or_default();
@@ -88,8 +92,15 @@ impl Callback {
 }
 
 impl Event {
-    pub fn files(&self) -> &[File] {
-        self.files.as_deref().unwrap_or_default()
+    fn attached(&self) -> Vec<Attached> {
+        let attached = |file: &File| Attached {
+            name: file.name.clone(),
+            media_type: file.mimetype.clone(),
+            size: Some(file.size),
+            url: file.permalink.clone(),
+            handle: file.url_private_download.clone(),
+        };
+        self.files.iter().flatten().take(MAX_COUNT).map(attached).collect()
     }
 
     /// The message in it, if it is a new one of a person. `message` and `app_mention` tell of the same message, and
@@ -109,7 +120,7 @@ impl Event {
             address: address(me, &self.channel, thread),
             platform_id: format!("{}:{}", self.channel, self.ts),
             text: text::read(&self.text, &me.user),
-            parts: Vec::new(),
+            attached: self.attached(),
             mentioned: self.kind == "app_mention" || text::names(&self.text, &me.user) || replies_to_me,
             sender_name: None,
             arrival,
@@ -118,6 +129,10 @@ impl Event {
 }
 
 impl Command {
+    pub fn is_foreign(&self, me: &Identity) -> bool {
+        is_foreign(me, self.team_id.as_deref(), &self.is_enterprise_install)
+    }
+
     pub fn letter(&self, me: &Identity) -> Option<Letter> {
         let ids = [&self.command, &self.channel_id, &self.user_id, &self.trigger_id];
         if ids.iter().any(|id| id.is_empty()) || !self.command.starts_with('/') {
@@ -128,7 +143,7 @@ impl Command {
             address: address(me, &self.channel_id, None),
             platform_id: format!("command:{}", self.trigger_id),
             text: self.words(me),
-            parts: Vec::new(),
+            attached: Vec::new(),
             mentioned: true,
             sender_name: Some(self.user_name.clone()).filter(|name| !name.is_empty()),
         })
@@ -155,6 +170,12 @@ impl Command {
             None => whole,
         }
     }
+}
+
+/// Whether a command or a press is for another workspace. An app that a whole organisation has is in all of them.
+pub(super) fn is_foreign(me: &Identity, team: Option<&str>, is_everywhere: &Value) -> bool {
+    let is_everywhere = is_everywhere == true || is_everywhere == "true";
+    !is_everywhere && team.zip(me.team.as_deref()).is_some_and(|(team, own)| !team.is_empty() && team != own)
 }
 
 pub(super) fn address(me: &Identity, channel: &str, thread: Option<&str>) -> Address {
@@ -194,7 +215,7 @@ pub(super) fn arrival(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -249,6 +270,17 @@ mod tests {
         assert!(!foreign(json!([])) && !foreign(json!(null)), "Slack does not say");
         assert!(!foreign(json!([{ "team_id": "T1" }])), "a channel that two workspaces share");
         assert!(!foreign(json!([{ "team_id": null, "is_enterprise_install": true }])));
+    }
+
+    #[test]
+    fn a_command_is_for_the_workspace_it_was_given_in() {
+        let foreign = |change: Value| serde_json::from_value::<Command>(change).unwrap().is_foreign(&me());
+        assert!(foreign(json!({ "team_id": "T9", "is_enterprise_install": "false" })));
+        assert!(!foreign(json!({ "team_id": "T1", "is_enterprise_install": "false" })));
+        assert!(!foreign(json!({})) && !foreign(json!({ "team_id": "" })), "Slack does not say");
+        assert!(!foreign(json!({ "team_id": "T9", "is_enterprise_install": "true" })));
+        let nobody = Identity { team: None, ..me() };
+        assert!(!is_foreign(&nobody, Some("T9"), &Value::Null));
     }
 
     #[test]

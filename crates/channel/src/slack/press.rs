@@ -5,7 +5,7 @@ use polyclaw_domain::delivery::Button;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::event::{Identity, address, arrival};
+use super::event::{Identity, address, arrival, is_foreign};
 
 /// What Slack takes of the text of a block.
 const MAX_CHARS: usize = 3_000;
@@ -40,7 +40,9 @@ pub(super) struct Press {
     #[serde(rename = "type")]
     kind: String,
     user: Named,
+    /// The workspace that has the app; nothing where a whole organisation has it.
     team: Option<Named>,
+    is_enterprise_install: Value,
     channel: Named,
     /// The message the button is under.
     message: Message,
@@ -71,6 +73,14 @@ struct Action {
 }
 
 impl Press {
+    pub fn team(&self) -> Option<&str> {
+        self.team.as_ref().map(|team| team.id.as_str())
+    }
+
+    pub fn is_foreign(&self, me: &Identity) -> bool {
+        is_foreign(me, self.team(), &self.is_enterprise_install)
+    }
+
     /// Its command, given by whoever pressed it where its message is.
     pub fn letter(&self, me: &Identity) -> Option<Letter> {
         let command = self.actions.first().map(|action| action.value.as_str()).unwrap_or_default();
@@ -78,14 +88,13 @@ impl Press {
         if self.kind != "block_actions" || ids.iter().any(|id| id.is_empty()) {
             return None;
         }
-        let team = self.team.as_ref().map(|team| team.id.as_str());
         let thread = self.message.thread_ts.as_deref().filter(|thread| *thread != self.message.ts);
         Some(Letter {
-            arrival: arrival(me, &self.channel.id, &self.user.id, team, thread),
+            arrival: arrival(me, &self.channel.id, &self.user.id, self.team(), thread),
             address: address(me, &self.channel.id, thread),
             platform_id: format!("press:{}", self.trigger_id),
             text: command.to_owned(),
-            parts: Vec::new(),
+            attached: Vec::new(),
             mentioned: true,
             sender_name: self.user.username.clone(),
         })

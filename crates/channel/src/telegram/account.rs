@@ -1,13 +1,14 @@
 //! One bot.
 
-use polyclaw_domain::channel::{Address, Capabilities, Inbox, MenuItem, Sent, Standing};
+use polyclaw_domain::channel::{Address, Attached, Capabilities, Inbox, MenuItem, Sent, Standing};
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::{Button, Outgoing};
 use serde_json::{Value, json};
 
-use super::NAME;
 use super::api::Api;
+use super::{NAME, file};
 use crate::accounts::{self, description};
+use crate::attachment::Content;
 use crate::client::{self, Clients};
 use crate::link::Link;
 use crate::{Error, Pace};
@@ -78,6 +79,10 @@ impl accounts::Account for Account {
         if let Err(refusal) = self.api.call("sendChatAction", &body, None).await {
             tracing::debug!(account = self.name, reason = refusal.reason, "Telegram shows nobody typing");
         }
+    }
+
+    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+        file::fetch(&self.api, attached).await
     }
 
     async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {

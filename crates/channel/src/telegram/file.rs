@@ -1,32 +1,28 @@
 //! What is attached to a message. The address of a file holds the bot's token, so it goes into no message: a short text
 //! file and an image are read here, of anything else only its name and kind are said.
 
+use polyclaw_domain::channel::Attached;
 use polyclaw_domain::media::MOST_BYTES;
-use polyclaw_domain::message::Part;
 use serde_json::{Value, json};
 
 use super::api::Api;
 use super::update::{Media, Message};
-use crate::attachment::{Content, File};
+use crate::attachment::{self, Content};
 
-pub(super) async fn parts(api: &Api, message: &Message) -> Vec<Part> {
-    let mut parts = Vec::new();
-    for (media, name, media_type) in media(message) {
-        let file = File {
-            name: media.file_name.clone().unwrap_or_else(|| name.to_owned()),
-            media_type: media.mime_type.clone().unwrap_or_else(|| media_type.to_owned()),
-            size: media.file_size,
-            url: None,
-        };
-        let content = if file.is_wanted() { fetch(api, &file, &media.file_id).await } else { None };
-        parts.push(file.into_part(content));
-    }
-    parts
+pub(super) fn attached(message: &Message) -> Vec<Attached> {
+    let attached = |(media, name, media_type): (&Media, &str, &str)| Attached {
+        name: media.file_name.clone().unwrap_or_else(|| name.to_owned()),
+        media_type: media.mime_type.clone().unwrap_or_else(|| media_type.to_owned()),
+        size: media.file_size,
+        url: None,
+        handle: Some(media.file_id.clone()),
+    };
+    media(message).map(attached).collect()
 }
 
-async fn fetch(api: &Api, file: &File, file_id: &str) -> Option<Content> {
-    let found = api.call("getFile", &json!({ "file_id": file_id }), None).await.ok()?;
-    file.fetch(api.download(found.get("file_path").and_then(Value::as_str)?)).await
+pub(super) async fn fetch(api: &Api, attached: &Attached) -> Option<Content> {
+    let found = api.call("getFile", &json!({ "file_id": attached.handle.as_ref()? }), None).await.ok()?;
+    attachment::read(attached, api.download(found.get("file_path").and_then(Value::as_str)?)).await
 }
 
 /// With the name and the type it has where Telegram says neither.

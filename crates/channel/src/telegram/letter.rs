@@ -1,10 +1,10 @@
-//! A message of Telegram as a letter. Pure: what is attached is added by whoever can fetch it.
+//! A message of Telegram as a letter. Pure: nothing is asked for.
 
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Letter};
 
-use super::NAME;
 use super::update::{Entity, Message, Press, User};
+use super::{NAME, file};
 
 /// Nothing for what nobody has to answer: bots, this one among them, commands to others of them, and copies that
 /// Telegram makes, which may be of this bot's own posts.
@@ -26,7 +26,7 @@ pub(super) fn letter(message: &Message, me: &User, account: &str) -> Option<Lett
         address,
         mentioned: called || names(message, entities, me) || replies(message, me),
         text,
-        parts: Vec::new(),
+        attached: file::attached(message),
         sender_name,
     })
 }
@@ -44,7 +44,7 @@ pub(super) fn pressed(press: &Press, account: &str) -> Option<Letter> {
         address,
         mentioned: true,
         text: command.clone(),
-        parts: Vec::new(),
+        attached: Vec::new(),
         sender_name: Some(full_name(&press.from)),
     })
 }

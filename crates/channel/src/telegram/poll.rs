@@ -9,14 +9,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::account::Account;
+use super::letter;
 use super::update::{Press, Update, User};
-use super::{file, letter};
 use crate::answer::Refusal;
 use crate::backoff::Backoff;
 
 /// Updates of other kinds, edited messages among them, are not even asked for.
 const KINDS: [&str; 3] = ["message", "channel_post", "callback_query"];
 const AT_ONCE: usize = 100;
+/// Longest wait for a button to be let go of: what comes next waits for it.
+const RELEASE: Duration = Duration::from_secs(5);
 
 /// Where an account is in its updates.
 struct Place {
@@ -83,7 +85,8 @@ impl Account {
     /// False if it has to come again.
     async fn take(&self, update: &Value, place: &mut Place, inbox: &dyn Inbox) -> bool {
         let Some(id) = update.get("update_id").and_then(Value::as_i64) else { return true };
-        if let Some(letter) = self.letter(update, &place.me).await
+        let update = self.read(update);
+        if let Some(letter) = update.as_ref().and_then(|update| self.letter(update, &place.me))
             && let Taken::Later { reason } = inbox.take(letter).await
         {
             let pause = place.later.next();
@@ -98,32 +101,34 @@ impl Account {
         }
         place.later.reset();
         place.next = place.next.max(id.saturating_add(1));
+        if let Some(press) = update.and_then(|update| update.callback_query) {
+            self.release(&press).await;
+        }
         true
     }
 
-    async fn letter(&self, update: &Value, me: &User) -> Option<Letter> {
-        let update = match Update::deserialize(update) {
-            Ok(update) => update,
-            Err(error) => {
-                tracing::warn!(account = self.name, %error, "an update from Telegram is not understood");
-                return None;
-            }
-        };
+    fn read(&self, update: &Value) -> Option<Update> {
+        let read = Update::deserialize(update);
+        read.inspect_err(|error| {
+            tracing::warn!(account = self.name, %error, "an update from Telegram is not understood");
+        })
+        .ok()
+    }
+
+    fn letter(&self, update: &Update, me: &User) -> Option<Letter> {
         if let Some(press) = &update.callback_query {
-            self.release(press).await;
             return letter::pressed(press, &self.name);
         }
-        let message = update.message.or(update.channel_post)?;
-        let mut letter = letter::letter(&message, me, &self.name)?;
-        letter.parts = file::parts(&self.api, &message).await;
+        let message = update.message.as_ref().or(update.channel_post.as_ref())?;
+        let letter = letter::letter(message, me, &self.name)?;
         // Somebody joined, something was pinned: nobody said anything.
-        (!letter.text.is_empty() || !letter.parts.is_empty()).then_some(letter)
+        (!letter.text.is_empty() || !letter.attached.is_empty()).then_some(letter)
     }
 
     /// The button shows that it is being pressed until Telegram hears of it. What came of it is said in the chat.
     async fn release(&self, press: &Press) {
         let heard = json!({ "callback_query_id": press.id });
-        if let Err(refusal) = self.api.call("answerCallbackQuery", &heard, None).await {
+        if let Err(refusal) = self.api.call("answerCallbackQuery", &heard, Some(RELEASE)).await {
             tracing::debug!(
                 account = self.name,
                 reason = refusal.reason,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::channel::{
-    Address, Call, CallAnswer, Capabilities, Inbox, Letter, MenuItem, Sent, Standing,
+    Address, Attached, Call, CallAnswer, Capabilities, Inbox, Letter, MenuItem, Sent, Standing,
 };
 use polyclaw_domain::config;
 use polyclaw_domain::delivery::{Button, Outgoing};
@@ -13,11 +13,10 @@ use serde_json::json;
 
 use super::NAME;
 use super::api::Api;
-use super::content::Media;
 use super::event::{Message, Value};
 use crate::Error;
 use crate::accounts::{self, description};
-use crate::attachment::File;
+use crate::attachment::{self, Content};
 use crate::client::{self, Clients};
 use crate::link::Link;
 
@@ -55,11 +54,8 @@ impl Account {
         Ok(Self { name, settings, clock, api, link: Link::default(), last: Mutex::default() })
     }
 
-    pub(super) async fn letter(&self, value: &Value, message: &Message) -> Option<Letter> {
-        let mut letter = value.letter(&self.name, message)?;
-        if let Some((kind, media)) = message.content.media() {
-            letter.parts.push(self.attachment(kind, media).await);
-        }
+    pub(super) fn letter(&self, value: &Value, message: &Message) -> Option<Letter> {
+        let letter = value.letter(&self.name, message)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.len() >= MAX_LAST {
             last.clear();
@@ -67,20 +63,6 @@ impl Account {
         last.insert(letter.address.peer.clone(), letter.platform_id.clone());
         drop(last);
         Some(letter)
-    }
-
-    /// Where Meta keeps a file is nobody else's to fetch, so only what is in it can come along.
-    async fn attachment(&self, kind: &str, media: &Media) -> polyclaw_domain::message::Part {
-        let name = media.filename.clone().unwrap_or_else(|| kind.to_owned());
-        let file = File { name, media_type: media.mime_type.clone(), size: None, url: None };
-        let content = match file.is_wanted() {
-            true => match self.api.file(&media.id).await {
-                Some(request) => file.fetch(request).await,
-                None => None,
-            },
-            false => None,
-        };
-        file.into_part(content)
     }
 }
 
@@ -134,6 +116,11 @@ impl accounts::Account for Account {
         });
         let sent = self.api.send(&self.settings.phone_number_id, &body).await;
         tracing::trace!(account = self.name, ?sent, "WhatsApp was told that an answer is being written");
+    }
+
+    async fn fetch(&self, attached: &Attached) -> Option<Content> {
+        let request = self.api.file(attached.handle.as_ref()?).await?;
+        attachment::read(attached, request).await
     }
 
     async fn menu(&self, items: &[MenuItem]) -> Result<(), String> {

@@ -69,7 +69,7 @@ impl Account {
             tracing::warn!(account = self.name, id = message.id(), "a message over a week old is left out");
             return Taken::Done;
         }
-        match self.letter(value, message).await {
+        match self.letter(value, message) {
             Some(letter) => inbox.take(letter).await,
             None => Taken::Done,
         }

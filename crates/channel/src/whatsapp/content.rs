@@ -1,5 +1,6 @@
 //! What a message says, by its kind.
 
+use polyclaw_domain::channel::Attached;
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
@@ -77,14 +78,26 @@ pub(super) struct Location {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Media {
-    pub id: String,
-    pub mime_type: String,
-    pub filename: Option<String>,
+    id: String,
+    mime_type: String,
+    filename: Option<String>,
     caption: String,
 }
 
 impl Content {
-    pub fn media(&self) -> Option<(&'static str, &Media)> {
+    /// Where Meta keeps a file is nobody else's to fetch, so it has no address.
+    pub fn attached(&self) -> Vec<Attached> {
+        let attached = |(kind, media): (&str, &Media)| Attached {
+            name: media.filename.clone().unwrap_or_else(|| kind.to_owned()),
+            media_type: media.mime_type.clone(),
+            size: None,
+            url: None,
+            handle: Some(media.id.clone()),
+        };
+        self.media().map(attached).into_iter().collect()
+    }
+
+    fn media(&self) -> Option<(&'static str, &Media)> {
         match self {
             Self::Image { image } => Some(("image", image)),
             Self::Document { document } => Some(("document", document)),

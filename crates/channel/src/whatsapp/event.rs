@@ -148,7 +148,7 @@ impl Value {
             address,
             platform_id: message.id.clone(),
             text,
-            parts: Vec::new(),
+            attached: message.content.attached(),
             mentioned,
             sender_name,
         })

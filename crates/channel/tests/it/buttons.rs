@@ -1,5 +1,7 @@
 //! Questions with buttons: what people press is the command, given by them, where the question is.
 
+use std::sync::atomic::Ordering;
+
 use polyclaw_domain::approval::{buttons, message_key, question};
 use polyclaw_domain::channel::{Address, Channel, Letter};
 use polyclaw_domain::delivery::Outgoing;
@@ -52,6 +54,21 @@ async fn a_button_on_telegram_is_a_command_where_the_question_is() {
     platform.until("presses are confirmed", |all| all.unconfirmed(telegram::TOKEN) == 0).await;
 }
 
+/// A press that is delivered again was not let go of before it was taken.
+#[tokio::test]
+async fn a_press_on_telegram_is_taken_before_its_button_is_let_go() {
+    let (platform, channel) = telegram::one();
+    let desk = Desk::new();
+    desk.later.store(2, Ordering::SeqCst);
+    let _reception = Reception::start(&channel, &desk);
+    let address = to("telegram", "main", "7", None);
+    assert_eq!(word(&channel.send("k", &asked(&address, "shell ls")).await), "accepted");
+    platform.press(&platform.visible().pop().unwrap(), 7, "Approve");
+    desk.wait_for(1).await;
+    platform.until("the press is confirmed", |all| all.unconfirmed(telegram::TOKEN) == 0).await;
+    assert_eq!((desk.handed(), platform.calls("answerCallbackQuery").len()), (3, 1));
+}
+
 #[tokio::test]
 async fn a_button_on_discord_is_a_command_where_the_question_is() {
     let (platform, channel) = discord::one(discord::CALM_MS);
@@ -88,6 +105,11 @@ async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
         assert_eq!(channel.called("events", call, desk.as_ref()).await.status, 200);
     }
     assert_given(&desk.letters()[2..], &events, "U1");
+    let mut foreign = platform.pressed(&shown, "U1", "Deny");
+    foreign["team"]["id"] = "T2".into();
+    foreign["trigger_id"] = "elsewhere".into();
+    assert_eq!(channel.called("events", slack::press(&foreign), desk.as_ref()).await.status, 200);
+    assert_eq!(desk.letters().len(), 4, "it was pressed in another workspace, which has the same app");
 }
 
 #[tokio::test]

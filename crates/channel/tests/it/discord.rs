@@ -8,12 +8,11 @@ use polyclaw_channel::discord::{Discord, NAME};
 use polyclaw_domain::arrival::{Peer, PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Channel};
 use polyclaw_domain::config;
-use polyclaw_domain::message::attachments;
 use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::discord::Discord as Platform;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, outgoing, shown, word};
+use crate::fixture::{Desk, PACE, Reception, attachments, outgoing, shown, word};
 
 pub const TOKEN: &str = "T0K3N.x.y";
 /// Long enough not to matter.
@@ -173,7 +172,7 @@ async fn short_text_files_are_read_and_only_from_the_platform() {
     ] });
     platform.say_in(TOKEN, "100", "", attached);
     let letter = &desk.wait_for(1).await[0];
-    let found: Vec<_> = attachments(&letter.parts).collect();
+    let found = attachments(&*discord, [letter]).await;
     assert_eq!(found[0].text.as_deref(), Some("hello"));
     assert_eq!(found[1].text, None);
     assert_eq!(found[2].url.as_deref(), Some("https://cdn.discordapp.com/c.png"));
@@ -196,7 +195,7 @@ async fn an_image_comes_along_and_only_from_the_platform() {
     ] });
     platform.say_in(TOKEN, "100", "", attached);
     let letter = &desk.wait_for(1).await[0];
-    assert_eq!(shown(letter), [Some(PIXEL), None, None]);
+    assert_eq!(shown(&*discord, [letter]).await, [Some(PIXEL.to_vec()), None, None]);
 }
 
 #[tokio::test]

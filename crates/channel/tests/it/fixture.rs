@@ -11,7 +11,7 @@ use polyclaw_domain::admission::{Access, DmPolicy, GroupPolicy};
 use polyclaw_domain::channel::{Address, Channel, Inbox, Letter, Sent, Standing, Taken};
 use polyclaw_domain::delivery::{Outgoing, Policy, gate};
 use polyclaw_domain::media::Media;
-use polyclaw_domain::message::attachments;
+use polyclaw_domain::message::Attachment;
 use polyclaw_domain::port::Pending;
 use polyclaw_testkit::platform::Outcome;
 use tokio::sync::watch;
@@ -205,11 +205,28 @@ pub fn hostile(random: &mut fastrand::Rng, chars: usize) -> String {
     text
 }
 
-/// What of its attachments a model would see.
-pub fn shown(letter: &Letter) -> Vec<Option<&[u8]>> {
-    let bytes = attachments(&letter.parts).map(|attachment| match &attachment.media {
-        Some(Media::Fresh(image)) => Some(image.bytes()),
+/// What is attached to letters, fetched as the engine does it.
+pub async fn attachments<'a>(
+    channel: &impl Channel,
+    letters: impl IntoIterator<Item = &'a Letter>,
+) -> Vec<Attachment> {
+    let mut found = Vec::new();
+    for letter in letters {
+        for attached in &letter.attached {
+            found.push(channel.fetch(&letter.arrival.account, attached).await);
+        }
+    }
+    found
+}
+
+/// What of their attachments a model would see.
+pub async fn shown<'a>(
+    channel: &impl Channel,
+    letters: impl IntoIterator<Item = &'a Letter>,
+) -> Vec<Option<Vec<u8>>> {
+    let bytes = |attachment: Attachment| match attachment.media {
+        Some(Media::Fresh(image)) => Some(image.bytes().to_vec()),
         _ => None,
-    });
-    bytes.collect()
+    };
+    attachments(channel, letters).await.into_iter().map(bytes).collect()
 }

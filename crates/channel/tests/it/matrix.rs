@@ -9,13 +9,12 @@ use polyclaw_channel::matrix::{Matrix, NAME};
 use polyclaw_domain::arrival::PeerKind;
 use polyclaw_domain::channel::{Channel, Standing};
 use polyclaw_domain::config::{self, Secret};
-use polyclaw_domain::message::attachments;
 use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::matrix::Matrix as Homeserver;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, apart, open, outgoing_to, shown};
+use crate::fixture::{Desk, PACE, Reception, apart, attachments, open, outgoing_to, shown};
 
 const CLAW: &str = "@claw:hs";
 const ANN: &str = "@ann:hs";
@@ -185,7 +184,7 @@ async fn an_account_that_fails_holds_up_no_other() {
 #[tokio::test]
 async fn a_small_text_file_comes_along() {
     let (homeserver, inbox) = dm().await;
-    let notes = homeserver.keep_file("m1", b"remember the milk");
+    let notes = homeserver.keep_file("m1", b"what is there before it is asked for");
     let file = |url: &str, mimetype: &str, size: u64| {
         let info = json!({ "mimetype": mimetype, "size": size });
         homeserver.emit(
@@ -200,12 +199,13 @@ async fn a_small_text_file_comes_along() {
     file(&notes, "image/png", 17);
     file("mxc://hs/gone", "text/plain", 17);
     file("https://evil.example/notes", "text/plain", 17);
-    let reception = Reception::start(&one(&homeserver), &inbox);
-    inbox.wait_for(5).await;
+    let matrix = one(&homeserver);
+    let reception = Reception::start(&matrix, &inbox);
+    let letters = inbox.wait_for(5).await;
     drop(reception);
-    let letters = inbox.letters();
-    let texts: Vec<_> =
-        letters.iter().flat_map(|letter| attachments(&letter.parts)).map(|one| one.text.as_deref()).collect();
+    homeserver.keep_file("m1", b"remember the milk");
+    let found = attachments(&*matrix, &letters).await;
+    let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
 }
 
@@ -218,11 +218,11 @@ async fn an_image_comes_along() {
         let content = json!({ "msgtype": "m.image", "body": "cat.png", "url": pixel, "info": info });
         homeserver.emit(ROOM, ANN, "m.room.message", content);
     }
-    let reception = Reception::start(&one(&homeserver), &inbox);
-    inbox.wait_for(2).await;
+    let matrix = one(&homeserver);
+    let reception = Reception::start(&matrix, &inbox);
+    let letters = inbox.wait_for(2).await;
     drop(reception);
-    let letters = inbox.letters();
-    assert_eq!((shown(&letters[0]), shown(&letters[1])), (vec![Some(PIXEL)], vec![None]));
+    assert_eq!(shown(&*matrix, &letters).await, [Some(PIXEL.to_vec()), None]);
 }
 
 #[tokio::test]

@@ -8,14 +8,13 @@ use std::sync::atomic::Ordering;
 use polyclaw_channel::slack::{NAME, Slack};
 use polyclaw_domain::channel::{Call, Channel, Standing};
 use polyclaw_domain::config::{self, Secret, SlackMode};
-use polyclaw_domain::message::attachments;
 use polyclaw_domain::port::Clock;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::slack::{Slack as Platform, press_call};
 use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
 
-use crate::fixture::{Desk, PACE, Reception, apart, open, outgoing_to, shown, word};
+use crate::fixture::{Desk, PACE, Reception, apart, attachments, open, outgoing_to, shown, word};
 
 const SECRET: &str = "s1gn1ng";
 
@@ -202,7 +201,7 @@ async fn payloads_that_make_no_sense_are_done_with() {
 async fn a_small_text_file_comes_along_and_no_token_does() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let slack = one(&platform);
-    let notes = platform.keep_file("notes.txt", b"remember the milk");
+    let notes = platform.keep_file("notes.txt", b"what is there before it is asked for");
     let file = |name: &str, mimetype: &str, size: u64, place: &str| json!({ "name": name, "mimetype": mimetype, "size": size, "url_private_download": place, "permalink": "https://work.slack.com/f" });
     let mut event = message("1.1", "see");
     event["subtype"] = json!("file_share");
@@ -218,7 +217,9 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
     platform.until("all are acknowledged", |platform| platform.acknowledged() >= 1).await;
     drop(reception);
     let letter = &inbox.letters()[0];
-    let texts: Vec<_> = attachments(&letter.parts).map(|one| one.text.as_deref()).collect();
+    platform.keep_file("notes.txt", b"remember the milk");
+    let found = attachments(&*slack, [letter]).await;
+    let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None, None, None]);
     assert!(!format!("{letter:?}").contains("xoxb"));
 }
@@ -238,7 +239,7 @@ async fn an_image_comes_along_and_no_token_does() {
     platform.until("all are acknowledged", |platform| platform.acknowledged() >= 1).await;
     drop(reception);
     let letter = &inbox.letters()[0];
-    assert_eq!(shown(letter), [Some(PIXEL), None, None]);
+    assert_eq!(shown(&*slack, [letter]).await, [Some(PIXEL.to_vec()), None, None]);
     assert!(!format!("{letter:?}").contains("xoxb"));
 }
 

@@ -9,13 +9,12 @@ use polyclaw_channel::telegram::{NAME, Telegram};
 use polyclaw_domain::arrival::{PeerKind, Thread, ThreadKind};
 use polyclaw_domain::channel::{Address, Channel, Standing};
 use polyclaw_domain::config;
-use polyclaw_domain::message::attachments;
 use polyclaw_testkit::PIXEL;
 use polyclaw_testkit::platform::Outcome;
 use polyclaw_testkit::platform::telegram::Telegram as Platform;
 use serde_json::json;
 
-use crate::fixture::{Desk, PACE, Reception, apart, outgoing, shown, word};
+use crate::fixture::{Desk, PACE, Reception, apart, attachments, outgoing, shown, word};
 
 pub const TOKEN: &str = "123:T0K3N";
 
@@ -201,7 +200,8 @@ async fn attachments_come_without_the_token() {
     }));
     let _reception = Reception::start(&telegram, &desk);
     let letters = desk.wait_for(4).await;
-    let found: Vec<_> = letters.iter().flat_map(|letter| attachments(&letter.parts).cloned()).collect();
+    assert!(platform.calls("getFile").is_empty(), "nothing is fetched before it is asked for");
+    let found = attachments(&*telegram, &letters).await;
     assert_eq!(letters[0].text, "look");
     assert_eq!(found[0].text.as_deref(), Some("remember the milk"));
     assert_eq!((found[1].text.as_deref(), found[1].media_type.as_str()), (None, "application/octet-stream"));
@@ -230,8 +230,8 @@ async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_fi
     }
     let _reception = Reception::start(&telegram, &desk);
     let letters = desk.wait_for(4).await;
-    let images: Vec<_> = letters.iter().flat_map(shown).collect();
-    assert_eq!(images, [Some(PIXEL), Some(PIXEL), None, None]);
+    let pixel = || Some(PIXEL.to_vec());
+    assert_eq!(shown(&*telegram, &letters).await, [pixel(), pixel(), None, None]);
     assert_eq!(letters[0].text, "look");
     assert!(!format!("{letters:?}").contains("T0K3N"));
 }

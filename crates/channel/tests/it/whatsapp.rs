@@ -4,14 +4,13 @@ use std::sync::atomic::Ordering;
 use polyclaw_channel::whatsapp::{NAME, Whatsapp};
 use polyclaw_domain::channel::{Call, Channel, MenuItem};
 use polyclaw_domain::config::{self, Secret};
-use polyclaw_domain::message::attachments;
 use polyclaw_domain::port::Clock;
 use polyclaw_testkit::platform::whatsapp::{Whatsapp as Platform, message_call, signed_call};
 use polyclaw_testkit::{PIXEL, SimClock};
 use serde_json::{Value, json};
 
 use crate::chunks::{PATIENT, Stage};
-use crate::fixture::{Desk, FATES, PACE, open, outgoing_to, shown, word};
+use crate::fixture::{Desk, FATES, PACE, attachments, open, outgoing_to, shown, word};
 
 const SECRET: &str = "app-s3cret";
 
@@ -245,8 +244,6 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
 async fn a_small_text_file_comes_along_and_no_token_does() {
     let (platform, inbox) = (Platform::start(), Desk::new());
     let whatsapp = one(&platform);
-    platform.keep_file("m1", b"remember the milk");
-    platform.keep_file("m2", &vec![b'x'; 1 << 20]);
     let document = |id: &str, mime_type: &str| {
         let mut message = text(&format!("wamid.{id}"), "");
         message["type"] = json!("document");
@@ -262,8 +259,11 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
     ];
     whatsapp.called("shop", message_call(SECRET, "100", &messages), inbox.as_ref()).await;
     let letters = inbox.letters();
-    let texts: Vec<_> =
-        letters.iter().flat_map(|letter| attachments(&letter.parts)).map(|one| one.text.as_deref()).collect();
+    // They are there only now: nothing was fetched before it was asked for.
+    platform.keep_file("m1", b"remember the milk");
+    platform.keep_file("m2", &vec![b'x'; 1 << 20]);
+    let found = attachments(&whatsapp, &letters).await;
+    let texts: Vec<_> = found.iter().map(|one| one.text.as_deref()).collect();
     assert_eq!(texts, [Some("remember the milk"), None, None]);
     assert_eq!(letters[0].text, "see");
     assert!(!format!("{letters:?}").contains("EAA"));
@@ -284,9 +284,9 @@ async fn a_photo_comes_along_and_no_token_does() {
     let call = message_call(SECRET, "100", &[photo("m1"), photo("m2")]);
     whatsapp.called("shop", call, inbox.as_ref()).await;
     let letters = inbox.letters();
-    assert_eq!((shown(&letters[0]), shown(&letters[1])), (vec![Some(PIXEL)], vec![None]));
-    let attached = attachments(&letters[0].parts).next().unwrap();
-    assert_eq!(attached.media_type, "image/png", "its own bytes say what it is");
+    assert_eq!(shown(&whatsapp, &letters).await, [Some(PIXEL.to_vec()), None]);
+    let found = attachments(&whatsapp, &letters).await;
+    assert_eq!(found[0].media_type, "image/png", "its own bytes say what it is");
     assert!(!format!("{letters:?}").contains("EAA"));
 }
 

@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use polyclaw_domain::audit::fingerprint;
 use polyclaw_domain::envelope::LARGEST;
@@ -16,13 +14,14 @@ use polyclaw_store::registry::tokens;
 
 use super::send::Letter;
 use crate::control::{Control, Loader};
+use crate::file;
 use crate::place::Place;
 
 /// How long a token of the control plane is, in letters of hex.
 const TOKEN: usize = 64;
 
-/// When each file was written that secrets come from, and its size.
-type Stamp = [Option<(SystemTime, u64)>; 3];
+/// Of each file that secrets come from.
+type Stamp = [Option<file::Stamp>; 3];
 
 #[derive(Default)]
 pub(super) struct Senders(Mutex<HashMap<InstanceId, (Stamp, Arc<Redactor>)>>);
@@ -62,9 +61,9 @@ impl Control {
     /// The tokens of this control plane that a message holds.
     async fn tokens_in(&self, letter: &Letter) -> Option<Arc<Redactor>> {
         let payload = Some(letter.payload.to_string()).filter(|written| written.len() <= LARGEST);
-        let texts = [Some(&letter.kind), letter.correlation.as_ref(), letter.key.as_ref(), payload.as_ref()];
-        let candidates: Vec<String> =
-            texts.into_iter().flatten().flat_map(|text| like_tokens(text)).collect();
+        let words = [letter.correlation.as_ref(), letter.key.as_ref(), letter.trace.as_ref()];
+        let texts = [Some(&letter.kind), payload.as_ref()].into_iter().chain(words);
+        let candidates: Vec<String> = texts.flatten().flat_map(|text| like_tokens(text)).collect();
         if candidates.is_empty() {
             return None;
         }
@@ -88,8 +87,7 @@ fn like_tokens(text: &str) -> impl Iterator<Item = String> {
 }
 
 fn stamp(place: &Place) -> Stamp {
-    let of = |path: &Path| fs::metadata(path).and_then(|meta| Ok((meta.modified()?, meta.len()))).ok();
-    [of(&place.config()), of(&place.token_file()), of(&place.secrets_file())]
+    [place.config(), place.token_file(), place.secrets_file()].map(|path| file::stamp(&path))
 }
 
 /// A config that can not be read names nothing; the token is hidden all the same.

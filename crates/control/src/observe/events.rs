@@ -11,6 +11,7 @@ use polyclaw_store::events::{self, Recorded};
 use polyclaw_store::registry::{self, Instance};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use crate::control::Control;
 use crate::error::Result;
@@ -82,11 +83,16 @@ impl Control {
             Some(word) => vec![self.row(word).await?],
             None => self.db.read(registry::list).await?,
         };
-        let mut found = Vec::new();
+        // All at once: one that takes its time must not hold up what the others have to say.
+        let mut asked = JoinSet::new();
         for one in rows.into_iter().filter(|one| one.archived_at.is_none()) {
-            let place = places.get(&one.id).copied();
+            let (control, place) = (self.clone(), places.get(&one.id).copied());
+            asked.spawn(async move { (control.recorded(&one, place).await, one, place) });
+        }
+        let mut found = Vec::new();
+        while let Some(told) = asked.join_next().await {
             // One that is just being made or does not run, or whose file another build wrote, has nothing to say now.
-            let Some(recorded) = self.recorded(&one, place).await else { continue };
+            let Ok((Some(recorded), one, place)) = told else { continue };
             let last = recorded.last().map_or(place.unwrap_or(0), |event| event.seq);
             places.insert(one.id.clone(), last);
             let wanted = recorded.into_iter().filter(|event| interest.is_in(event));
@@ -102,7 +108,10 @@ impl Control {
 
     /// What one instance recorded behind a place: from its file, or as it says itself.
     async fn recorded(&self, one: &Instance, place: Option<i64>) -> Option<Vec<Recorded>> {
-        if !self.has_file(one) {
+        if !self.has_file(one).await {
+            if self.pulses.is_silent(&one.id) {
+                return None;
+            }
             let path = match place {
                 Some(seq) => format!("/api/v1/events?after={seq}&limit={MOST}"),
                 None => format!("/api/v1/events?last={FIRST}"),

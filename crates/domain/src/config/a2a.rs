@@ -38,6 +38,10 @@ pub struct RemoteAgent {
     /// Sent as `Authorization: Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
+    /// It takes a `messageId` that it knows for the same message, as Polyclaw does. Only then is a call that a crash cut off
+    /// made again.
+    #[serde(default)]
+    pub idempotent: bool,
 }
 
 impl A2a {

@@ -306,6 +306,15 @@ fn what_comes_from_outside_must_be_there() {
     );
 }
 
+/// There is one store of memories, and no file of it to be read or chosen.
+#[test]
+fn no_other_store_of_memories_can_be_chosen() {
+    for key in ["backend", "store", "markdown", "markdown_dir", "path"] {
+        let text = said(&format!("[memory]\n{key} = \"markdown\""));
+        assert!(text.starts_with(&format!("config.toml:2: memory.{key}: unknown key")), "{text}");
+    }
+}
+
 #[test]
 fn all_errors_come_at_once_in_the_order_of_the_file() {
     assert_eq!(

@@ -71,6 +71,7 @@ struct Asker {
 /// What is new about a child.
 struct New {
     uuid: String,
+    /// What a sub-agent is lent by the turn that asks.
     lent: Option<Lent>,
 }
 
@@ -86,7 +87,8 @@ impl Engine {
         self.redactor().string(&mut wish.task.label);
         let lent = match wish.kind {
             RunKind::Subagent => Some(self.lent_by(&wish.owner, wish.asked.turn()).await?),
-            // Work is given to an agent as it is: whom an agent may give it to is a setting of its own.
+            // Work is given to an agent as it is: whom an agent may give it to is a setting of its own. It has no
+            // more than its owner only where that was lent something itself.
             RunKind::Delegate => None,
         };
         let begun = New { uuid: self.nonce().to_lowercase(), lent };
@@ -150,7 +152,8 @@ fn begin(
     let audience = audience(tx, wish, &asker.reply_to)?;
     let child_key = SessionKey::of(&wish.agent, &[wish.kind.as_str(), &new.uuid]);
     let run = Run { audience, ..run(wish, asker, &own, child_key, fresh.now) };
-    let lent = new.lent.clone();
+    // What the owner was lent itself holds for an agent it gives work to, too: nobody gives away what was not theirs.
+    let lent = new.lent.clone().or(owner.lent.clone());
     sessions::ensure(tx, &Session { lent, ..child(&run, &owner, wish, fresh) })?;
     runs::insert(tx, &run)?;
     let first = first_message(&run);

@@ -1,7 +1,6 @@
 //! Sessions of runs that ended: archived after a while, or deleted where that was wished for. Only after the owner was
 //! told; what is used is left alone. The run with its result stays.
 
-use polyclaw_domain::agent::MemoryScope;
 use polyclaw_domain::event::{Event, EventKind};
 use polyclaw_domain::run::Run;
 use polyclaw_domain::session::Status;
@@ -27,8 +26,7 @@ impl Engine {
                 continue;
             }
             if is_deleted {
-                self.remove_images().await?;
-                self.brain().forget_all(None, Some(run.child.clone()), Some(MemoryScope::Session)).await?;
+                self.forget_deleted(&run.child).await?;
             }
             self.hub.publish(&run.child, FrameKind::Changed);
         }

@@ -40,7 +40,8 @@ impl Engine {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned()
     }
 
-    /// A turn that waits for another holds no slot meanwhile, and its time stands still, until this is dropped.
+    /// A turn that waits for another holds no slot meanwhile, and its time and its silence stand still, until this is
+    /// dropped.
     pub(crate) fn pause(&self, turn: &TurnId) -> Option<Waiting> {
         self.running_turn(turn).map(|running| running.wait(&self.lanes))
     }

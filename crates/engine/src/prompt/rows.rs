@@ -12,6 +12,7 @@ use polyclaw_store::messages::Message;
 use polyclaw_store::sessions::{Compaction, Standing};
 use polyclaw_store::{Tx, agents, backlog, jobs, messages, runs, sessions};
 
+use super::without_bytes;
 use crate::audience::Listeners;
 
 /// What a turn reads before it starts. Short histories come along with the claim.
@@ -71,6 +72,7 @@ pub(crate) fn read_first(
         return Ok(None);
     }
     // Only a turn without a person's message takes up interrupted tasks as it opens.
+    let stored = stored.into_iter().map(without_bytes).collect();
     match claim.has_person {
         true => readable(read_with(tx, claim, standing, (Own { stored, ..Own::default() }, None))),
         false => readable(read(tx, claim, standing, None)),
@@ -130,13 +132,14 @@ fn read_with(
     let conversation = (&claim.session, &session_id);
     let known = known.filter(|(id, through, _)| (id, *through) == (&session_id, compaction.through));
     let after = known.map_or(compaction.through, |(_, _, last)| *last);
-    let lines = messages::history(tx, conversation, after, queued.as_ref().map(|queued| &queued.turn))?;
-    let steered = queued.is_some_and(|queued| queued.steers);
+    let behind = queued.as_ref().map(|queued| &queued.turn);
+    let lines = messages::history(tx, conversation, after, behind)?;
     let mut untold = match session.untold_from {
-        Some(from) => messages::told_from(tx, conversation, from)?,
+        Some(from) => messages::told_from(tx, conversation, from, behind)?,
         None => Vec::new(),
     };
     untold.retain(|message| message.turn != claim.turn);
+    let steered = queued.is_some_and(|queued| queued.steers);
     let run = session.owner.as_ref().map_or(Ok(None), |_| runs::of_child(tx, &session.key))?;
     let listeners = run.as_ref().map_or(Ok(None), |run| Listeners::of(tx, run))?;
     Ok(Rows {

@@ -43,11 +43,26 @@ pub struct Answerer {
 
 /// Who answers what is posted to a hook, and where.
 #[derive(Clone, Debug)]
-pub struct Hooked<'a> {
-    pub agent: &'a AgentId,
+pub struct Hooked {
+    pub agent: AgentId,
     pub session: SessionKey,
     /// The hook names its agent; else the bindings were asked.
     pub is_named: bool,
+    /// Its text comes out of foreign words: it is no command.
+    pub is_mapped: bool,
+}
+
+impl Hooked {
+    /// Who answers whatever is posted. Foreign words choose no agent, nor do any where the hook names one.
+    pub fn by(&self) -> Option<AgentId> {
+        (self.is_named || self.is_mapped).then(|| self.agent.clone())
+    }
+
+    /// Whether a text may be a command: not among foreign words, nor to replace the agent that the hook names.
+    pub fn takes(&self, text: &str) -> bool {
+        let changes_agent = || parse(text).is_some_and(|(command, _)| command.name == "agent");
+        !(self.is_mapped || self.is_named && changes_agent())
+    }
 }
 
 impl Engine {
@@ -62,7 +77,7 @@ impl Engine {
         let command = parse(&letter.text).or(named).map(|(command, _)| command.name);
         let routed = match command {
             Some(_) => None,
-            None => Some(self.without_classifier(arrival, &letter.text, place).await?),
+            None => Some(self.without_classifier(letter, place).await?),
         };
         let (layer, targets) = match routed {
             Some(Routed::Several(targets)) => (Some(Layer::Broadcast), targets),
@@ -84,13 +99,16 @@ impl Engine {
     }
 
     /// The same for what is posted to a hook, whose sessions are named after the hook.
-    pub async fn explain_hook(&self, hook: Hooked<'_>, letter: &Letter) -> Result<Explanation> {
-        let command = parse(&letter.text).map(|(command, _)| command.name);
+    pub async fn explain_hook(&self, hook: &Hooked, letter: &Letter) -> Result<Explanation> {
+        let command = match hook.takes(&letter.text) {
+            true => parse(&letter.text).map(|(command, _)| command.name),
+            false => None,
+        };
         let mut told = Explanation { command, ..self.undecided(letter, "admitted") };
         if command.is_some() {
             return Ok(told);
         }
-        let (layer, targets) = self.hooked(&hook, letter, told.bindings.tier).await?;
+        let (layer, targets) = self.hooked(hook, letter, told.bindings.tier).await?;
         told.layer = layer;
         for target in targets {
             told.answers.push(self.answerer(target, letter).await?);
@@ -100,12 +118,21 @@ impl Engine {
 
     async fn hooked(
         &self,
-        hook: &Hooked<'_>,
+        hook: &Hooked,
         letter: &Letter,
         tier: Tier,
     ) -> Result<(Option<Layer>, Vec<Target>)> {
+        let layer = match (hook.is_named, tier) {
+            (true, _) => Layer::Hook,
+            (false, Tier::Default) => Layer::Default,
+            (false, _) => Layer::Binding,
+        };
         let (key, address) = (hook.session.clone(), letter.address.clone());
-        let said = Inbound::from_person(key.clone(), hook.agent.clone(), address, letter.text.clone());
+        let own = Target { by: hook.by(), ..Target::new(key.clone(), hook.agent.clone()) };
+        if own.by.is_some() {
+            return Ok((Some(layer), vec![own]));
+        }
+        let said = Inbound::from_person(key, hook.agent.clone(), address, letter.text.clone());
         if let Some(targets) = self.listeners(&said) {
             return Ok((Some(Layer::Broadcast), targets));
         }
@@ -117,12 +144,7 @@ impl Engine {
             let target = Target { by: Some(agent.clone()), ..Target::new(named.session, agent) };
             return Ok((Some(Layer::Prefix), vec![target]));
         }
-        let layer = match (hook.is_named, tier) {
-            (true, _) => Layer::Hook,
-            (false, Tier::Default) => Layer::Default,
-            (false, _) => Layer::Binding,
-        };
-        Ok((Some(layer), vec![Target::new(key, hook.agent.clone())]))
+        Ok((Some(layer), vec![own]))
     }
 
     /// Nobody answers it.

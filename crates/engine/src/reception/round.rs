@@ -36,7 +36,8 @@ impl Engine {
         receipt: &Receipt,
     ) -> Result<()> {
         let Some(first) = targets.first().cloned() else { return Ok(()) };
-        let message = inbound(letter, first, letter.text.clone());
+        let parts = self.parts(letter).await;
+        let message = Inbound { parts, ..inbound(letter, first, letter.text.clone()) };
         if let Err(error) = self.check(&message) {
             return self.turn_away(error, receipt).await;
         }

@@ -125,19 +125,15 @@ impl Engine {
     }
 
     pub(super) async fn route(&self, letter: &Letter, place: Place) -> Result<Routed> {
-        match self.without_classifier(&letter.arrival, &letter.text, place).await? {
+        match self.without_classifier(letter, place).await? {
             Routed::One { target, text, layer: Layer::Default } => self.judged(letter, target, text).await,
             routed => Ok(routed),
         }
     }
 
     /// Every step but the one that asks a model.
-    pub(super) async fn without_classifier(
-        &self,
-        arrival: &Arrival,
-        text: &str,
-        place: Place,
-    ) -> Result<Routed> {
+    pub(super) async fn without_classifier(&self, letter: &Letter, place: Place) -> Result<Routed> {
+        let (arrival, text) = (&letter.arrival, letter.text.as_str());
         let settings = self.settings();
         let rules = &settings.reception;
         if let Some(unknown) = self.unknown_command(text).await? {
@@ -147,7 +143,7 @@ impl Engine {
             return Ok(Routed::Several(targets));
         }
         if let Some((id, rest)) = self.prefix(text).await? {
-            if rest.is_empty() {
+            if rest.is_empty() && letter.attached.is_empty() {
                 return Ok(Routed::Usage(format!("Say what {id} is to do: /{id} <message>")));
             }
             let session = match PULLED.contains(&arrival.channel.as_str()) {

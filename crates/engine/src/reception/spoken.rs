@@ -5,6 +5,7 @@ use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
 use polyclaw_domain::channel::WEBHOOK;
 use polyclaw_domain::hex::digest;
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
 use polyclaw_store::rounds::{self, Round, Taken};
 
@@ -32,10 +33,11 @@ impl Engine {
     }
 
     /// The message as the agent named in front of it gets it; any other as it is. Where people read a session itself,
-    /// the agent answers there; what is sent on to somewhere belongs into a session of its own.
+    /// the agent answers there; what is sent on to somewhere belongs into a session of its own. Where it is settled who
+    /// answers, words change nothing about it.
     pub async fn directed(&self, inbound: Inbound) -> Result<Inbound> {
         let is_spoken = matches!(inbound.origin, Origin::User | Origin::Hook) && inbound.relayed.is_none();
-        if !is_spoken {
+        if !is_spoken || inbound.by.is_some() {
             return Ok(inbound);
         }
         if let Some(unknown) = self.unknown_command(&inbound.text).await? {
@@ -65,8 +67,11 @@ impl Engine {
         }
     }
 
-    /// The agents that all answer there, each in its own session.
+    /// The agents that all answer there, each in its own session; none where it is settled who does.
     pub(super) fn listeners(&self, inbound: &Inbound) -> Option<Vec<Target>> {
+        if inbound.by.is_some() {
+            return None;
+        }
         let settings = self.settings();
         let listed = settings.reception.listed(&inbound.address.peer)?;
         let target = |agent: &AgentId| {
@@ -79,22 +84,30 @@ impl Engine {
     async fn say_to_all(&self, inbound: Inbound, targets: Vec<Target>) -> Result<Accepted> {
         self.check(&inbound)?;
         let (own, id) = (inbound.session.clone(), self.round_id(&inbound));
-        let wanted = id.clone();
-        let known = self.db().read(move |tx| rounds::get(tx, &wanted)).await?;
-        let is_new = known.is_none();
-        if is_new {
-            let receipt = Receipt::of(&inbound);
-            self.begin_round(inbound, targets, (id.clone(), &receipt)).await?;
-        }
-        let wanted = id.clone();
-        let round = self.db().read(move |tx| rounds::get(tx, &wanted)).await?.ok_or(Error::Deleted)?;
-        let is_taken = |at: usize| matches!(round.seats[at].turn, Some(Taken::Turn(_)));
-        let taken: Vec<usize> = (0..round.seats.len()).filter(|at| is_taken(*at)).collect();
-        let at = taken.iter().find(|at| round.seats[**at].session == own).or(taken.first()).copied();
+        let is_new = self.round_of(&id).await?.is_none() && self.begin_once(inbound, targets, &id).await?;
+        let round = self.round_of(&id).await?.ok_or(Error::Deleted)?;
         let nobody = || Error::NotNow("none of the agents here could take it".to_owned());
-        // It is there: its key makes this the same message.
-        let accepted = self.accept(seated(&round, at.ok_or_else(nobody)?)).await?;
+        let at = answering(&round, &own).ok_or_else(nobody)?;
+        // Its key makes this the same message, whether it is there already or comes with this.
+        let accepted = self.accept(seated(&round, at)).await?;
         Ok(Accepted { duplicate: !is_new, ..accepted })
+    }
+
+    async fn round_of(&self, id: &str) -> Result<Option<Round>> {
+        let wanted = id.to_owned();
+        Ok(self.db().read(move |tx| rounds::get(tx, &wanted)).await?)
+    }
+
+    /// Begins the round; false where the same message has just begun it.
+    async fn begin_once(&self, inbound: Inbound, targets: Vec<Target>, id: &str) -> Result<bool> {
+        let receipt = Receipt::of(&inbound);
+        match self.begin_round(inbound, targets, (id.to_owned(), &receipt)).await {
+            Ok(()) => Ok(true),
+            Err(Error::Store(polyclaw_store::Error::Conflict(_))) if self.round_of(id).await?.is_some() => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Named after what its sender calls it, so that the same message finds its round again.
@@ -104,6 +117,15 @@ impl Engine {
         };
         digest(&[inbound.session.as_str(), &inbound.address.channel, key])
     }
+}
+
+/// Whose answer is told of: the one whose session was named, else the first that has the message. Where none has it yet
+/// it is the first that will: a round that waits is answered all the same.
+fn answering(round: &Round, own: &SessionKey) -> Option<usize> {
+    let is_taken = |at: &usize| matches!(round.seats[*at].turn, Some(Taken::Turn(_)));
+    let taken: Vec<usize> = (0..round.seats.len()).filter(is_taken).collect();
+    let own = taken.iter().copied().find(|at| round.seats[*at].session == *own);
+    own.or(taken.first().copied()).or_else(|| round.seats.iter().position(|seat| seat.turn.is_none()))
 }
 
 /// One agent's copy of the message. The key makes a second one impossible.
@@ -121,5 +143,56 @@ pub(super) fn seated(round: &Round, at: usize) -> Inbound {
         priority: round.priority,
         meta: Some(meta),
         ..Inbound::from_person(session, seat.agent.clone(), address, round.text.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::channel::Address;
+    use polyclaw_domain::id::TurnId;
+    use polyclaw_domain::job::Priority;
+    use polyclaw_domain::time::Millis;
+    use polyclaw_store::rounds::Seat;
+
+    use super::*;
+
+    fn key(at: usize) -> SessionKey {
+        SessionKey::of(&AgentId::main(), &["web", "dm", &at.to_string()])
+    }
+
+    fn round(seats: &[Option<Taken>]) -> Round {
+        let seat = |(at, turn): (usize, &Option<Taken>)| Seat {
+            agent: AgentId::main(),
+            session: key(at),
+            turn: turn.clone(),
+        };
+        Round {
+            id: "r".into(),
+            text: "hello".into(),
+            parts: Vec::new(),
+            address: Address::internal(),
+            meta: None,
+            priority: Priority::Direct,
+            in_turn: true,
+            see_previous: false,
+            seats: seats.iter().enumerate().map(seat).collect(),
+            created_at: Millis(0),
+        }
+    }
+
+    #[test]
+    fn a_round_that_waits_is_told_of_as_one_that_goes_and_only_refusals_as_none() {
+        let taken = || Some(Taken::Turn(TurnId::new("t")));
+        let refused = || Some(Taken::Refused);
+        for (seats, own, expected) in [
+            (vec![taken(), taken()], 1, Some(1)),
+            (vec![refused(), taken(), None], 0, Some(1)),
+            (vec![taken(), None], 1, Some(0)),
+            (vec![refused(), None, None], 2, Some(1)),
+            (vec![None, None], 1, Some(0)),
+            (vec![refused(), refused()], 0, None),
+        ] {
+            assert_eq!(answering(&round(&seats), &key(own)), expected, "{seats:?}");
+        }
     }
 }

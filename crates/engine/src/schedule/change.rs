@@ -1,9 +1,8 @@
 //! Errands made, changed and removed while the instance runs. Those of the config file belong to that file.
 
 use polyclaw_domain::config::Cron;
-use polyclaw_domain::id::AgentId;
 use polyclaw_domain::schedule::InvalidSchedule;
-use polyclaw_store::schedules::{self, Stored};
+use polyclaw_store::schedules::{self, Maker, Stored};
 
 use super::list::{Standing, errand_of, is_configured, unknown};
 use crate::core::Engine;
@@ -14,12 +13,12 @@ const MOST: usize = 500;
 
 impl Engine {
     /// Makes an errand; `by` is the agent that wants it, none where a person does.
-    pub async fn add_errand(&self, mut job: Cron, by: Option<&AgentId>) -> Result<Standing> {
+    pub async fn add_errand(&self, mut job: Cron, by: Option<Maker>) -> Result<Standing> {
         self.reviewed(&mut job).await?;
         if is_configured(&self.settings(), &job.id) {
             return Err(Error::ErrandExists(job.id));
         }
-        let (id, by, now) = (job.id.clone(), by.cloned(), self.now());
+        let (id, now) = (job.id.clone(), self.now());
         let write = move |tx: &mut polyclaw_store::Tx<'_>| match schedules::count(tx)? {
             count if count >= MOST => Ok(None),
             _ => schedules::add(tx, &job, by.as_ref(), now).map(Some),

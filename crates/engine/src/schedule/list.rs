@@ -82,8 +82,10 @@ pub(super) fn errand_of(settings: &Settings, job: &Cron) -> std::result::Result<
 }
 
 fn standing(settings: &Settings, Stored { job, made_by, .. }: Stored) -> Option<Standing> {
+    let (agent, asked_by) = made_by.map(|by| (by.agent, by.asked_by)).unzip();
+    let asked_by = asked_by.unwrap_or_default();
     match errand_of(settings, &job) {
-        Ok(errand) => Some(Standing::new(errand, Source::Api, made_by)),
+        Ok(errand) => Some(Standing::new(Errand { asked_by, ..errand }, Source::Api, agent)),
         Err(error) => {
             tracing::error!(schedule = job.id, %error, "a stored errand has no schedule any more");
             None

@@ -26,7 +26,7 @@ const COPIED: usize = 200;
 pub(crate) struct Files {
     /// What it wrote last: the same need not be written again.
     written: HashMap<PathBuf, String>,
-    /// Teams whose mailboxes it has looked into: an earlier life may have copied what it could not note any more.
+    /// Teams whose mailboxes hold nothing but what is noted: an earlier life, or a copy that failed, may have left more.
     known: HashSet<TeamId>,
 }
 
@@ -90,10 +90,11 @@ impl Engine {
                 return Ok(());
             }
             let ids: Vec<LetterId> = due.iter().map(|letter| letter.id.clone()).collect();
-            let (folder, is_known) = (folder.join(&team.name).join("inbox"), files.known.contains(&team.id));
+            // Until all of it is copied and noted, part of it may be in its file unnoted: then it is looked into again.
+            let (folder, is_known) = (folder.join(&team.name).join("inbox"), files.known.remove(&team.id));
             blocking(move || append_all(&folder, due, is_known)).await?;
-            files.known.insert(team.id.clone());
             self.persist(move |tx| ids.iter().try_for_each(|id| letters::copied(tx, id))).await?;
+            files.known.insert(team.id.clone());
         }
     }
 

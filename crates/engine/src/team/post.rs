@@ -10,7 +10,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::{self, Letter, LetterKind, LetterState};
 use polyclaw_domain::team::{LEAD, Member, MemberState, Refusal, Team};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Tx, events, letters, teams};
+use polyclaw_store::{Tx, events, letters, sessions, teams};
 use serde::Serialize;
 use serde_json::json;
 
@@ -241,6 +241,16 @@ pub(super) fn store_all(
         }
     }
     Ok(ready)
+}
+
+/// Takes the rows of those who are to read something. They come before the team's, as everywhere.
+pub(super) fn lock_readers(tx: &mut Tx<'_>, team: &Team, posts: &[Posted]) -> polyclaw_store::Result<()> {
+    for post in posts {
+        if let Some(session) = reader(tx, team, &post.letter.to)? {
+            sessions::lock(tx, &session)?;
+        }
+    }
+    Ok(())
 }
 
 /// The session that bears a name now.

@@ -139,8 +139,11 @@ fn read_news(tx: &mut Tx<'_>, id: &polyclaw_domain::id::TeamId) -> polyclaw_stor
 fn freed(event: &Happened) -> Vec<TaskNo> {
     match event.kind {
         Kind::Created | Kind::Released | Kind::Expired => vec![event.task],
-        // It may wait for less now.
-        Kind::Updated if event.data["drops"].as_array().is_some_and(|drops| !drops.is_empty()) => {
+        // It may wait for less now, or be for another.
+        Kind::Updated
+            if event.data["drops"].as_array().is_some_and(|drops| !drops.is_empty())
+                || event.data["assignee"].is_string() =>
+        {
             vec![event.task]
         }
         Kind::Completed => serde_json::from_value(event.data["unblocked"].clone()).unwrap_or_default(),

@@ -70,7 +70,10 @@ fn take(
     (fresh, settings): (&Fresh, &Settings),
 ) -> polyclaw_store::Result<Option<Lane>> {
     let Some(team) = teams::get(tx, &retry.team)? else { return Ok(None) };
-    let Some(session) = reader(tx, &team, &retry.name)? else { return Ok(None) };
+    let Some(session) = reader(tx, &team, &retry.name)? else {
+        // Nobody bears the name any more, and nothing else would ever take this retry.
+        return teams::take_retry(tx, retry, None).map(|_| None);
+    };
     // A session's row comes first, as everywhere.
     sessions::take_tickets(tx, &session, 0, fresh.now)?;
     let is_wanted = has_work || is_worth_a_turn(tx, &team, &retry.name)?;

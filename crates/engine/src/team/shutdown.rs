@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::actor::{Actor, Insider};
 use super::keep::unless_ended;
-use super::post::{Outgoing, Posted, Receipt, note_undeliverable, store_all};
+use super::post::{Outgoing, Posted, Receipt, lock_readers, note_undeliverable, store_all};
 use crate::core::Engine;
 use crate::deed::After;
 use crate::error::Result;
@@ -94,6 +94,7 @@ impl Engine {
     async fn ask_all(&self, team: &Team, requests: Vec<Request>, posts: Vec<Posted>) -> Result<()> {
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
+            lock_readers(tx, &wanted, &posts)?;
             let begins = (&[TeamStatus::Active][..], TeamStatus::ShuttingDown);
             if !teams::set_status(tx, &wanted.id, begins, now)? {
                 return Ok(None);
@@ -242,6 +243,7 @@ impl Engine {
         let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
+            lock_readers(tx, &wanted, std::slice::from_ref(&post))?;
             let was = (&[TeamStatus::ShuttingDown][..], TeamStatus::Active);
             if !teams::set_status(tx, &wanted.id, was, now)? {
                 return Ok(Vec::new());
@@ -285,6 +287,7 @@ impl Engine {
         let post = self.posted(self.letter(team, RUNTIME, LEAD, LetterKind::Task, text));
         let (wanted, settings, now) = (team.clone(), self.settings(), self.now());
         let write = move |tx: &mut Tx<'_>| {
+            lock_readers(tx, &wanted, std::slice::from_ref(&post))?;
             if !teams::set_status(tx, &wanted.id, (EITHER, TeamStatus::Shutdown), now)? {
                 return Ok(None);
             }

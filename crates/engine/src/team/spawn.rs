@@ -127,7 +127,11 @@ fn join(
     settings: &Settings,
     (fresh, here): (&Fresh, &Here),
 ) -> polyclaw_store::Result<Joined> {
-    // The team's row first: two at once are counted one after the other.
+    // The row of the session that had the name comes before the team's, as everywhere.
+    if let Some(old) = teams::member(tx, &team.id, &new.name)? {
+        sessions::lock(tx, &old.session)?;
+    }
+    // The team's row before anything is looked at: two at once are counted one after the other.
     let Some(team) = teams::lock(tx, &team.id)? else {
         return Ok(Err(Refusal::Unknown(team.name.clone()).into()));
     };

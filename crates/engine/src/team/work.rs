@@ -141,30 +141,30 @@ impl Engine {
         let redactor = self.redactor();
         let said = update.change.active_form.iter_mut().chain(&mut update.change.note);
         said.for_each(|text| redactor.string(text));
-        let Change { active_form, note, needs, drops } = &update.change;
+        let Change { active_form, note, needs, drops, assignee } = &update.change;
         if let Some(form) = active_form {
             task::check_text("activeForm", form, task::MAX_ACTIVE_FORM)?;
         }
         if let Some(note) = note {
             task::check_text("note", note, task::MAX_SUMMARY)?;
         }
-        if !needs.is_empty() || !drops.is_empty() {
+        if !needs.is_empty() || !drops.is_empty() || assignee.is_some() {
             insider.only_lead()?;
         }
+        self.check_assignee(&insider, assignee.as_deref().filter(|name| !name.is_empty())).await?;
         let (id, worker) = (insider.team.id.clone(), insider.worker.clone());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| {
-            let Change { active_form, note, needs, drops } = &update.change;
             // Who may not change its state has nothing to add to it either.
             let changed = match update.state {
                 Some(TaskState::InProgress) => tasks::start(tx, &id, no, &worker, (now, lease_ms))?,
                 Some(TaskState::Pending) => tasks::release(tx, &id, no, &worker, now)?,
                 _ => tasks::get(tx, &id, no)?.ok_or(Refusal::Unknown(no)),
             };
-            let waits_anew = !needs.is_empty() || !drops.is_empty();
-            let says_more = active_form.is_some() || note.is_some() || waits_anew;
             match changed {
-                Ok(_) if says_more => tasks::update(tx, &id, no, &update.change, (&worker, now)),
+                Ok(_) if update.change != Change::default() => {
+                    tasks::update(tx, &id, no, &update.change, (&worker, now))
+                }
                 changed => Ok(changed),
             }
         };

@@ -3,10 +3,9 @@
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::config::{CatchUp, Cron, DeliverTo};
 use polyclaw_domain::errand::ErrandKind;
-use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::plain;
 use polyclaw_domain::tool::{Effect, Risk, ToolScope, ToolSpec, arguments};
-use polyclaw_store::sessions;
+use polyclaw_store::schedules::Maker;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -16,6 +15,7 @@ use super::own::{Asked, OwnTool};
 use super::{Done, Refused};
 use crate::core::Engine;
 use crate::error::Error;
+use crate::family;
 use crate::schedule::Standing;
 
 /// How much of what an errand says is shown in the list.
@@ -89,16 +89,16 @@ impl OwnTool for CronTool {
         }
     }
 
-    async fn perform(self, engine: &Engine, Asked { scope, call, .. }: Asked<'_>) -> Done {
-        let given = &call.arguments;
+    async fn perform(self, engine: &Engine, asked: Asked<'_>) -> Done {
+        let (scope, given) = (asked.scope, &asked.call.arguments);
         match self {
             Self::List => {
                 let List {} = arguments::read(given)?;
                 list(engine, scope).await
             }
-            Self::Add => add(engine, scope, arguments::read(given)?).await,
+            Self::Add => add(engine, asked, arguments::read(given)?).await,
             Self::Remove => remove(engine, scope, arguments::read(given)?).await,
-            Self::Run => run(engine, scope, arguments::read(given)?).await,
+            Self::Run => run(engine, asked, arguments::read(given)?).await,
         }
     }
 }
@@ -126,19 +126,30 @@ async fn list(engine: &Engine, scope: &ToolScope) -> Done {
     Ok(json!({ "errands": rows }).to_string())
 }
 
-/// An errand makes no errands: a turn nobody asked for could begin others without end.
-async fn add(engine: &Engine, scope: &ToolScope, given: Add) -> Done {
-    if scope.session.agent().is_none() {
-        return Err(Refused(
-            "Errands are made where a person talks to you, not by another errand.".to_owned(),
-        ));
+/// An errand makes no errands and runs none: a turn nobody asked for could begin others without end.
+fn refuse_in_errand(scope: &ToolScope, done: &str) -> std::result::Result<(), Refused> {
+    match scope.session.agent() {
+        Some(_) => Ok(()),
+        None => Err(Refused(format!("Errands are {done} where a person talks to you, not by an errand."))),
     }
+}
+
+/// For whom the turn works.
+async fn asked_by(engine: &Engine, asked: Asked<'_>) -> std::result::Result<Vec<String>, Refused> {
+    let (session, turn) = (asked.scope.session.clone(), asked.turn.clone());
+    let read = engine.db().read(move |tx| family::asked_by(tx, &session, &turn));
+    Ok(read.await.map_err(Error::from)?)
+}
+
+async fn add(engine: &Engine, asked: Asked<'_>, given: Add) -> Done {
+    let scope = asked.scope;
+    refuse_in_errand(scope, "made")?;
     let deliver_to = match &given.deliver_to {
         Some(to) => {
             granted(&engine.settings(), to)?;
             Some(to.clone())
         }
-        None if given.deliver_here => Some(here(engine, &scope.session).await?),
+        None if given.deliver_here => Some(here(engine, asked).await?),
         None => None,
     };
     let job = Cron {
@@ -151,16 +162,15 @@ async fn add(engine: &Engine, scope: &ToolScope, given: Add) -> Done {
         catch_up: if given.catch_up { CatchUp::Once } else { CatchUp::Skip },
         enabled: true,
     };
-    let made = engine.add_errand(job, Some(&scope.agent)).await?;
+    let maker = Maker { agent: scope.agent.clone(), asked_by: asked_by(engine, asked).await? };
+    let made = engine.add_errand(job, Some(maker)).await?;
     let next = made.next.map(|at| at.to_string());
     Ok(json!({ "id": made.errand.id, "next": next, "session_key": made.errand.session }).to_string())
 }
 
-/// The conversation this session belongs to, where something can be sent to it.
-async fn here(engine: &Engine, session: &SessionKey) -> std::result::Result<DeliverTo, Refused> {
-    let wanted = session.clone();
-    let found = engine.db().read(move |tx| sessions::get(tx, &wanted)).await.map_err(Error::from)?;
-    let address = found.and_then(|session| session.address).filter(|address| !address.is_pulled());
+/// The conversation that the turn answers, where something can be sent to it. Its session may have begun in another.
+async fn here(engine: &Engine, asked: Asked<'_>) -> std::result::Result<DeliverTo, Refused> {
+    let address = engine.answers_at(asked.turn).await?.filter(|address| !address.is_pulled());
     let nowhere =
         || Refused("Nothing can be sent here: what you answer is kept in the errand's conversation.".into());
     let Address { channel, account, peer, thread } = address.ok_or_else(nowhere)?;
@@ -169,22 +179,24 @@ async fn here(engine: &Engine, session: &SessionKey) -> std::result::Result<Deli
 
 async fn remove(engine: &Engine, scope: &ToolScope, Named { id }: Named) -> Done {
     let made = engine.own_errand(&id).await?;
-    if made.made_by.as_ref() != Some(&scope.agent) {
+    if made.made_by.is_none_or(|by| by.agent != scope.agent) {
         return Err(Error::UnknownErrand(id).into());
     }
     engine.remove_errand(&id).await?;
     Ok(format!("{id} is removed."))
 }
 
-async fn run(engine: &Engine, scope: &ToolScope, Named { id }: Named) -> Done {
+async fn run(engine: &Engine, asked: Asked<'_>, Named { id }: Named) -> Done {
+    refuse_in_errand(asked.scope, "run")?;
     let found = engine.errand(&id).await?;
-    if !is_own(scope, &found) {
+    if !is_own(asked.scope, &found) {
         return Err(Error::UnknownErrand(id).into());
     }
-    if found.errand.session == scope.session {
+    // A check-in has the agent's own session.
+    if found.errand.session == asked.scope.session {
         return Err(Refused("This is the errand that runs now.".to_owned()));
     }
-    match engine.run_errand(&id).await? {
+    match engine.run_errand_for(&id, asked_by(engine, asked).await?).await? {
         Some(accepted) => {
             Ok(json!({ "session_key": accepted.session_key, "turn_id": accepted.turn_id }).to_string())
         }

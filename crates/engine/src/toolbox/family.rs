@@ -6,6 +6,7 @@ mod send;
 mod sessions;
 mod spawn;
 
+use polyclaw_domain::a2a;
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::id::RunId;
 use polyclaw_domain::run::{Run, RunStatus};
@@ -30,8 +31,21 @@ pub(crate) fn is_streamed(call: &ToolCall) -> bool {
 }
 
 /// It waits for others, and made again it goes on waiting.
-pub(crate) fn waits(call: &ToolCall) -> bool {
-    call.name == WAIT || call.name == DELEGATE && call.arguments["mode"] != "async"
+pub(crate) fn waits(settings: &Settings, call: &ToolCall) -> bool {
+    let delegates = call.name == DELEGATE && call.arguments["mode"] != "async";
+    call.name == WAIT || delegates && !is_once(settings, call)
+}
+
+/// What a call does is said by its tool, and by whom it asks.
+pub(crate) fn effect(settings: &Settings, call: &ToolCall, of_tool: Effect) -> Effect {
+    if is_once(settings, call) { Effect::Effect } else { of_tool }
+}
+
+/// It must not be made again: an agent elsewhere that does not know the message again would do the work twice.
+fn is_once(settings: &Settings, call: &ToolCall) -> bool {
+    let agent = call.arguments["agent_id"].as_str().filter(|_| call.name == DELEGATE);
+    let knows = |name: &str| settings.remotes.as_ref().is_some_and(|remotes| remotes.knows_again(name));
+    agent.and_then(a2a::remote).is_some_and(|name| !knows(name))
 }
 
 /// What a call is told of a tool that its session could never use, where there is more to say than that.

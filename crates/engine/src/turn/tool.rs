@@ -48,7 +48,10 @@ pub(super) async fn run(
             (Effect::Pure, Some(ToolOutcome::error(why)))
         }
         Some(tool) if is_marked(call) => (tool.spec.effect, Some(ToolOutcome::error(MARKED))),
-        Some(tool) => (tool.spec.effect, consent(engine, running, context, (tool, call, &shown)).await?),
+        Some(tool) => {
+            let effect = family::effect(&engine.settings(), call, tool.spec.effect);
+            (effect, consent(engine, running, context, (tool, call, &shown)).await?)
+        }
     };
     let (outcome, begun) = match refused {
         Some(outcome) => (outcome, None),
@@ -61,7 +64,7 @@ pub(super) async fn run(
         }
     };
     // It was cut off in its wait, and waits on where the turn goes on.
-    if family::waits(call) && engine.is_draining() {
+    if family::waits(&engine.settings(), call) && engine.is_draining() {
         return Err(Halt::HandedBack);
     }
     if begun.is_some() {
@@ -175,6 +178,7 @@ async fn perform(
     let mut outcome = engine.tools().run(&context.scope, &claim.turn, call, &progress).await;
     publish(clean().finish());
     redactor.string(&mut outcome.content);
+    outcome.images.iter_mut().for_each(|(name, _)| redactor.string(name));
     if let Some(crashes @ 1..) = outcome.facts.as_ref().map(|facts| facts.crashes) {
         let data = json!({ "code": "worker_crash", "tool": call.name, "crashes": crashes });
         engine.record(event(claim, EventKind::WorkerCrashed, data)).await;

@@ -33,7 +33,7 @@ pub(crate) struct Running {
     ending: AtomicBool,
     /// The turn that was claimed as this one ended, for its slot.
     next: Mutex<Option<Claimed>>,
-    /// The slot it runs in. It has none while it waits for a person.
+    /// The slot it runs in. It has none while it waits.
     slot: Mutex<Option<Slot>>,
     waits: Mutex<Waits>,
     /// What platforms show of its answer already.
@@ -44,7 +44,7 @@ pub(crate) struct Running {
     said: Mutex<Said>,
 }
 
-/// Time spent waiting for a person, which is not the turn's own.
+/// Time spent waiting for a person or another agent, which is not the turn's own.
 #[derive(Default)]
 struct Waits {
     since: Option<Instant>,
@@ -109,7 +109,8 @@ impl Running {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// From here on it waits for a person: its slot is free for others, and its time stands still.
+    /// From here on it waits for a person or another agent: its slot is free for others, and its time stands still. Nor
+    /// is it silent meanwhile: who is waited for has a limit of their own.
     pub fn wait(self: &Arc<Self>, lanes: &Arc<Lanes>) -> Waiting {
         drop(self.leave_slot());
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(Instant::now());
@@ -157,6 +158,9 @@ impl Running {
     }
 
     pub fn silent_ms(&self) -> u64 {
+        if self.waits.lock().unwrap_or_else(PoisonError::into_inner).since.is_some() {
+            return 0;
+        }
         self.age_ms().saturating_sub(self.progress.load(Ordering::Relaxed))
     }
 
@@ -170,7 +174,7 @@ impl Running {
     }
 }
 
-/// A turn's wait for a person; over when dropped. Its turn runs already, so it is not made to wait for a slot.
+/// A turn's wait for a person or another agent; over when dropped. Its turn runs already, so it is not made to wait for a slot.
 pub(crate) struct Waiting {
     running: Arc<Running>,
     lanes: Arc<Lanes>,
@@ -178,6 +182,7 @@ pub(crate) struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
+        self.running.pulse();
         self.running.take_slot(self.lanes.add(self.running.claim.lane));
         let mut waits = self.running.waits.lock().unwrap_or_else(PoisonError::into_inner);
         let since = waits.since.take();

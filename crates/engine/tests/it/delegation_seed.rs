@@ -10,13 +10,15 @@
 //! | D-4, D-7 | processes are used again, and after a timeout | `delegation` of the tests of the binary |
 //! | D-5, D-6 | a timeout with what was said so far; the caller still answers | `d_05_06_…` |
 //! | D-8, D-9, D-13 | unknown, not allowed, nobody allowed | `d_08_…`, `d_09_13_…` |
-//! | D-10 | no slot is free: it waits its turn | `d_10_…` |
+//! | D-10 | no slot is free: it waits its turn | `slots::d_10_…` |
 //! | D-11, AC-6 | depth, as the session has it | `d_11_…` |
 //! | D-12, AC-6 | how many at once, and that places come back | `d_12_…` |
 //! | D-15 | every delegation has a session of its own | `d_15_…` |
 //! | D-16 | the target's own model and tools, else the default model | `d_16_…` |
 //! | D-17, D-18, D-19, AC-7 | counters, times, what is at work | `d_17_19_…` |
 //! | AC-5 | every way to fail has its status and code | `ac_05_…`, and those above |
+
+mod slots;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -181,8 +183,13 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
         .await;
         ground.add_agent("third").await;
         store(&ground, AgentSpec { delegation, ..AgentSpec::named(AgentId::main()) }).await;
-        let answer = ground.wake(Faulty::never()).says("ask").await.text;
+        let world = ground.wake(Faulty::never());
+        let answer = world.says("ask").await.text;
         assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), denied, "{answer}");
+        assert_eq!(answer.matches("\"response\":\"done\"").count(), 3 - denied, "{answer}");
+        let begun = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
+        let begun: Vec<String> = begun.iter().map(|run| run.child.agent().unwrap().to_string()).collect();
+        assert_eq!(begun, if denied == 2 { vec!["third"] } else { vec![] }, "nobody else was bothered");
     }
     let ground = ground(author).await;
     store(&ground, AgentSpec::named(AgentId::main())).await;
@@ -191,23 +198,6 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
     assert_eq!(answer.matches("\"code\":\"delegation_denied\"").count(), 3, "{answer}");
     let tools = world.engine.tools_of(None, Some(&World::key("me"))).await.unwrap();
     assert!(tools.iter().all(|one| one.tool.name != "delegate_to_agent"), "what is refused is not shown");
-}
-
-#[tokio::test(start_paused = true)]
-async fn d_10_where_no_slot_is_free_a_delegate_waits_and_both_are_answered() {
-    let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
-        (true, _) => vec![Line::Pause(Duration::from_secs(5)), Line::Say("done".into())],
-        (false, 0) => (0..2).map(|_| give("expert", "do part", &[("mode", json!("async"))])).collect(),
-        (false, _) => vec![Line::Say("begun".into())],
-    };
-    let mut ground = ground(author).await;
-    ground.settings.slots.values_mut().for_each(|slots| *slots = 1);
-    let world = ground.wake(Faulty::never());
-    world.says("ask").await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    world.settled().await;
-    let runs = world.engine.runs_of(&World::key("me"), 9).await.unwrap();
-    assert!(runs.len() == 2 && runs.iter().all(|run| run.status == RunStatus::Ok), "{runs:#?}");
 }
 
 #[test]

@@ -456,6 +456,27 @@ async fn work_is_given_to_another_agent_and_its_answer_comes_back() {
     assert_eq!(announces(&transcript(world.engine.db(), &World::key("me")).await).len(), 2);
 }
 
+/// Longer than a turn may be silent.
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_an_agent_at_work_is_not_silent() {
+    fn author(prompt: &Prompt) -> Script {
+        match (task(prompt).contains("do part"), results(prompt)) {
+            (true, n @ 0..2) => {
+                vec![Line::Pause(Duration::from_secs(80)), Line::Call("look".into(), json!({ "n": n }))]
+            }
+            (true, _) => vec![Line::Pause(Duration::from_secs(80)), Line::Say("the expert says 42".into())],
+            (_, 0) => vec![Line::Call(
+                "delegate_to_agent".into(),
+                json!({ "agent_id": "expert", "task": "do part slowly", "timeout_ms": 300_000 }),
+            )],
+            _ => vec![Line::Pause(Duration::from_secs(80)), Line::Say(said(prompt))],
+        }
+    }
+    let world = delegating_ground(author).await.wake(Faulty::never());
+    let answer = world.says("ask").await;
+    assert!(answer.error_code.is_none() && answer.text.contains("the expert says 42"), "{answer:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn agents_that_talk_among_themselves_stop_until_a_person_goes_on() {
     fn tireless(prompt: &Prompt) -> Script {

@@ -1,9 +1,9 @@
 //! Images from the message they came with to the model, whatever dies in between.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::media::{Image, SHOWN};
+use polyclaw_domain::media::{Image, MOST_BYTES, SHOWN};
 use polyclaw_domain::message::{Attachment, Part, images};
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
@@ -96,6 +96,43 @@ async fn what_a_tool_shows_is_stored_with_its_result_and_seen_after_it() {
     let stored = world.transcript("me").await;
     assert_eq!(images(&stored[2].parts).next().unwrap().hash(), image(1).hash());
     assert!(is_kept(&world, &image(1)).await);
+}
+
+/// What a prompt shows comes from the database: nothing else of a turn holds what was sent or drawn.
+#[tokio::test(start_paused = true)]
+async fn a_turn_holds_no_bytes_but_those_it_shows() {
+    let model = Scripted::new(|prompt| match shown(prompt).len() {
+        1 => vec![Line::Call("draw".into(), json!({ "n": 1 }))],
+        2 => vec![Line::Call("draw".into(), json!({ "n": 2 }))],
+        _ => vec![Line::Say("drawn".into())],
+    });
+    let world = World::with(model).await;
+    let (sent, drawn): (Arc<[u8]>, Arc<[u8]>) = (image(1).bytes().into(), image(2).bytes().into());
+    let holders = Arc::new(Mutex::new(Vec::new()));
+    let (seen, looked_at) = (Arc::clone(&holders), [&sent, &drawn].map(Arc::downgrade));
+    world.ground.tools.add("draw", Effect::Pure, Consent::NotNeeded, move |_| {
+        seen.lock().unwrap().push(looked_at.each_ref().map(std::sync::Weak::strong_count));
+        let again = Image::read(looked_at[1].upgrade().unwrap()).unwrap();
+        Box::pin(async { ToolOutcome { images: vec![("a.png".into(), again)], ..ToolOutcome::ok("a.png") } })
+    });
+    let asked = showing("draw it", &[Image::read(Arc::clone(&sent)).unwrap()]);
+    let accepted = world.engine.accept(asked).await.unwrap();
+    assert_eq!(world.answer(&accepted).await.text, "drawn");
+    assert_eq!(*holders.lock().unwrap(), [[1, 1], [1, 1]], "the test itself holds each once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_large_images_those_are_shown_for_which_there_is_room() {
+    let model = Scripted::echo();
+    let world = World::with(Arc::clone(&model) as _).await;
+    let large = |n: u8| Image::read([PIXEL, &vec![n; MOST_BYTES - PIXEL.len()]].concat()).unwrap();
+    let all: Vec<_> = (0..6).map(large).collect();
+    for text in ["look", "again"] {
+        let sent = if text == "look" { &all[..] } else { &[] };
+        let accepted = world.engine.accept(showing(text, sent)).await.unwrap();
+        world.answer(&accepted).await;
+        assert!(shown(model.prompts().last().unwrap()) == all[2..], "{text}: the newest four");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,15 +7,18 @@ use polyclaw_domain::agent::{AgentSpec, ContextPolicy, MemoryScope};
 use polyclaw_domain::embedding::Embedder;
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::media::Image;
 use polyclaw_domain::memory::{Memory, Viewer};
+use polyclaw_domain::message::{Attachment, Part};
 use polyclaw_domain::port::Pending;
 use polyclaw_domain::provider::{Prompt, PromptMessage, ProviderError};
+use polyclaw_engine::ingress::Inbound;
 use polyclaw_engine::memory::Search;
 use polyclaw_store::agents::{self, Source};
 use polyclaw_store::brain::Filter;
 use polyclaw_store::{Db, events};
 use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted, last_user};
+use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted, last_user};
 use serde_json::json;
 
 fn viewer(session: &SessionKey) -> Viewer {
@@ -205,6 +208,23 @@ async fn a_deleted_session_takes_what_was_said_in_it_alone_along() {
         left.iter().map(|memory| memory.content.as_str()).collect::<Vec<_>>(),
         ["a fact for the agent"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_that_can_not_be_removed_keep_nothing_of_a_deleted_session_remembered() {
+    const STUCK: &str =
+        "CREATE TRIGGER stuck BEFORE DELETE ON media BEGIN SELECT RAISE(ABORT, 'not now'); END";
+    let world = World::new().await;
+    let image = Attachment::image("cat.png", Image::read(PIXEL).unwrap());
+    let inbound = Inbound { parts: vec![Part::Attachment(image)], ..World::inbound("me", "look") };
+    let accepted = world.engine.accept(inbound).await.unwrap();
+    world.answer(&accepted).await;
+    remember(&world, "me", MemoryScope::Session, "a secret of this session").await;
+    world.settled().await;
+    world.engine.db().write(|tx| tx.execute(STUCK, &[])).await.unwrap();
+    world.engine.delete_session(&World::key("me")).await.unwrap();
+    let left = world.engine.brain().list(Filter { limit: 9, ..Filter::default() }).await.unwrap();
+    assert_eq!(left.len(), 0, "{left:?}");
 }
 
 /// Vectors by the first letter; as slow as it is told to be.

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclaw_domain::channel::Taken;
+use polyclaw_domain::channel::{Address, Taken};
 use polyclaw_domain::config::{CatchUp, Cron};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::policy::ToolPolicy;
 use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_store::schedules::Maker;
 use polyclaw_store::sessions;
 use polyclaw_testkit::world::{Ground, World};
 use polyclaw_testkit::{Faulty, Line, Scripted, last_user, letter};
@@ -22,13 +26,18 @@ fn model() -> Arc<Scripted> {
             return vec![Line::Say(content.clone())];
         }
         let asked = last_user(prompt);
-        match asked.strip_prefix("call ").and_then(|rest| rest.split_once(' ')) {
+        match called(asked) {
             Some((tool, given)) => {
                 vec![Line::Call(tool.to_owned(), serde_json::from_str(given).unwrap_or_default())]
             }
             None => vec![Line::Say(format!("heard {asked}"))],
         }
     })
+}
+
+/// The call that a text asks for. What comes by the clock stands between marks.
+fn called(asked: &str) -> Option<(&str, &str)> {
+    asked.lines().find_map(|line| line.strip_prefix("call "))?.split_once(' ')
 }
 
 async fn ground(grants: &[&str]) -> (Ground, Arc<Scripted>) {
@@ -124,7 +133,8 @@ async fn errands_of_others_are_neither_seen_nor_touched() {
         catch_up: CatchUp::Skip,
         enabled: true,
     };
-    world.engine.add_errand(job, Some(&ops)).await.unwrap();
+    let maker = Maker { agent: ops, asked_by: Vec::new() };
+    world.engine.add_errand(job, Some(maker)).await.unwrap();
     assert!(!call(&world, "cron_list", &json!({})).await.contains("theirs"));
     for tool in ["cron_run", "cron_remove"] {
         assert!(call(&world, tool, &json!({ "id": "theirs" })).await.contains("unknown_errand"), "{tool}");
@@ -161,4 +171,70 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
     assert_eq!(ids, ["chain", "tick"], "an errand makes no errands");
     let all = world.engine.db().read(|tx| sessions::get(tx, &SessionKey::cron("x"))).await.unwrap();
     assert!(all.is_none());
+}
+
+/// Else a word to the clock would do what was not granted to whoever says it.
+#[tokio::test(start_paused = true)]
+async fn the_rules_of_whoever_had_an_errand_made_hold_for_its_runs() {
+    let (mut ground, model) = ground(&[]).await;
+    ground.tools.add("wire", Effect::Pure, Consent::NotNeeded, |_| {
+        Box::pin(std::future::ready(ToolOutcome::ok("sent")))
+    });
+    let rule = ToolPolicy { deny: vec!["wire".into()], ..ToolPolicy::default() };
+    ground.settings.tools.senders.insert("telegram:*".to_owned(), rule);
+    let world = ground.wake(Faulty::never());
+    let had = |text: &str| {
+        let is_run = |prompt: &&Prompt| last_user(prompt).lines().any(|line| line == text);
+        model.prompts().iter().filter(is_run).map(|prompt| has(prompt, "wire")).collect::<Vec<_>>()
+    };
+    let job = |id: &str| json!({ "id": id, "schedule": "every 10m", "message": format!("run of {id}") });
+    call(&world, "cron_add", &job("trusted")).await;
+    let asked = format!("call cron_add {}", job("theirs"));
+    assert_eq!(world.ground.outlet.deliver(letter("ann", &asked)).await, Taken::Done);
+    world.settled().await;
+    let world = world.killed().await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(10 * 60 + 1)).await;
+    world.settled().await;
+    assert_eq!((had("run of trusted"), had("run of theirs")), (vec![true], vec![false]));
+    let now = format!("call cron_run {}", json!({ "id": "trusted" }));
+    assert_eq!(world.ground.outlet.deliver(letter("ann", &now)).await, Taken::Done);
+    world.settled().await;
+    assert_eq!(had("run of trusted"), [true, false], "what runs at somebody's word is done for them");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() {
+    let (mut ground, _) = ground(&[]).await;
+    let account = "[channels.telegram.default]\nbot_token = \"1:t\"\ndm_policy = \"allowlist\"\nallow_from = [\"ann\"]\n";
+    ground.configure(&format!("{}\n{account}", cast(&["main"]))).await;
+    let world = ground.wake(Faulty::never());
+    let page = Address { channel: "web".into(), account: "default".into(), peer: "me".into(), thread: None };
+    let key = SessionKey::main(&AgentId::main());
+    let first = Inbound::from_person(key.clone(), AgentId::main(), page, "hello");
+    let accepted = world.engine.accept(first).await.unwrap();
+    world.answer(&accepted).await;
+    let given = json!({ "id": "tick", "schedule": "every 10m", "message": "tick", "deliver_here": true });
+    assert_eq!(
+        world.ground.outlet.deliver(letter("ann", &format!("call cron_add {given}"))).await,
+        Taken::Done
+    );
+    world.settled().await;
+    assert_eq!(world.engine.session(&key).await.unwrap().address.unwrap().channel, "web");
+    let made = world.engine.errand("tick").await.unwrap().errand;
+    assert_eq!(made.address.map(|address| address.sender()).as_deref(), Some("telegram:default:ann"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn errands_do_not_run_each_other() {
+    let (ground, model) = ground(&[]).await;
+    let world = ground.wake(Faulty::never());
+    for (id, other) in [("a", "b"), ("b", "a")] {
+        let message = format!("call cron_run {}", json!({ "id": other }));
+        call(&world, "cron_add", &json!({ "id": id, "schedule": "every 12h", "message": message })).await;
+    }
+    let before = model.prompts().len();
+    call(&world, "cron_run", &json!({ "id": "a" })).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    assert_eq!(model.prompts().len() - before, 4, "the call and what came of it, and the same in the errand");
 }

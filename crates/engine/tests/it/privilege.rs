@@ -144,6 +144,35 @@ async fn a_delegate_has_the_tools_of_its_own_agent() {
     assert!(!ran.contains(&(1, "t1".to_owned())), "{ran:?}");
 }
 
+/// `main` lends to `one`, and `one` gives work to `two`: what `main` may not use is not to be had that way.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_of_a_sub_agent_has_no_tool_that_the_sub_agent_was_not_lent() {
+    let model = Scripted::new(probing(|depth| match depth {
+        0 => vec![Line::Call(
+            "sessions_spawn".into(),
+            json!({ "agent_id": "one", "task": "probe at depth 1" }),
+        )],
+        1 => vec![Line::Call(
+            "delegate_to_agent".into(),
+            json!({ "agent_id": "two", "task": "probe at depth 2" }),
+        )],
+        _ => vec![Line::Say("tried".into())],
+    }));
+    let (ground, ran) = ground(model).await;
+    let world = ground.wake(Faulty::never());
+    world.sends("me", "probe at depth 0").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    world.settled().await;
+    let ran = ran.lock().unwrap().clone();
+    let of_two: Vec<&str> =
+        ran.iter().filter(|(depth, _)| *depth == 2).map(|(_, tool)| tool.as_str()).collect();
+    assert_eq!(
+        of_two,
+        ["free", "t1", "t3"],
+        "t0 was not lent to the sub-agent, t2 is denied to its own agent"
+    );
+}
+
 /// Whoever brings a member in, its lead's rules hold for it: a letter of the lead would otherwise reach further than the lead.
 #[tokio::test(start_paused = true)]
 async fn no_member_has_a_tool_that_its_lead_lacks() {

@@ -1,14 +1,16 @@
 //! Broadcast groups: one message, several agents, each in its own session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use polyclaw_domain::channel::Taken;
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
-use polyclaw_domain::provider::{ErrorClass, Prompt, ProviderError};
+use polyclaw_domain::media::Image;
+use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ProviderError};
 use polyclaw_store::rounds;
 use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted, group_letter, last_user};
+use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted, group_letter, last_user, with_file};
 
 use crate::reception::{cast, read_after, recorded, said_in};
 
@@ -51,7 +53,8 @@ fn model() -> Arc<Scripted> {
                 retry_after_ms: None,
             })];
         }
-        vec![Line::Say(format!("{name} on {asked}"))]
+        let pause = if asked.contains("slowly") { 10 } else { 0 };
+        vec![Line::Pause(Duration::from_secs(pause)), Line::Say(format!("{name} on {asked}"))]
     })
 }
 
@@ -72,7 +75,7 @@ async fn read_round(world: &World, text: &str) -> Vec<String> {
 
 async fn over(world: &World) {
     while !world.engine.db().read(rounds::open).await.unwrap().is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     world.settled().await;
 }
@@ -196,6 +199,33 @@ async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_is_shown_the_image_of_the_message_also_after_a_crash() {
+    let cat = Image::read(PIXEL).unwrap();
+    for (broadcast, faults) in ["", SEQUENTIAL].into_iter().flat_map(|broadcast| {
+        [(broadcast, Faulty::never()), (broadcast, Faulty::at(KillPoint::RoundStored, 1))]
+    }) {
+        let (ground, model) = ground(broadcast).await;
+        ground.outlet.keep_file("cat", cat.clone());
+        let (world, outlet) = (ground.wake(faults.clone()), ground.outlet.clone());
+        let photo = with_file(group_letter("-7", "guest", "what is it?"), "cat");
+        let delivered = tokio::spawn(async move { outlet.deliver(photo).await });
+        tokio::select! {
+            _ = faults.death() => {}
+            () = tokio::time::sleep(std::time::Duration::from_secs(10)) => {}
+        }
+        let world = world.killed().await.wake(Faulty::never());
+        assert_eq!(delivered.await.unwrap(), Taken::Done);
+        over(&world).await;
+        for name in ["ann", "bob", "eve"] {
+            let prompt = model.prompts().into_iter().rev().find(|prompt| speaker(prompt) == name).unwrap();
+            let shown: Vec<_> = prompt.messages.iter().flat_map(PromptMessage::images).collect();
+            assert_eq!(shown, [&cat], "{name} {broadcast}");
+        }
+        assert_eq!(world.ground.outlet.fetched().len(), 1, "{broadcast}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stopped_agent_lets_the_next_one_speak() {
     let hanging = Scripted::new(|prompt| match speaker(prompt) {
         "ann" => vec![Line::Hang],
@@ -214,4 +244,21 @@ async fn a_stopped_agent_lets_the_next_one_speak() {
         read.contains(&"Bob: bob speaks".to_owned()) && read.contains(&"Eve: eve speaks".to_owned()),
         "{read:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_all_are_at_work_one_of_them_says_so() {
+    let (ground, _) = ground("").await;
+    let world = ground.wake(Faulty::never());
+    world.ground.outlet.mute();
+    for text in ["think slowly", "and now?"] {
+        assert_eq!(world.ground.outlet.deliver(group_letter("-7", "guest", text)).await, Taken::Done);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(
+        world.ground.outlet.read_at("-7", None),
+        ["I am at something else; I will come to this next."]
+    );
+    over(&world).await;
+    assert_eq!(world.ground.outlet.read_at("-7", None).len(), 7, "and all answer both");
 }

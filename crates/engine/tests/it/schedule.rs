@@ -14,6 +14,7 @@ use polyclaw_domain::port::Clock as _;
 use polyclaw_domain::schedule::Schedule;
 use polyclaw_engine::Error;
 use polyclaw_store::messages::Message;
+use polyclaw_store::schedules::Maker;
 use polyclaw_store::{Db, events, messages, sessions};
 use polyclaw_testkit::world::Ground;
 use polyclaw_testkit::{Faulty, Line, Scripted};
@@ -35,6 +36,7 @@ fn errand(rule: &str, catch_up: CatchUp) -> Errand {
         }),
         catch_up,
         enabled: true,
+        asked_by: Vec::new(),
     }
 }
 
@@ -283,7 +285,8 @@ fn job(schedule: &str) -> Cron {
 async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
     let world = ground(errand("every 12h", CatchUp::Skip)).await.wake(Faulty::never());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let made = world.engine.add_errand(job("every 10m"), Some(&AgentId::main())).await.unwrap();
+    let maker = Maker { agent: AgentId::main(), asked_by: Vec::new() };
+    let made = world.engine.add_errand(job("every 10m"), Some(maker)).await.unwrap();
     assert!(made.next.is_some() && made.made_by == Some(AgentId::main()));
     tokio::time::sleep(Duration::from_secs(10 * 60)).await;
     let db = world.engine.db().clone();

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use polyclaw_domain::agent::{ContextPolicy, MemoryScope};
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::media::Image;
 use polyclaw_domain::memory::Viewer;
 use polyclaw_domain::message::{Attachment, Part, calls};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
@@ -13,7 +14,7 @@ use polyclaw_engine::hub::{Frame, Replay};
 use polyclaw_store::{events, jobs, outbox, sessions};
 
 use polyclaw_testkit::world::{Ground, World};
-use polyclaw_testkit::{Faulty, Line, Scripted};
+use polyclaw_testkit::{Faulty, Line, PIXEL, Scripted};
 use serde_json::json;
 
 const CANARY: &str = "canary-4711-secret";
@@ -91,10 +92,9 @@ async fn what_a_tool_puts_out_reaches_neither_the_model_nor_anybody_else() {
     knowing(&world);
     world.ground.tools.add("leak", Effect::Pure, Consent::NotNeeded, |_| {
         Box::pin(async {
-            ToolOutcome::ok(format!(
-                "env: KEY={CANARY} {KEY} Y2FuYXJ5LTQ3MTEtc2VjcmV0 {}",
-                json!({ "a": CANARY })
-            ))
+            let text = format!("env: KEY={CANARY} {KEY} Y2FuYXJ5LTQ3MTEtc2VjcmV0 {}", json!({ "a": CANARY }));
+            let image = Image::read(PIXEL).unwrap();
+            ToolOutcome { images: vec![(format!("{CANARY}.png"), image)], ..ToolOutcome::ok(text) }
         })
     });
     assert_eq!(world.says("go").await.text, "done");

@@ -78,6 +78,28 @@ async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_same_message_twice_at_once_is_one_for_a_group_too() {
+    let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"bob\"]")).await;
+    let asked = || Inbound { idempotency_key: Some("k".into()), ..inbound("web", "hello") };
+    let (one, other) = tokio::join!(say(&world, asked()), say(&world, asked()));
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!(one.turn_id, other.turn_id);
+    assert!(one.duplicate != other.duplicate, "one of them is the first");
+    world.settled().await;
+    assert_eq!(model.prompts().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_it_is_settled_who_answers_words_change_nothing() {
+    let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"bob\"]")).await;
+    let asked = Inbound { by: Some(AgentId::main()), ..inbound("webhook", "/ann hello") };
+    let accepted = say(&world, asked).await.unwrap();
+    assert_eq!(world.answer(&accepted).await.text, "main on /ann hello");
+    world.settled().await;
+    assert_eq!(model.prompts().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn bindings_say_who_answers_where_nobody_is_named() {
     let rules = "[[bindings]]\nagent_id = \"ann\"\nmatch = { channel = \"cli\" }\n\
                  [[bindings]]\nagent_id = \"bob\"\nmatch = { channel = \"webhook\", account_id = \"*\" }";

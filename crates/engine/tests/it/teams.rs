@@ -11,7 +11,7 @@
 //! | lifecycle 8 | `lifecycle::a_member_that_agrees_is_closed_and_the_lead_knows` |
 //! | lifecycle 9 | `lifecycle::a_member_that_objects_keeps_the_team` |
 //! | lifecycle 10 | `lifecycle::silence_of_one_at_work_keeps_the_team` |
-//! | lifecycle 11 | `lifecycle::silence_of_the_idle_is_consent` |
+//! | lifecycle 11 | `lifecycle::silence_of_the_idle_is_consent`, `lifecycle::one_that_falls_idle_meanwhile_is_not_waited_for` |
 //! | mailbox 1, 3 | `mail::a_letter_is_in_one_inbox_and_no_other` |
 //! | mailbox 2 | `mail::a_letter_is_shown_at_the_next_inference` |
 //! | mailbox 4 | `mail::what_is_only_said_reaches_nobody` |
@@ -32,7 +32,7 @@
 //! | spawning 7 | `members::a_model_of_its_own_is_used` |
 //! | spawning 8 | `members::a_member_can_be_another_agent` |
 //! | spawning 9 | `members::an_unknown_team_has_no_members` |
-//! | spawning 11, 12 | `members::depth_is_counted_and_bounded` |
+//! | spawning 11, 12 | `members::depth_is_counted_and_bounded`, `members::depth_below_a_member_is_bounded_too` |
 //! | spawning 16 | `members::the_end_of_a_task_is_announced_to_the_lead` |
 //! | spawning 17 | `members::a_shutdown_closes_sessions` |
 //! | spawning 18 | `members::members_that_join_at_once_are_all_there` |
@@ -71,3 +71,4 @@ mod setback;
 mod stop;
 mod story;
 mod stuck;
+mod two;

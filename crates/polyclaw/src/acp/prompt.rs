@@ -1,6 +1,7 @@
 //! What an editor says to an agent, and what it is told until the turn is over.
 
 use polyclaw_domain::hex::hex;
+use reqwest::Response;
 use serde_json::{Value, json};
 
 use super::turn::Turn;
@@ -9,35 +10,70 @@ use crate::client::segment;
 use crate::ids::random;
 use crate::stream::Frames;
 
-/// Seconds of a single wait at the instance.
-const ONE_WAIT: u64 = 25;
-
 impl Editor {
-    pub(super) async fn prompt(&self, params: &Value) -> Done {
+    /// Asks in a session that was cancelled so often.
+    pub(super) async fn prompt(&self, params: &Value, cancels: u64) -> Done {
         let session = session_of(params)?;
         let (text, images) = said(&params["prompt"])?;
-        let client = self.client()?;
         // Opened before the message is there: nothing of its turn is missed.
-        let stream = client.stream(&format!("/sessions/{}/stream", segment(session))).await?;
-        // A person sits there who can be asked before a tool runs.
+        let stream = self.client()?.stream(&stream_of(session, None)).await?;
+        // The same for every try, so that asking again is not asking twice.
         let key = format!("acp-{}", hex(&random::<12>()));
-        let body = json!({ "text": text, "channel": "cli", "idempotency_key": key, "attachments": images });
-        let path = format!("/sessions/{}/messages", segment(session));
-        let accepted = client.post(&path, &body).await?;
-        let id = accepted["turn_id"].as_str().unwrap_or_default().to_owned();
-        let mut turn = Turn::new(self, &client, session, &id);
-        turn.follow(Frames::new(stream)).await;
-        let reply = loop {
-            // It is over by now, unless the stream broke: then the rest comes at once.
-            let path = format!("/turns/{}?wait={ONE_WAIT}", segment(&id));
-            let mut seen = client.get(&path).await?;
-            if seen["reply"].is_object() {
-                break seen["reply"].take();
-            }
-        };
+        // A person sits there who can be asked before a tool runs.
+        let body = &json!({ "text": text, "channel": "cli", "idempotency_key": key, "attachments": images });
+        let path = &format!("/sessions/{}/messages", segment(session));
+        let accepted = self.insist(|client| async move { client.post(path, body).await }).await?;
+        if self.is_cancelled(session, cancels) {
+            // It was there before there was anything to stop.
+            self.cancel(session).await?;
+        }
+        let id = accepted["turn_id"].as_str().unwrap_or_default();
+        let mut turn = Turn::new(self, session, id);
+        let reply = self.follow(&mut turn, (session, id), stream).await.map_err(taken)?;
         turn.complete(&reply);
         ended(&reply)
     }
+
+    /// Tells what happens until there is a reply, also when the instance goes away and comes back.
+    async fn follow<'a>(
+        &'a self,
+        turn: &mut Turn<'a>,
+        (session, id): (&str, &str),
+        mut stream: Response,
+    ) -> Done {
+        loop {
+            turn.follow(Frames::new(stream)).await;
+            // It is over by now, unless the stream broke.
+            if let Some(reply) = self.reply(id, 0).await? {
+                return Ok(reply);
+            }
+            let path = &stream_of(session, turn.heard());
+            stream = self.insist(|client| async move { client.stream(path).await }).await?;
+            // It may have ended before this stream was there.
+            if let Some(reply) = self.reply(id, 1).await? {
+                return Ok(reply);
+            }
+        }
+    }
+
+    /// The reply to a turn, if there is one within so many seconds.
+    async fn reply(&self, turn: &str, seconds: u64) -> Result<Option<Value>, Fault> {
+        let path = &format!("/turns/{}?wait={seconds}", segment(turn));
+        let mut seen = self.insist(|client| async move { client.get(path).await }).await?;
+        Ok(Some(seen["reply"].take()).filter(Value::is_object))
+    }
+}
+
+/// What is live in a session, from the frame on that was heard last.
+fn stream_of(session: &str, heard: Option<&str>) -> String {
+    let after = heard.map(|frame| format!("?after={}", segment(frame))).unwrap_or_default();
+    format!("/sessions/{}/stream{after}", segment(session))
+}
+
+/// Whoever asks again, asks twice.
+fn taken(fault: Fault) -> Fault {
+    let message = format!("{}; your message was taken: do not send it again", fault.message);
+    Fault { message, ..fault }
 }
 
 fn ended(reply: &Value) -> Done {

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use super::Editor;
 use super::session::chunk;
-use crate::client::{Client, segment};
+use crate::client::segment;
 use crate::stream::{Frame, Frames};
 
 const SAYS: &str = "agent_message_chunk";
@@ -16,44 +17,83 @@ const ALLOW: &str = "allow";
 
 pub struct Turn<'a> {
     editor: &'a Editor,
-    client: &'a Client,
     session: &'a str,
     turn: String,
     /// What the editor was told since the last step.
     text: String,
     /// Calls that the editor knows of.
     calls: HashSet<String>,
+    /// The frame that was heard last.
+    heard: Option<String>,
+    /// Questions that the editor knows of.
+    asked: HashSet<String>,
+    /// Those that nobody has answered. They outlive a stream: the person still sees them.
+    open: FuturesUnordered<BoxFuture<'a, ()>>,
 }
 
 impl<'a> Turn<'a> {
-    pub fn new(editor: &'a Editor, client: &'a Client, session: &'a str, turn: &str) -> Self {
-        let (text, calls) = (String::new(), HashSet::new());
-        Self { editor, client, session, turn: turn.to_owned(), text, calls }
+    pub fn new(editor: &'a Editor, session: &'a str, turn: &str) -> Self {
+        Self {
+            editor,
+            session,
+            turn: turn.to_owned(),
+            text: String::new(),
+            calls: HashSet::new(),
+            heard: None,
+            asked: HashSet::new(),
+            open: FuturesUnordered::new(),
+        }
+    }
+
+    /// Where a stream that broke is to go on.
+    pub fn heard(&self) -> Option<&str> {
+        self.heard.as_deref()
     }
 
     /// Returns when the turn has ended, or when the stream broke.
     pub async fn follow(&mut self, mut frames: Frames) {
-        let mut questions = FuturesUnordered::new();
         loop {
             // A question may be answered elsewhere, or the turn stopped, while the editor is asked.
             let frame = tokio::select! {
                 frame = frames.next() => frame,
-                Some(()) = questions.next() => continue,
+                Some(()) = self.open.next() => continue,
             };
             let Some(frame) = frame else { return };
+            self.hear(&frame);
             self.take_up(&frame.data);
+            if frame.kind == "replay.gap" {
+                self.catch_up().await;
+            }
             if frame.data["turn_id"].as_str() != Some(&self.turn) {
                 continue;
             }
             match frame.kind.as_str() {
-                "approval.asked" => {
-                    let call = self.asked(&frame.data).await;
-                    let (editor, client, session) = (self.editor, self.client.clone(), self.session);
-                    let id = frame.data["approval_id"].as_str().unwrap_or_default().to_owned();
-                    questions.push(decide(editor, client, session, (id, call)));
-                }
+                "approval.asked" => self.ask(&frame.data).await,
                 "turn.ended" if frame.data["state"] != "steered" => return,
                 _ => self.take(&frame),
+            }
+        }
+    }
+
+    fn hear(&mut self, frame: &Frame) {
+        let opened = frame.data["epoch"].as_str().filter(|_| frame.kind == "stream.opened");
+        let is_new = |epoch: &&str| self.heard.as_deref().is_none_or(|heard| !heard.starts_with(*epoch));
+        let opened = opened.filter(is_new).map(|epoch| format!("{epoch}-{}", frame.data["seq"]));
+        if let Some(place) = frame.id.clone().or(opened) {
+            self.heard = Some(place);
+        }
+    }
+
+    /// Nobody kept what was missed, or another life of the instance does it anew: the step is told from its beginning,
+    /// and what is still asked is asked.
+    async fn catch_up(&mut self) {
+        self.start_over();
+        let Ok(client) = self.editor.client() else { return };
+        let mut listed = client.get("/approvals").await.unwrap_or_default();
+        for approval in listed["approvals"].as_array_mut().into_iter().flatten() {
+            if approval["state"] == "pending" && approval["turn_id"] == *self.turn {
+                approval["approval_id"] = approval["id"].take();
+                self.ask(approval).await;
             }
         }
     }
@@ -130,10 +170,21 @@ impl<'a> Turn<'a> {
         }));
     }
 
-    /// What a person is to decide about, as the editor shows it.
-    async fn asked(&mut self, data: &Value) -> Value {
+    /// Lets the editor ask the person there, once.
+    async fn ask(&mut self, data: &Value) {
         let id = data["approval_id"].as_str().unwrap_or_default();
-        let stored = self.client.get(&format!("/approvals/{}", segment(id))).await.unwrap_or_default();
+        if self.asked.insert(id.to_owned()) {
+            let call = self.shown(id, data).await;
+            self.open.push(decide(self.editor, self.session, (id.to_owned(), call)).boxed());
+        }
+    }
+
+    /// What a person is to decide about, as the editor shows it.
+    async fn shown(&mut self, id: &str, data: &Value) -> Value {
+        let stored = match self.editor.client() {
+            Ok(client) => client.get(&format!("/approvals/{}", segment(id))).await.unwrap_or_default(),
+            Err(_) => Value::Null,
+        };
         let call = stored["call_id"].as_str().unwrap_or(id).to_owned();
         self.call(&call, "pending", data);
         let question = data["question"].as_str().unwrap_or_default();
@@ -146,7 +197,7 @@ impl<'a> Turn<'a> {
 }
 
 /// Asks the person at the editor; no answer is a no.
-async fn decide(editor: &Editor, client: Client, session: &str, (approval, call): (String, Value)) {
+async fn decide(editor: &Editor, session: &str, (approval, call): (String, Value)) {
     let options = json!([
         { "optionId": ALLOW, "name": "Let it run once", "kind": "allow_once" },
         { "optionId": "deny", "name": "Do not run it", "kind": "reject_once" },
@@ -154,10 +205,10 @@ async fn decide(editor: &Editor, client: Client, session: &str, (approval, call)
     let params = json!({ "sessionId": session, "toolCall": call, "options": options });
     let said = editor.peer.ask("session/request_permission", params).await.unwrap_or_default();
     let yes = said["outcome"]["outcome"] == "selected" && said["outcome"]["optionId"] == ALLOW;
-    let decision = if yes { "approve" } else { "deny" };
-    let path = format!("/approvals/{}", segment(&approval));
-    if let Err(failure) = client.post(&path, &json!({ "decision": decision })).await {
-        tracing::warn!(code = %failure.code, "the answer to a question came to nothing");
+    let body = &json!({ "decision": if yes { "approve" } else { "deny" } });
+    let path = &format!("/approvals/{}", segment(&approval));
+    if let Err(fault) = editor.insist(|client| async move { client.post(path, body).await }).await {
+        tracing::warn!(code = %fault.code, "the answer to a question came to nothing");
     }
 }
 

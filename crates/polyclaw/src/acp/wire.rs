@@ -1,16 +1,43 @@
 //! JSON-RPC on lines of stdin and stdout, both ways: the editor calls us, and we ask it.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Done;
 
-/// A line of the other side.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    Whole(Vec<u8>),
+    TooLarge,
+}
+
+/// The next line; `None` at the end. Of one that is larger than `most` nothing is kept.
+pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Option<Line>> {
+    let (mut line, mut size) = (Vec::new(), 0);
+    loop {
+        let piece = from.fill_buf().await?;
+        let end = piece.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let taken = end.unwrap_or(piece.len());
+        size += taken;
+        match size > most {
+            true => line = Vec::new(),
+            false => line.extend_from_slice(&piece[..taken]),
+        }
+        from.consume(taken);
+        if end.is_some() || taken == 0 {
+            let line = if size > most { Line::TooLarge } else { Line::Whole(line) };
+            return Ok((size > 0).then_some(line));
+        }
+    }
+}
+
+/// What the other side says.
 pub enum Incoming {
     /// Without an id nobody waits for an answer.
     Call {
@@ -22,8 +49,8 @@ pub enum Incoming {
 }
 
 impl Incoming {
-    pub fn read(line: &str) -> Option<Self> {
-        let mut value: Value = serde_json::from_str(line).ok()?;
+    pub fn read(line: &[u8]) -> Option<Self> {
+        let mut value: Value = serde_json::from_slice(line).ok()?;
         value.as_object()?;
         let Some(method) = value["method"].as_str().map(str::to_owned) else {
             return (value["id"].is_u64()).then_some(Self::Answer(value));
@@ -81,8 +108,9 @@ impl Peer {
         });
     }
 
-    pub fn refuse_line(&self) {
-        let error = json!({ "code": -32700, "message": "a line is one JSON object" });
+    /// Nobody knows what was asked in it.
+    pub fn refuse_line(&self, number: i32, why: &str) {
+        let error = json!({ "code": number, "message": why });
         self.write(json!({ "jsonrpc": "2.0", "id": null, "error": error }));
     }
 
@@ -111,15 +139,29 @@ mod tests {
 
     #[test]
     fn lines_are_calls_or_answers_or_nothing() {
-        let call = |line: &str| match Incoming::read(line) {
+        let call = |line: &str| match Incoming::read(line.as_bytes()) {
             Some(Incoming::Call { id, method, .. }) => Some((id, method)),
             _ => None,
         };
         assert_eq!(call(r#"{"id":"a","method":"x"}"#), Some((Some(json!("a")), "x".to_owned())));
         assert_eq!(call(r#"{"method":"x"}"#), Some((None, "x".to_owned())));
-        assert!(matches!(Incoming::read(r#"{"id":1,"result":{}}"#), Some(Incoming::Answer(_))));
+        assert!(matches!(Incoming::read(br#"{"id":1,"result":{}}"#), Some(Incoming::Answer(_))));
         for odd in ["", "7", "[]", "{}", r#"{"id":"a"}"#, "{"] {
-            assert!(Incoming::read(odd).is_none(), "{odd}");
+            assert!(Incoming::read(odd.as_bytes()).is_none(), "{odd}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_large_is_passed_over_and_the_next_one_read() {
+        let text = format!("one\n{}\nfive!\nend", "x".repeat(50));
+        for size in [1, 7, 1_000] {
+            let mut from = tokio::io::BufReader::with_capacity(size, text.as_bytes());
+            let mut lines = Vec::new();
+            while let Some(line) = next_line(&mut from, 6).await.unwrap() {
+                lines.push(line);
+            }
+            let whole = |text: &[u8]| Line::Whole(text.to_vec());
+            assert_eq!(lines, [whole(b"one\n"), Line::TooLarge, whole(b"five!\n"), whole(b"end")]);
         }
     }
 

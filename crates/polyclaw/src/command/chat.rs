@@ -49,7 +49,7 @@ pub async fn connect(context: &Context) -> Result<Client, Failure> {
     let client = Client::new(context)?;
     match client.get("/agents").await {
         Ok(_) => return Ok(client),
-        Err(failure) if failure.exit != Exit::Unavailable || context.global.url.is_some() => {
+        Err(failure) if failure.exit != Exit::Unavailable || context.global.url().is_some() => {
             return Err(failure);
         }
         Err(_) => {}

@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
-    if context.global.url.is_some() {
+    if context.global.url().is_some() {
         return Err(Failure::usage("the log of an instance elsewhere is not a file here")
             .hint("`polyclaw instances logs <name>` reads it through its control plane")
             .into());

@@ -186,7 +186,13 @@ async fn embed(client: &Client, context: &Context) -> anyhow::Result<()> {
         let status = client.get("/memory/status").await?;
         let (all, pending) =
             (status["memories"].as_u64().unwrap_or(0), status["pending"].as_u64().unwrap_or(0));
-        if pending == 0 || status["embeddings"].is_null() {
+        if status["embeddings"].is_null() {
+            progress.end();
+            return Err(Failure::failed("no_embeddings", "no vectors are made: there is no embedding model")
+                .hint("`polyclaw model pull all-minilm-l6-v2` fetches one (91 MB)")
+                .into());
+        }
+        if pending == 0 {
             progress.end();
             return Ok(context.output.say(&status, |_| sentence(&status))?);
         }

@@ -66,7 +66,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     let body = json!({
         "path": order.path, "dry_run": dry_run, "with_secrets": with_secrets, "name": name, "port": port,
     });
-    let runs = context.global.url.is_some() || control::Notes::of(&context.home).url().is_some();
+    let runs = context.global.url().is_some() || control::Notes::of(&context.home).url().is_some();
     let progress = Progress::new(context.output.json);
     let asked = if runs {
         let control = Client::of_control(context)?;
@@ -75,7 +75,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Err(Failure::new(Exit::Unavailable, UNREACHABLE, "no control plane runs on this home"))
     };
     let answer = match asked {
-        Err(failure) if failure.code == UNREACHABLE && context.global.url.is_none() => {
+        Err(failure) if failure.code == UNREACHABLE && context.global.url().is_none() => {
             progress.during(WORK, by_ourselves(context, order)).await?
         }
         answered => answered?,

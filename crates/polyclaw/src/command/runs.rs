@@ -85,19 +85,20 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
 
 const HELD: &str = "/runs?held=true&limit=1000";
 
-/// Dismisses those that are named, or all there are. One that somebody else took up meanwhile needs no word.
+/// Dismisses those that are named, or all there are.
 async fn dismiss(client: &Client, context: &Context, ids: &[String], all: bool) -> anyhow::Result<()> {
+    if let [id] = ids {
+        let run = dismiss_one(client, id).await?;
+        return Ok(context.output.say(&run, |_| "It is dismissed.".to_owned())?);
+    }
     let mut dismissed = Vec::new();
-    let mut failed = dismiss_each(client, ids.to_vec(), &mut dismissed).await.err();
+    let mut failed = dismiss_each(client, ids, &mut dismissed).await.err();
     while all && failed.is_none() {
         let held = client.get(HELD).await?;
         let next: Vec<String> =
             held["runs"].as_array().into_iter().flatten().map(|run| cell(&run["run_id"])).collect();
-        if next.is_empty() {
-            break;
-        }
         let before = dismissed.len();
-        failed = dismiss_each(client, next, &mut dismissed).await.err();
+        failed = dismiss_each(client, &next, &mut dismissed).await.err();
         if dismissed.len() == before {
             break;
         }
@@ -106,23 +107,24 @@ async fn dismiss(client: &Client, context: &Context, ids: &[String], all: bool) 
         let message = format!("{}; {} were dismissed before that", failure.message, dismissed.len());
         return Err(Failure { message, ..failure }.into());
     }
-    match dismissed.as_slice() {
-        [run] if !all => context.output.say(run, |_| "It is dismissed.".to_owned())?,
-        runs => context.output.say(&json!({ "runs": runs }), |_| format!("{} dismissed.", runs.len()))?,
-    }
-    Ok(())
+    let told = json!({ "runs": dismissed });
+    Ok(context.output.say(&told, |_| format!("{} dismissed.", dismissed.len()))?)
 }
 
-async fn dismiss_each(client: &Client, ids: Vec<String>, dismissed: &mut Vec<Value>) -> Result<(), Failure> {
-    let is_one = ids.len() == 1;
+/// One of several that somebody else took up meanwhile needs no word.
+async fn dismiss_each(client: &Client, ids: &[String], dismissed: &mut Vec<Value>) -> Result<(), Failure> {
     for id in ids {
-        match client.post(&format!("/runs/{}/dismiss", segment(&id)), &json!({})).await {
+        match dismiss_one(client, id).await {
             Ok(run) => dismissed.push(run),
-            Err(failure) if failure.exit == Exit::Conflict && !is_one => {}
+            Err(failure) if failure.exit == Exit::Conflict => {}
             Err(failure) => return Err(failure),
         }
     }
     Ok(())
+}
+
+async fn dismiss_one(client: &Client, id: &str) -> Result<Value, Failure> {
+    client.post(&format!("/runs/{}/dismiss", segment(id)), &json!({})).await
 }
 
 /// Said by `polyclaw runs` alone, too: whoever looks for something else learns where it is.

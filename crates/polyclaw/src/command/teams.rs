@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::client::{Client, segment};
-use crate::output::cell;
+use crate::output::{cell, safe};
 
 /// Tasks that are listed at once; more is nothing to read at a terminal.
 const MOST_TASKS: usize = 10_000;
@@ -273,7 +273,7 @@ fn whole(output: &crate::output::Output, team: &Value) -> String {
     };
     let members: Vec<_> = team["members"].as_array().into_iter().flatten().map(member).collect();
     let described = team["description"].as_str().filter(|text| !text.is_empty());
-    let described = described.map(|text| format!("{text}\n")).unwrap_or_default();
+    let described = described.map(|text| format!("{}\n", safe(text))).unwrap_or_default();
     let lead = fails("lead", &team["setback"]);
     let failing = team["members"].as_array().into_iter().flatten();
     let failing = failing.filter_map(|one| fails(&cell(&one["name"]), &one["setback"]));
@@ -333,4 +333,16 @@ fn tasks(output: &crate::output::Output, listed: &Value) -> String {
     };
     let rows: Vec<_> = listed.as_array().into_iter().flatten().map(row).collect();
     output.table(&["TASK", "STATUS", "OWNER", "FOR", "WHAT", "WAITS FOR"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_wrote_does_not_steer_the_terminal() {
+        let team = json!({ "name": "a", "description": "\u{1b}]0;x\u{7}for you" });
+        let shown = whole(&crate::output::Output::new(false), &team);
+        assert!(shown.contains("for you") && !shown.contains('\u{7}'), "{shown:?}");
+    }
 }

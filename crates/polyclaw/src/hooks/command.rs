@@ -24,7 +24,7 @@ pub async fn run(
     let (program, arguments) = command.split_first().ok_or("there is no program")?;
     let passed_on = PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     // The guard dies with the daemon, however that ends, and takes the program and all it started along.
-    let mut child = Command::new(GUARD[0])
+    let child = Command::new(GUARD[0])
         .args(&GUARD[1..])
         .arg(program)
         .args(arguments)
@@ -37,8 +37,8 @@ pub async fn run(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{program}: {error}"))?;
-    let _guard = Guard::of(&child);
-    match tokio::time::timeout(patience, talk(&mut child, &body)).await {
+    let mut guard = Guard(child);
+    match tokio::time::timeout(patience, talk(&mut guard.0, &body)).await {
         Ok(ended) => ended,
         Err(_) => Err(format!("{program}: ended, because it took longer than {} s", patience.as_secs())),
     }
@@ -67,18 +67,13 @@ async fn talk(child: &mut Child, body: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Tells the guard when it is dropped, which ends the program and all that it started.
-struct Guard(Option<Pid>);
-
-impl Guard {
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
-    }
-}
+/// Tells the guard when it is dropped, which ends the program and all that it started. Of one that has ended nobody is
+/// told: its number may be another's by now.
+struct Guard(Child);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(guard) = self.0 {
+        if let Some(guard) = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
             let _ = kill_process(guard, Signal::TERM);
         }
     }

@@ -134,6 +134,55 @@ fn a_token_lets_its_bearer_do_what_its_scope_says_until_it_is_revoked() {
 }
 
 #[test]
+fn through_the_gateway_operate_works_with_what_is_there_and_admin_alone_changes_it() {
+    let plane = Plane::new();
+    plane.started("one");
+    let make = |scope: &str| plane.post("/tokens", json!({ "name": scope, "scope": scope })).ok();
+    let (operate, admin) = (make("operate"), make("admin"));
+    let as_ = |token: &Value, method: &str, path: &str, body: &Value| {
+        let bearer = format!("Bearer {}", token["secret"].as_str().unwrap());
+        let path = format!("/instances/one/gateway/{path}");
+        plane.call(method, &path, Some(body.clone()), &[("authorization", &bearer)]).status
+    };
+    let session = "sessions/agent%3Amain%3Aweb%3Adm%3Ame";
+    for (method, path, body, status) in [
+        ("POST", &*format!("{session}/messages"), json!({ "text": "hi" }), 202),
+        ("POST", &format!("{session}/stop"), json!({}), 200),
+        ("POST", &format!("{session}/commands"), json!({ "text": "/status" }), 200),
+        ("POST", "approvals/none", json!({ "decision": "deny" }), 404),
+        ("POST", "runs/none/dismiss", json!({}), 404),
+    ] {
+        assert_eq!(as_(&operate, method, path, &body), status, "{method} {path}");
+    }
+    for (method, path, body, status) in [
+        ("POST", "agents", json!({ "agent_id": "ops", "name": "Ops" }), 201),
+        ("PATCH", "agents/ops", json!({ "policy": { "tools": { "deny": [] } } }), 200),
+        ("POST", "memory", json!({ "content": "a fact" }), 201),
+        ("POST", "config/reload", json!({}), 200),
+        ("POST", "sessions/cleanup", json!({ "dry_run": false }), 200),
+        ("DELETE", "agents/ops", json!({}), 204),
+        ("DELETE", session, json!({}), 204),
+    ] {
+        assert_eq!(as_(&operate, method, path, &body), 403, "{method} {path}");
+        assert_eq!(as_(&admin, method, path, &body), status, "{method} {path}");
+    }
+}
+
+#[test]
+fn nobody_is_let_into_an_instance_itself_through_the_gateway() {
+    let plane = Plane::new();
+    plane.started("one");
+    for path in ["logins", "api/v1/logins"] {
+        let refused = plane.post(&format!("/instances/one/gateway/{path}"), json!({}));
+        assert_eq!(refused.refusal(), (404, "unknown_route"), "{path}");
+    }
+    let token = plane.post("/tokens", json!({ "name": "x", "scope": "operate" })).ok();
+    let bearer = format!("Bearer {}", token["secret"].as_str().unwrap());
+    let login = plane.call("POST", "/logins", None, &[("authorization", &bearer)]);
+    assert!(login.ok()["code"].is_string(), "the control plane's own ends with the token");
+}
+
+#[test]
 fn many_wrong_tokens_make_strangers_wait_and_nobody_else() {
     let plane = Plane::new();
     let guess = |n: u32| {

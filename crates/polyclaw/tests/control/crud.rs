@@ -47,6 +47,30 @@ fn ports_are_given_in_order_and_never_twice() {
     assert_eq!(plane.post("/instances", used).refusal(), (409, "port_in_use"));
 }
 
+/// Every port that is given without being named is another's: the registry says so, and nothing listens there.
+#[test]
+fn where_no_port_is_left_one_has_to_be_named() {
+    const TAKE: &str = "INSERT INTO instances (id, name, folder, port, wanted, restart, created_at)
+        SELECT 'i' || ?1, 'n' || ?1, 'cp/instances/i' || ?1, ?1, 'stopped', 'never', 1
+        WHERE NOT EXISTS (SELECT 1 FROM instances WHERE port = ?1)";
+    let mut plane = Plane::new();
+    plane.kill();
+    let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
+    for port in polyclaw_domain::instance::PORTS {
+        registry.execute(TAKE, [port]).unwrap();
+    }
+    drop(registry);
+    plane.serve();
+    let refused = plane.post("/instances", json!({ "name": "one" }));
+    assert_eq!(refused.refusal(), (503, "no_port_left"));
+    assert!(refused.body["error"]["hint"].as_str().unwrap().contains("name a port"), "{}", refused.body);
+    plane.create("one");
+    plane.post("/instances/n18805/archive", json!({})).ok();
+    let given = plane.post("/instances", json!({ "name": "two" }));
+    let is_free = std::net::TcpListener::bind(("127.0.0.1", 18805)).is_ok();
+    assert!(given.body["port"] == 18805 || !is_free, "{}", given.body);
+}
+
 #[test]
 fn what_can_not_be_made_leaves_nothing_behind() {
     let plane = Plane::new();

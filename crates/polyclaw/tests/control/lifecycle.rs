@@ -122,6 +122,26 @@ fn a_foreign_process_with_our_pid_is_never_signalled() {
     other.wait().unwrap();
 }
 
+/// The pid of a process that has ended, as a power cut leaves it behind.
+#[test]
+fn the_pid_of_a_dead_process_stands_in_nobodys_way() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let file = plane.folder(&made).join("daemon.pid");
+    let mut dead = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
+    dead.wait().unwrap();
+    fs::write(&file, format!("{}\n", dead.id())).unwrap();
+    assert_eq!(plane.status("one"), "stopped");
+    assert_eq!(plane.post("/instances/one/stop", json!({})).refusal(), (409, "instance_not_running"));
+    let started = plane.start("one");
+    assert_eq!(started["status"], "running");
+    assert_eq!(fs::read_to_string(&file).unwrap().trim(), started["pid"].to_string());
+    plane.post("/instances/one/stop", json!({})).ok();
+    fs::write(&file, format!("{}\n", dead.id())).unwrap();
+    assert_eq!(plane.post("/instances/one/restart", json!({})).ok()["status"], "running");
+    assert_eq!(processes_of(&plane.folder(&made)).len(), 1);
+}
+
 #[test]
 fn one_that_does_not_end_is_killed_in_the_end() {
     let plane = Plane::new();

@@ -51,6 +51,7 @@ mod crud;
 mod doors;
 mod gateway;
 mod import;
+mod left;
 mod lifecycle;
 mod logs;
 mod messages;

@@ -206,7 +206,9 @@ fn what_a_sender_has_of_its_own_is_taken_out_of_its_messages() {
     assert_eq!(send(&said), format!("{mark}, {mark} and {mark}"));
     assert_eq!(send(&"0f".repeat(32)), "0f".repeat(32), "a hash is no token");
     for secret in [own, given_out, "canary-of-a-4711"] {
-        assert_eq!(task(&plane, json!({ "correlation_id": secret })).refusal(), (400, "bad_message"));
+        for word in ["correlation_id", "trace_id"] {
+            assert_eq!(task(&plane, json!({ word: secret })).refusal(), (400, "bad_message"), "{word}");
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::messages::{allow, pair, pending, state, task, word};
 use crate::plane::{Plane, until};
+use crate::sockets::Socket;
 
 fn ids(answer: &Value) -> Vec<Value> {
     answer["messages"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect()
@@ -124,22 +125,47 @@ fn gate_5_no_secret_is_in_any_answer_frame_file_or_log() {
     let mut plane = pair();
     let canary = "canary-secret-value-4711-abc";
     let payload = json!({ "password": canary, "deep": { "access_token": [canary] } });
+    let mut told = Socket::open(&plane, "/ws/messages");
+    told.next();
     let id = task(&plane, json!({ "payload": payload })).ok()["id"].clone();
     let received = pending(&plane, "b");
     let path = format!("/messages/{}/fail", id.as_str().unwrap());
     let refused = json!({ "lease": received[0]["lease"], "error": format!("Bearer {}", plane.token()) });
     plane.post(&path, refused).ok();
     let token = plane.token();
+    let frames = frames_to_failure(&mut told, &id);
+    let anew = Socket::open(&plane, "/ws/messages").next().to_string();
+    assert!(frames.contains("failed") && anew.contains("failed"), "what was told has the failure: {frames}");
+    for frame in [frames, anew] {
+        assert!(!frame.contains(canary) && !frame.contains(&token), "{frame}");
+    }
     for path in [format!("/messages/{}", id.as_str().unwrap()), "/messages".into(), "/audit".into()] {
         let said = plane.get(&path).body.to_string();
         assert!(!said.contains(canary) && !said.contains(&token), "{path}: {said}");
     }
     plane.kill();
-    let kept = ["registry.db", "registry.db-wal"].map(|file| plane.home().join("cp").join(file));
-    for file in kept.into_iter().chain([plane.dir.path().join("server.log")]) {
-        let bytes = fs::read(&file).unwrap_or_default();
+    let kept = fs::read_dir(plane.home().join("cp")).unwrap().map(|entry| entry.unwrap().path());
+    let kept = kept.filter(|file| file.file_name().unwrap().to_str().unwrap().starts_with("registry.db"));
+    let mut stored = false;
+    for file in kept.chain([plane.dir.path().join("server.log")]) {
+        let bytes = fs::read(&file).unwrap();
         let text = String::from_utf8_lossy(&bytes);
+        stored |= text.contains(id.as_str().unwrap());
         assert!(!text.contains(canary) && !text.contains(&token), "{}", file.display());
+    }
+    assert!(stored, "the message itself is found in the files that were looked at");
+}
+
+/// All that is told until a message has failed.
+fn frames_to_failure(socket: &mut Socket, id: &Value) -> String {
+    let mut all = Vec::new();
+    loop {
+        let event = socket.until("message_event");
+        let is_last = event["message_id"] == *id && event["kind"] == "failed";
+        all.push(event);
+        if is_last {
+            return json!(all).to_string();
+        }
     }
 }
 

@@ -55,21 +55,30 @@ fn a_reader_of_one_instance_or_correlation_is_told_of_that_alone() {
 #[test]
 fn a_reader_that_falls_behind_is_shown_everything_anew() {
     let plane = pair();
-    let mut slow = Socket::open(&plane, "/ws/messages");
-    slow.next();
+    let mut slow = Socket::clogged(&plane, "/ws/messages");
     // Far more than is kept for one reader, while it takes nothing.
-    let sent: Vec<Value> = (0..400).map(|_| task(&plane, json!({})).ok()["id"].clone()).collect();
+    let sent: Vec<Value> = (0..300).map(|_| task(&plane, json!({})).ok()["id"].clone()).collect();
     let last = sent.last().unwrap();
+    let (mut snapshots, mut one_by_one) = (0, 0);
     loop {
         let frame = slow.next();
         let events = match frame["type"].as_str() {
-            Some("snapshot") => frame["recent_events"].as_array().unwrap().clone(),
-            _ => vec![frame],
+            Some("pong") => continue,
+            Some("snapshot") => {
+                snapshots += 1;
+                frame["recent_events"].as_array().unwrap().clone()
+            }
+            _ => {
+                one_by_one += 1;
+                vec![frame]
+            }
         };
         if events.iter().any(|event| event["message_id"] == *last && event["kind"] == "queued") {
             break;
         }
     }
+    assert!(snapshots > 1, "one at the beginning, and one when it was behind");
+    assert!(one_by_one < 2 * sent.len(), "it was told all of them one by one: it was never behind");
 }
 
 #[test]

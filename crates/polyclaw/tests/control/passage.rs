@@ -25,7 +25,7 @@ fn since(plane: &Plane, count: usize) -> Vec<String> {
 fn a_change_through_the_gateway_is_recorded_with_what_was_there_before_and_after() {
     let plane = Plane::new();
     let made = plane.started("one");
-    let token = plane.post("/tokens", json!({ "name": "x", "scope": "operate" })).ok();
+    let token = plane.post("/tokens", json!({ "name": "x", "scope": "admin" })).ok();
     let bearer = format!("Bearer {}", token["secret"].as_str().unwrap());
     let call = |method: &str, path: &str, body: Value| {
         let path = format!("/instances/one/gateway/{path}");

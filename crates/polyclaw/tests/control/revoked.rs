@@ -66,6 +66,17 @@ fn stream(plane: &Plane, token: &str) -> TcpStream {
 }
 
 #[test]
+fn a_stream_through_to_an_instance_is_told_to_its_end_when_the_server_ends() {
+    let mut plane = Plane::new();
+    plane.started("one");
+    let mut stream = stream(&plane, &plane.token());
+    plane.end();
+    let mut told = Vec::new();
+    stream.read_to_end(&mut told).unwrap();
+    assert!(told.ends_with(b"\r\n0\r\n\r\n"), "it was cut off: {}", String::from_utf8_lossy(&told));
+}
+
+#[test]
 fn sockets_through_to_an_instance_are_closed_when_the_server_ends() {
     let mut plane = Plane::new();
     plane.started("one");

@@ -69,6 +69,23 @@ impl Socket {
         socket
     }
 
+    /// One that asks without end and reads nothing of what it is answered, until its line takes no more in either direction.
+    pub fn clogged(plane: &Plane, path: &str) -> Self {
+        /// Nothing moved for so long: nothing will.
+        const STILL: Duration = Duration::from_secs(2);
+        let mut socket = Self::open(plane, path);
+        wait(async {
+            loop {
+                let asked = socket.0.feed(Message::text(r#"{"type":"ping"}"#));
+                match tokio::time::timeout(STILL, asked).await {
+                    Ok(asked) => asked.unwrap(),
+                    Err(_) => return,
+                }
+            }
+        });
+        socket
+    }
+
     pub fn say(&mut self, text: &str) {
         wait(self.0.send(Message::text(text))).unwrap();
     }

@@ -1,5 +1,6 @@
 //! Crashes, adoption, and the server's own end.
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -132,12 +133,48 @@ fn what_died_while_no_server_was_there_is_started_again() {
     assert_eq!(plane.status("resting"), "stopped", "nobody asked for that one");
 }
 
+/// The server has ended by then; where something is under way, within twice that.
+const ENDED: Duration = Duration::from_secs(5);
+
 #[test]
 fn the_server_ends_in_good_order_and_leaves_its_instances() {
     let mut plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     let (success, took) = plane.end();
-    assert!(success && took < Duration::from_secs(30), "{success} {took:?}");
+    assert!(success && took < ENDED, "{success} {took:?}");
     assert!(is_alive(pid));
     assert!(!plane.home().join("cp/control.url").exists());
+}
+
+/// A call whose answer nobody has read yet.
+fn ask(plane: &Plane, path: &str) -> std::net::TcpStream {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", plane.port)).unwrap();
+    let (port, token) = (plane.port, plane.token());
+    let head = format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n");
+    let body = "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    stream.write_all((head + body).as_bytes()).unwrap();
+    stream
+}
+
+/// Somebody waits for an instance that does not end, and somebody listens: neither holds the server up, and the next one
+/// goes on with what was asked.
+#[test]
+fn the_server_ends_while_something_is_under_way() {
+    let mut plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    let mut socket = Socket::open(&plane, "/ws/instances");
+    socket.next();
+    signal("STOP", pid);
+    let _waiting = ask(&plane, "/api/instances/one/stop?timeout=100");
+    until(&|| "the stop is under way".to_owned(), || {
+        plane.post("/instances/one/start", json!({})).status == 503
+    });
+    let (success, took) = plane.end();
+    assert!(success && took < 2 * ENDED, "{success} {took:?}");
+    assert_eq!(socket.close_code(), 1001);
+    assert!(is_alive(pid), "nobody killed it before its time");
+    signal("CONT", pid);
+    plane.serve();
+    plane.until_status("one", "stopped");
+    until(&|| "it has ended".to_owned(), || !is_alive(pid));
 }

@@ -1,13 +1,18 @@
 //! Teams on the real binary: killed at every point of what teams do, and a story from the first task to the last word.
 
 mod kills;
+mod nodes;
 mod story;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use polyclaw_store::{Db, Target};
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
+use polyclaw_testkit::postgres::Cluster;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
 
 use crate::daemon::Home;
 
@@ -52,40 +57,125 @@ fn call(request: &Request, name: &str, given: Value) -> Script {
     Script::new().call(&format!("c{}", request.messages().len()), name, given)
 }
 
-fn open(path: &std::path::Path) -> Connection {
+/// Where daemons keep what they know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    Files,
+    Server,
+}
+
+/// The homes of daemons that are one gateway, and where to look for what they stored.
+struct Stage {
+    _folder: tempfile::TempDir,
+    homes: Vec<Home>,
+    server: Option<Db>,
+}
+
+impl Stage {
+    /// `rest`: of the config, made for the first home.
+    async fn new(keeps: Keeps, model: &ModelServer, rest: &str, homes: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut rest, mut server) = (rest.to_owned(), None);
+        if keeps == Keeps::Server {
+            let url = Cluster::of_process().fresh_database().unwrap();
+            rest += &format!("[store]\nurl = \"{url}\"\n[turns]\nlease_seconds = 2\n");
+            let open = move || Db::open(&Target::Postgres { url, connections: 1 }).unwrap();
+            server = Some(tokio::task::spawn_blocking(open).await.unwrap());
+        }
+        let home = |n: usize| {
+            let place = folder.path().join(["home", "other"][n]);
+            let rest = rest.replace("WORKSPACE", &place.join("workspace").display().to_string());
+            Home::new(&place, &config(model, &rest))
+        };
+        let homes = (0..homes).map(home).collect();
+        Self { _folder: folder, homes, server }
+    }
+
+    fn home(&self) -> &Home {
+        &self.homes[0]
+    }
+
+    fn sessions(&self) -> Book {
+        self.book(|| self.home().0.join("memory/sessions.db"))
+    }
+
+    /// Of the team that is at work.
+    fn ledger(&self) -> Book {
+        self.book(|| self.home().0.join("teams").join(TEAM).join("ledger.db"))
+    }
+
+    /// Of the team that has ended.
+    fn last_ledger(&self) -> Book {
+        self.book(|| self.trash().join("ledger.db"))
+    }
+
+    fn book(&self, file: impl FnOnce() -> PathBuf) -> Book {
+        match &self.server {
+            Some(db) => Book::Server(db.clone()),
+            None => Book::File(open(&file())),
+        }
+    }
+
+    /// The folder of the one team that has ended, where its lead was hosted.
+    fn trash(&self) -> PathBuf {
+        let found: Vec<PathBuf> =
+            self.homes.iter().flat_map(|home| entries(&home.0.join("teams/.trash"))).collect();
+        assert_eq!(found.len(), 1, "one team that has ended: {found:?}");
+        found[0].clone()
+    }
+
+    /// Nothing runs or waits, the team has ended and its folder is set aside.
+    fn is_over(&self) -> bool {
+        let is_aside = self.homes.iter().any(|home| !entries(&home.0.join("teams/.trash")).is_empty());
+        let database = self.sessions();
+        is_aside
+            && database.count("SELECT COUNT(*) FROM teams WHERE status <> 'shutdown'") == 0
+            && database.count("SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')") == 0
+    }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn open(path: &Path) -> Connection {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags).unwrap()
 }
 
-fn sessions(home: &Home) -> Connection {
-    open(&home.0.join("memory/sessions.db"))
+/// A database, looked into from beside the daemon.
+enum Book {
+    File(Connection),
+    Server(Db),
 }
 
-/// The folder of the one team that has ended.
-fn trash(home: &Home) -> PathBuf {
-    let mut found =
-        std::fs::read_dir(home.0.join("teams/.trash")).unwrap().map(|entry| entry.unwrap().path());
-    let folder = found.next().expect("a team that has ended");
-    assert!(found.next().is_none(), "only one");
-    folder
+impl Book {
+    fn count(&self, sql: &str) -> i64 {
+        match self {
+            Self::File(file) => file.query_row(sql, [], |row| row.get(0)).unwrap(),
+            Self::Server(db) => asked(db, sql, |row| row.int(0))[0],
+        }
+    }
+
+    /// The first column.
+    fn rows(&self, sql: &str) -> Vec<String> {
+        match self {
+            Self::File(file) => {
+                let mut rows = file.prepare(sql).unwrap();
+                let lines = rows.query_map([], |row| row.get(0)).unwrap();
+                lines.map(Result::unwrap).collect()
+            }
+            Self::Server(db) => asked(db, sql, |row| row.text(0)),
+        }
+    }
 }
 
-fn count(database: &Connection, sql: &str) -> i64 {
-    database.query_row(sql, [], |row| row.get(0)).unwrap()
-}
-
-/// What a table says, for whoever looks why a case failed.
-fn rows(database: &Connection, sql: &str) -> Vec<String> {
-    let mut rows = database.prepare(sql).unwrap();
-    let lines = rows.query_map([], |row| row.get(0)).unwrap();
-    lines.map(Result::unwrap).collect()
-}
-
-/// Nothing runs or waits, the team has ended and its folder is set aside.
-fn is_over(home: &Home) -> bool {
-    let Ok(entries) = std::fs::read_dir(home.0.join("teams/.trash")) else { return false };
-    let database = sessions(home);
-    entries.count() > 0
-        && count(&database, "SELECT COUNT(*) FROM teams WHERE status <> 'shutdown'") == 0
-        && count(&database, "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')") == 0
+fn asked<T: Send + 'static>(
+    db: &Db,
+    sql: &str,
+    read: fn(&polyclaw_store::Row<'_>) -> polyclaw_store::Result<T>,
+) -> Vec<T> {
+    let sql: &'static str = sql.to_owned().leak();
+    block_in_place(|| Handle::current().block_on(db.read(move |tx| tx.query(sql, &[], read)))).unwrap()
 }

@@ -1,10 +1,13 @@
 //! `polyclaw acp` with an editor's half of the protocol that nobody here wrote.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::a2a::{python, succeeded};
-use crate::fixture::Home;
+use crate::fixture::{Home, until};
 
 const ASKS: &str = "[agents.defaults.sandbox]\nmode = \"off\"\n";
 
@@ -40,4 +43,107 @@ fn the_person_at_the_editor_decides_about_tools_and_stops_turns() {
     let home = Home::with_model_and(&model, ASKS);
     let _daemon = home.daemon();
     assert!(editor(&home, "tools").contains("permission given and refused, cancel"));
+}
+
+/// An editor that says each line when a test wants it said.
+struct Lines {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Lines {
+    fn of(home: &Home) -> Self {
+        let mut command = home.command(&["acp"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, stdin, stdout }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.stdin, "{line}").unwrap();
+    }
+
+    fn call(&mut self, id: u64, method: &str, params: Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+    }
+
+    /// The answer to a call, and what the agent was heard saying before it.
+    fn answer(&mut self, id: Value) -> (Value, String) {
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "it ended");
+            let line: Value = serde_json::from_str(&line).unwrap();
+            if line["params"]["update"]["sessionUpdate"] == "agent_message_chunk" {
+                said += line["params"]["update"]["content"]["text"].as_str().unwrap();
+            } else if line["id"] == id && line.get("method").is_none() {
+                return (line, said);
+            }
+        }
+    }
+
+    fn session(&mut self) -> String {
+        self.call(1, "session/new", json!({ "cwd": "/tmp", "mcpServers": [] }));
+        self.answer(json!(1)).0["result"]["sessionId"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn prompt(session: &str, text: &str) -> Value {
+    json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] })
+}
+
+#[test]
+fn an_editor_gets_its_answer_from_the_daemon_that_comes_after() {
+    let model = ModelServer::start();
+    model.push(Script::new().text("half ").hang());
+    model.push(Script::reply("all of it"));
+    let home = Home::with_model(&model);
+    let mut daemon = home.daemon();
+    let mut editor = Lines::of(&home);
+    let session = editor.session();
+    editor.call(2, "session/prompt", prompt(&session, "tell me"));
+    until("the model is asked", || model.request_count() == 1);
+    daemon.kill();
+    let _daemon = home.daemon();
+    let (answer, said) = editor.answer(json!(2));
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert!(said.ends_with("all of it"), "{said}");
+    assert_eq!(home.transcript(&session).len(), 2, "it was asked once");
+}
+
+#[test]
+fn a_cancel_right_behind_a_prompt_stops_it() {
+    let model = ModelServer::start();
+    model.answer(|_| Script::new().text("thinking ").hang());
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let mut editor = Lines::of(&home);
+    let session = editor.session();
+    for id in 2..7 {
+        editor.call(id, "session/prompt", prompt(&session, "think"));
+        let cancel =
+            json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
+        editor.say(&cancel.to_string());
+        let (answer, _) = editor.answer(json!(id));
+        assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+    }
+}
+
+#[test]
+fn a_line_that_is_too_large_ends_nothing() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    let mut editor = Lines::of(&home);
+    editor.say(&"x".repeat(33 * 1024 * 1024));
+    assert_eq!(editor.answer(Value::Null).0["error"]["code"], -32600);
+    editor.session();
 }

@@ -25,6 +25,16 @@ fn whole(home: &Home, path: &[String]) -> String {
     text
 }
 
+/// Where memories are kept is not to be chosen: there is one place.
+#[test]
+fn no_help_knows_of_another_store_of_memories() {
+    let home = Home::new();
+    let help = whole(&home, &["memory".to_owned()]) + &home.run(&["--help"]).stdout;
+    for word in ["backend", "markdown file"] {
+        assert!(!help.to_lowercase().contains(word), "{word} is in {help}");
+    }
+}
+
 #[test]
 fn every_command_and_verb_says_what_it_does_with_examples() {
     let home = Home::new();

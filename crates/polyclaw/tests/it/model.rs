@@ -276,6 +276,7 @@ fn embeddings_are_taken_up_when_they_are_pulled_and_damage_is_said_and_mended() 
     home.run(&["--json", "memory", "import", note.to_str().unwrap(), "--agent", "main"]).ok();
     let status = || home.run(&["memory"]).stdout;
     assert!(status().contains("polyclaw model pull all-minilm-l6-v2"), "{}", status());
+    assert_eq!(home.run(&["--json", "memory", "embed"]).error(), (1, "no_embeddings".to_owned()));
     pull();
     until("the vectors are made", || status().contains("by words and by meaning"));
 

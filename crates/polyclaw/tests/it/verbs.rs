@@ -3,7 +3,7 @@
 use polyclaw_testkit::model_server::ModelServer;
 use serde_json::json;
 
-use crate::fixture::{Home, until};
+use crate::fixture::{Home, ran, until};
 
 #[test]
 fn a_job_is_made_changed_run_and_removed_and_outlives_the_daemon() {
@@ -67,6 +67,71 @@ fn an_agent_is_bound_and_unbound_in_the_config_and_its_comments_stay() {
     let text = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
     assert!(text.contains("# Who there is.") && text.contains("# looks after servers"), "{text}");
     assert!(!text.contains("bindings"), "{text}");
+}
+
+#[test]
+fn a_binding_of_one_person_is_made_once_and_taken_out_of_the_file_as_it_stands() {
+    let home = Home::new();
+    home.write_config(
+        "[agents]\nlist = [{ id = \"main\", default = true }, { id = \"ops\" }]\n\
+         [[bindings]]\nagent_id = \"main\"\nmatch = { channel = \"telegram\", peer = { kind = \"dm\", id = \"1\" } }\n",
+    );
+    let _daemon = home.daemon();
+    let verb = |verb, peer, kind: &[&str]| {
+        let agent = if peer == "1" { "main" } else { "ops" };
+        let told = ["agents", verb, agent, "--channel", "telegram", "--peer", peer, "--json"];
+        home.run(&[&told, kind].concat())
+    };
+    assert_eq!(verb("bind", "1", &[]).error(), (4, "binding_exists".into()), "`dm` says the same");
+    verb("bind", "2", &[]).ok();
+    assert_eq!(verb("bind", "2", &["--kind", "dm"]).error(), (4, "binding_exists".into()));
+    // By hand, and the daemon does not know of it.
+    let path = home.path().join("config.toml");
+    let added = "[[bindings]]\nagent_id = \"main\"\nmatch = { channel = \"telegram\", peer = { kind = \"group\", id = \"3\" } }\n";
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("[[bindings]]", &format!("{added}[[bindings]]"), 1)).unwrap();
+    verb("unbind", "2", &[]).ok();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("\"1\"") && text.contains("\"3\"") && !text.contains("\"2\""), "{text}");
+    assert_eq!(verb("unbind", "2", &[]).error(), (3, "unknown_binding".into()));
+}
+
+#[test]
+fn a_config_that_somebody_else_acts_on_is_not_changed() {
+    let home = Home::new();
+    home.write_config("");
+    let lock = polyclaw_control::Place::at(home.path()).lock().unwrap();
+    assert!(lock.is_some());
+    let bind = ["agents", "bind", "main", "--channel", "telegram", "--json"];
+    assert_eq!(home.run(&bind).error(), (5, "instance_busy".into()));
+    drop(lock);
+    assert_eq!(home.run(&bind).ok()["outcome"], "saved");
+}
+
+#[test]
+fn a_change_that_the_daemon_refuses_is_put_back() {
+    let home = Home::new();
+    home.write_config("");
+    let _daemon = home.daemon();
+    // Only whoever changes the config has the variable.
+    home.write_config("[providers.lab]\nkind = \"openai\"\napi_key = \"env:LAB_KEY\"\nmodels = [\"demo\"]\n");
+    let path = home.path().join("config.toml");
+    let before = std::fs::read_to_string(&path).unwrap();
+    let mut command = home.command(&["agents", "bind", "main", "--channel", "telegram", "--json"]);
+    command.env("LAB_KEY", "sk-1");
+    let refused = ran(command);
+    let said = &refused.stdout;
+    assert!(refused.code != 0 && !said.contains("nothing was written"), "the daemon refuses it: {said}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+}
+
+#[test]
+fn a_variable_that_is_set_to_nothing_names_no_instance_elsewhere() {
+    let home = Home::new();
+    home.write_config("");
+    let mut command = home.command(&["agents", "bind", "main", "--channel", "telegram", "--json"]);
+    command.env("POLYCLAW_URL", "");
+    assert_eq!(ran(command).ok()["outcome"], "saved");
 }
 
 #[test]

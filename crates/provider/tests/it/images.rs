@@ -1,5 +1,5 @@
 use polyclaw_domain::media::Image;
-use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage};
+use polyclaw_domain::provider::{Delta, ErrorClass, Prompt, PromptMessage};
 use polyclaw_provider::{Kind, ProviderSettings};
 use polyclaw_testkit::model_server::Script;
 use serde_json::json;
@@ -75,4 +75,46 @@ async fn a_request_that_is_wrong_without_its_image_too_is_refused_once_more_and_
     let error = bench.ask("openai/m", &look()).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::BadRequest);
     assert_eq!(bench.server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_sent_again_without_its_images() {
+    let bench = Bench::new();
+    bench.server.push(Script::error(413, json!({})));
+    bench.server.push(Script::reply("I see nothing."));
+    let reply = bench.ask("openai/m", &look()).await.unwrap();
+    assert_eq!(reply.text, "I see nothing.");
+    assert_eq!(bench.server.last_request().messages()[0]["content"], TOLD);
+}
+
+#[tokio::test]
+async fn an_image_too_large_for_anthropic_does_not_take_the_others_along() {
+    let bench = Bench::new();
+    let large = [GIF, &vec![7; 4 * 1024 * 1024]].concat();
+    let images = vec![Image::read(GIF).unwrap(), Image::read(large).unwrap()];
+    let messages = vec![PromptMessage::User { text: "look".into(), images }];
+    bench.ask("anthropic/m", &Prompt { messages, ..Prompt::default() }).await.unwrap();
+    let content = bench.server.last_request().messages()[0]["content"].clone();
+    assert_eq!(content.as_array().unwrap().len(), 2, "{content}");
+    assert_eq!(content[0]["text"], "look\n[an image attached here is too large for you to see]");
+    assert_eq!(content[1]["source"]["data"], "R0lGODlh");
+}
+
+#[tokio::test]
+async fn what_was_streamed_before_an_image_was_refused_no_longer_counts() {
+    let bench = Bench::new();
+    let refusal = r#"data: {"error":{"type":"invalid_request_error","message":"no images"}}"#;
+    bench.server.push(Script::new().text("I s").raw(format!("{refusal}\n\n")));
+    bench.server.push(Script::reply("I see nothing."));
+    let (reply, deltas) = bench.ask_all(&["openai/m"], &look()).await;
+    assert_eq!(reply.unwrap().text, "I see nothing.");
+    let at = deltas.iter().position(|delta| *delta == Delta::Restart).unwrap();
+    assert_eq!(deltas[..at], [Delta::Text("I s".into())]);
+}
+
+#[tokio::test]
+async fn a_provider_that_is_not_configured_is_asked_for_once() {
+    let bench = Bench::new();
+    let error = bench.ask("nobody/m", &look()).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::NotConfigured);
 }

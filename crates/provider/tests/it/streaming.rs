@@ -98,6 +98,15 @@ async fn every_provider_is_told_how_long_to_think_in_its_own_words() {
     assert!(body["thinking"]["budget_tokens"].as_u64() < body["max_tokens"].as_u64(), "{body}");
     assert_eq!(body["thinking"]["type"], "enabled", "{body}");
     assert!(body.get("temperature").is_none(), "Anthropic refuses one where it is to think: {body}");
+
+    let short = Prompt { max_tokens: Some(8_192), ..prompt };
+    bench.ask("anthropic/claude-sonnet-4-5", &short).await.unwrap();
+    let body = bench.server.last_request().body().clone();
+    assert_eq!(
+        (&body["thinking"]["budget_tokens"], &body["max_tokens"]),
+        (&4_096.into(), &8_192.into()),
+        "{body}"
+    );
 }
 
 #[tokio::test]

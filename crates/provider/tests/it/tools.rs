@@ -1,4 +1,4 @@
-use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage};
+use polyclaw_domain::provider::{ErrorClass, Prompt, PromptMessage, ReasoningEffort};
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolSpec};
 use polyclaw_testkit::model_server::Script;
 use serde_json::{Value, json};
@@ -161,4 +161,24 @@ async fn an_announced_call_that_does_not_come_is_malformed() {
     let script = Script::new().raw(format!("data: {announced}\n\ndata: [DONE]\n\n")).unfinished();
     assert_eq!(bench.class("openai/m", script).await, ErrorClass::Malformed);
     assert!(bench.ask("openai/m", &user("hi")).await.is_ok());
+}
+
+#[tokio::test]
+async fn between_a_call_and_its_result_no_old_model_of_anthropic_is_told_to_think() {
+    let bench = Bench::new();
+    let prompt = Prompt { reasoning_effort: Some(ReasoningEffort::High), ..second_round() };
+    for model in ["claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-1", "claude-3-7-sonnet-latest", "m"]
+    {
+        bench.ask(&format!("anthropic/{model}"), &prompt).await.unwrap();
+        let body = bench.server.last_request().body().clone();
+        assert!(body.get("thinking").is_none(), "it would be refused without its thoughts: {body}");
+    }
+    for model in
+        ["claude-opus-4-5", "claude-opus-4-7", "claude-sonnet-4-6", "claude-sonnet-5", "claude-haiku-5"]
+    {
+        bench.ask(&format!("anthropic/{model}"), &prompt).await.unwrap();
+        let body = bench.server.last_request().body().clone();
+        assert_eq!(body["output_config"]["effort"], "high", "{body}");
+        assert_ne!(body["thinking"]["type"], "enabled", "{body}");
+    }
 }

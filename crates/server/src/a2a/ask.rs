@@ -9,12 +9,14 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message;
 use polyclaw_engine::hub::Watch;
 use polyclaw_engine::ingress::{Accepted, Inbound};
+use polyclaw_store::{Tx, messages};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::rpc::{Call, Fault};
 use super::task::{self, CHANNEL};
+use crate::error::Error;
 use crate::extract::bounded;
 use crate::http::attachments;
 use crate::state::AppState;
@@ -108,10 +110,16 @@ async fn context(app: &AppState, agent: &AgentId, message: &Message) -> Result<S
     if stated.is_some_and(|stated| stated != own) {
         return Err(Fault::params("the task is of another context"));
     }
-    match task::is_over(job.state) {
-        true => Err(Fault::closed()),
-        false => Ok(own),
+    // One that was taken while the task ran is the same message still.
+    if task::is_over(job.state) && !is_known(app, job.session, message.message_id.clone()).await? {
+        return Err(Fault::closed());
     }
+    Ok(own)
+}
+
+async fn is_known(app: &AppState, session: SessionKey, key: String) -> Result<bool, Fault> {
+    let read = move |tx: &mut Tx<'_>| messages::by_key(tx, &session, &key);
+    Ok(app.engine.db().read(read).await.map_err(Error::from)?.is_some())
 }
 
 /// Images that the message itself holds; nothing is fetched for a caller.

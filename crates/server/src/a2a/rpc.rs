@@ -1,5 +1,6 @@
 //! JSON-RPC 2.0 as A2A uses it: one call, one answer.
 
+use polyclaw_domain::redact::Redactor;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -58,7 +59,7 @@ impl From<Error> for Fault {
             error if error.status().is_client_error() => -32602,
             _ => -32603,
         };
-        Self::new(number, error.code(), error.to_string())
+        Self::new(number, error.code(), error.detail().message)
     }
 }
 
@@ -98,7 +99,25 @@ pub fn answer(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-pub fn refusal(id: &Value, fault: &Fault) -> Value {
+/// What was asked may be quoted, and what it quotes may be a secret in the wrong place.
+pub fn refusal(id: &Value, fault: &Fault, redactor: &Redactor) -> Value {
     let error = json!({ "code": fault.number, "message": fault.message, "data": { "code": fault.code } });
-    json!({ "jsonrpc": "2.0", "id": id, "error": error })
+    let mut body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+    redactor.json(&mut body);
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_of_ours_is_told_without_its_own_words_and_a_secret_not_at_all() {
+        let store = polyclaw_store::Error::Other("/home/me/sessions.db: disk I/O error".into());
+        let redactor = Redactor::new(["hunter2-hunter2".to_owned()]);
+        let told = refusal(&json!(1), &Error::from(store).into(), &redactor).to_string();
+        assert!(told.contains("-32603") && !told.contains("sessions.db"), "{told}");
+        let quoted = Fault::params("'hunter2-hunter2' is no number");
+        assert!(!refusal(&json!(1), &quoted, &redactor).to_string().contains("hunter2"));
+    }
 }

@@ -1,14 +1,16 @@
 //! Through to an instance: its API under the control plane's address, its answers as streams, sockets too. The caller's
 //! own token and cookies stay here; the instance is shown its own.
 
+use std::pin::Pin;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderName, ORIGIN, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderName, ORIGIN,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use futures_util::StreamExt;
 use http_body_util::Full;
@@ -24,6 +26,10 @@ use super::until::Until;
 use crate::error::{Error, Result};
 use crate::extract::{MAX_BODY, MAX_MESSAGE, read_up_to};
 
+/// Whoever is let in by the instance itself stays there when the token is revoked that they came with: logins are ours.
+const LOGINS: &str = "/api/v1/logins";
+
+const EVENTS: &[u8] = b"text/event-stream";
 const DESCRIBED: &str = "/api/instances/{id}/gateway/{path}";
 
 /// What means one connection and not what is sent over it, or is for us alone.
@@ -59,6 +65,7 @@ pub async fn through(State(app): State<ControlState>, mut request: Request) -> R
         let (app, id, path) = (app.clone(), id.clone(), target.path().to_owned());
         async move { app.control.note_socket(&by, &id, &path).await }
     };
+    let method = parts.method.clone();
     let called = call(address, Request::from_parts(dressed(parts, target, token), Full::new(body)));
     let answered = while_it_answers(address, called).await;
     let answered = answered.ok_or_else(|| polyclaw_control::Error::Silent(id.clone()))?;
@@ -67,7 +74,7 @@ pub async fn through(State(app): State<ControlState>, mut request: Request) -> R
     if let Some(passage) = passage {
         app.control.note_arrival(passage, answered.status().as_u16()).await?;
     }
-    Ok(back(answered, ours.map(|ours| (ours, first_change)), until))
+    Ok(back(answered, &method, ours.map(|ours| (ours, first_change)), until))
 }
 
 /// As much as the instance itself takes there.
@@ -120,7 +127,7 @@ pub fn describe(document: &mut OpenApi) {
 }
 
 /// The instance, and what of it is asked for. The path stays as it was written: a session key in it is encoded.
-fn split(uri: &Uri) -> Result<(String, Uri)> {
+pub fn split(uri: &Uri) -> Result<(String, Uri)> {
     let unknown = || Error::UnknownRoute(uri.path().chars().take(100).collect());
     let (_, rest) = uri.path().split_once("/instances/").ok_or_else(unknown)?;
     let (id, path) = rest.split_once("/gateway/").ok_or_else(unknown)?;
@@ -132,7 +139,10 @@ fn split(uri: &Uri) -> Result<(String, Uri)> {
     }
     let prefix = if path.starts_with("v1/") || path.starts_with("api/v1/") { "" } else { "/api/v1" };
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let target = format!("{prefix}/{path}{query}").parse().map_err(|_| unknown())?;
+    let target: Uri = format!("{prefix}/{path}{query}").parse().map_err(|_| unknown())?;
+    if target.path() == LOGINS {
+        return Err(unknown());
+    }
     Ok((id.to_owned(), target))
 }
 
@@ -150,6 +160,7 @@ fn keep_back(headers: &mut HeaderMap) {
 
 fn back(
     mut answered: hyper::Response<hyper::body::Incoming>,
+    method: &Method,
     ours: Option<(OnUpgrade, impl Future<Output = polyclaw_control::Result<()>> + Send + 'static)>,
     until: Until,
 ) -> Response {
@@ -163,12 +174,12 @@ fn back(
         parts.headers.keys().filter(|name| name.as_str().starts_with("access-control-")).cloned().collect();
     granted.iter().for_each(|name| drop(parts.headers.remove(name)));
     if parts.status != StatusCode::SWITCHING_PROTOCOLS {
+        let body = Body::new(body);
         // What has no length may go on for ever.
         let body = match parts.headers.contains_key(CONTENT_LENGTH) {
-            true => Body::new(body),
+            true => body,
             false => {
-                let told = Body::new(body).into_data_stream();
-                Body::from_stream(told.take_until(Box::pin(until.revoked())))
+                Body::from_stream(body.into_data_stream().take_until(end(method, &parts.headers, until)))
             }
         };
         return Response::from_parts(parts, body);
@@ -180,6 +191,17 @@ fn back(
         tokio::spawn(tunnel::join((ours, theirs), until, first_change));
     }
     Response::from_parts(parts, Body::empty())
+}
+
+/// Events that somebody listens to have no end of their own; an answer has, and is waited for when the server goes down.
+fn end(method: &Method, headers: &HeaderMap, until: Until) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let are_events = headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENTS));
+    match *method == Method::GET && are_events {
+        true => Box::pin(async {
+            until.over().await;
+        }),
+        false => Box::pin(until.revoked()),
+    }
 }
 
 #[cfg(test)]
@@ -202,6 +224,8 @@ mod tests {
             "/api/instances/a/gateway/%2e%2E/x",
             "/api/instances/a/gateway",
             "/api/instances/a/b/gateway/x",
+            "/api/instances/a/gateway/logins",
+            "/api/instances/a/gateway/api/v1/logins?x=1",
         ] {
             assert!(split(&bad.parse().unwrap()).is_err(), "{bad}");
         }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
 use axum::http::header::UPGRADE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use polyclaw_control::{Caller, Stay};
+use polyclaw_control::{Caller, Kind, Stay};
 use polyclaw_domain::instance::Access;
 
+use super::gateway;
 use super::state::ControlState;
 use crate::door::Guest;
 use crate::error::{Error, Result};
@@ -102,14 +102,18 @@ pub async fn administers(request: Request, next: Next) -> Response {
     allow(Access::Admin, request, next).await
 }
 
-/// Through the gateway a look needs less than a word; a socket is both.
-pub async fn talks(request: Request, next: Next) -> Response {
-    let looks = match *request.method() {
-        Method::GET | Method::HEAD => !request.headers().contains_key(UPGRADE),
-        Method::POST => request.uri().path().ends_with("/gateway/route/explain"),
-        _ => false,
+/// Through the gateway a look needs less than a word, and a word less than a change; over a socket one may talk.
+pub async fn passes(request: Request, next: Next) -> Response {
+    let target = match gateway::split(request.uri()) {
+        Ok((_, target)) => target,
+        Err(error) => return error.into_response(),
     };
-    allow(if looks { Access::Read } else { Access::Operate }, request, next).await
+    let asked = Kind::of(request.method(), target.path()).needs();
+    let least = match request.headers().contains_key(UPGRADE) {
+        true => Access::Operate,
+        false => Access::Read,
+    };
+    allow(asked.max(least), request, next).await
 }
 
 /// What instances do for themselves; whose message it is, is looked at where it is known.

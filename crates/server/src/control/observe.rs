@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use polyclaw_control::observe::{Details, Used};
-use polyclaw_domain::budget::{nanos, usd};
+use polyclaw_domain::budget::usd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -166,28 +166,7 @@ pub async fn usage(
 ) -> Result<Json<UsageView>> {
     let window = serde_json::to_value(which.window).unwrap_or_default();
     let path = format!("/api/v1/usage?window={}", window.as_str().unwrap_or_default());
-    let used = match app.control.told(&id, &path).await? {
-        Some(Ok(told)) => added_up(&told["totals"]),
-        Some(Err(why)) => Used { unavailable: Some(why), ..Used::default() },
-        None => {
-            let since = app.control.now().minus(which.window.millis());
-            app.control.usage(&id, since).await?
-        }
-    };
+    let since = app.control.now().minus(which.window.millis());
+    let used = app.control.usage(&id, since, &path).await?;
     Ok(Json(UsageView::of(used, which.window)))
-}
-
-/// The totals an instance tells of itself. What nobody knows stays unknown.
-fn added_up(totals: &Value) -> Used {
-    let totals = totals.as_array().map_or(&[][..], Vec::as_slice);
-    let sum = |name: &str| totals.iter().filter_map(|total| total[name].as_i64()).reduce(|a, b| a + b);
-    let dollars = totals.iter().filter_map(|total| total["cost_usd"].as_f64()).reduce(|a, b| a + b);
-    Used {
-        requests: sum("calls").unwrap_or(0),
-        unknown: sum("unknown_calls").unwrap_or(0),
-        input: sum("input_tokens"),
-        output: sum("output_tokens"),
-        cost_nanos: dollars.map(nanos),
-        unavailable: None,
-    }
 }

@@ -1,14 +1,17 @@
 //! Calls that change something may come with an `Idempotency-Key`: who asks again with the same key gets the first
 //! answer and changes nothing.
 
+use std::panic::AssertUnwindSafe;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
 use http_body_util::BodyExt;
-use polyclaw_control::Caller;
+use polyclaw_control::{Caller, to_its_end};
 use polyclaw_domain::hex::hex;
 use polyclaw_store::registry::answers::{self, Call, Known};
 use serde_json::Value;
@@ -62,14 +65,21 @@ async fn answer(app: &ControlState, request: Request, next: Next, most: usize) -
     let asked = Sha256::new().chain_update(parts.method.as_str()).chain_update("\0").chain_update(path);
     let request = hex(&asked.chain_update("\0").chain_update(&body).finalize());
     let caller = parts.extensions.get::<Caller>().map(|caller| caller.who.clone()).unwrap_or_default();
-    let call = Call { caller, key, request };
+    let (app, call) = (app.clone(), Call { caller, key, request });
+    let asked = Request::from_parts(parts, Body::from(body));
+    // Whoever hangs up meanwhile asks again with the same key: the answer must be there, and not the beginning of one.
+    to_its_end(async move { first_time(&app, call, asked, next).await }).await
+}
+
+async fn first_time(app: &ControlState, call: Call, asked: Request, next: Next) -> Result<Response> {
     match begin(app, &call).await? {
         Known::Answered { status, body } => return Ok(again(status, body)),
         Known::UnderWay => return Err(Error::RepeatUnderWay),
         Known::Other => return Err(Error::KeyUsedElsewhere),
         Known::Begun => {}
     }
-    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    let answered = AssertUnwindSafe(next.run(asked)).catch_unwind().await;
+    let response = answered.unwrap_or_else(|_| Error::Panicked.into_response());
     keep(app, call, response).await
 }
 
@@ -82,15 +92,16 @@ async fn begin(app: &ControlState, call: &Call) -> Result<Known> {
 async fn keep(app: &ControlState, call: Call, response: Response) -> Result<Response> {
     let status = response.status();
     let (parts, body) = response.into_parts();
-    let bytes = body.collect().await.map_err(|_| Error::Panicked)?.to_bytes();
-    let text = without_secret(&bytes);
-    let settled = !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS;
-    let kept = app.control.db().write(move |tx| match settled {
-        true => answers::end(tx, &call, status.as_u16(), &text),
-        false => answers::give_up(tx, &call),
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes);
+    let passes = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    // Nor one that was cut off on its way.
+    let settled = bytes.as_ref().ok().filter(|_| !passes).map(|bytes| without_secret(bytes));
+    let kept = app.control.db().write(move |tx| match &settled {
+        Some(text) => answers::end(tx, &call, status.as_u16(), text),
+        None => answers::give_up(tx, &call),
     });
     kept.await?;
-    Ok(Response::from_parts(parts, Body::from(bytes)))
+    Ok(Response::from_parts(parts, Body::from(bytes.map_err(|_| Error::Panicked)?)))
 }
 
 /// A token is shown once, and kept nowhere: who asks again is told which one was made.

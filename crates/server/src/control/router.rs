@@ -130,7 +130,7 @@ pub fn router(state: ControlState) -> Router {
         .merge(changing(administering()).route_layer(from_fn(guard::administers)))
         .merge(changing(admitting()).route_layer(from_fn(guard::administers)))
         .merge(changing(letting_in()).route_layer(from_fn(guard::reads)))
-        .merge(through.route_layer(from_fn(guard::talks)))
+        .merge(through.route_layer(from_fn(guard::passes)))
         .route_layer(from_fn_with_state(state.clone(), guard::caller));
     known
         .route("/health", get(health::alive))

@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use polyclaw_domain::agent::{AgentSpec, Identity};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::patch::patched;
 use polyclaw_domain::route::Match;
 use polyclaw_domain::scope::DmScope;
 use polyclaw_domain::time::Millis;
@@ -17,7 +16,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::error::{Error, Result};
-use crate::extract::{Body, Id, Query};
+use crate::extract::{Body, Id, Query, fit, patched};
 use crate::http::document;
 use crate::http::tools::Ruled;
 use crate::state::AppState;
@@ -163,9 +162,8 @@ pub async fn create(
     State(app): State<AppState>,
     Body(given): Body<Value>,
 ) -> Result<(StatusCode, Json<AgentView>)> {
-    let own: AgentSpec =
-        serde_json::from_value(given.clone()).map_err(|error| Error::InvalidBody(error.to_string()))?;
-    let spec = patched(&app.engine.outset(own.agent_id), "agent_id", given).map_err(Error::InvalidBody)?;
+    let own: AgentSpec = fit(given.clone())?;
+    let spec = patched(&app.engine.outset(own.agent_id), "agent_id", given)?;
     let stored = app.engine.create_agent(spec).await?;
     Ok((StatusCode::CREATED, Json(AgentView::of(&app, stored))))
 }
@@ -185,7 +183,7 @@ pub async fn change(
 ) -> Result<Json<AgentView>> {
     let id = agent_id(&id)?;
     let stored = app.engine.agent(&id).await?;
-    let spec = patched(&stored.spec, "agent_id", patch).map_err(Error::InvalidBody)?;
+    let spec = patched(&stored.spec, "agent_id", patch)?;
     let stored = app.engine.update_agent(spec).await?;
     Ok(Json(AgentView::of(&app, stored)))
 }

@@ -8,7 +8,6 @@ use polyclaw_domain::config::{CatchUp, Cron as Job};
 use polyclaw_domain::errand::ErrandKind;
 use polyclaw_domain::id::{AgentId, TurnId};
 use polyclaw_domain::key::SessionKey;
-use polyclaw_domain::patch::patched;
 use polyclaw_domain::time::Millis;
 use polyclaw_engine::schedule::Standing;
 use serde::{Deserialize, Serialize};
@@ -16,8 +15,8 @@ use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::error::{Error, Result};
-use crate::extract::{Body, Id};
+use crate::error::Result;
+use crate::extract::{Body, Id, patched};
 use crate::http::document;
 use crate::state::AppState;
 
@@ -139,7 +138,7 @@ pub async fn change(
     Body(patch): Body<Value>,
 ) -> Result<Json<ErrandView>> {
     let stored = app.engine.own_errand(&id).await?;
-    let job = patched(&stored.job, "id", patch).map_err(Error::InvalidBody)?;
+    let job = patched(&stored.job, "id", patch)?;
     Ok(Json(app.engine.change_errand(job).await?.into()))
 }
 

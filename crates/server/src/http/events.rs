@@ -28,6 +28,7 @@ pub struct Which {
     #[param(value_type = Option<String>)]
     session: Option<SessionKey>,
     /// At most 1000; 100 if not given.
+    #[param(minimum = 1)]
     limit: Option<usize>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,

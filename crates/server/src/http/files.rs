@@ -69,7 +69,8 @@ pub async fn show(
 }
 
 /// Writes its own file onto the version that `If-Match` names. Told at its next turn.
-#[utoipa::path(put, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path), ("If-Match" = String, Header)), request_body = NewFile, responses((status = 200, body = AgentFile)))]
+#[utoipa::path(put, path = "/agents/{id}/files/{name}", tag = "agents", params(("id" = String, Path), ("name" = String, Path), ("If-Match" = String, Header)), request_body = NewFile,
+    responses((status = 200, body = AgentFile), (status = 412, description = "Another version is there", body = crate::error::Problem), (status = 428, description = "Say which version", body = crate::error::Problem)))]
 pub async fn write(
     State(app): State<AppState>,
     Ids((agent, name)): Ids<(String, String)>,

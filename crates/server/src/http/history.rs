@@ -20,8 +20,10 @@ const USUAL: usize = 20;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Which {
+    /// At most 1000; 20 if not given.
     #[param(minimum = 1)]
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
     cursor: Option<String>,
     /// `queued`, `running`, `done`, `failed`, `cancelled` or `steered`.
     status: Option<String>,
@@ -36,7 +38,7 @@ pub struct Which {
 impl Which {
     /// What is looked for, and the page it is shown on.
     pub fn read(self) -> Result<(Filter, Paging)> {
-        let paging = Paging::of("tasks", self.limit.or(Some(USUAL)), self.cursor.as_deref())?;
+        let paging = Paging::of("history", self.limit.or(Some(USUAL)), self.cursor.as_deref())?;
         let state = match self.status.as_deref() {
             Some(word) => {
                 Some(JobState::parse(word).ok_or_else(|| Error::invalid("status", "no such state"))?)

@@ -14,6 +14,7 @@ use polyclaw_domain::job::Priority;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::message::Origin;
 use polyclaw_engine::ingress::Inbound;
+use polyclaw_engine::reception::Hooked;
 use sha2::Sha256;
 
 use crate::error::{Error, Result};
@@ -34,9 +35,12 @@ pub async fn receive(State(app): State<AppState>, request: Request) -> Result<Re
     let hook = app.hooks.get(&name).ok_or_else(|| Error::UnknownHook(name.clone()))?;
     check(hook, &headers, &body)?;
     let limit = wait.limit()?;
-    let inbound = inbound(&app, &name, hook, posted(hook, &body)?)?;
+    let (address, post) = addressed(&name, posted(hook, &body)?);
+    let hooked = hook.hooked(&app, &address)?;
+    let takes = hooked.takes(&post.text);
+    let inbound = inbound(hooked, address, post);
     // Whoever signs speaks for one conversation; that is no owner's word.
-    if let Some(text) = app.engine.command_from(&inbound, Speaker::Alone).await? {
+    if takes && let Some(text) = app.engine.command_from(&inbound, Speaker::Alone).await? {
         return Ok((StatusCode::OK, Json(Said { text })).into_response());
     }
     Ok(deliver(&app, inbound, limit).await?.into_response())
@@ -52,9 +56,12 @@ fn check(hook: &Hook, headers: &HeaderMap, body: &[u8]) -> Result<()> {
 }
 
 impl Hook {
-    /// Who answers: the agent it names, or whom the bindings do.
-    pub fn answerer(&self, app: &AppState, name: &str, peer: &str) -> AgentId {
-        self.agent.clone().unwrap_or_else(|| app.engine.bound(WEBHOOK, name, peer))
+    /// Who answers in a conversation: the agent it names, or whom the bindings do.
+    pub fn hooked(&self, app: &AppState, address: &Address) -> Result<Hooked> {
+        let bound = || app.engine.bound(WEBHOOK, &address.account, &address.peer);
+        let agent = self.agent.clone().unwrap_or_else(bound);
+        let session = session(&agent, address)?;
+        Ok(Hooked { agent, session, is_named: self.agent.is_some(), is_mapped: !self.map.is_empty() })
     }
 }
 
@@ -67,28 +74,26 @@ fn posted(hook: &Hook, body: &[u8]) -> Result<Post> {
 }
 
 /// The conversation that a post belongs to.
-pub fn session(name: &str, agent: &AgentId, peer: &str, thread: Option<&str>) -> Result<SessionKey> {
-    let mut parts = vec![WEBHOOK, name, "dm", peer];
+fn session(agent: &AgentId, Address { account, peer, thread, .. }: &Address) -> Result<SessionKey> {
+    let mut parts = vec![WEBHOOK, account, "dm", peer];
     if let Some(thread) = thread {
         parts.extend(["thread", thread]);
     }
     bounded(SessionKey::of(agent, &parts), "peer")
 }
 
-fn inbound(app: &AppState, name: &str, hook: &Hook, post: Post) -> Result<Inbound> {
-    let peer = post.peer.unwrap_or_else(|| "default".to_owned());
-    let agent = hook.answerer(app, name, &peer);
-    let session = session(name, &agent, &peer, post.thread.as_deref())?;
-    let address = Address {
-        channel: WEBHOOK.to_owned(),
-        account: name.to_owned(),
-        peer: peer.clone(),
-        thread: post.thread,
-    };
-    Ok(Inbound {
+fn addressed(name: &str, mut post: Post) -> (Address, Post) {
+    let peer = post.peer.take().unwrap_or_else(|| "default".to_owned());
+    let (channel, account) = (WEBHOOK.to_owned(), name.to_owned());
+    (Address { channel, account, peer, thread: post.thread.take() }, post)
+}
+
+fn inbound(hooked: Hooked, address: Address, post: Post) -> Inbound {
+    Inbound {
+        by: hooked.by(),
         origin: Origin::Hook,
         priority: Priority::Webhook,
         platform_id: post.id,
-        ..Inbound::from_person(session, agent, address, post.text)
-    })
+        ..Inbound::from_person(hooked.session, hooked.agent, address, post.text)
+    }
 }

@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::{Body, Id, Query};
-use crate::paging::{Paging, Place};
+use crate::paging::{Paging, Place, page_size};
 use crate::state::AppState;
 
 /// Found by one search at the most.
@@ -105,6 +105,7 @@ pub struct Which {
     /// Not with `q`.
     kind: Option<String>,
     /// At most 1000; 100 if not given. With `q` at most 100; 10 if not given.
+    #[param(minimum = 1)]
     limit: Option<usize>,
     /// `next_cursor` of the page before. Not with `q`.
     cursor: Option<String>,
@@ -242,7 +243,7 @@ async fn search(app: &AppState, words: &str, which: &Which) -> Result<Json<Memor
         (None, None) => None,
         (None, Some(_)) => return Err(Error::invalid("session", "it needs an agent beside it")),
     };
-    let limit = which.limit.unwrap_or(10).clamp(1, MOST_FOUND);
+    let limit = page_size(which.limit, 10)?.min(MOST_FOUND);
     let search = Search { viewer: viewer.as_ref(), text: words, limit };
     let (found, words_only) = app.engine.brain().search(&search).await?;
     let listed = |(memory, score): (Memory, f64)| Listed { score: Some(score), memory: memory.into() };

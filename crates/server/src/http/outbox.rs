@@ -25,6 +25,7 @@ pub struct Which {
     #[param(value_type = Option<String>)]
     state: Option<OutboxState>,
     /// At most 1000; 100 if not given.
+    #[param(minimum = 1)]
     limit: Option<usize>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,

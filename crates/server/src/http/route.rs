@@ -7,13 +7,12 @@ use polyclaw_domain::channel::{Address, Letter, WEBHOOK};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::route::{Candidate, Loss, Tier};
-use polyclaw_engine::reception::{self, Answerer, Hooked};
+use polyclaw_engine::reception::{self, Answerer};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::{Error, Result};
 use crate::extract::Body;
-use crate::http::hooks;
 use crate::http::tools::Ruled;
 use crate::state::AppState;
 
@@ -174,10 +173,8 @@ pub async fn explain(
     let Some(hook) = hook else {
         return Ok(Json(app.engine.explain_route(&letter).await?.into()));
     };
-    let agent = hook.answerer(&app, &address.account, &address.peer);
-    let session = hooks::session(&address.account, &agent, &address.peer, address.thread.as_deref())?;
-    let hooked = Hooked { agent: &agent, session, is_named: hook.agent.is_some() };
-    Ok(Json(app.engine.explain_hook(hooked, &letter).await?.into()))
+    let hooked = hook.hooked(&app, address)?;
+    Ok(Json(app.engine.explain_hook(&hooked, &letter).await?.into()))
 }
 
 fn letter(app: &AppState, told: Arriving) -> Letter {
@@ -207,7 +204,7 @@ fn letter(app: &AppState, told: Arriving) -> Letter {
         },
         platform_id: String::new(),
         text: told.text,
-        parts: Vec::new(),
+        attached: Vec::new(),
         mentioned: told.mentioned,
         sender_name: None,
     }

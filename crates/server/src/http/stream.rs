@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_engine::hub::{Frame, Replay, Watch};
 use schemars::JsonSchema;
@@ -147,10 +146,7 @@ pub async fn frames(
     let closing = closing.map(|Extension(closing)| closing);
     let missed = missed.unwrap_or_default().into();
     let reader = Reader { app, key, first, missed, watch: Some(watch), closing };
-    Ok(sse::response(stream::unfold(reader, |mut reader| async move {
-        let bytes = reader.next().await?;
-        Some((bytes, reader))
-    })))
+    Ok(sse::response(reader))
 }
 
 fn write(epoch: &str, frame: &Frame) -> Bytes {
@@ -168,7 +164,7 @@ struct Reader {
     closing: Option<Closing>,
 }
 
-impl Reader {
+impl sse::Source for Reader {
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(bytes) = self.first.pop_front() {
             return Some(bytes);

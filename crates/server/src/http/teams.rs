@@ -18,7 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::{Error, Result};
 use crate::extract::{Body, Id, Query};
-use crate::paging::{Paging, Place};
+use crate::paging::{self, Paging, Place};
 use crate::state::AppState;
 use view::{
     Added, EndedView, Joined, LetterView, Letters, LineView, Log, Sent, TaskView, Tasks, TeamView, Teams,
@@ -147,6 +147,7 @@ pub struct Looked {
     /// At most 1000; 100 if not given.
     #[param(minimum = 1)]
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
     cursor: Option<String>,
 }
 
@@ -160,12 +161,17 @@ pub async fn tasks(
     Id(name): Id,
     Query(looked): Query<Looked>,
 ) -> Result<Json<Tasks>> {
-    let page = Paging::of("tasks", looked.limit, looked.cursor.as_deref())?;
+    let page = Paging::of("team_tasks", looked.limit, looked.cursor.as_deref())?;
+    let after = page.after.as_ref().map(|place| match place.id.as_str() {
+        ENDED => Ok((true, TaskNo(place.at))),
+        OPEN => Ok((false, TaskNo(place.at))),
+        _ => Err(paging::no_cursor()),
+    });
     let wanted = Wanted {
         state: looked.status,
         owner: looked.owner,
         with_ended: looked.all,
-        after: page.after.as_ref().map(|place| (place.id == ENDED, TaskNo(place.at))),
+        after: after.transpose()?,
         limit: Some(page.wanted()),
         ..Wanted::default()
     };

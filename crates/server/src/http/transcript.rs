@@ -68,6 +68,7 @@ pub struct After {
     /// Messages behind this ticket.
     after: Option<i64>,
     /// At most 1000; 200 if not given.
+    #[param(minimum = 1)]
     limit: Option<usize>,
 }
 

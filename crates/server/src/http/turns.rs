@@ -11,7 +11,7 @@ use polyclaw_store::{Tx, messages, turns};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extract::{Id, Query};
 use crate::http::messages::{Reply, Wait};
 use crate::http::transcript::MessageView;
@@ -97,6 +97,7 @@ pub struct Which {
     #[param(value_type = Option<String>)]
     state: Option<JobState>,
     /// At most 1000; 100 if not given.
+    #[param(minimum = 1)]
     limit: Option<usize>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
@@ -139,8 +140,10 @@ pub async fn show(
     let reply = match wait.limit()? {
         None => None,
         Some(limit) => {
-            let (job, _) = read(&app, &turn).await?;
-            app.engine.wait(&job.session, &turn, limit).await?.map(Reply::from)
+            let wanted = turn.clone();
+            let job = app.engine.db().read(move |tx: &mut Tx<'_>| jobs::get(tx, &wanted)).await?;
+            let session = job.ok_or_else(|| unknown(&turn))?.session;
+            app.engine.wait(&session, &turn, limit).await?.map(Reply::from)
         }
     };
     let (job, steps) = read(&app, &turn).await?;
@@ -155,5 +158,9 @@ async fn read(app: &AppState, turn: &TurnId) -> Result<(Job, Vec<messages::Messa
         None => Ok(None),
     };
     let found = app.engine.db().read(read).await?;
-    Ok(found.ok_or_else(|| polyclaw_engine::Error::UnknownTurn(turn.to_string()))?)
+    found.ok_or_else(|| unknown(turn))
+}
+
+fn unknown(turn: &TurnId) -> Error {
+    polyclaw_engine::Error::UnknownTurn(turn.to_string()).into()
 }

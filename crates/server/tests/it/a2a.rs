@@ -55,6 +55,28 @@ async fn a_task_that_runs_is_looked_at_and_cancelled() {
 }
 
 #[tokio::test]
+async fn a_message_that_was_taken_is_the_same_after_its_task_has_ended() {
+    let instance = Instance::start().await;
+    let send = async |message: Value| {
+        let params = json!({ "message": message, "configuration": { "blocking": false } });
+        call(&instance, "message/send", params).await
+    };
+    let task = send(said("m1", "hold")).await["result"]["id"].take();
+    let of_task = |id: &str| {
+        let mut message = said(id, "more");
+        message["taskId"] = task.clone();
+        message
+    };
+    let taken = send(of_task("m2")).await["result"]["id"].take();
+    assert!(taken.is_string());
+    for id in [&task, &taken] {
+        call(&instance, "tasks/cancel", json!({ "id": id })).await;
+    }
+    assert_eq!(send(of_task("m3")).await["error"]["code"], -32004, "it is over");
+    assert_eq!(send(of_task("m2")).await["result"]["id"], taken);
+}
+
+#[tokio::test]
 async fn only_exposed_agents_are_there_and_only_with_the_token() {
     let instance = Instance::start().await;
     for path in ["/.well-known/agent-card.json", "/a2a/main/.well-known/agent-card.json"] {

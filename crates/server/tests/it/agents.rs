@@ -26,6 +26,24 @@ async fn an_agent_lives_from_post_to_delete() {
 }
 
 #[tokio::test]
+async fn an_agent_that_is_made_or_changed_is_read_as_every_body_is() {
+    let instance = Instance::start().await;
+    let spec = json!({ "agent_id": "ops", "name": "Ops", "defaults": { "max_tokens": 6.0 } });
+    let made = instance.post("/api/v1/agents", spec).await;
+    assert_eq!((made.status, &made.body["defaults"]["max_tokens"]), (StatusCode::CREATED, &json!(6)));
+    let changed = instance.patch("/api/v1/agents/ops", json!({ "defaults": { "max_tokens": 7.0 } })).await;
+    assert_eq!(changed.ok()["defaults"]["max_tokens"], 7);
+    let wrong = json!({ "agent_id": "two", "name": "Two", "defaults": { "max_tokens": "many" } });
+    for refused in [
+        instance.post("/api/v1/agents", wrong).await,
+        instance.patch("/api/v1/agents/ops", json!({ "defaults": { "max_tokens": "many" } })).await,
+    ] {
+        refused.refuses(400, "invalid_body");
+        assert!(refused.text.contains("must be a whole number"), "{}", refused.text);
+    }
+}
+
+#[tokio::test]
 async fn agents_of_the_config_belong_to_the_config() {
     let instance = Instance::start().await;
     let shown = instance.get("/api/v1/agents/main").await;

@@ -72,6 +72,10 @@ async fn a_page_of_an_allowed_origin_may_ask_call_and_read() {
     assert_eq!(asked.status, 204);
     assert_eq!(asked.headers["access-control-allow-origin"], page);
     assert_eq!(asked.headers["access-control-allow-headers"], "authorization,content-type");
+    let methods = asked.headers["access-control-allow-methods"].to_str().unwrap();
+    for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+        assert!(methods.split(", ").any(|one| one == method), "{method}: {methods}");
+    }
     let called = Answer::of(instance.request(Method::GET, "/v1/models").header("origin", page)).await;
     assert_eq!(
         (called.status.as_u16(), &called.headers["access-control-allow-origin"]),

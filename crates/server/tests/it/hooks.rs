@@ -106,13 +106,43 @@ async fn commands_of_a_program_are_run_and_not_stored() {
 }
 
 #[tokio::test]
-async fn a_name_in_front_gives_a_post_to_that_agent() {
+async fn a_name_in_front_gives_a_post_to_that_agent_where_the_hook_names_none() {
     let instance = Instance::start().await;
     instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops" })).await;
-    let named = Answer::of(signed(&instance, "build", r#"{"text":"/ops built"}"#, SECRET)).await;
+    let post = async |hook: &str, text: &str| {
+        Answer::of(signed(&instance, hook, &json!({ "text": text }).to_string(), SECRET)).await
+    };
+    let named = post("open", "/ops built").await;
     assert_eq!(named.status, StatusCode::ACCEPTED);
-    assert_eq!(named.body["session_key"], "agent:ops:webhook:build:dm:default");
-    Answer::of(signed(&instance, "build", r#"{"text":"/ops"}"#, SECRET)).await.refuses(400, "empty_message");
+    assert_eq!(named.body["session_key"], "agent:ops:webhook:open:dm:default");
+    post("open", "/ops").await.refuses(400, "empty_message");
+    assert!(post("open", "/agent ops").await.ok()["text"].is_string(), "it switches its own conversation");
+    for text in ["/ops built", "/agent ops", "/ops"] {
+        let settled = post("build", text).await;
+        assert_eq!(settled.body["session_key"], "agent:main:webhook:build:dm:default", "{text}");
+    }
+}
+
+#[tokio::test]
+async fn foreign_words_choose_no_agent_and_give_no_commands() {
+    let instance = Instance::start().await;
+    instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops" })).await;
+    for login in ["/ops", "/agent", "/new", "/stop"] {
+        let body = json!({ "action": "ops", "sender": { "login": login }, "issue": { "title": "x", "number": 7 },
+            "repository": { "full_name": "a/b" } });
+        let posted = Answer::of(signed(&instance, "issues?wait=5", &body.to_string(), SECRET)).await;
+        assert_eq!(posted.ok()["session_key"], "agent:main:webhook:issues:dm:a%2fb:thread:7", "{login}");
+        let reply = posted.body["reply"]["text"].as_str().unwrap();
+        assert!(reply.contains(&format!("{login} ops x")), "it is told as it is: {reply}");
+        let said = json!({ "channel": "webhook", "account_id": "issues", "peer": { "id": "a/b" },
+            "text": format!("{login} ops x") });
+        let told = instance.post("/api/v1/route/explain", said).await;
+        assert_eq!(
+            (&told.ok()["agent_id"], &told.body["command"]),
+            (&json!("main"), &Value::Null),
+            "{login}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -178,13 +178,18 @@ fn setup(engine: Engine, auth: Auth, port: u16) -> Setup {
     let map = json!({ "text": "{sender.login} {action} {issue.title}", "id": "delivery",
         "peer": "repository.full_name", "thread": "issue.number" });
     let mapped = Hook { agent: None, map: serde_json::from_value(map).unwrap(), ..hook.clone() };
+    let open = Hook { agent: None, ..hook.clone() };
     Setup {
         started: engine.now(),
         engine,
         auth,
         allowed_hosts: vec!["chat.example.com".to_owned()],
         allowed_origins: vec!["https://chat.example.com".to_owned()],
-        hooks: HashMap::from([("issues".to_owned(), mapped), ("build".to_owned(), hook)]),
+        hooks: HashMap::from([
+            ("issues".to_owned(), mapped),
+            ("build".to_owned(), hook),
+            ("open".to_owned(), open),
+        ]),
         version: "1.2.3".to_owned(),
         port,
         logins: Logins::default(),

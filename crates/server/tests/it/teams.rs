@@ -56,6 +56,11 @@ async fn a_team_is_made_filled_looked_at_and_ended() {
         (&page.ok()["tasks"][0]["subject"], &page.body["next_cursor"]),
         (&json!("draw"), &json!(null))
     );
+    for cursor in ["history 1 x", "team_tasks 1 x", "tasks 1 open"] {
+        let cursor = polyclaw_domain::hex::hex(cursor.as_bytes());
+        let other = instance.get(&format!("/api/v1/teams/site/tasks?cursor={cursor}")).await;
+        other.refuses(400, "invalid_parameter");
+    }
     let ended = instance.post("/api/v1/teams/site/shutdown", json!({ "force": true })).await;
     assert_eq!(
         (&ended.ok()["status"], &ended.body["members"][0]["answer"]["answer"]),

@@ -1,16 +1,26 @@
 //! Turns at a file that several processes write. SQLite serves whoever asks at the right moment, and one that has just
 //! written asks before the others have woken up: of four, one may wait a hundred times as long as it writes. So only one
 //! process at a time asks SQLite, the one that holds a second lock, and whoever has written stands behind those who wait
-//! for it. A process that dies holds neither.
+//! for it. A process that dies holds neither; behind one that lives and does not move nobody waits for ever.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
+use super::{PATIENCE, spawn};
 use crate::error::{Error, Result};
 
 /// The place at the head of the queue.
-pub(super) struct Turn(File);
+pub(super) struct Turn {
+    file: Arc<File>,
+    /// A thread stands in the queue.
+    is_waited_for: Arc<AtomicBool>,
+    patience: Duration,
+}
 
 impl Turn {
     /// Of the database at `path`: a file beside it.
@@ -18,18 +28,98 @@ impl Turn {
         let mut name = OsString::from(path);
         name.push("-turn");
         let open = File::options().create(true).truncate(false).write(true).open(&name);
-        Ok(Self(
-            open.map_err(|error| Error::Other(format!("{} could not be made: {error}", name.display())))?,
-        ))
+        let file =
+            open.map_err(|error| Error::Other(format!("{} could not be made: {error}", name.display())))?;
+        Ok(Self { file: Arc::new(file), is_waited_for: Arc::default(), patience: PATIENCE })
     }
 
-    /// Runs `begin` at the head of the queue. Where a file system knows no locks, order is lost and nothing else.
+    /// Runs `begin` at the head of the queue. Where a file system knows no locks, or nothing moves ahead, order is lost and
+    /// nothing else.
     pub fn take<T>(&self, begin: impl FnOnce() -> T) -> T {
-        let is_held = self.0.lock().is_ok();
+        let is_held = self.reach();
         let begun = begin();
         if is_held {
-            let _ = self.0.unlock();
+            let _ = self.file.unlock();
         }
         begun
+    }
+
+    /// Whether the head of the queue was reached in time.
+    fn reach(&self) -> bool {
+        match self.file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::Error(_)) => false,
+            // Where one was waited for in vain, the next is not waited for until the queue moves.
+            Err(TryLockError::WouldBlock) => {
+                !self.is_waited_for.swap(true, Ordering::SeqCst) && self.stand_in_line()
+            }
+        }
+    }
+
+    /// Another thread waits, and lets go of what it gets when nobody wants it any more. Asking again and again instead,
+    /// one would be served by chance.
+    fn stand_in_line(&self) -> bool {
+        let (file, is_waited_for) = (Arc::clone(&self.file), Arc::clone(&self.is_waited_for));
+        let (hand_over, reached) = mpsc::sync_channel(0);
+        let wait = move || {
+            let is_held = file.lock().is_ok();
+            is_waited_for.store(false, Ordering::SeqCst);
+            if hand_over.send(is_held).is_err() && is_held {
+                let _ = file.unlock();
+            }
+        };
+        if spawn("sqlite-turn", wait).is_err() {
+            self.is_waited_for.store(false, Ordering::SeqCst);
+            return false;
+        }
+        reached.recv_timeout(self.patience).unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+
+    const PATIENT: Duration = Duration::from_millis(300);
+
+    fn turn(folder: &Path) -> Turn {
+        Turn { patience: PATIENT, ..Turn::beside(&folder.join("ledger.db")).unwrap() }
+    }
+
+    #[test]
+    fn behind_one_that_does_not_move_nobody_waits_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, stopped) = (turn(folder.path()), turn(folder.path()));
+        stopped.file.lock().unwrap();
+        let began = Instant::now();
+        assert_eq!(own.take(|| "written"), "written");
+        assert!(began.elapsed() >= PATIENT, "it stands in line at first");
+        let began = Instant::now();
+        own.take(|| ());
+        assert!(began.elapsed() < PATIENT, "and does not do so again for each that it writes");
+        stopped.file.unlock().unwrap();
+        while own.is_waited_for.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(20));
+        let is_in_order = own.take(|| stopped.file.try_lock().is_err());
+        assert!(is_in_order, "when the queue moves there is order again");
+        assert!(stopped.file.try_lock().is_ok(), "and nothing is held that nobody wants");
+    }
+
+    #[test]
+    fn whoever_waits_is_served_as_soon_as_the_one_ahead_has_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, other) = (turn(folder.path()), turn(folder.path()));
+        other.file.lock().unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| own.take(|| other.file.try_lock().is_err()));
+            thread::sleep(Duration::from_millis(50));
+            other.file.unlock().unwrap();
+            assert!(waiting.join().unwrap(), "it holds the place it waited for");
+        });
     }
 }

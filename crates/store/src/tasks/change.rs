@@ -18,7 +18,7 @@ use crate::tx::Tx;
 type Changed = std::result::Result<Task, Refusal>;
 
 /// What may be changed about a task that has not ended.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     pub active_form: Option<String>,
     pub note: Option<String>,
@@ -26,6 +26,8 @@ pub struct Change {
     pub needs: Vec<TaskNo>,
     /// What it waits for no longer.
     pub drops: Vec<TaskNo>,
+    /// Whom it is for from now on; an empty name is nobody's: whoever comes may take it.
+    pub assignee: Option<String>,
 }
 
 /// The task, and the fence by which this one may change it.
@@ -69,8 +71,10 @@ pub fn start(
 pub fn release(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, worker: &Worker, now: Millis) -> Result<Changed> {
     match held(tx, team, no, worker)? {
         Ok((_, fence)) => {
-            free(tx, team, no, fence)?;
-            note_event(tx, team, no, Kind::Released, &worker.name, &json!({}), now)?;
+            // One whose lease ends in this moment is freed by that.
+            if free(tx, team, no, fence)? > 0 {
+                note_event(tx, team, no, Kind::Released, &worker.name, &json!({}), now)?;
+            }
             again(tx, team, no)
         }
         Err(refusal) => Ok(Err(refusal)),
@@ -107,14 +111,14 @@ pub fn inherit(
     (now, lease_ms): (Millis, i64),
 ) -> Result<Vec<TaskNo>> {
     const SQL: &str = "UPDATE tasks SET owner_key = $3, fence = fence + 1, lease_until = $4, claim_key = NULL
-        WHERE team_id = $1 AND task_no = $2 AND owner IS NOT NULL";
+        WHERE team_id = $1 AND task_no = $2 AND owner IS NOT NULL AND fence = $5";
     let until = tx.lease_clock(now)?.plus(lease_ms);
     let mut inherited = Vec::new();
     for task in held_by(tx, team, owner)? {
-        if task.lease.as_ref().is_some_and(|lease| lease.session == *session) {
+        let Some(lease) = task.lease.filter(|lease| lease.session != *session) else { continue };
+        if tx.execute(SQL, params![team, task.no.0, session, until, lease.fence])? == 0 {
             continue;
         }
-        tx.execute(SQL, params![team, task.no.0, session, until])?;
         let data = json!({ "session_key": session });
         note_event(tx, team, task.no, Kind::Inherited, owner, &data, now)?;
         inherited.push(task.no);
@@ -156,6 +160,12 @@ pub fn update(
     if task.state.has_ended() {
         return Ok(Err(Refusal::Ended(no, task.state)));
     }
+    if let Some(name) = &change.assignee
+        && !assign(tx, team, no, name)?
+    {
+        let owner = get(tx, team, no)?.and_then(|task| task.lease).map(|lease| lease.owner);
+        return Ok(Err(owner.map_or(Refusal::Late(no), |owner| Refusal::Taken(no, owner))));
+    }
     drop_needs(tx, team, no, &change.drops)?;
     if !change.needs.is_empty() {
         if let Err(edge) = check_edges(no, &change.needs, &edges(tx, team)?) {
@@ -169,9 +179,16 @@ pub fn update(
     if let Some(text) = &change.note {
         note(tx, team, no, text)?;
     }
-    let data = json!({ "needs": change.needs, "drops": change.drops });
+    let data = json!({ "needs": change.needs, "drops": change.drops, "assignee": change.assignee });
     note_event(tx, team, no, Kind::Updated, &worker.name, &data, now)?;
     again(tx, team, no)
+}
+
+/// Says whom a task is for; `false` if another has it.
+fn assign(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, name: &str) -> Result<bool> {
+    const SQL: &str = "UPDATE tasks SET assignee = NULLIF(CAST($3 AS TEXT), '')
+        WHERE team_id = $1 AND task_no = $2 AND ended_at IS NULL AND (owner IS NULL OR $3 IN (owner, ''))";
+    Ok(tx.execute(SQL, params![team, no.0, name])? > 0)
 }
 
 /// How a task ends.

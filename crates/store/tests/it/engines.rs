@@ -7,8 +7,12 @@ use polyclaw_testkit::postgres::Cluster;
 use tempfile::TempDir;
 
 pub fn drive<F: Future<Output = Result<()>>>(check: F) {
+    answer(check).unwrap();
+}
+
+pub fn answer<T>(asked: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(check).unwrap();
+    runtime.block_on(asked)
 }
 
 pub fn on_sqlite<F: Future<Output = Result<()>>>(check: impl FnOnce(Db) -> F) {

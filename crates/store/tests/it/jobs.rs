@@ -15,6 +15,7 @@ on_every_engine!(
     an_ended_turn_tells_what_it_used_and_said,
     a_steered_turn_is_answered_by_the_one_that_took_its_task_up,
     turns_are_listed_newest_first,
+    a_held_turn_waits_until_a_person_writes,
 );
 
 async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
@@ -160,4 +161,18 @@ async fn turns_are_listed_newest_first(db: Db) -> Result<()> {
         Ok(())
     })
     .await
+}
+
+async fn a_held_turn_waits_until_a_person_writes(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    queue(&db, vec![job("t", "p")]).await?;
+    let waits = || db.read(|tx| jobs::waits_for_person(tx, &turn("t")));
+    assert!(!waits().await?);
+    db.write(|tx| jobs::wait_for_person(tx, &turn("t"))).await?;
+    assert!(waits().await?);
+    assert_eq!(next(&db).await?, None);
+    assert!(db.write(|tx| jobs::resume(tx, &turn("t"), false)).await?);
+    assert!(!waits().await?);
+    assert_eq!(next(&db).await?.as_deref(), Some("t"));
+    Ok(())
 }

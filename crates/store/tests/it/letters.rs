@@ -1,6 +1,12 @@
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
 use polyclaw_domain::id::{LetterId, TeamId};
 use polyclaw_domain::mail::{Letter, LetterKind, LetterState};
-use polyclaw_store::{Db, Result, letters, teams};
+use polyclaw_domain::team::TeamStatus::{Active, Shutdown};
+use polyclaw_store::{Db, Result, Tx, letters, teams};
+use tokio::sync::Notify;
 
 use crate::rows::{NOW, turn};
 
@@ -10,6 +16,7 @@ on_every_engine!(
     a_letter_is_copied_once,
     what_a_turn_showed_is_shown_again_if_it_did_not_end_well,
     what_is_being_read_as_its_team_ends_is_settled_by_the_turn,
+    a_turn_that_fails_while_its_team_ends_leaves_nothing_queued,
 );
 
 async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> Result<()> {
@@ -17,8 +24,7 @@ async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> R
     show(&db, "a", "t1").await?;
     show(&db, "b", "t2").await?;
     show(&db, "d", "t2").await?;
-    let end = |tx: &mut polyclaw_store::Tx<'_>| {
-        use polyclaw_domain::team::TeamStatus::{Active, Shutdown};
+    let end = |tx: &mut Tx<'_>| {
         teams::set_status(tx, &TeamId::new("t"), (&[Active], Shutdown), NOW)?;
         letters::give_up(tx, &TeamId::new("t"))
     };
@@ -130,5 +136,29 @@ async fn what_a_turn_showed_is_shown_again_if_it_did_not_end_well(db: Db) -> Res
     assert_eq!(due(&db, "bob", "t2").await?, ["a"]);
     let between = db.read(|tx| letters::between(tx, &TeamId::new("t"), "ann", NOW, 9)).await?;
     assert_eq!(between, [("bob".to_owned(), "short".to_owned())]);
+    Ok(())
+}
+
+async fn a_turn_that_fails_while_its_team_ends_leaves_nothing_queued(db: Db) -> Result<()> {
+    post(&db, vec![letter("a", "bob")]).await?;
+    show(&db, "a", "t1").await?;
+    let begun = Arc::new(Notify::new());
+    let tell = Arc::clone(&begun);
+    let end = db.write(move |tx| {
+        teams::set_status(tx, &TeamId::new("t"), (&[Active], Shutdown), NOW)?;
+        let left = letters::give_up(tx, &TeamId::new("t"))?;
+        tell.notify_one();
+        // The turn ends before this is committed, where it does not wait for it.
+        thread::sleep(Duration::from_millis(300));
+        Ok(left)
+    });
+    let close = async {
+        begun.notified().await;
+        db.write(|tx| letters::close(tx, &turn("t1"), None)).await
+    };
+    let (ended, closed) = tokio::join!(end, close);
+    assert_eq!((ids(&ended?), ids(&closed?)), (vec![], vec!["a"]));
+    let stored = db.read(|tx| letters::get(tx, &LetterId::new("a"))).await?.unwrap();
+    assert_eq!(stored.state, LetterState::Undeliverable);
     Ok(())
 }

@@ -1,8 +1,10 @@
 use polyclaw_domain::media::{Image, Media, MediaHash};
 use polyclaw_domain::message::{Attachment, Part, images, stored};
 use polyclaw_store::messages::{self, Message};
+use polyclaw_store::rounds::{self, Round};
 use polyclaw_store::{Db, Result, media, sessions};
 
+use crate::rounds::round;
 use crate::rows::{key, message, with_sessions};
 
 on_every_engine!(
@@ -10,6 +12,7 @@ on_every_engine!(
     an_image_is_gone_when_no_message_shows_it_any_more,
     a_message_that_is_not_stored_leaves_no_image,
     a_message_can_show_what_another_brought,
+    an_image_of_a_round_is_there_for_each_of_its_agents_until_the_round_is_closed,
 );
 
 fn image(content: &str) -> Image {
@@ -87,5 +90,22 @@ async fn a_message_can_show_what_another_brought(db: Db) -> Result<()> {
     db.write(|tx| sessions::delete(tx, &key("p"))).await?;
     assert_eq!(db.write(media::remove_unused).await?, 0);
     assert!(is_kept(&db, &cat).await?);
+    Ok(())
+}
+
+async fn an_image_of_a_round_is_there_for_each_of_its_agents_until_the_round_is_closed(db: Db) -> Result<()> {
+    with_sessions(&db, &["p", "q"]).await?;
+    let cat = image("cat");
+    let shown = Round { parts: showing("m", "p", 1, &[cat.clone(), cat.clone()]).parts, ..round("r") };
+    db.write(move |tx| rounds::insert(tx, &shown)).await?;
+    for (id, peer) in [("m1", "p"), ("m2", "q")] {
+        let parts = db.read(|tx| rounds::get(tx, "r")).await?.unwrap().parts;
+        store(&db, vec![Message { parts, ..message(id, peer, 1, "t") }]).await?;
+        db.write(move |tx| sessions::delete(tx, &key(peer))).await?;
+        assert_eq!(db.write(media::remove_unused).await?, 0, "{peer}");
+        assert!(is_kept(&db, &cat).await?, "{peer}");
+    }
+    db.write(|tx| rounds::close(tx, "r")).await?;
+    assert_eq!(db.write(media::remove_unused).await?, 1);
     Ok(())
 }

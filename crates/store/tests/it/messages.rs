@@ -17,6 +17,8 @@ on_every_engine!(
     what_waits_moves_behind_what_was_stored_meanwhile,
     history_is_in_ticket_order_without_what_waits,
     a_page_shows_one_id_of_a_session_without_what_waits,
+    who_has_written_from_an_address_is_known_until_the_session_begins_anew,
+    what_waits_is_not_told_again,
 );
 
 async fn store(db: &Db, rows: Vec<Message>) -> Result<()> {
@@ -187,6 +189,42 @@ async fn a_page_shows_one_id_of_a_session_without_what_waits(db: Db) -> Result<(
         assert_eq!(page("p-0", 0, 9)?, [1]);
         let waiting = messages::waiting(tx, &key("p"))?;
         assert_eq!(waiting.iter().map(|message| message.ticket).collect::<Vec<_>>(), [7]);
+        Ok(())
+    })
+    .await
+}
+
+async fn who_has_written_from_an_address_is_known_until_the_session_begins_anew(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let from = |peer: &str| Address { peer: peer.into(), ..address() };
+    let is_written = |peer: &str| {
+        let from = from(peer);
+        db.read(move |tx| messages::is_written_from(tx, &key("p"), &from))
+    };
+    assert!(!is_written("ann").await?);
+    let said =
+        |id: &str, ticket, peer| Message { address: Some(from(peer)), ..message(id, "p", ticket, "t") };
+    store(&db, vec![said("a", 1, "ann"), said("b", 2, "ann")]).await?;
+    assert!(is_written("ann").await?);
+    assert!(!is_written("bob").await?);
+    db.write(|tx| sessions::renew(tx, &key("p"), &SessionId::new("p-2"), NOW)).await?;
+    assert!(!is_written("ann").await?, "not in this conversation");
+    Ok(())
+}
+
+async fn what_waits_is_not_told_again(db: Db) -> Result<()> {
+    with_sessions(&db, &["p"]).await?;
+    let told = |id: &str, ticket, of| Message { channel: "internal".into(), ..message(id, "p", ticket, of) };
+    let asked = message("asked", "p", 3, "t2");
+    store(&db, vec![told("before", 1, "t0"), told("told", 2, "t1"), asked, told("waits", 4, "t3")]).await?;
+    db.read(|tx| {
+        let mut tickets = |queued: Option<&str>| -> Result<Vec<i64>> {
+            let queued = queued.map(turn);
+            let told = messages::told_from(tx, (&key("p"), &session("p").id), 2, queued.as_ref())?;
+            Ok(told.iter().map(|message| message.ticket).collect())
+        };
+        assert_eq!(tickets(None)?, [2, 4]);
+        assert_eq!(tickets(Some("t3"))?, [2]);
         Ok(())
     })
     .await

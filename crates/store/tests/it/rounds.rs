@@ -7,7 +7,7 @@ use crate::rows::{NOW, address, agent, key, turn};
 
 on_every_engine!(a_round_is_open_until_it_is_closed, a_seat_is_taken_once);
 
-fn round(id: &str) -> Round {
+pub fn round(id: &str) -> Round {
     let seat = |name: &str| Seat { agent: agent(name), session: key(name), turn: None };
     Round {
         id: id.into(),

@@ -1,7 +1,8 @@
 use polyclaw_domain::config::{CatchUp, Cron};
 use polyclaw_domain::id::AgentId;
 use polyclaw_domain::time::Millis;
-use polyclaw_store::{Db, Result, schedules};
+use polyclaw_store::schedules::{self, Maker};
+use polyclaw_store::{Db, Result};
 
 use crate::rows::NOW;
 
@@ -48,13 +49,17 @@ fn job(id: &str, schedule: &str) -> Cron {
 }
 
 async fn an_errand_is_kept_as_it_was_made_until_it_is_changed_or_removed(db: Db) -> Result<()> {
-    let add = |job: Cron| db.write(move |tx| schedules::add(tx, &job, Some(&AgentId::main()), NOW));
+    let maker = Maker { agent: AgentId::main(), asked_by: vec!["telegram:default:5".into()] };
+    let add = |job: Cron| {
+        let maker = maker.clone();
+        db.write(move |tx| schedules::add(tx, &job, Some(&maker), NOW))
+    };
     assert!(add(job("daily", "every 1d")).await?);
     assert!(add(job("b", "every 2d")).await?);
     assert!(!add(job("daily", "every 3d")).await?, "the name is taken");
     let stored = db.read(schedules::list).await?;
     assert_eq!(stored.iter().map(|one| one.job.id.as_str()).collect::<Vec<_>>(), ["b", "daily"]);
-    assert_eq!((&stored[1].job, &stored[1].made_by), (&job("daily", "every 1d"), &Some(AgentId::main())));
+    assert_eq!((&stored[1].job, &stored[1].made_by), (&job("daily", "every 1d"), &Some(maker)));
     assert_eq!(db.read(schedules::count).await?, 2);
     let change =
         |id: &'static str| db.write(move |tx| schedules::change(tx, &job(id, "every 4d"), NOW.plus(5)));

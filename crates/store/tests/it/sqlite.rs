@@ -91,12 +91,15 @@ fn a_reader_does_not_wait_for_the_writer() {
     let db = File::new().open().unwrap();
     drive(async {
         let (go, wait) = mpsc::channel::<()>();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let mut begin = Some(begin);
         let writing = spawn(&db, move |tx: &mut Tx<'_>| {
             sessions::ensure(tx, &session("p"))?;
+            begin.take().map(|begin| begin.send(()));
             let _ = wait.recv();
             Ok(())
         });
-        yield_now().await;
+        begun.await.unwrap();
         assert_eq!(count(&db).await?, 0);
         drop(go);
         writing.await.unwrap()?;

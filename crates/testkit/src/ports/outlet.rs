@@ -5,8 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use polyclaw_domain::arrival::{Arrival, Peer, PeerKind};
-use polyclaw_domain::channel::{Address, Capabilities, Channel, Inbox, Letter, MenuItem, Sent, Taken};
+use polyclaw_domain::channel::{
+    Address, Attached, Capabilities, Channel, Inbox, Letter, MenuItem, Sent, Taken,
+};
 use polyclaw_domain::delivery::Outgoing;
+use polyclaw_domain::media::Image;
+use polyclaw_domain::message::Attachment;
 use polyclaw_domain::port::Pending;
 use tokio::sync::{Notify, oneshot};
 
@@ -31,6 +35,10 @@ pub struct Outlet {
     menus: Mutex<BTreeMap<String, Vec<MenuItem>>>,
     /// How many menus it refuses before it takes one.
     menus_refused: AtomicU64,
+    /// The files of letters, by their handles.
+    files: Mutex<BTreeMap<String, Image>>,
+    /// What was asked for.
+    fetched: Mutex<Vec<String>>,
 }
 
 impl Outlet {
@@ -48,6 +56,8 @@ impl Outlet {
             failures: AtomicU64::new(0),
             menus: Mutex::default(),
             menus_refused: AtomicU64::new(0),
+            files: Mutex::default(),
+            fetched: Mutex::default(),
         })
     }
 
@@ -101,6 +111,16 @@ impl Outlet {
         lock(&self.menus).clone()
     }
 
+    /// From now on there is a file with this handle. One that is not there never comes.
+    pub fn keep_file(&self, handle: &str, image: Image) {
+        lock(&self.files).insert(handle.to_owned(), image);
+    }
+
+    /// The handles of the files that were asked for, each as often as it was.
+    pub fn fetched(&self) -> Vec<String> {
+        lock(&self.fetched).clone()
+    }
+
     /// From now on messages can be changed here.
     pub fn allow_edits(&self) {
         self.edits.store(true, Ordering::Relaxed);
@@ -148,6 +168,18 @@ impl Channel for Outlet {
         }
         lock(&self.menus).insert(account.to_owned(), items.to_vec());
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn fetch<'a>(&'a self, _: &'a str, attached: &'a Attached) -> Pending<'a, Attachment> {
+        Box::pin(async move {
+            let handle = attached.handle.clone().unwrap_or_default();
+            lock(&self.fetched).push(handle.clone());
+            let found = lock(&self.files).get(&handle).cloned();
+            match found {
+                Some(image) => Attachment::image(&*attached.name, image),
+                None => std::future::pending().await,
+            }
+        })
     }
 
     fn connecting(&self) -> Vec<String> {
@@ -212,6 +244,18 @@ pub fn group_letter(group: &str, sender: &str, text: &str) -> Letter {
     post(PeerKind::Group, group, sender, text)
 }
 
+/// A letter with one more file, a PNG as its platform says.
+pub fn with_file(mut letter: Letter, handle: &str) -> Letter {
+    letter.attached.push(Attached {
+        name: format!("{handle}.png"),
+        media_type: "image/png".to_owned(),
+        size: None,
+        url: None,
+        handle: Some(handle.to_owned()),
+    });
+    letter
+}
+
 fn post(kind: PeerKind, peer: &str, sender: &str, text: &str) -> Letter {
     let (channel, account) = ("telegram".to_owned(), "default".to_owned());
     Letter {
@@ -234,7 +278,7 @@ fn post(kind: PeerKind, peer: &str, sender: &str, text: &str) -> Letter {
         },
         platform_id: format!("{peer}/{sender}/{text}"),
         text: text.into(),
-        parts: Vec::new(),
+        attached: Vec::new(),
         mentioned: kind != PeerKind::Dm,
         sender_name: Some(format!("Name of {sender}")),
     }

@@ -12,7 +12,9 @@ const LONGEST: usize = 100_000;
 const LONGEST_WORD: usize = 300;
 
 pub fn outcome(settings: &Settings, result: CallToolResult) -> ToolOutcome {
-    let mut text = result.content.iter().map(block).collect::<Vec<_>>().join("\n");
+    let mut images = Vec::new();
+    let blocks = result.content.iter().map(|content| block(content, &mut images));
+    let mut text = blocks.collect::<Vec<_>>().join("\n");
     if let Some(value) = result.structured_content.filter(|_| result.content.is_empty()) {
         text = value.to_string();
     }
@@ -25,25 +27,17 @@ pub fn outcome(settings: &Settings, result: CallToolResult) -> ToolOutcome {
         false => shown,
     };
     let told = if result.is_error == Some(true) { ToolOutcome::error } else { ToolOutcome::ok };
-    let images = (1..).map(|n| format!("image-{n}")).zip(result.content.iter().filter_map(image));
-    ToolOutcome { images: images.take(media::MOST).collect(), ..told(content) }
+    ToolOutcome { images, ..told(content) }
 }
 
-/// One that can be shown. Whatever the server says it is, its own bytes decide.
-fn image(content: &ContentBlock) -> Option<Image> {
-    match content {
-        ContentBlock::Image(image) => Image::from_base64(&image.data).ok(),
-        _ => None,
-    }
-}
+type Images = Vec<(String, Image)>;
 
-fn block(content: &ContentBlock) -> String {
+/// The words of one part. An image that can be shown goes to the others.
+fn block(content: &ContentBlock, images: &mut Images) -> String {
     match content {
         ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(shown) => match image(content) {
-            Some(image) => format!("[image, {}, {} bytes]", image.media_type(), image.bytes().len()),
-            None => note("image", Some(&shown.mime_type), shown.data.len()),
-        },
+        ContentBlock::Image(image) => show(&image.data, images)
+            .unwrap_or_else(|| note("image", Some(&image.mime_type), image.data.len())),
         ContentBlock::Audio(audio) => note("audio", Some(&audio.mime_type), audio.data.len()),
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
@@ -60,6 +54,14 @@ fn block(content: &ContentBlock) -> String {
         // Kinds that later versions of the protocol add.
         _ => unknown(),
     }
+}
+
+/// Whatever the server says it is, its own bytes decide.
+fn show(data: &str, images: &mut Images) -> Option<String> {
+    let image = (images.len() < media::MOST).then(|| Image::from_base64(data).ok()).flatten()?;
+    let said = format!("[image, {}, {} bytes]", image.media_type(), image.bytes().len());
+    images.push((format!("image-{}", images.len() + 1), image));
+    Some(said)
 }
 
 fn unknown() -> String {
@@ -115,6 +117,11 @@ mod tests {
         assert_eq!(said.images, [("image-1".to_owned(), Image::read(*b"GIF89a").unwrap())]);
         let many = shown(json!({ "content": vec![block("R0lGODlh"); media::MOST + 1] }));
         assert_eq!(many.images.len(), media::MOST);
+        let last = many.content.lines().last().unwrap();
+        assert_eq!(
+            last, "[image, image/png, 6 bytes: not shown]",
+            "one too many is not told as if it were seen"
+        );
     }
 
     #[test]

@@ -178,5 +178,36 @@ fn below_temporary(plan: &Plan) -> Vec<PathBuf> {
     // The helper starts itself once more inside.
     let own = fs::read_link("/proc/self/exe").ok();
     let wanted = [&plan.workspace].into_iter().chain(&plan.readable).chain(&own);
-    wanted.filter(|path| path.starts_with(TEMPORARY) && path.exists()).cloned().collect()
+    let below = wanted.filter(|path| path.starts_with(TEMPORARY) && path.exists()).cloned();
+    outermost(below.collect(), &plan.workspace)
+}
+
+/// What lies below another comes with it: its place would be the thing itself, and a file there would be emptied. The
+/// workspace stays a mount of its own, because it alone is open for writing.
+fn outermost(mut paths: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
+    paths.sort();
+    paths.dedup();
+    let mut kept: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if path == workspace || !kept.iter().any(|outer| path.starts_with(outer)) {
+            kept.push(path);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_another_is_not_laid_over_itself() {
+        let kept = |paths: &[&str], workspace: &str| {
+            let kept = outermost(paths.iter().map(PathBuf::from).collect(), Path::new(workspace));
+            kept.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(&["/tmp/x", "/tmp/x/a.txt", "/tmp/x/bin/polyclaw"], "/tmp/x"), ["/tmp/x"]);
+        assert_eq!(kept(&["/tmp/x/work", "/tmp/x"], "/tmp/x/work"), ["/tmp/x", "/tmp/x/work"]);
+        assert_eq!(kept(&["/tmp/x", "/tmp/xy"], "/tmp/x"), ["/tmp/x", "/tmp/xy"]);
+    }
 }

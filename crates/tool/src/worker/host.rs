@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::task::{Context, Waker};
 
 use polyclaw_domain::agent::Sandbox;
+use polyclaw_domain::media;
 use polyclaw_domain::tool::{Progress, ToolOutcome, Toolbox};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
@@ -140,12 +141,26 @@ fn outcome(result: Option<Value>, error: Option<Value>) -> std::result::Result<T
         let why = error["message"].as_str().unwrap_or("it gave no reason");
         return Ok(Error::Refused(why.to_owned()).into());
     }
-    serde_json::from_value(result.ok_or(Crash::PLAIN)?).map_err(|_| Crash::PLAIN)
+    let mut outcome: ToolOutcome =
+        serde_json::from_value(result.ok_or(Crash::PLAIN)?).map_err(|_| Crash::PLAIN)?;
+    // Each is a row, and who answers may have been taken over.
+    outcome.images.truncate(media::MOST);
+    Ok(outcome)
 }
 
 #[cfg(test)]
 mod tests {
+    use polyclaw_domain::media::Image;
+
     use super::*;
+
+    #[test]
+    fn a_worker_returns_no_more_images_than_a_message_has() {
+        let image = Image::read(*b"GIF89a").unwrap();
+        let images = vec![("a".to_owned(), image); media::MOST + 5];
+        let said = json!(ToolOutcome { images, ..ToolOutcome::ok("") });
+        assert_eq!(outcome(Some(said), None).unwrap().images.len(), media::MOST);
+    }
 
     #[test]
     fn the_end_by_a_limit_is_told_with_the_limit_of_the_program() {

@@ -36,6 +36,15 @@ async fn no_image_outside_the_workspace_is_shown() {
 }
 
 #[tokio::test]
+async fn a_name_with_a_line_break_is_told_in_one_line() {
+    let bench = Bench::new();
+    fs::write(bench.path("a\nb.gif"), GIF).unwrap();
+    let outcome = bench.call("image_view", json!({ "path": "a\nb.gif" })).await;
+    assert_eq!(outcome.content.lines().count(), 1, "{}", outcome.content);
+    assert_eq!(outcome.images[0].0, "a\u{fffd}b.gif");
+}
+
+#[tokio::test]
 async fn what_is_no_image_or_too_large_is_refused() {
     let bench = Bench::new();
     fs::write(bench.path("page.png"), "<svg onload=alert(1)>").unwrap();

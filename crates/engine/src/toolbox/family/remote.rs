@@ -33,16 +33,18 @@ pub(super) async fn delegate(engine: &Engine, asked: Asked<'_>, mut errand: Erra
         Err((code, message)) => return Ok(rejected(&errand, code, &message)),
     };
     engine.redactor().string(&mut errand.task);
-    let mut leash = Leash { engine, remotes, name: errand.name.to_owned(), task: None };
+    let goes_on = !super::is_once(&engine.settings(), asked.call);
+    let mut leash = Leash { engine, remotes, name: errand.name.to_owned(), task: None, goes_on };
     // The same call made again after a crash is the same message.
     let message = asked.run_id().to_string();
     let deadline = Instant::now() + errand.patience;
+    let waiting = engine.pause(asked.turn);
     let (seen, status) = match timeout_at(deadline, leash.follow(&message, &errand.task)).await {
         Ok(Ok(task)) => (Ok(task.clone()), status(task.state)),
         Ok(Err(fault)) => (Err(fault), ("error", Some("internal"))),
         Err(_) => (leash.end().await, ("timeout", Some("timeout"))),
     };
-    leash.task = None;
+    drop(waiting);
     Ok(answer(engine, &errand, seen, status, engine.now().since(began)).to_string())
 }
 
@@ -65,12 +67,14 @@ async fn allowed(engine: &Engine, asked: Asked<'_>, errand: &Errand<'_>) -> Resu
     Ok(known.ok_or_else(|| ("agent_not_found", format!("there is no [a2a.remote.{}]", errand.name))))
 }
 
-/// A task elsewhere that must not outlive whoever waits for it.
+/// A task elsewhere that must not outlive whoever waits for it: one that may be at work still is ended.
 struct Leash<'a> {
     engine: &'a Engine,
     remotes: Arc<dyn Remotes>,
     name: String,
     task: Option<String>,
+    /// Another life of the engine waits on for it.
+    goes_on: bool,
 }
 
 impl Leash<'_> {
@@ -94,8 +98,7 @@ impl Leash<'_> {
 
     /// Its time is over: it is ended there, and says how far it came.
     async fn end(&mut self) -> Looked {
-        let none =
-            || RemoteFault { message: "it did not take the task up in time".to_owned(), is_refusal: false };
+        let none = || RemoteFault::passing("it did not take the task up in time");
         let task = self.task.take().ok_or_else(none)?;
         let cancel = self.remotes.cancel(&self.name, &task);
         timeout(GRACE, cancel).await.unwrap_or_else(|_| Err(none()))
@@ -105,7 +108,8 @@ impl Leash<'_> {
 impl Drop for Leash<'_> {
     /// A turn that is stopped ends what it waits for. One that is handed on to another life goes on waiting there.
     fn drop(&mut self) {
-        let Some(task) = self.task.take().filter(|_| !self.engine.is_draining()) else { return };
+        let is_handed_on = self.goes_on && self.engine.is_draining();
+        let Some(task) = self.task.take().filter(|_| !is_handed_on) else { return };
         let (remotes, name) = (Arc::clone(&self.remotes), self.name.clone());
         tokio::spawn(async move {
             if let Err(fault) = remotes.cancel(&name, &task).await {
@@ -135,7 +139,7 @@ fn answer(
 ) -> Value {
     let (text, message) = match seen {
         Ok(task) => (task.text.clone(), cause(&task)),
-        Err(fault) => (String::new(), Some(fault.message)),
+        Err(fault) => (fault.said.unwrap_or_default(), Some(fault.message)),
     };
     let said = (!text.is_empty()).then(|| framed(errand.agent, &text, &engine.nonce()));
     let is_whole = status == "completed";

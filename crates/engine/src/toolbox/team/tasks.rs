@@ -75,6 +75,8 @@ pub(super) struct Update {
     /// Tasks it need not wait for any more. For the lead.
     #[serde(rename = "dropDependsOn", alias = "drop_depends_on")]
     drop_depends_on: Option<Vec<TaskNo>>,
+    /// The one member who may take it from now on; "" for whoever comes. Release it first where another has it. For the lead.
+    assignee: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -182,6 +184,7 @@ pub(super) async fn update(engine: &Engine, asked: Asked<'_>, given: Update) -> 
         note: given.note,
         needs: given.depends_on.unwrap_or_default(),
         drops: given.drop_depends_on.unwrap_or_default(),
+        assignee: given.assignee,
     };
     let task = engine
         .update_task(&asked.actor(), &given.team_name, given.task_id, Changed { state, change })

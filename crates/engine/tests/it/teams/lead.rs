@@ -4,7 +4,8 @@ use polyclaw_domain::mail::{LetterKind, LetterState};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use polyclaw_domain::session::Status;
 use polyclaw_domain::task::{TaskNo, TaskState};
-use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing};
+use polyclaw_engine::team::{Actor, Finish, NewMember, NewTask, NewTeam, Outgoing, Update};
+use polyclaw_store::tasks::Change;
 use polyclaw_store::{sessions, tasks};
 use polyclaw_testkit::Line;
 use polyclaw_testkit::world::World;
@@ -19,6 +20,7 @@ on_both!(
     of_several_idle_members_the_first_is_asked,
     a_completion_and_what_it_frees_are_in_the_next_context,
     what_was_freed_can_be_assigned,
+    only_the_lead_gives_a_task_to_another,
     a_team_ends_with_the_last_of_three_approvals,
     the_team_is_known_after_a_compaction,
     a_failing_member_is_told_and_the_team_goes_on,
@@ -142,6 +144,7 @@ async fn a_completion_and_what_it_frees_are_in_the_next_context(hall: Hall) {
     hall.until("ann is asked", async || hall.times("ann", "Task #2 is free: hang") > 0).await;
 }
 
+/// The lead hears that something is free and says whose it is: that one is told, takes it, and nobody else can.
 async fn what_was_freed_can_be_assigned(hall: Hall) {
     let hall = hall.with_team().await;
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
@@ -150,11 +153,36 @@ async fn what_was_freed_can_be_assigned(hall: Hall) {
     let engine = &hall.world.engine;
     let blocked = engine.claim_task(&actor(&bob.session_key), TEAM, Some(TaskNo(2))).await;
     assert_eq!(code(&blocked), "task_blocked");
+    hall.rest().await;
+    let gives = |name: &str| json!({ "team_name": TEAM, "task_id": 2, "assignee": name });
+    hall.script("lead", vec![call("TaskUpdate", gives("bob")), say("it is bob's")]);
     let by = actor(&ann.session_key);
     engine.claim_task(&by, TEAM, Some(TaskNo(1))).await.unwrap();
     engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "x")).await.unwrap();
-    let taken = engine.claim_task(&actor(&bob.session_key), TEAM, Some(TaskNo(2))).await.unwrap();
-    assert_eq!(taken.lease.unwrap().owner, "bob");
+    hall.until("bob is told", async || hall.times("bob", "Task #2 is free: hang") > 0).await;
+    let taken = engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(2))).await;
+    assert_eq!(code(&taken), "task_assigned");
+    let taken = engine.claim_task(&actor(&bob.session_key), TEAM, None).await.unwrap();
+    assert_eq!((taken.no, taken.lease.unwrap().owner.as_str()), (TaskNo(2), "bob"));
+}
+
+async fn only_the_lead_gives_a_task_to_another(hall: Hall) {
+    let hall = hall.with_team().await;
+    let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
+    hall.task("draw", &[]).await;
+    let engine = &hall.world.engine;
+    let give = |by: Actor, name: &str, state: Option<TaskState>| {
+        let change = Change { assignee: Some(name.to_owned()), ..Change::default() };
+        async move { engine.update_task(&by, TEAM, TaskNo(1), Update { state, change }).await }
+    };
+    assert_eq!(code(&give(actor(&bob.session_key), "bob", None).await), "not_lead");
+    assert_eq!(code(&give(lead(), "eve", None).await), "not_a_member");
+    engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
+    assert_eq!(code(&give(lead(), "bob", None).await), "task_taken", "ann has it");
+    let given = give(lead(), "bob", Some(TaskState::Pending)).await.unwrap();
+    assert_eq!((given.lease, given.assignee.as_deref()), (None, Some("bob")), "taken from one for the other");
+    let freed = give(lead(), "", None).await.unwrap();
+    assert_eq!(freed.assignee, None, "and it is anybody's again");
 }
 
 async fn a_team_ends_with_the_last_of_three_approvals(hall: Hall) {

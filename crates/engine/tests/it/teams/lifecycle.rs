@@ -22,6 +22,7 @@ on_both!(
     a_member_that_objects_keeps_the_team,
     silence_of_one_at_work_keeps_the_team,
     silence_of_the_idle_is_consent,
+    one_that_falls_idle_meanwhile_is_not_waited_for,
     force_asks_nobody,
     a_restart_changes_nothing,
     the_number_of_teams_is_bounded,
@@ -115,6 +116,13 @@ async fn a_member_that_agrees_is_closed_and_the_lead_knows(hall: Hall) {
     hall.rest().await;
     assert!(hall.times("lead", "type=\"shutdown_response\"") > 0);
     assert!(hall.times("lead", "The team web has ended") > 0);
+    let kept: Vec<_> =
+        std::fs::read_dir(hall.path(".trash")).unwrap().map(|one| one.unwrap().path()).collect();
+    assert_eq!(kept.len(), 1);
+    let config = hall.json(kept[0].join("config.json").to_str().unwrap());
+    assert_eq!(config["status"], "shutdown");
+    let members: Vec<_> = config["members"].as_array().unwrap().iter().map(|one| &one["status"]).collect();
+    assert_eq!(members, ["closed", "closed"]);
 }
 
 async fn a_member_that_agreed_does_nothing_more(hall: Hall) {
@@ -182,6 +190,23 @@ async fn silence_of_the_idle_is_consent(hall: Hall) {
     hall.rest().await;
     assert!(hall.times("ann", "type=\"shutdown_request\"") > 0, "it was woken and asked all the same");
     assert!(hall.times("lead", "ann was idle") > 0);
+}
+
+/// It is at work when it is asked, and ends its turn without a word about it.
+async fn one_that_falls_idle_meanwhile_is_not_waited_for(hall: Hall) {
+    let hall = hall.with_team().await;
+    let gate = Arc::new(Semaphore::new(0));
+    hall.script("ann", vec![vec![Line::Gate(Arc::clone(&gate)), Line::Say("done".to_owned())]]);
+    let ann = hall.join("ann").await;
+    hall.send(&lead(), "ann", "work").await.unwrap();
+    hall.until("ann works", async || !hall.shown("ann").is_empty()).await;
+    assert_eq!(shut(&hall, false).await.status, TeamStatus::ShuttingDown);
+    assert_eq!(hall.shown("ann").len(), 1, "it is still at its first step");
+    gate.add_permits(1);
+    hall.until("the team ends", async || status(&hall).await.is_none()).await;
+    hall.rest().await;
+    assert!(hall.times("lead", "ann was idle") > 0, "and the lead knows");
+    assert_eq!(hall.world.engine.session(&ann.session_key).await.unwrap().status, Status::Archived);
 }
 
 async fn force_asks_nobody(hall: Hall) {

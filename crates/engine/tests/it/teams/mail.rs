@@ -11,6 +11,7 @@ use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say};
 
 on_both!(
     a_letter_is_in_one_inbox_and_no_other,
+    a_copy_that_fails_half_way_is_made_once,
     a_letter_is_shown_at_the_next_inference,
     a_busy_member_sees_it_in_the_same_turn,
     what_is_only_said_reaches_nobody,
@@ -40,6 +41,28 @@ async fn a_letter_is_in_one_inbox_and_no_other(hall: Hall) {
     assert!(hall.inbox("bob").is_empty() && notices, "that somebody rests is all the lead may know by now");
     hall.send(&lead(), ann.session_key.as_str(), "by key").await.unwrap();
     assert_eq!(hall.inbox("ann").len(), 2);
+}
+
+async fn a_copy_that_fails_half_way_is_made_once(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    hall.join("bob").await;
+    hall.send(&lead(), "ann", "first").await.unwrap();
+    hall.rest().await;
+    let in_the_way = hall.path(&format!("{TEAM}/inbox/bob"));
+    std::fs::write(&in_the_way, "no folder").unwrap();
+    let to_all = letter(LetterKind::Broadcast, "to all");
+    hall.world.engine.send_letter(&lead(), TEAM, to_all).await.unwrap();
+    hall.rest().await;
+    std::fs::remove_file(&in_the_way).unwrap();
+    hall.send(&lead(), "ann", "last").await.unwrap();
+    let said = |name: &str| {
+        hall.inbox(name).iter().map(|one| one["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (said("ann"), said("bob")),
+        (["first", "to all", "last"].map(str::to_owned).to_vec(), vec!["to all".to_owned()])
+    );
 }
 
 async fn a_letter_is_shown_at_the_next_inference(hall: Hall) {

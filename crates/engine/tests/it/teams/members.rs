@@ -11,7 +11,7 @@ use polyclaw_store::jobs;
 use polyclaw_testkit::world::World;
 use serde_json::json;
 
-use super::fixture::{Hall, TEAM, actor, call, code, lead, say};
+use super::fixture::{Hall, TEAM, actor, call, code, lead, say, who};
 
 on_both!(
     a_member_is_a_session_of_its_own,
@@ -21,6 +21,7 @@ on_both!(
     a_member_can_be_another_agent,
     an_unknown_team_has_no_members,
     depth_is_counted_and_bounded,
+    depth_below_a_member_is_bounded_too,
     the_end_of_a_task_is_announced_to_the_lead,
     a_shutdown_closes_sessions,
     members_that_join_at_once_are_all_there,
@@ -49,6 +50,7 @@ async fn a_member_is_a_session_of_its_own(hall: Hall) {
     let key = ann.session_key.clone();
     let ran = hall.world.engine.db().read(move |tx| jobs::list(tx, Some(&key), None, 9)).await.unwrap();
     assert!(!ran.is_empty() && ran.iter().all(|job| job.lane == Lane::Teammate));
+    let session = hall.world.engine.session(&ann.session_key).await.unwrap();
     assert_eq!(session.status, Status::Active, "it stays when its task is done");
     let member = &hall.json("web/config.json")["members"][0];
     assert_eq!(
@@ -57,6 +59,9 @@ async fn a_member_is_a_session_of_its_own(hall: Hall) {
     );
     hall.send(&lead(), "ann", "again").await.unwrap();
     assert_eq!(hall.inbox("ann").len(), 1);
+    hall.rest().await;
+    let again = hall.shown("ann").pop().unwrap();
+    assert!(again.contains(">again<") && again.contains("begin"), "and remembers: {again}");
 }
 
 async fn a_confined_lead_has_confined_members(hall: Hall) {
@@ -74,10 +79,22 @@ async fn a_confined_lead_has_confined_members(hall: Hall) {
         let refused = hall.try_join(NewMember { agent: AgentId::parse(name).ok(), ..named("ann") }).await;
         assert_eq!(code(&refused), "spawn_denied", "{name}");
     }
-    let bob = hall.try_join(named("bob")).await.expect("one under the same walls");
+    hall.script("bob", vec![call("look", json!({})), say("seen"), call("look", json!({})), say("seen")]);
+    let bob = hall.try_join(NewMember { task: Some("look".into()), ..named("bob") }).await;
+    let bob = bob.expect("one under the same walls");
     let lent =
         hall.world.engine.session(&bob.session_key).await.unwrap().lent.expect("what its lead lends it");
-    assert_eq!(lent.sandbox, SandboxMode::Strict, "and it stays so, whatever its agent is changed to");
+    assert_eq!(lent.sandbox, SandboxMode::Strict);
+    hall.rest().await;
+    let walls = || hall.world.ground.tools.walls(&bob.session_key);
+    assert_eq!(walls(), Some(SandboxMode::Strict), "and its tools run there");
+    let mut freer = AgentSpec::named(AgentId::main());
+    freer.sandbox.mode = SandboxMode::Off;
+    agent(&hall, freer).await;
+    hall.send(&lead(), "bob", "look again").await.unwrap();
+    hall.rest().await;
+    assert_eq!(hall.times("bob", "look of "), 3, "it looked twice");
+    assert_eq!(walls(), Some(SandboxMode::Strict), "it stays so, whatever its agent is changed to");
 }
 
 async fn the_first_task_is_the_first_prompt_with_the_team_beside_it(hall: Hall) {
@@ -106,12 +123,25 @@ async fn a_member_can_be_another_agent(hall: Hall) {
     let mut main = AgentSpec::named(AgentId::main());
     main.subagents.allow_agents = vec!["writer".into()];
     agent(&hall, main).await;
-    agent(&hall, AgentSpec::named(AgentId::parse("writer").unwrap())).await;
+    let mut writer = AgentSpec::named(AgentId::parse("writer").unwrap());
+    writer.defaults.model = ModelRef::parse("scripted/prose").ok();
+    writer.defaults.system_prompt = Some("You write prose.".into());
+    writer.policy.tools.deny = vec!["pay".into()];
+    agent(&hall, writer).await;
     agent(&hall, AgentSpec::named(AgentId::parse("hidden").unwrap())).await;
     let hall = hall.with_team().await;
     let of = |name: &str, agent: &str| NewMember { agent: AgentId::parse(agent).ok(), ..named(name) };
-    let ann = hall.try_join(of("ann", "writer")).await.unwrap();
+    let ann = hall.try_join(NewMember { task: Some("x".into()), ..of("ann", "writer") }).await.unwrap();
     assert!(ann.session_key.as_str().starts_with("agent:writer:teammate:"));
+    hall.rest().await;
+    let key = ann.session_key.clone();
+    let ran = hall.world.engine.db().read(move |tx| jobs::list(tx, Some(&key), None, 9)).await.unwrap();
+    assert_eq!(ran[0].model.as_deref(), Some("scripted/prose"));
+    let prompts = hall.model.prompts();
+    let prompt = prompts.iter().find(|prompt| who(prompt) == "ann").unwrap();
+    assert!(prompt.system.contains("You write prose."), "{}", prompt.system);
+    let has = |name: &str| prompt.tools.iter().any(|tool| tool.name == name);
+    assert!(has("look") && has("TaskClaim") && !has("pay"), "its own agent's tools");
     assert_eq!(code(&hall.try_join(of("bob", "hidden")).await), "spawn_denied");
     assert_eq!(code(&hall.try_join(of("bob", "nobody")).await), "unknown_agent");
 }
@@ -136,6 +166,27 @@ async fn depth_is_counted_and_bounded(hall: Hall) {
     flat.subagents.max_spawn_depth = 0;
     agent(&hall, flat).await;
     assert_eq!(code(&hall.try_join(named("bob")).await), "spawn_depth_exceeded");
+}
+
+/// A member is at depth one: with a limit of one it begins nobody, with two its sub-agents begin nobody.
+async fn depth_below_a_member_is_bounded_too(hall: Hall) {
+    let hall = hall.with_team().await;
+    for (most, name) in [(1, "ann"), (2, "bob"), (3, "cat")] {
+        let mut main = AgentSpec::named(AgentId::main());
+        main.subagents.max_spawn_depth = most;
+        agent(&hall, main).await;
+        hall.script(name, vec![call("sessions_spawn", json!({ "task": "dig deeper" })), say("asked")]);
+        let member = hall.try_join(NewMember { task: Some("go".into()), ..named(name) }).await.unwrap();
+        hall.rest().await;
+        let engine = &hall.world.engine;
+        let runs = engine.runs_of(&member.session_key, 9).await.unwrap();
+        assert_eq!(runs.len(), usize::from(most > 1), "{name}");
+        for run in runs {
+            let tools = engine.tools_of(None, Some(&run.child)).await.unwrap();
+            let spawns = tools.iter().any(|one| one.tool.name == "sessions_spawn" && one.allowed);
+            assert_eq!(spawns, most > 2, "what {name} began");
+        }
+    }
 }
 
 async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use polyclaw_domain::mail::{LetterKind, LetterState};
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::team::MemberState;
 use polyclaw_domain::team::setback::Setback;
 use polyclaw_engine::team::{NewTask, Outgoing};
 use polyclaw_store::{Db, outbox, teams};
@@ -214,4 +215,21 @@ async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
     hall.until("its mail is read", async || hall.times("ann", ">go<") == 3).await;
     hall.rest().await;
     assert_eq!(setback().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_was_closed_is_not_tried_any_more() {
+    let outage = Outage::new().await;
+    seconds(10).await;
+    outage.set_down(true);
+    outage.write("ann", "look").await;
+    seconds(6).await;
+    let db = outage.world.engine.db();
+    let waits = async || db.read(teams::retries).await.unwrap().iter().any(|retry| retry.name == "ann");
+    assert!(waits().await);
+    let team = outage.world.engine.team_view(&lead(), TEAM).await.unwrap().team;
+    let now = outage.world.engine.now();
+    db.write(move |tx| teams::set_member_state(tx, &team.id, "ann", MemberState::Closed, now)).await.unwrap();
+    seconds(60).await;
+    assert!(!waits().await, "or it would be looked at every second, for ever");
 }

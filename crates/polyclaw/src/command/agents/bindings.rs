@@ -1,9 +1,11 @@
 //! `polyclaw agents bind` and `unbind`: the `[[bindings]]` of the config.
 
 use polyclaw_control::config::edit;
-use serde_json::{Map, Value, json};
+use polyclaw_domain::arrival::{Peer, PeerKind};
+use polyclaw_domain::route::{Binding, Match};
+use serde::Deserialize;
+use serde_json::json;
 
-use super::path;
 use crate::cli::Context;
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
@@ -48,7 +50,7 @@ struct Place {
     #[arg(long, allow_hyphen_values = true)]
     peer: Option<String>,
     /// What the conversation is.
-    #[arg(long, requires = "peer", value_parser = ["dm", "group", "channel"], default_value = "dm")]
+    #[arg(long, requires = "peer", value_parser = ["direct", "dm", "group", "channel"], default_value = "direct")]
     kind: String,
     /// The server it is written in.
     #[arg(long)]
@@ -63,23 +65,20 @@ struct Place {
 
 impl Place {
     /// The `match` of a binding.
-    fn wanted(&self, channel: &str) -> Value {
-        let mut wanted = Map::new();
-        wanted.insert("channel".to_owned(), json!(channel));
-        for (field, value) in
-            [("account_id", &self.account), ("guild_id", &self.guild), ("team_id", &self.team)]
-        {
-            if let Some(value) = value {
-                wanted.insert(field.to_owned(), json!(value));
-            }
+    fn wanted(&self, channel: &str) -> Match {
+        let kind = match self.kind.as_str() {
+            "group" => PeerKind::Group,
+            "channel" => PeerKind::Channel,
+            _ => PeerKind::Dm,
+        };
+        Match {
+            channel: channel.to_owned(),
+            account_id: self.account.clone(),
+            peer: self.peer.clone().map(|id| Peer { kind, id }),
+            guild_id: self.guild.clone(),
+            roles: self.role.clone(),
+            team_id: self.team.clone(),
         }
-        if let Some(peer) = &self.peer {
-            wanted.insert("peer".to_owned(), json!({ "kind": self.kind, "id": peer }));
-        }
-        if !self.role.is_empty() {
-            wanted.insert("roles".to_owned(), json!(self.role));
-        }
-        Value::Object(wanted)
     }
 }
 
@@ -89,32 +88,53 @@ pub async fn bind(args: &Args, client: &Client, context: &Context) -> anyhow::Re
     if let Some(scope) = &args.dm_scope {
         binding["dm_scope"] = json!(scope);
     }
-    let is_there = bound(client, &args.id).await?.iter().any(|(_, there)| *there == wanted);
-    if is_there {
-        return Err(Failure::new(Exit::Conflict, "binding_exists", "the config says so already").into());
-    }
-    own_config::change(context, client, |text| edit::append(text, LIST, &binding)).await
+    let change = |text: &str| match places(text, &args.id, |there| *there == wanted)?.is_empty() {
+        true => Ok(edit::append(text, LIST, &binding)?),
+        false => Err(Failure::new(Exit::Conflict, "binding_exists", "the config says so already")),
+    };
+    own_config::change(context, client, change).await
 }
 
 pub async fn unbind(args: &Unbind, client: &Client, context: &Context) -> anyhow::Result<()> {
     let wanted = args.channel.as_ref().map(|channel| args.place.wanted(channel));
-    let fits = |there: &Value| wanted.as_ref().is_none_or(|wanted| wanted == there);
-    let bound = bound(client, &args.id).await?;
-    let found: Vec<usize> = bound.iter().filter(|(_, there)| fits(there)).map(|(at, _)| *at).collect();
-    if found.is_empty() {
-        return Err(Failure::new(Exit::NotFound, "unknown_binding", "there is no such binding")
-            .hint("`polyclaw agents list --bindings` shows those there are")
-            .into());
-    }
-    own_config::change(context, client, |text| edit::remove(text, LIST, &found)).await
+    let fits = |there: &Match| wanted.as_ref().is_none_or(|wanted| wanted == there);
+    let change = |text: &str| {
+        let found = places(text, &args.id, fits)?;
+        if found.is_empty() {
+            return Err(Failure::new(Exit::NotFound, "unknown_binding", "there is no such binding")
+                .hint("`polyclaw agents list --bindings` shows those there are"));
+        }
+        Ok(edit::remove(text, LIST, &found)?)
+    };
+    own_config::change(context, client, change).await
 }
 
-/// The bindings of an agent, each with its place in the config.
-async fn bound(client: &Client, id: &str) -> Result<Vec<(usize, Value)>, Failure> {
-    let agent = client.get(&path(id)).await?;
-    let one = |binding: &Value| {
-        let at = usize::try_from(binding["binding"].as_u64()?).ok()?;
-        Some((at, binding["match"].clone()))
-    };
-    Ok(agent["bindings"].as_array().into_iter().flatten().filter_map(one).collect())
+/// Where an agent's bindings stand that fit, in the text that is changed: a daemon may work with another one.
+fn places(text: &str, id: &str, fits: impl Fn(&Match) -> bool) -> Result<Vec<usize>, Failure> {
+    let document = edit::to_json(edit::parse(text)?.as_item());
+    let bindings =
+        document[LIST].as_array().into_iter().flatten().map(|entry| Binding::deserialize(entry).ok());
+    let is_meant = |one: &Binding| one.agent_id.as_str() == id && fits(&one.wanted);
+    let found = bindings.enumerate().filter(|(_, binding)| binding.as_ref().is_some_and(is_meant));
+    Ok(found.map(|(at, _)| at).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_person_is_one_word_however_it_is_written() {
+        let text = "bindings = [\n  { agent_id = \"a\", match = { channel = \"telegram\" } },\n  \
+            { agent_id = \"b\", match = { channel = \"telegram\", peer = { kind = \"dm\", id = \"7\" } } },\n]\n";
+        let peer = Some(Peer { kind: PeerKind::Dm, id: "7".to_owned() });
+        let wanted = Match { channel: "telegram".to_owned(), peer, ..Match::default() };
+        for (agent, found) in [("b", vec![1]), ("a", vec![])] {
+            assert_eq!(places(text, agent, |there| *there == wanted).unwrap(), found);
+            assert_eq!(
+                places(&text.replace("dm", "direct"), agent, |there| *there == wanted).unwrap(),
+                found
+            );
+        }
+    }
 }

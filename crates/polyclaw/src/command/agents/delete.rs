@@ -26,10 +26,12 @@ pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Res
             return Err(in_use(id, &jobs, &busy).into());
         }
     }
-    let gone = client.delete(&path(id)).await?;
-    for job in &jobs {
+    // Its jobs first: asked again after a failure, an agent that is gone would be found before jobs that name nobody.
+    let is_ours = client.get(&path(id)).await?["source"] == "api";
+    for job in jobs.iter().filter(|_| is_ours) {
         client.delete(&format!("/cron/{}", segment(job))).await?;
     }
+    let gone = client.delete(&path(id)).await?;
     Ok(context.output.say(&gone, |_| match jobs.len() {
         0 => format!("{id} is gone; its conversations stay readable."),
         _ => format!("{id} is gone with its jobs {}; its conversations stay readable.", jobs.join(", ")),

@@ -35,7 +35,7 @@ pub async fn run(args: &Args, client: &Client, context: &Context) -> anyhow::Res
     let agent = client.get(&path(&args.id)).await?;
     if agent["source"] == "config" {
         let id = args.id.as_str();
-        let change = |text: &str| edit::merge_named(text, "agents.list", ("id", id), &patch);
+        let change = |text: &str| Ok(edit::merge_named(text, "agents.list", ("id", id), &patch)?);
         return own_config::change(context, client, change).await;
     }
     let changed = client.patch(&path(&args.id), &patch).await?;

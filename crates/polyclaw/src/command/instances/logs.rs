@@ -24,36 +24,56 @@ pub struct Wish<'a> {
 }
 
 impl Wish<'_> {
-    fn text(&self, answer: &Value) -> String {
-        let lines = answer["lines"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let wanted = lines.filter(|line| self.level.is_none_or(|level| is_at_least(line, level)));
-        wanted.map(safe).collect::<Vec<_>>().join("\n")
+    /// Lines of the level and above.
+    fn wanted(&self, mut lines: Value) -> Vec<Value> {
+        let mut lines = lines.as_array_mut().map(std::mem::take).unwrap_or_default();
+        let is_wanted = |line: &str| self.level.is_none_or(|level| is_at_least(line, level));
+        lines.retain(|line| line.as_str().is_some_and(is_wanted));
+        lines
     }
+}
+
+fn text(lines: &[Value]) -> String {
+    lines.iter().filter_map(Value::as_str).map(safe).collect::<Vec<_>>().join("\n")
 }
 
 pub async fn show(client: &Client, context: &Context, path: &str, wish: &Wish<'_>) -> anyhow::Result<()> {
     if wish.follow && context.output.json {
         return Err(Failure::usage("--json is one answer; leave out --follow").into());
     }
-    let answer = client.get(&format!("{path}?lines={}", wish.lines)).await?;
-    context.output.say(&answer, |_| wish.text(&answer))?;
-    // The place where the log ends now: what comes behind it is new.
-    let mut cursor = if wish.follow { end_of(client, path).await? } else { return Ok(()) };
+    if wish.follow {
+        return follow(client, context, path, wish).await;
+    }
+    let mut answer = client.get(&format!("{path}?lines={}", wish.lines)).await?;
+    let lines = wish.wanted(answer["lines"].take());
+    let shown = text(&lines);
+    answer["lines"] = lines.into();
+    Ok(context.output.say(&answer, |_| shown)?)
+}
+
+async fn follow(client: &Client, context: &Context, path: &str, wish: &Wish<'_>) -> anyhow::Result<()> {
+    let (last, mut cursor) = end_of(client, path, wish.lines).await?;
+    context.output.line(&text(&wish.wanted(last.into())))?;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let page = client.get(&format!("{path}?mode=page&lines=1000&cursor={}", segment(&cursor))).await?;
-        context.output.line(&wish.text(&page))?;
+        let mut page =
+            client.get(&format!("{path}?mode=page&lines=1000&cursor={}", segment(&cursor))).await?;
+        context.output.line(&text(&wish.wanted(page["lines"].take())))?;
         cursor = page["next_cursor"].as_str().unwrap_or(&cursor).to_owned();
     }
 }
 
-async fn end_of(client: &Client, path: &str) -> anyhow::Result<String> {
-    let mut cursor = String::new();
+/// The last lines and the place behind them, from the same pages: no line is in between.
+async fn end_of(client: &Client, path: &str, count: usize) -> Result<(Vec<Value>, String), Failure> {
+    let (mut last, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = client.get(&format!("{path}?mode=page&lines=10000&cursor={}", segment(&cursor))).await?;
+        let mut page =
+            client.get(&format!("{path}?mode=page&lines=10000&cursor={}", segment(&cursor))).await?;
+        last.extend(page["lines"].as_array_mut().map(std::mem::take).unwrap_or_default());
+        last.drain(..last.len().saturating_sub(count));
         cursor = page["next_cursor"].as_str().unwrap_or_default().to_owned();
         if page["has_more"] != true {
-            return Ok(cursor);
+            return Ok((last, cursor));
         }
     }
 }
@@ -72,4 +92,16 @@ pub async fn save(client: &Client, context: &Context, path: &str, file: &Path) -
     progress.end();
     let told = json!({ "file": file, "bytes": done });
     Ok(context.output.say(&told, |_| format!("{done} bytes are in {}.", file.display()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_and_people_get_the_lines_of_the_level_that_is_asked_for() {
+        let wish = Wish { lines: 9, follow: false, level: Some("warn") };
+        let lines = json!(["2026-11-17T03:00:00Z  INFO ready", "2026-11-17T03:00:01Z  WARN careful"]);
+        assert_eq!(wish.wanted(lines), ["2026-11-17T03:00:01Z  WARN careful"]);
+    }
 }

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use polyclaw_domain::fault::KillPoint;
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
-use rusqlite::Connection;
 use serde_json::json;
 
-use super::{LEAD, TEAM, call, config, count, is_over, open, rows, said, sessions, stop_request, trash, who};
-use crate::daemon::{Daemon, Home};
+use super::{Book, Keeps, LEAD, Stage, TEAM, call, said, stop_request, who};
+use crate::daemon::Daemon;
 
 /// Where the process dies, and at which passings. The first passings are the lead's: it makes the team and the task.
 const DEATHS: [(KillPoint, std::ops::RangeInclusive<u64>); 14] = [
@@ -31,14 +30,14 @@ const DEATHS: [(KillPoint, std::ops::RangeInclusive<u64>); 14] = [
 
 /// Cases that run side by side: most of one is waiting.
 const AT_ONCE: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the members write to each other, and who reads it.
 const WORDS: [(&str, &str); 2] = [("I have it", "lead"), ("well done", "ann")];
 
 /// A lead that makes a team of one with one task, answers its member, and ends the team; a member that takes the task,
 /// tells of it, completes it, and agrees to the end.
-fn answer(request: &Request) -> Script {
+pub fn answer(request: &Request) -> Script {
     let text = said(request);
     if who(&text) == "ann" { as_member(request, &text) } else { as_lead(request, &text) }
 }
@@ -92,12 +91,12 @@ fn as_lead(request: &Request, text: &str) -> Script {
 const END: &str = "end it now";
 
 /// Says so, if it is time; asked again it is the same message.
-async fn end_if_done(daemon: &Daemon, home: &Home) {
-    let database = sessions(home);
+pub async fn end_if_done(daemon: &Daemon, stage: &Stage) {
+    let database = stage.sessions();
     let words = WORDS.map(|(word, _)| format!("'{word}'")).join(", ");
     let read = format!("SELECT COUNT(*) FROM letters WHERE state = 'read' AND content IN ({words})");
     let busy = "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')";
-    let is_done = (count(&database, &read), count(&database, ANNOUNCES), count(&database, busy)) == (2, 1, 0);
+    let is_done = (database.count(&read), database.count(ANNOUNCES), database.count(busy)) == (2, 1, 0);
     if is_done {
         // Whether it is heard depends on where the process dies.
         let _ = daemon.say(LEAD, END, 0).await;
@@ -107,84 +106,92 @@ async fn end_if_done(daemon: &Daemon, home: &Home) {
 const ANNOUNCES: &str = "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%'";
 
 /// Waits until it dies, or the story is over without its death. Says which.
-async fn dies(daemon: &mut Daemon, home: &Home) -> bool {
+async fn dies(daemon: &mut Daemon, stage: &Stage) -> bool {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         if daemon.dies(Duration::from_millis(30)).await {
             return true;
         }
-        if is_over(home) {
+        if stage.is_over() {
             return false;
         }
-        end_if_done(daemon, home).await;
+        end_if_done(daemon, stage).await;
     }
     panic!("it neither dies nor comes to an end");
 }
 
-async fn dies_at(point: KillPoint, passing: u64) -> (KillPoint, bool) {
+async fn dies_at(keeps: Keeps, point: KillPoint, passing: u64) -> (KillPoint, bool) {
     let case = format!("{}:{passing}", point.as_str());
     let model = ModelServer::start();
     model.answer(answer);
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::new(&folder.path().join("home"), &config(&model, ""));
-    let mut daemon = home.start(Some(&case)).await;
+    let stage = Stage::new(keeps, &model, "", 1).await;
+    let mut daemon = stage.home().start(Some(&case)).await;
     // Whether this comes back depends on where the process dies; it is asked again below.
     let _ = daemon.say(LEAD, "build it", 0).await;
-    let died = dies(&mut daemon, &home).await;
+    let died = dies(&mut daemon, &stage).await;
     drop(daemon);
-    let daemon = home.start(None).await;
+    let daemon = stage.home().start(None).await;
     daemon.say(LEAD, "build it", 0).await.unwrap();
-    let began = Instant::now();
-    while !is_over(&home) {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "{case}: the team does not end: {:#?}",
-            standing(&sessions(&home))
-        );
-        end_if_done(&daemon, &home).await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    comes_to_its_end(&daemon, &stage, &case).await;
     drop(daemon);
-    let requests = model.requests();
-    let shown = requests.iter().rev().map(|request| said(request)).find(|text| who(text) == "lead");
-    is_sound(&home, &format!("{case}, the lead was last shown {}", shown.unwrap_or_default()));
-    let prompts: Vec<(usize, String)> = requests.iter().map(|one| (turns_before(one), said(one))).collect();
-    every_letter_is_shown_in_one_turn(&sessions(&home), &prompts, &case);
+    is_sound(&stage, &model, &case);
     (point, died)
 }
 
+pub async fn comes_to_its_end(daemon: &Daemon, stage: &Stage, case: &str) {
+    let began = Instant::now();
+    while !stage.is_over() {
+        let standing = || standing(&stage.sessions());
+        assert!(began.elapsed() < PATIENCE, "{case}: the team does not end: {:#?}", standing());
+        end_if_done(daemon, stage).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Nothing was lost or doubled, in what is stored and in what was shown.
+pub fn is_sound(stage: &Stage, model: &ModelServer, case: &str) {
+    let requests = model.requests();
+    let shown = requests.iter().rev().map(|request| said(request)).find(|text| who(text) == "lead");
+    is_stored_once(stage, &format!("{case}, the lead was last shown {}", shown.unwrap_or_default()));
+    let prompts: Vec<(usize, String)> = requests.iter().map(|one| (turns_before(one), said(one))).collect();
+    every_letter_is_shown_in_one_turn(&stage.sessions(), &prompts, case);
+}
+
 /// One task with one owner that ended once, each word written once and read, the lead told of the end once.
-fn is_sound(home: &Home, case: &str) {
-    let (database, ledger) = (sessions(home), open(&trash(home).join("ledger.db")));
+fn is_stored_once(stage: &Stage, case: &str) {
+    let (database, ledger) = (stage.sessions(), stage.last_ledger());
     let tasks = "SELECT COUNT(*) FROM tasks";
     let done = "SELECT COUNT(*) FROM tasks WHERE state = 'completed' AND ended_by = 'ann' AND owner IS NULL";
-    assert_eq!((count(&ledger, tasks), count(&ledger, done)), (1, 1), "{case}: one task, and it is done");
+    assert_eq!((ledger.count(tasks), ledger.count(done)), (1, 1), "{case}: one task, and it is done");
     let events =
-        |kind: &str| count(&ledger, &format!("SELECT COUNT(*) FROM task_events WHERE kind = '{kind}'"));
+        |kind: &str| ledger.count(&format!("SELECT COUNT(*) FROM task_events WHERE kind = '{kind}'"));
     assert_eq!((events("created"), events("completed")), (1, 1), "{case}");
     assert_eq!(events("claimed"), 1 + events("expired") + events("released"), "{case}: one owner at a time");
-    assert_eq!(count(&ledger, "SELECT COUNT(*) FROM task_events WHERE is_relayed = 0"), 0, "{case}");
+    assert_eq!(ledger.count("SELECT COUNT(*) FROM task_events WHERE is_relayed = 0"), 0, "{case}");
     for (word, reader) in WORDS {
         let all = format!("SELECT COUNT(*) FROM letters WHERE content = '{word}' AND recipient = '{reader}'");
         let read = format!("{all} AND state = 'read'");
-        assert_eq!((count(&database, &all), count(&database, &read)), (1, 1), "{case}: '{word}'");
+        assert_eq!((database.count(&all), database.count(&read)), (1, 1), "{case}: '{word}'");
     }
     let answers = "SELECT COUNT(*) FROM letters WHERE kind = 'shutdown_response'";
     let unread =
         "SELECT COUNT(*) FROM letters WHERE recipient = 'lead' AND kind <> 'idle' AND state <> 'read'";
-    let mail = (count(&database, answers), count(&database, unread));
+    let mail = (database.count(answers), database.count(unread));
     assert_eq!(mail, (1, 0), "{case}: the lead's mail: {:#?}", standing(&database));
-    assert_eq!(count(&database, ANNOUNCES), 1, "{case}: told once");
-    assert!(!home.0.join("teams").join(TEAM).exists(), "{case}: its folder is set aside");
+    assert_eq!(database.count(ANNOUNCES), 1, "{case}: told once");
+    let hosted = stage.trash().ancestors().nth(2).unwrap().join(TEAM);
+    assert!(!hosted.exists(), "{case}: its folder is set aside");
 }
 
 const LETTERS: &str = "SELECT sender || ' to ' || recipient || ' ' || kind || ' ' || state || ' ' ||
     COALESCE(turn_id, '') || ' ' || content FROM letters ORDER BY seq";
-const JOBS: &str = "SELECT turn_id || ' ' || session_key || ' ' || state || ' ' || held || ' ' ||
-    COALESCE(error_code, '') || ' ' || queued_at || ' ' || COALESCE(ended_at, '') FROM jobs ORDER BY seq";
+const JOBS: &str =
+    "SELECT turn_id || ' ' || session_key || ' ' || state || ' ' || CAST(held AS TEXT) || ' ' ||
+    COALESCE(error_code, '') || ' ' || CAST(queued_at AS TEXT) || ' ' || COALESCE(CAST(ended_at AS TEXT), '')
+    FROM jobs ORDER BY seq";
 
-fn standing(database: &Connection) -> [Vec<String>; 2] {
-    [LETTERS, JOBS].map(|sql| rows(database, sql))
+fn standing(database: &Book) -> [Vec<String>; 2] {
+    [LETTERS, JOBS].map(|sql| database.rows(sql))
 }
 
 /// How many turns of a session had ended well before a prompt was made: turns of this story end with words, steps with
@@ -196,15 +203,12 @@ fn turns_before(request: &Request) -> usize {
 }
 
 /// A letter that is read was in prompts of one turn of its reader, and in none of another: it is new once.
-fn every_letter_is_shown_in_one_turn(database: &Connection, prompts: &[(usize, String)], case: &str) {
-    let mut rows =
-        database.prepare("SELECT recipient, content, request_id FROM letters WHERE state = 'read'").unwrap();
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let letters: Vec<(String, String, Option<String>)> =
-        rows.query_map([], read).unwrap().map(Result::unwrap).collect();
+fn every_letter_is_shown_in_one_turn(database: &Book, prompts: &[(usize, String)], case: &str) {
+    let read = database.rows("SELECT recipient || '|' || content FROM letters WHERE state = 'read'");
+    let letters: Vec<(&str, &str)> = read.iter().map(|line| line.split_once('|').unwrap()).collect();
     let mut alike: HashMap<(&str, &str), usize> = HashMap::new();
-    for (reader, content, _) in &letters {
-        *alike.entry((reader, content)).or_default() += 1;
+    for letter in letters {
+        *alike.entry(letter).or_default() += 1;
     }
     for ((reader, content), copies) in alike {
         let first = content.lines().next().unwrap_or_default();
@@ -218,23 +222,39 @@ fn every_letter_is_shown_in_one_turn(database: &Connection, prompts: &[(usize, S
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_a_team_loses_doubles_and_forgets_nothing() {
-    let mut due = DEATHS.iter().flat_map(|(point, passings)| passings.clone().map(move |n| (*point, n)));
-    let mut cases = tokio::task::JoinSet::new();
+/// Every one of these deaths, and how often each point was one.
+async fn killed_at(
+    keeps: Keeps,
+    deaths: impl IntoIterator<Item = (KillPoint, u64)>,
+) -> HashMap<KillPoint, usize> {
+    let (mut due, mut cases) = (deaths.into_iter(), tokio::task::JoinSet::new());
     let mut deaths: HashMap<KillPoint, usize> = HashMap::new();
     loop {
         while cases.len() < AT_ONCE
             && let Some((point, passing)) = due.next()
         {
-            cases.spawn(dies_at(point, passing));
+            cases.spawn(dies_at(keeps, point, passing));
         }
-        let Some(case) = cases.join_next().await else { break };
+        let Some(case) = cases.join_next().await else { return deaths };
         let (point, died) = case.unwrap();
         *deaths.entry(point).or_default() += usize::from(died);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_a_team_loses_doubles_and_forgets_nothing() {
+    let all = DEATHS.iter().flat_map(|(point, passings)| passings.clone().map(move |n| (*point, n)));
+    let deaths = killed_at(Keeps::Files, all).await;
     for (point, _) in DEATHS {
         assert!(deaths[&point] > 0, "{point:?} was never reached: {deaths:?}");
     }
     assert!(deaths.values().sum::<usize>() >= 35, "{deaths:?}");
+}
+
+/// The ledger is in the same database here, and a turn that is cut off is somebody's until its lease ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_anywhere_a_team_on_postgres_loses_doubles_and_forgets_nothing() {
+    let deaths =
+        killed_at(Keeps::Server, DEATHS.iter().map(|(point, passings)| (*point, *passings.end()))).await;
+    assert!(deaths.values().sum::<usize>() >= 11, "{deaths:?}");
 }

@@ -9,17 +9,30 @@ use std::time::{Duration, Instant};
 use polyclaw_testkit::model_server::{ModelServer, Request, Script};
 use serde_json::{Value, json};
 
-use super::{LEAD, TEAM, config, count, is_over, open, rows, said, sessions, stop_request, trash, who};
+use super::{Keeps, LEAD, Stage, TEAM, said, stop_request, who};
 use crate::daemon::Home;
 
 const PATIENCE: Duration = Duration::from_secs(180);
 const SYNTHESIS: &str = "The page is built: head, body and foot, in this order.";
 const PAGE: &str = "<head>\n<body>\n<foot>\n";
 
+/// In which way the story is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Scripted,
+    OnPostgres,
+    /// The members' words to the lead are the embedded model's.
+    Embedded,
+}
+
 /// How long the programs sleep under which the daemon and then the worker process die. No other program on this machine
-/// sleeps for as long, not even one of the other story.
-fn sleeps(writes: bool) -> [String; 2] {
-    let first = if writes { 96 } else { 98 };
+/// sleeps for as long, not even one of another story.
+fn sleeps(way: Way) -> [String; 2] {
+    let first = match way {
+        Way::Scripted => 98,
+        Way::OnPostgres => 94,
+        Way::Embedded => 96,
+    };
     [first, first + 1].map(|seconds| format!("{seconds}.{}1", std::process::id()))
 }
 
@@ -96,7 +109,7 @@ fn held(text: &str) -> Value {
 
 /// Claims, does what the task says, tells the lead of some of it, completes. Whoever has the body says first that it is
 /// done without doing anything; whoever has the foot takes so long that it is killed, twice.
-fn as_member(request: &Request, text: &str, writes: bool) -> Script {
+fn as_member(request: &Request, text: &str, way: Way) -> Script {
     if let Some(id) = stop_request(text) {
         if text.contains("\"recipients\":[\"lead\"],\"request_id\":\"") {
             return Script::reply("goodbye");
@@ -111,13 +124,13 @@ fn as_member(request: &Request, text: &str, writes: bool) -> Script {
         let given = json!({ "team_name": TEAM, "task_id": task["task_id"], "summary": "it is done" });
         call(request, "TaskComplete", given)
     };
-    let tells = writes && matches!(task["subject"].as_str(), Some("head" | "page"));
+    let tells = way == Way::Embedded && matches!(task["subject"].as_str(), Some("head" | "page"));
     match tool.as_str() {
         "TaskClaim" if result.contains("\"success\":false") => Script::reply("nothing is free"),
         "TaskClaim" if task["subject"] == "body" => complete(),
-        "TaskClaim" => work(request, &task, text, writes),
-        "TaskComplete" if result.contains("check did not pass") => work(request, &task, text, writes),
-        "shell" if result.contains("unknown") => work(request, &task, text, writes),
+        "TaskClaim" => work(request, &task, text, way),
+        "TaskComplete" if result.contains("check did not pass") => work(request, &task, text, way),
+        "shell" if result.contains("unknown") => work(request, &task, text, way),
         "shell" if tells => {
             let given =
                 json!({ "agent_id": "scribe", "task": "Say that the work is done.", "timeout_ms": 120_000 });
@@ -132,10 +145,10 @@ fn as_member(request: &Request, text: &str, writes: bool) -> Script {
     }
 }
 
-fn work(request: &Request, task: &Value, text: &str, writes: bool) -> Script {
+fn work(request: &Request, task: &Value, text: &str, way: Way) -> Script {
     let line = task["description"].as_str().unwrap_or_default();
     let killed = text.matches("took effect is unknown").count();
-    let command = match sleeps(writes).get(killed).filter(|_| task["subject"] == "foot") {
+    let command = match sleeps(way).get(killed).filter(|_| task["subject"] == "foot") {
         Some(long) => format!("sleep {long}"),
         None => line.to_owned(),
     };
@@ -178,10 +191,10 @@ async fn asleep(long: &str) -> u32 {
 }
 
 /// The head and the body are done and checked: a check that is cut off is made again, and would be counted twice.
-async fn others_are_done(home: &Home) {
-    let ledger = open(&home.0.join("teams").join(TEAM).join("ledger.db"));
+async fn others_are_done(stage: &Stage) {
+    let ledger = stage.ledger();
     let began = Instant::now();
-    while count(&ledger, "SELECT COUNT(*) FROM tasks WHERE state = 'completed'") < 2 {
+    while ledger.count("SELECT COUNT(*) FROM tasks WHERE state = 'completed'") < 2 {
         assert!(began.elapsed() < PATIENCE, "the head and the body are not done");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -204,43 +217,42 @@ fn kill(pid: i32) {
 }
 
 struct Told {
-    home: Home,
+    stage: Stage,
     model: ModelServer,
-    _folder: tempfile::TempDir,
 }
 
-/// The whole story. Where `weights` are, the members' words to the lead are the embedded model's.
-async fn tell(weights: Option<&Path>) -> Told {
-    let (model, folder) = (ModelServer::start(), tempfile::tempdir().unwrap());
-    let writes = weights.is_some();
+/// The whole story; the embedded model has its `weights` from there.
+async fn tell(way: Way, weights: Option<&Path>) -> Told {
+    let model = ModelServer::start();
     model.answer(move |request| {
         let text = said(request);
         match who(&text).as_str() {
             _ if request.system().contains("You are Checker") => as_checker(request),
             "lead" => as_lead(request, &text),
-            _ => as_member(request, &text, writes),
+            _ => as_member(request, &text, way),
         }
     });
-    let place = folder.path().join("home");
-    let agents = AGENTS.replace("WORKSPACE", &place.join("workspace").display().to_string());
-    let home = Home::new(&place, &config(&model, &agents));
+    let keeps = if way == Way::OnPostgres { Keeps::Server } else { Keeps::Files };
+    let stage = Stage::new(keeps, &model, AGENTS, 1).await;
+    let home = stage.home();
     if let Some(weights) = weights {
-        pull(&home, weights);
+        pull(home, weights);
     }
     let mut daemon = home.start(None).await;
     daemon.say(LEAD, "build me a page", 0).await.unwrap();
-    let [first, second] = sleeps(writes);
+    let [first, second] = sleeps(way);
     asleep(&first).await;
-    others_are_done(&home).await;
+    others_are_done(&stage).await;
     daemon.kill();
-    let _daemon = home.start(None).await;
+    let daemon = home.start(None).await;
     kill(worker_of(asleep(&second).await));
     let began = Instant::now();
-    while !is_over(&home) {
+    while !stage.is_over() {
         assert!(began.elapsed() < PATIENCE, "the team does not come to its end: {}", standing(&model));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    Told { home, model, _folder: folder }
+    drop(daemon);
+    Told { stage, model }
 }
 
 /// What the model was last shown, for whoever looks why a story does not end.
@@ -257,32 +269,38 @@ fn pull(home: &Home, weights: &Path) {
 }
 
 /// The page is right, its parts were done and checked once each, the lead told of it, and everything is put away.
-fn is_built(told: &Told, writes: bool) {
-    let home = &told.home;
-    assert_eq!(fs::read_to_string(home.0.join("workspace/page.txt")).unwrap(), PAGE);
-    let (database, ledger) = (sessions(home), open(&trash(home).join("ledger.db")));
+fn is_built(told: &Told, way: Way) {
+    let stage = &told.stage;
+    assert_eq!(fs::read_to_string(stage.home().0.join("workspace/page.txt")).unwrap(), PAGE);
+    let (database, ledger) = (stage.sessions(), stage.last_ledger());
     let done = "SELECT COUNT(*) FROM tasks WHERE state = 'completed'";
     let ended = "SELECT COUNT(*) FROM task_events WHERE kind = 'completed'";
-    assert_eq!((count(&ledger, done), count(&ledger, ended)), (4, 4), "each task once");
+    assert_eq!((ledger.count(done), ledger.count(ended)), (4, 4), "each task once");
     let unverified = "SELECT COUNT(*) FROM task_events WHERE kind = 'unverified' AND task_no = 2";
-    assert_eq!(count(&ledger, unverified), 1, "one check failed, and it was the checker's");
+    assert_eq!(ledger.count(unverified), 1, "one check failed, and it was the checker's");
     let checks = "SELECT COUNT(*) FROM runs WHERE agent_id = 'checker' AND status = 'ok'";
-    assert_eq!(count(&database, checks), 2, "it was asked again");
-    let announces =
-        "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%' AND session_key = ?1";
-    let announced: i64 = database.query_row(announces, [LEAD], |row| row.get(0)).unwrap();
+    assert_eq!(database.count(checks), 2, "it was asked again");
+    let announces = format!(
+        "SELECT COUNT(*) FROM messages WHERE idempotency_key LIKE 'announce:%' AND session_key = '{LEAD}'"
+    );
+    let announced = database.count(&announces);
     assert_eq!(announced, 4, "the lead is told of each once");
     let said = "SELECT COUNT(*) FROM messages WHERE role = 'assistant' AND text LIKE 'The page is built%'";
-    assert_eq!(count(&database, said), 1, "the lead says what was built, once");
+    assert_eq!(database.count(said), 1, "the lead says what was built, once");
     let open = "SELECT COUNT(*) FROM members WHERE state <> 'closed'";
-    assert_eq!(count(&database, open), 0, "all have left");
-    let left = sleeps(writes).into_iter().find(|long| sleeper(long).is_some());
+    assert_eq!(database.count(open), 0, "all have left");
+    let left = sleeps(way).into_iter().find(|long| sleeper(long).is_some());
     assert_eq!(left, None, "no program is left");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_team_builds_a_page_though_a_check_fails_and_a_member_is_killed() {
-    is_built(&tell(None).await, false);
+    is_built(&tell(Way::Scripted, None).await, Way::Scripted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_team_on_postgres_builds_the_same_page() {
+    is_built(&tell(Way::OnPostgres, None).await, Way::OnPostgres);
 }
 
 /// The same, with words between the members that nobody scripted.
@@ -290,23 +308,20 @@ async fn a_team_builds_a_page_though_a_check_fails_and_a_member_is_killed() {
 async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
     let weights = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model");
     assert!(weights.join("smollm2.gguf").exists(), "`scripts/need.sh rust` fetches the weights");
-    let told = tell(Some(&weights)).await;
-    is_built(&told, true);
-    let database = sessions(&told.home);
-    let mut letters = database
-        .prepare("SELECT content, state FROM letters WHERE kind = 'message' AND recipient = 'lead'")
-        .unwrap();
-    let found = letters.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    let letters: Vec<(String, String)> = found.map(Result::unwrap).collect();
+    let told = tell(Way::Embedded, Some(&weights)).await;
+    is_built(&told, Way::Embedded);
+    let database = told.stage.sessions();
+    let letters = database
+        .rows("SELECT state || '|' || content FROM letters WHERE kind = 'message' AND recipient = 'lead'");
     assert_eq!(letters.len(), 2, "{letters:?}");
     let prompts: Vec<String> = told.model.requests().iter().map(|request| said(request)).collect();
-    for (content, state) in letters {
+    for (state, content) in letters.iter().map(|line| line.split_once('|').unwrap()) {
         assert!(!content.trim().is_empty() && state == "read", "'{content}' is {state}");
         let shown = polyclaw_domain::mail::escape(content.lines().next().unwrap_or_default());
         assert!(prompts.iter().any(|text| who(text) == "lead" && text.contains(&shown)), "{shown}");
     }
     let wrote = "SELECT run_id || ' of ' || owner_key || ' ' || status FROM runs WHERE agent_id = 'scribe'";
-    let wrote = rows(&database, wrote);
+    let wrote = database.rows(wrote);
     assert!(
         wrote.len() == 2 && wrote.iter().all(|run| run.ends_with("ok")),
         "by the model inside: {wrote:#?} {}",

@@ -1,17 +1,13 @@
-//! A completion as it is written. A client that hangs up ends this stream, never the turn.
-
-use std::collections::VecDeque;
+//! A completion as it is written.
 
 use axum::response::Response;
-use bytes::Bytes;
-use futures_util::stream;
 use polyclaw_engine::Answer;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Head, Spent, called, finish_reason, usage};
 use crate::error::Result;
-use crate::follow::{Follow, Piece};
+use crate::follow::{Out, Tell, told};
 use crate::openai;
 use crate::openai::ask::{Asked, Calls, succeeded};
 use crate::sse;
@@ -47,47 +43,40 @@ struct Delta<'a> {
 
 struct Writer {
     head: Head,
-    follow: Follow,
     calls: Calls,
     wants_usage: bool,
-    /// Written and not yet taken.
-    ready: VecDeque<Bytes>,
+    out: Out,
 }
 
 pub fn stream(head: Head, asked: Asked, wants_usage: bool) -> Response {
-    let mut writer =
-        Writer { head, follow: asked.follow, calls: asked.calls, wants_usage, ready: VecDeque::new() };
+    let mut writer = Writer { head, calls: asked.calls, wants_usage, out: Out::new() };
     let first = Delta { role: Some("assistant"), content: Some(""), tool_calls: None };
     writer.push(first, None);
-    sse::response(stream::unfold(writer, |mut writer| async move {
-        let bytes = writer.next().await?;
-        Some((bytes, writer))
-    }))
+    told(asked.follow, writer)
 }
 
-impl Writer {
-    async fn next(&mut self) -> Option<Bytes> {
-        while self.ready.is_empty() {
-            match self.follow.next().await? {
-                Piece::Text(text) => self.push(Delta { content: Some(&text), ..Delta::default() }, None),
-                Piece::Quiet => self.ready.push_back(sse::KEEP_ALIVE),
-                Piece::End(answer) => self.end(answer),
-            }
-        }
-        self.ready.pop_front()
+impl Tell for Writer {
+    fn text(&mut self, text: &str) {
+        self.push(Delta { content: Some(text), ..Delta::default() }, None);
     }
 
-    fn end(&mut self, answer: Result<Answer>) {
+    async fn end(&mut self, answer: Result<Answer>) {
         match answer.and_then(succeeded) {
             Ok(answer) => self.finish(&answer),
             Err(error) => {
                 error.log();
-                self.ready.push_back(sse::data(&json!({ "error": openai::body(&error) })));
+                self.out.push_back(sse::data(&json!({ "error": openai::body(&error) })));
             }
         }
-        self.ready.push_back(sse::DONE);
+        self.out.push_back(sse::DONE);
     }
 
+    fn out(&mut self) -> &mut Out {
+        &mut self.out
+    }
+}
+
+impl Writer {
     fn finish(&mut self, answer: &Answer) {
         let calls = self.calls.of(answer);
         if !calls.is_empty() {
@@ -108,12 +97,12 @@ impl Writer {
         let choices = [Choice { index: 0, delta, logprobs: None, finish_reason }];
         let usage = self.wants_usage.then_some(Value::Null);
         let bytes = sse::data(&self.chunk(&choices, usage));
-        self.ready.push_back(bytes);
+        self.out.push_back(bytes);
     }
 
     fn push_usage(&mut self, spent: Option<Spent>) {
         let bytes = sse::data(&self.chunk(&[], Some(json!(spent))));
-        self.ready.push_back(bytes);
+        self.out.push_back(bytes);
     }
 
     fn chunk<'a>(&'a self, choices: &'a [Choice<'a>], usage: Option<Value>) -> Chunk<'a> {

@@ -1,75 +1,61 @@
 //! A response as it is written: numbered events, from `response.created` to its end.
 
-use std::collections::VecDeque;
-
 use axum::response::Response;
-use bytes::Bytes;
-use futures_util::stream;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Answer;
 use serde_json::{Value, json};
 
 use super::object::{Shape, part, status};
 use crate::error::{Error, Result};
-use crate::follow::{Follow, Piece};
+use crate::follow::{Out, Tell, told};
 use crate::openai::ask::{Asked, Calls, succeeded};
 use crate::sse;
 
 struct Writer {
     shape: Shape,
-    follow: Follow,
     calls: Calls,
     sequence: u64,
     /// The text of the message item, once it is open.
     text: Option<String>,
-    /// Written and not yet taken.
-    ready: VecDeque<Bytes>,
+    out: Out,
 }
 
 pub fn open(shape: Shape, asked: Asked) -> Response {
-    let mut writer = Writer {
-        shape,
-        follow: asked.follow,
-        calls: asked.calls,
-        sequence: 0,
-        text: None,
-        ready: VecDeque::new(),
-    };
+    let mut writer = Writer { shape, calls: asked.calls, sequence: 0, text: None, out: Out::new() };
     let begun = writer.shape.begun();
     writer.push("response.created", json!({ "response": begun }));
     writer.push("response.in_progress", json!({ "response": begun }));
-    sse::response(stream::unfold(writer, |mut writer| async move {
-        let bytes = writer.next().await?;
-        Some((bytes, writer))
-    }))
+    told(asked.follow, writer)
 }
 
-impl Writer {
-    async fn next(&mut self) -> Option<Bytes> {
-        while self.ready.is_empty() {
-            match self.follow.next().await? {
-                Piece::Text(text) => self.say(&text),
-                Piece::Quiet => self.ready.push_back(sse::KEEP_ALIVE),
-                Piece::End(answer) => self.end(answer),
-            }
-        }
-        self.ready.pop_front()
-    }
-
-    fn push(&mut self, kind: &str, mut data: Value) {
-        data["type"] = json!(kind);
-        data["sequence_number"] = json!(self.sequence);
-        self.sequence += 1;
-        self.ready.push_back(sse::event(&format!("event: {kind}\n"), &data));
-    }
-
-    fn say(&mut self, text: &str) {
+impl Tell for Writer {
+    fn text(&mut self, text: &str) {
         if self.text.is_none() {
             self.open_message();
         }
         let data = json!({ "item_id": self.shape.message_id(), "output_index": 0, "content_index": 0, "delta": text, "logprobs": [] });
         self.push("response.output_text.delta", data);
         self.text.get_or_insert_default().push_str(text);
+    }
+
+    async fn end(&mut self, answer: Result<Answer>) {
+        match answer.and_then(succeeded) {
+            Ok(answer) => self.complete(&answer),
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn out(&mut self) -> &mut Out {
+        &mut self.out
+    }
+}
+
+impl Writer {
+    fn push(&mut self, kind: &str, mut data: Value) {
+        data["type"] = json!(kind);
+        data["sequence_number"] = json!(self.sequence);
+        self.sequence += 1;
+        self.out.push_back(sse::event(&format!("event: {kind}\n"), &data));
     }
 
     fn open_message(&mut self) {
@@ -106,13 +92,6 @@ impl Writer {
         self.push("response.function_call_arguments.done", done);
         let item = self.shape.call(n, call, "completed");
         self.push("response.output_item.done", json!({ "output_index": at, "item": item }));
-    }
-
-    fn end(&mut self, answer: Result<Answer>) {
-        match answer.and_then(succeeded) {
-            Ok(answer) => self.complete(&answer),
-            Err(error) => self.fail(&error),
-        }
     }
 
     fn complete(&mut self, answer: &Answer) {

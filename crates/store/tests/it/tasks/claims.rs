@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Instant;
 
-use polyclaw_domain::task::TaskNo;
+use polyclaw_domain::task::{Refusal, TaskNo};
 use polyclaw_store::tasks::{self, Filter};
 use polyclaw_store::{Db, Error, Result};
 
@@ -25,9 +25,12 @@ async fn of_two_claims_at_once_one_wins(db: Db) -> Result<()> {
         some(&db, &[("a", &[])]).await?;
         let (ann, bob) = (worker("ann"), worker("bob"));
         let (first, second) = tokio::join!(claim(&db, &ann, Some(no)), claim(&db, &bob, Some(no)));
-        let won = [first?, second?].into_iter().filter(std::result::Result::is_ok).count();
-        assert_eq!(won, 1);
-        assert!(get(&db, no).await?.lease.is_some());
+        let (winner, loser) = match (first?, second?) {
+            (Ok(task), Err(refusal)) | (Err(refusal), Ok(task)) => (task.lease.unwrap().owner, refusal),
+            both => panic!("{both:?}"),
+        };
+        assert_eq!(loser, Refusal::Taken(TaskNo(no), winner.clone()));
+        assert_eq!(get(&db, no).await?.lease.unwrap().owner, winner);
     }
     Ok(())
 }
@@ -106,7 +109,7 @@ const TASKS: &str = "CLAIM_TASKS";
 const PROCESSES: usize = 4;
 const CLAIMERS: usize = 16;
 
-fn open(place: &str) -> Db {
+pub fn open(place: &str) -> Db {
     match place.starts_with("postgres") {
         true => Shared { url: place.to_owned() }.open().unwrap(),
         false => Db::open_ledger(Path::new(place)).unwrap(),

@@ -1,13 +1,16 @@
 //! What a ledger on a file promises to several processes. Here each `Db` stands for one: nothing is shared but the
 //! file.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use polyclaw_store::Db;
-use polyclaw_store::tasks::{self, Filter};
+use polyclaw_store::tasks;
+use polyclaw_store::{Db, Result, Tx};
 
+use super::meetings::hold;
 use super::{create, task, team};
 use crate::engines::drive;
 
@@ -15,42 +18,83 @@ fn open(folder: &Path) -> Db {
     Db::open_ledger(&folder.join("ledger.db")).unwrap()
 }
 
-/// Two tasks are made in each transaction: no reader ever sees an odd number, and none waits.
+/// Readers that have seen so many pictures have looked while others wrote.
+const PICTURES: usize = 20;
+
+/// Two tasks are made in each transaction: no reader ever sees an odd number. It goes on until each has seen many.
 #[test]
 fn readers_see_one_picture_while_others_write() {
     let folder = tempfile::tempdir().unwrap();
-    let (writing, reading) = (open(folder.path()), open(folder.path()));
-    let done = Arc::new(AtomicBool::new(false));
-    let stop = Arc::clone(&done);
-    let readers = std::thread::spawn(move || {
-        let mut looks = 0;
-        drive(async {
-            while !stop.load(Ordering::Relaxed) {
-                let filter = Filter { limit: 10_000, ..Filter::default() };
-                let seen = reading.read(move |tx| tasks::list(tx, &team(), &filter)).await?.len();
-                assert_eq!(seen % 2, 0, "half a transaction was seen");
-                looks += 1;
-            }
-            Ok(())
-        });
-        looks
-    });
+    let writing = open(folder.path());
+    let left = Arc::new(AtomicUsize::new(4));
+    let readers: Vec<_> = (0..4)
+        .map(|_| {
+            let (db, left) = (open(folder.path()), Arc::clone(&left));
+            std::thread::spawn(move || {
+                drive(look_at_many(&db));
+                left.fetch_sub(1, Ordering::SeqCst);
+            })
+        })
+        .collect();
     drive(async {
-        for _ in 0..200 {
-            writing
-                .write(|tx| {
-                    for _ in 0..2 {
-                        let new = tasks::NewTask { task: task("x", &[]), key: None, max_open: 10_000 };
-                        tasks::create(tx, &new)?.unwrap();
-                    }
-                    Ok(())
-                })
-                .await?;
+        for _ in 0..100_000 {
+            if left.load(Ordering::SeqCst) == 0 {
+                return Ok(());
+            }
+            writing.write(make_two).await?;
         }
-        Ok(())
+        panic!("there is one who sees nothing new");
     });
-    done.store(true, Ordering::Relaxed);
-    assert!(readers.join().unwrap() > 0);
+    for reader in readers {
+        reader.join().unwrap();
+    }
+}
+
+fn make_two(tx: &mut Tx<'_>) -> Result<()> {
+    for _ in 0..2 {
+        let new = tasks::NewTask { task: task("x", &[]), key: None, max_open: usize::MAX };
+        tasks::create(tx, &new)?.unwrap();
+    }
+    Ok(())
+}
+
+async fn look_at_many(db: &Db) -> Result<()> {
+    let mut pictures = HashSet::new();
+    while pictures.len() < PICTURES {
+        let seen = db.read(|tx| tasks::open_count(tx, &team())).await?;
+        assert_eq!(seen % 2, 0, "half a transaction was seen");
+        pictures.insert(seen);
+    }
+    Ok(())
+}
+
+/// As SQLite defines its locks: a transaction that writes has the one place to write from its beginning, before it has
+/// written anything. Others may look, and none may begin to write.
+#[test]
+fn one_who_writes_keeps_out_others_who_write_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path());
+    let other = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
+    other.busy_timeout(Duration::ZERO).unwrap();
+    let begins = |how: &str| match other.execute_batch(&format!("BEGIN {how}")) {
+        Ok(()) => other.execute_batch("SELECT COUNT(*) FROM tasks; ROLLBACK").is_ok(),
+        Err(error) => {
+            assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseBusy), "{error}");
+            false
+        }
+    };
+    let all = || ["DEFERRED", "IMMEDIATE", "EXCLUSIVE"].map(begins);
+    assert_eq!(all(), [true, true, true]);
+    let held = hold(db.clone(), |tx| tasks::open_count(tx, &team()));
+    assert_eq!(all(), [true, false, false], "it has only looked so far");
+    held.let_go();
+    let held = hold(db.clone(), make_two);
+    assert_eq!(all(), [true, false, false]);
+    held.let_go();
+    assert_eq!(all(), [true, true, true]);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let seen = crate::engines::answer(db.read(|tx| tasks::open_count(tx, &team()))).unwrap();
+    assert_eq!(seen, 2, "and the other way round nobody who reads waits");
 }
 
 /// One holds the file for a while in a transaction of its own; the other's write waits and then succeeds.

@@ -1,0 +1,108 @@
+//! Where an instance keeps what it does: in a file of its own, or in PostgreSQL.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyclaw_domain::id::InstanceId;
+use polyclaw_store::registry::Instance;
+
+use crate::config::edit;
+use crate::control::{Control, Loader};
+use crate::file::{self, Stamp};
+use crate::place::Place;
+
+/// Whether each has a file, and the config that says so.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<HashMap<InstanceId, (Stamp, bool)>>);
+
+impl Kept {
+    fn get(&self, id: &InstanceId, stamp: Stamp) -> Option<bool> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(id).filter(|(of, _)| *of == stamp).map(|(_, has_file)| *has_file)
+    }
+
+    fn put(&self, id: InstanceId, stamp: Stamp, has_file: bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, (stamp, has_file));
+    }
+}
+
+impl Control {
+    /// Read again only where the config changed: every look at what happens asks this of every instance.
+    pub(super) async fn has_file(&self, one: &Instance) -> bool {
+        let place = self.place(one);
+        let Some(stamp) = file::stamp(&place.config()) else { return true };
+        if let Some(known) = self.kept.get(&one.id, stamp) {
+            return known;
+        }
+        let load = Arc::clone(&self.load);
+        let read = tokio::task::spawn_blocking(move || has_file(&load, &place)).await;
+        let read = read.ok().flatten();
+        if let Some(has_file) = read {
+            self.kept.put(one.id.clone(), stamp, has_file);
+        }
+        read.unwrap_or(true)
+    }
+}
+
+/// `None` where it can not be read. No secret is looked up for it, which may take its time; but for a config in JSON,
+/// which only the daemon's own reader takes.
+fn has_file(load: &Loader, place: &Place) -> Option<bool> {
+    let text = fs::read_to_string(place.config()).ok()?;
+    match edit::parse(&text) {
+        Ok(config) => Some(config.get("store").and_then(|store| store.get("url")).is_none()),
+        Err(_) => Some(load(place.path(), &text).ok()?.store.url.is_none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclaw_domain::config;
+
+    use super::*;
+
+    fn at(text: &str) -> (tempfile::TempDir, Place) {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::at(dir.path().to_owned());
+        fs::write(place.config(), text).unwrap();
+        (dir, place)
+    }
+
+    #[test]
+    fn where_things_are_kept_is_known_without_a_look_at_any_secret() {
+        let load: Loader = Arc::new(|_, _| panic!("secrets are looked up"));
+        for (text, expected) in [
+            ("[store]\nurl = \"secret:database\"\n", false),
+            ("store = { url = \"env:DATABASE\" }\n", false),
+            ("[providers.openai]\napi_key = \"keyring:openai\"\n", true),
+            ("", true),
+        ] {
+            let (_dir, place) = at(text);
+            assert_eq!(has_file(&load, &place), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_config_in_json_says_it_too_and_a_broken_one_nothing() {
+        let load: Loader = Arc::new(|_, text| config::load(text, "config.toml", &|_| Ok(String::new())));
+        for (text, expected) in [
+            (r#"{ "store": { "url": "postgres://localhost/x" } }"#, Some(false)),
+            ("{}", Some(true)),
+            ("[store", None),
+        ] {
+            let (_dir, place) = at(text);
+            assert_eq!(has_file(&load, &place), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_holds_until_the_file_is_another() {
+        let (kept, id) = (Kept::default(), InstanceId::new("one"));
+        let (_dir, place) = at("");
+        let before = file::stamp(&place.config()).unwrap();
+        kept.put(id.clone(), before, true);
+        assert_eq!(kept.get(&id, before), Some(true));
+        fs::write(place.config(), "[store]\n").unwrap();
+        assert_eq!(kept.get(&id, file::stamp(&place.config()).unwrap()), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! Letters that are just being taken. A platform that hears nothing for a few seconds delivers a letter again while its
+//! files still come; they are not fetched twice.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyclaw_domain::channel::Letter;
+
+#[derive(Default)]
+pub(crate) struct Arriving(Arc<Mutex<HashSet<Name>>>);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Name {
+    channel: String,
+    account: String,
+    platform_id: String,
+}
+
+/// Until it is dropped, no other copy of the letter gets one.
+pub(super) struct Entered {
+    name: Name,
+    among: Arc<Mutex<HashSet<Name>>>,
+}
+
+impl Arriving {
+    /// Nothing while another copy of it is being taken.
+    pub(super) fn enter(&self, letter: &Letter) -> Option<Entered> {
+        let name = Name {
+            channel: letter.arrival.channel.clone(),
+            account: letter.arrival.account.clone(),
+            platform_id: letter.platform_id.clone(),
+        };
+        let is_first = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        is_first.then(|| Entered { name, among: Arc::clone(&self.0) })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.among.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
+}

@@ -1,0 +1,30 @@
+//! What is attached to a letter. It is fetched when the letter is let in, is no copy of one that was taken, and is a
+//! message: nobody else can have this instance fetch anything. It is stored with the message or not at all.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use polyclaw_domain::channel::{Attached, Letter};
+use polyclaw_domain::message::Part;
+use tokio::time::timeout;
+
+use crate::core::Engine;
+
+/// For all files of a letter together: what is written next waits for it.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+impl Engine {
+    /// In their order. Of what does not come in time the message says what it is.
+    pub(super) async fn parts(&self, letter: &Letter) -> Vec<Part> {
+        join_all(letter.attached.iter().map(|attached| self.part(letter, attached))).await
+    }
+
+    async fn part(&self, letter: &Letter, attached: &Attached) -> Part {
+        let arrival = &letter.arrival;
+        let fetched = match self.ports.channels.get(&arrival.channel) {
+            Some(channel) => timeout(PATIENCE, channel.fetch(&arrival.account, attached)).await.ok(),
+            None => None,
+        };
+        Part::Attachment(fetched.unwrap_or_else(|| attached.named()))
+    }
+}

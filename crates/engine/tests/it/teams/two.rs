@@ -1,0 +1,143 @@
+//! Two teams at once, with members of the same name; and two who look at a team's files while they are written.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use polyclaw_domain::id::TeamId;
+use polyclaw_domain::mail::{Letter, LetterKind};
+use polyclaw_domain::session::Status;
+use polyclaw_domain::task::TaskNo;
+use polyclaw_domain::team::TeamStatus;
+use polyclaw_engine::team::{NewMember, NewTask, Outgoing, Spawned, Wanted};
+use polyclaw_store::letters;
+use serde_json::Value;
+
+use super::fixture::{Hall, TEAM, actor, code, lead, letter};
+
+on_both!(
+    mail_goes_to_the_namesake_in_its_own_team,
+    a_task_is_of_one_team_though_another_has_its_number,
+    one_team_ends_and_the_namesake_in_the_other_stays,
+    whoever_reads_a_config_reads_all_of_it,
+);
+
+const OTHER: &str = "app";
+
+/// A team each, with an `ann` each.
+async fn namesakes(hall: Hall) -> (Hall, Spawned, Spawned) {
+    let hall = hall.with_team().await;
+    hall.create(OTHER).await.unwrap();
+    let here = hall.join("ann").await;
+    let new = NewMember { name: "ann".into(), ..NewMember::default() };
+    let there = hall.world.engine.spawn_teammate(&lead(), OTHER, new).await.unwrap();
+    assert_ne!(here.session_key, there.session_key);
+    (hall, here, there)
+}
+
+async fn id(hall: &Hall, name: &str) -> TeamId {
+    let all = hall.world.engine.teams(true).await.unwrap();
+    all.into_iter().find(|team| team.name == name).unwrap().id
+}
+
+async fn mail_of(hall: &Hall, name: &str) -> Vec<Letter> {
+    let id = id(hall, name).await;
+    hall.world.engine.db().read(move |tx| letters::newest(tx, &id, 99)).await.unwrap()
+}
+
+async fn mail_goes_to_the_namesake_in_its_own_team(hall: Hall) {
+    let (hall, here, there) = namesakes(hall).await;
+    hall.send(&lead(), "ann", "only for the web").await.unwrap();
+    hall.rest().await;
+    let shown = hall.shown("ann");
+    assert!(
+        !shown.is_empty() && shown.iter().all(|prompt| prompt.contains("Team: web (active)")),
+        "{shown:?}"
+    );
+    let other = Outgoing { to: Some("ann".into()), ..letter(LetterKind::Message, "only for the app") };
+    hall.world.engine.send_letter(&lead(), OTHER, other).await.unwrap();
+    hall.rest().await;
+    for prompt in hall.shown("ann") {
+        let is_web = prompt.contains("Team: web (active)");
+        assert_ne!(is_web, prompt.contains("Team: app (active)"));
+        assert_eq!((prompt.contains("for the web"), prompt.contains("for the app")), (is_web, !is_web));
+    }
+    assert!(mail_of(&hall, OTHER).await.iter().all(|one| one.content != "only for the web"));
+    // Each rests in a team of its own, and its lead is told so there.
+    for name in [TEAM, OTHER] {
+        let mail = mail_of(&hall, name).await;
+        assert!(mail.iter().any(|one| one.kind == LetterKind::Idle && one.from == "ann"), "{name}: {mail:?}");
+    }
+    let by = actor(&there.session_key);
+    assert_eq!(code(&hall.send(&by, "lead", "from outside").await), "not_in_team");
+    hall.send(&actor(&here.session_key), "lead", "from inside").await.unwrap();
+}
+
+async fn a_task_is_of_one_team_though_another_has_its_number(hall: Hall) {
+    let (hall, here, there) = namesakes(hall).await;
+    let engine = &hall.world.engine;
+    hall.task("draw", &[]).await;
+    let new = NewTask { subject: "write".into(), ..NewTask::default() };
+    assert_eq!(engine.create_task(&lead(), OTHER, new).await.unwrap(), TaskNo(1));
+    let refused = engine.claim_task(&actor(&there.session_key), TEAM, Some(TaskNo(1))).await;
+    assert_eq!(code(&refused), "not_in_team");
+    engine.claim_task(&actor(&here.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
+    let other = engine.list_tasks(&lead(), OTHER, Wanted::default()).await.unwrap();
+    assert!(other[0].lease.is_none() && other[0].subject == "write", "{other:?}");
+    let taken = engine.claim_task(&actor(&there.session_key), OTHER, None).await.unwrap();
+    assert_eq!((taken.subject.as_str(), taken.lease.unwrap().session), ("write", there.session_key.clone()));
+}
+
+async fn one_team_ends_and_the_namesake_in_the_other_stays(hall: Hall) {
+    let (hall, here, there) = namesakes(hall).await;
+    let engine = &hall.world.engine;
+    let asked = engine.shut_team(&lead(), TEAM, "done", false).await.unwrap();
+    let yes = Outgoing {
+        request_id: asked.members[0].request_id.clone(),
+        approve: Some(true),
+        ..letter(LetterKind::ShutdownResponse, "")
+    };
+    let by = actor(&there.session_key);
+    assert_eq!(code(&engine.send_letter(&by, TEAM, yes.clone()).await), "not_in_team");
+    assert_eq!(code(&engine.send_letter(&by, OTHER, yes.clone()).await), "unknown_request", "nor at home");
+    engine.send_letter(&actor(&here.session_key), TEAM, yes).await.unwrap();
+    hall.rest().await;
+    let left = engine.teams(false).await.unwrap();
+    assert_eq!(
+        left.iter().map(|team| (team.name.as_str(), team.status)).collect::<Vec<_>>(),
+        [(OTHER, TeamStatus::Active)]
+    );
+    assert_eq!(engine.session(&here.session_key).await.unwrap().status, Status::Archived);
+    assert_eq!(engine.session(&there.session_key).await.unwrap().status, Status::Active);
+    assert!(!hall.path(TEAM).exists() && hall.path(OTHER).join("config.json").exists());
+    let word = Outgoing { to: Some("lead".into()), ..letter(LetterKind::Message, "still here") };
+    engine.send_letter(&actor(&there.session_key), OTHER, word).await.unwrap();
+}
+
+/// Somebody reads the config again and again while turns of a member change it.
+async fn whoever_reads_a_config_reads_all_of_it(hall: Hall) {
+    let hall = hall.with_team().await;
+    hall.join("ann").await;
+    let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (is_over, pictures, file) = (Arc::clone(&stop), Arc::clone(&seen), hall.path("web/config.json"));
+    let reader = std::thread::spawn(move || {
+        let mut all = HashSet::new();
+        while !is_over.load(Ordering::SeqCst) {
+            let text = std::fs::read_to_string(&file).expect("it is always there");
+            let config: Value = serde_json::from_str(&text).expect("it is whole");
+            assert_eq!(config["members"][0]["name"], "ann");
+            all.insert(text);
+            pictures.store(all.len(), Ordering::SeqCst);
+        }
+    });
+    while seen.load(Ordering::SeqCst) < 12 && !reader.is_finished() {
+        hall.send(&lead(), "ann", "a turn").await.unwrap();
+        hall.world.settled().await;
+    }
+    stop.store(true, Ordering::SeqCst);
+    reader.join().unwrap();
+    hall.rest().await;
+    let left = std::fs::read_dir(hall.path(TEAM)).unwrap().map(|one| one.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().ends_with(".tmp")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,64 @@
+//! What was begun goes to its end although whoever asked for it hung up.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, is_alive, signal, until, wait};
+
+/// Asks, and is gone before the answer.
+fn ask_and_leave(plane: &Plane, method: &str, path: &str, body: Value, headers: &[(&str, &str)]) {
+    let asked = async {
+        let call = plane.calling(method, path, Some(body), headers);
+        tokio::time::timeout(Duration::from_secs(1), call).await.is_err()
+    };
+    assert!(wait(asked), "it was answered at once");
+}
+
+#[test]
+fn who_asks_again_with_the_same_key_gets_the_answer_that_the_first_call_came_to() {
+    let plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    let (path, key) = ("/instances/one/gateway/sessions", [("idempotency-key", "k")]);
+    let again = || plane.call("POST", path, Some(json!({})), &key);
+    signal("STOP", pid);
+    ask_and_leave(&plane, "POST", path, json!({}), &key);
+    assert_eq!(again().refusal(), (409, "repeat_under_way"));
+    signal("CONT", pid);
+    until(&|| format!("it is answered: {}", again().body), || again().status == 201);
+    assert!(again().replayed);
+    let sessions = plane.get("/instances/one/gateway/sessions").ok()["sessions"].clone();
+    assert_eq!(sessions.as_array().unwrap().len(), 1, "one was made: {sessions}");
+}
+
+#[test]
+fn a_config_that_is_refused_is_put_back() {
+    let plane = Plane::new();
+    let made = plane.started("one");
+    // The instance has an agent of that name, which no config check can know.
+    plane.post("/instances/one/gateway/agents", json!({ "agent_id": "made", "name": "Made" })).ok();
+    let file = plane.folder(&made).join("config.toml");
+    let text = || fs::read_to_string(&file).unwrap();
+    let (before, etag) = (text(), plane.get("/instances/one/config").etag.unwrap());
+    let pid = made["pid"].as_i64().unwrap();
+    signal("STOP", pid);
+    let change = json!({ "agents": { "list": [{ "id": "other", "name": "Made" }] } });
+    ask_and_leave(&plane, "PATCH", "/instances/one/config", change, &[("if-match", &etag)]);
+    assert_ne!(text(), before, "it is written, and not taken up yet");
+    signal("CONT", pid);
+    until(&|| format!("the old one is back: {}", text()), || text() == before);
+    let rolled_back = || plane.get("/audit").body.to_string().contains("config.rollback");
+    until(&|| "it is in the audit".to_owned(), rolled_back);
+}
+
+#[test]
+fn an_instance_that_does_not_end_is_killed() {
+    let plane = Plane::new();
+    let pid = plane.started("one")["pid"].as_i64().unwrap();
+    signal("STOP", pid);
+    ask_and_leave(&plane, "POST", "/instances/one/stop?timeout=3", json!({}), &[]);
+    assert!(is_alive(pid));
+    plane.until_status("one", "stopped");
+    assert!(!is_alive(pid));
+}

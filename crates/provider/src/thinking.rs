@@ -1,0 +1,90 @@
+//! How long a model is asked to think. Anthropic's older models are given a budget of tokens, and hold callers to more
+//! than those that take a word for it.
+
+use polyclaw_domain::provider::{Prompt, PromptMessage, ReasoningEffort};
+
+use crate::settings::Kind;
+
+type Effort = genai::chat::ReasoningEffort;
+
+/// Anthropic takes no smaller budget.
+const LEAST: u32 = 1_024;
+
+/// What the model is told; nothing where the request would be refused for it.
+pub(crate) fn effort(prompt: &Prompt, kind: Kind, model: &str) -> Option<Effort> {
+    let (word, budget) = match prompt.reasoning_effort? {
+        ReasoningEffort::Low => (Effort::Low, LEAST),
+        ReasoningEffort::Medium => (Effort::Medium, 8_000),
+        ReasoningEffort::High => (Effort::High, 24_000),
+    };
+    if kind != Kind::Anthropic || takes_words(model) {
+        return Some(word);
+    }
+    // Between a call and its result the thoughts before the call have to come back, and they are not kept.
+    if is_inside_round(&prompt.messages) {
+        return None;
+    }
+    // Thoughts count as answer: half of what there is stays for the words.
+    let budget = prompt.max_tokens.map_or(budget, |most| budget.min(most / 2));
+    (budget >= LEAST).then_some(Effort::Budget(budget))
+}
+
+fn is_inside_round(messages: &[PromptMessage]) -> bool {
+    let mut newest_first = messages.iter().rev();
+    let last = newest_first.find(|message| matches!(message, PromptMessage::Assistant { .. }));
+    matches!(last, Some(PromptMessage::Assistant { calls, .. }) if !calls.is_empty())
+}
+
+/// Whether the library tells this model of Anthropic an effort in a word. A name nobody knows is an old one's.
+fn takes_words(model: &str) -> bool {
+    let mut parts = model.split('-');
+    let family = (parts.next() == Some("claude")).then(|| parts.next()).flatten();
+    let mut number = || parts.next().filter(|part| part.len() <= 2)?.parse::<u32>().ok();
+    let major = number();
+    let version = major.map(|major| (major, number().unwrap_or(0)));
+    match family {
+        Some("opus") => version >= Some((4, 5)),
+        Some("sonnet") => matches!(version, Some((4, 6) | (5, _))),
+        Some("haiku") => version >= Some((5, 0)),
+        Some("fable" | "mythos") => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_of_thoughts_leaves_room_for_the_answer() {
+        use ReasoningEffort::{High, Low, Medium};
+        for (effort, most, expected) in [
+            (High, None, Some(24_000)),
+            (High, Some(8_192), Some(4_096)),
+            (Medium, Some(4_096), Some(2_048)),
+            (Medium, Some(64_000), Some(8_000)),
+            (Low, Some(2_048), Some(1_024)),
+            (Low, Some(2_000), None),
+        ] {
+            let prompt = Prompt { reasoning_effort: Some(effort), max_tokens: most, ..Prompt::default() };
+            let told = super::effort(&prompt, Kind::Anthropic, "claude-sonnet-4-5");
+            let budget = told.map(|told| match told {
+                Effort::Budget(budget) => budget,
+                other => panic!("{other:?} is no budget"),
+            });
+            assert_eq!(budget, expected, "{effort:?} of {most:?}");
+        }
+    }
+
+    #[test]
+    fn models_that_take_a_word_are_known_by_their_names() {
+        for model in ["claude-opus-4-5", "claude-opus-5", "claude-sonnet-4-6", "claude-sonnet-5-20260101"] {
+            assert!(takes_words(model), "{model}");
+        }
+        for model in
+            ["claude-opus-4-20250514", "claude-sonnet-4-5", "claude-haiku-4-5", "claude-3-7-sonnet", "m"]
+        {
+            assert!(!takes_words(model), "{model}");
+        }
+    }
+}

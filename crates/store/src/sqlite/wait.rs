@@ -1,0 +1,70 @@
+//! How one who writes waits for those of other processes.
+
+use std::thread;
+use std::time::Duration;
+
+/// How long, before its caller is told that the file is taken.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// SQLite asks this each time it finds the file taken: whether to try again.
+pub(super) fn wait(tried: i32) -> bool {
+    wait_within(tried, PATIENCE)
+}
+
+pub(super) fn wait_within(tried: i32, patience: Duration) -> bool {
+    let pause = pause(tried, patience);
+    pause.inspect(|pause| thread::sleep(*pause)).is_some()
+}
+
+/// SQLite's own pauses grow to a tenth of a second, in which nobody writes: these stay short.
+fn pause(tried: i32, patience: Duration) -> Option<Duration> {
+    let tried = u32::try_from(tried).ok()?;
+    let pause = Duration::from_micros(if tried < 20 { 200 } else { 2_000 });
+    (pause * tried < patience).then_some(pause)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::body::{Body, opened};
+    use crate::error::{Error, Result};
+    use crate::migrate::LEDGER;
+    use crate::sqlite::Sqlite;
+
+    #[test]
+    fn pauses_stay_short_and_end_with_patience() {
+        let pauses: Vec<Duration> = (0..).map_while(|tried| pause(tried, PATIENCE)).collect();
+        assert_eq!(pauses[..20], [Duration::from_micros(200); 20]);
+        assert!(pauses[20..].iter().all(|pause| *pause == Duration::from_millis(2)));
+        let all: Duration = pauses.iter().sum();
+        assert!(all > PATIENCE - Duration::from_secs(1) && all <= PATIENCE, "{all:?}");
+        assert_eq!(pause(i32::MAX, PATIENCE), None);
+    }
+
+    fn write(sqlite: &Sqlite, team: &'static str) -> Result<usize> {
+        const SQL: &str = "INSERT INTO ledgers (team_id, next_task) VALUES ($1, 2)";
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let body = Body::new(move |tx| tx.execute(SQL, &[team.into()]));
+        runtime.block_on(sqlite.write(body)).and_then(opened)
+    }
+
+    #[test]
+    fn one_who_waited_in_vain_is_told_and_the_next_who_writes_is_served() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        let impatient = |tried| wait_within(tried, Duration::from_millis(50));
+        let sqlite = Sqlite::open_waiting(&path, LEDGER, impatient).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let told = write(&sqlite, "a").unwrap_err();
+        assert!(matches!(told, Error::Unavailable { in_doubt: false, .. }), "{told:?}");
+        assert_eq!(told.to_string(), "the database is unavailable: database is locked");
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(write(&sqlite, "b").unwrap(), 1);
+        let teams: String =
+            other.query_row("SELECT GROUP_CONCAT(team_id) FROM ledgers", [], |row| row.get(0)).unwrap();
+        assert_eq!(teams, "b", "what was refused was not written later");
+    }
+}
