@@ -60,6 +60,7 @@ fn where_no_port_is_left_one_has_to_be_named() {
         registry.execute(TAKE, [port]).unwrap();
     }
     drop(registry);
+    fs::create_dir_all(plane.home().join("cp/instances/i18805/workspace")).unwrap();
     plane.serve();
     let refused = plane.post("/instances", json!({ "name": "one" }));
     assert_eq!(refused.refusal(), (503, "no_port_left"));
