@@ -116,10 +116,9 @@ impl Stage {
         }
     }
 
-    /// The folder of the one team that has ended, where its lead was hosted.
+    /// The folder of the one team that has ended.
     fn trash(&self) -> PathBuf {
-        let found: Vec<PathBuf> =
-            self.homes.iter().flat_map(|home| entries(&home.0.join("teams/.trash"))).collect();
+        let found = entries(&self.home().0.join("teams/.trash"));
         assert_eq!(found.len(), 1, "one team that has ended: {found:?}");
         found[0].clone()
     }
