@@ -55,6 +55,24 @@ describe("tokens", () => {
     await guest.page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
     await guest.page.getByText("Your login does not allow that.").waitFor();
     assert.equal((await plane.api(`/instances/${main.id}`)).status, "running", "whoever came in with it may look, and no more");
+    // Whoever may only look is told so, and sees what is new all the same.
+    const looks = guest.page.getByText("This token may only look.", { exact: false });
+    const show = (hash) => guest.page.evaluate((to) => { location.hash = to; }, hash);
+    await show(`#/i/${main.id}/sessions`);
+    await looks.waitFor();
+    await plane.api(`/instances/${main.id}/gateway/sessions`, "POST", { title: "Begun meanwhile" });
+    await guest.page.getByText("Begun meanwhile").first().waitFor();
+    for (const view of ["chat", "agents", "usage"]) {
+      await show(`#/i/${main.id}/${view}`);
+      await guest.page.waitForTimeout(1500);
+      assert.equal(await guest.page.getByText(/The connection is lost|No live connection|Nothing answers/).count(), 0, view);
+    }
+    await shot(guest.page, "may-only-look");
+    await show("#/access");
+    await guest.page.getByRole("main").getByText("Your login does not allow that.").waitFor();
+    assert.equal(await guest.page.getByText("Loading…").count(), 0);
+    assert.equal(await guest.page.getByRole("button", { name: "New token" }).count(), 0);
+    await shot(guest.page, "tokens-refused");
     const row = page.locator("main li", { hasText: "dashboard" });
     await row.getByText("look").waitFor();
     assert.ok(!(await page.content()).includes(secret), "the token is gone from the page");

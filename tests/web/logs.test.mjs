@@ -19,6 +19,11 @@ before(async () => {
 after(async () => { await browser?.close(); await set?.end(); });
 const dialog = () => page.getByRole("dialog");
 const now = () => new Date().toISOString();
+/** A row may be in the page and below what is seen of it. */
+const isInSight = (row) => until("it is in sight", () => row.evaluate((node) => {
+  const [one, list] = [node, node.closest("[role=list]")].map((each) => each.getBoundingClientRect());
+  return one.top >= list.top && one.bottom <= list.bottom + 1;
+}));
 async function enter(of, options) {
   visit = await Visit.of(browser, await set.link(), options);
   page = visit.page;
@@ -37,6 +42,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.getByText(/^100 of 100 lines/).waitFor();
       await set.plane.log(id, `${now()} ERROR <b>something broke</b> loudly ${look}`);
       await page.getByText(`<b>something broke</b> loudly ${look}`).waitFor();
+      await isInSight(page.getByRole("listitem").filter({ hasText: `loudly ${look}` }));
       await page.getByLabel("Level").selectOption("error");
       await page.getByRole("searchbox").fill(`loudly ${look}`);
       await page.getByText(/^1 of 101 lines/).waitFor();
@@ -60,6 +66,18 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.getByRole("list", { name: "Logs" }).getByText(/ready/).first().waitFor();
       assert.ok(await sticksOut(page) <= 0);
     });
+  });
+}
+
+for (const reducedMotion of ["reduce", "no-preference"]) {
+  it(`a log is followed to its end while many lines come, motion: ${reducedMotion}`, async () => {
+    await enter(id, { reducedMotion });
+    await page.getByText(/of 100 lines/).waitFor();
+    for (let round = 0; round < 5; round += 1) {
+      await set.plane.log(id, ...Array.from({ length: 60 }, (_, n) => `${now()}  INFO ${reducedMotion} ${round} n=${n}`));
+      await isInSight(page.getByRole("listitem").filter({ hasText: `${reducedMotion} ${round}` }).filter({ hasText: "n=59" }));
+    }
+    await visit.end();
   });
 }
 

@@ -226,6 +226,27 @@ describe("chat", () => {
     never.open();
   });
 
+  it("says of a call that was stopped while its question waited that it was stopped", async () => {
+    model.answer = async function* () { yield { call: { id: "call-1", name: "shell", arguments: { command: "date" } } }; };
+    await say("What time is it?");
+    await page.getByRole("button", { name: "Allow", exact: false }).first().waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    const card = log().locator("details.tool", { hasText: "shell" });
+    await card.getByText("stopped", { exact: true }).waitFor();
+    assert.equal(await card.getByText("failed", { exact: true }).count(), 0);
+    await shot(page, "call-stopped");
+  });
+
+  it("explains the fields of an agent in the language that is spoken", async () => {
+    const chinese = await enter({ locale: "zh-CN" }, "#/i/this/agents/%2B");
+    await chinese.page.getByText("由哪个模型回答。", { exact: false }).waitFor();
+    for (const group of await chinese.page.locator("form details").all()) await group.evaluate((node) => { node.open = true; });
+    const said = await chinese.page.locator("form .hint, form summary").allInnerTexts();
+    assert.deepEqual(said.filter((text) => !/[\u4e00-\u9fff]/.test(text)), []);
+    await shot(chinese.page, "agent-form-chinese");
+    await chinese.end();
+  });
+
   it("says that the first message of a chat was not sent, keeps it and what else was written, and sends it once", async () => {
     visit.expected = /ERR_FAILED/;
     model.answer = async function* (asked) { yield { text: `Heard: ${lastUserText(asked)}` }; };
@@ -371,7 +392,12 @@ describe("sessions, agents, usage, events", () => {
   it("makes, changes and deletes an agent by its form, and says why a tool is decided so", async () => {
     visit.expected = /40\d/;
     await go("#/i/this/agents/%2B");
+    await page.getByLabel("Id *").fill("My Helper");
+    const rule = page.getByText("This id does not fit: small letters, digits", { exact: false });
+    await rule.waitFor();
+    assert.equal(await page.getByLabel("Id *").getAttribute("aria-invalid"), "true");
     await page.getByLabel("Id *").fill("helper");
+    await rule.waitFor({ state: "detached" });
     await page.getByLabel("Name *").fill("Helper");
     await page.getByLabel("Instructions").fill("Be brief.");
     await page.getByRole("button", { name: "Create agent" }).click();

@@ -75,6 +75,19 @@ describe("the types", () => {
     const written = await readFile(path.join(src, "api/instance.types.ts"), "utf8");
     assert.equal(written, typesOf(document), "run: POLYCLAW_TOKEN=… npm run -s types http://…/api/v1/openapi.json > src/api/instance.types.ts");
   });
+
+  it("have a sentence in both languages for every field of an agent that is explained", async () => {
+    const { kindOf, plain } = await source("pages/agents/schema.ts");
+    const explained = (fields, before = "") => Object.entries(fields).flatMap(([name, schema]) => {
+      const { properties, description } = plain(schema);
+      if (before + name === "defaults") return explained(properties);
+      return [...(description ? [before + name] : []), ...(kindOf(name, schema) === "group" ? explained(properties, `${before}${name}.`) : [])];
+    });
+    const names = explained((await daemon.api("GET", "/openapi.json")).components.schemas.AgentSpec.properties);
+    assert.ok(names.includes("model") && names.includes("policy.tools.allow"), String(names));
+    const [en, zh] = [await words("en"), await words("zh")];
+    assert.deepEqual(names.filter((name) => !en[`help.${name}`] || !/[\u4e00-\u9fff]/.test(zh[`help.${name}`] ?? "")), []);
+  });
 });
 
 describe("the types of the control plane", () => {
@@ -130,11 +143,13 @@ describe("markdown", async () => {
   });
 });
 
-describe("a call that somebody denied", () => {
+describe("a call that somebody denied, or that was stopped before it ran", () => {
   it("is known by the sentence that the engine says of it", async () => {
-    const [card, engine] = await Promise.all([path.join(src, "pages/chat/ToolCard.svelte"), path.join(src, "../../crates/engine/src/approval.rs")].map((file) => readFile(file, "utf8")));
-    const said = /startsWith\("(.+?)"\)/.exec(card)[1];
-    assert.ok(engine.includes(`"${said} `), said);
+    const files = ["pages/chat/ToolCard.svelte", "../../crates/engine/src/approval.rs", "../../crates/engine/src/turn/end.rs"];
+    const [card, approval, end] = await Promise.all(files.map((file) => readFile(path.join(src, file), "utf8")));
+    const [denied, stopped] = [...card.matchAll(/startsWith\("(.+?)"\)/g)].map(([, said]) => said);
+    assert.ok(approval.includes(`"${denied} `), denied);
+    assert.ok(end.includes(`"${stopped}"`), stopped);
   });
 });
 

@@ -4,6 +4,7 @@
 //! It keeps accidents from becoming leaks. A program that is given a secret and wants to hide it (reversed, encrypted,
 //! letter by letter) is not stopped by it: what must not leak is not given to begin with.
 
+mod address;
 mod assigned;
 mod forms;
 mod named;
@@ -17,6 +18,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 use serde_json::Value;
 
+pub use address::credentials;
 pub use stream::Stream;
 
 use crate::agent::AgentSpec;

@@ -4,6 +4,7 @@
 
 mod prompt;
 mod session;
+mod told;
 mod turn;
 mod wire;
 

@@ -6,6 +6,9 @@ use polyclaw_domain::tool::ToolCall;
 use crate::calls::Calls;
 use crate::fault::Fault;
 
+/// A model that never stops fills no memory: what it says beyond this is not waited for.
+pub(crate) const MOST_BYTES: usize = 4 << 20;
+
 pub(crate) struct Answer {
     pub text: String,
     pub calls: Vec<ToolCall>,
@@ -31,6 +34,11 @@ pub(crate) struct Ending {
 }
 
 impl Answer {
+    /// What there is of one that is longer than anybody reads.
+    pub fn cut(text: String, calls: Calls, usage: Usage) -> Result<Self, Fault> {
+        Self::finish(text, calls, Ending { stop: Some(Stop::Length), usage })
+    }
+
     pub fn finish(text: String, calls: Calls, ending: Ending) -> Result<Self, Fault> {
         let is_empty = text.is_empty() && calls.is_empty();
         match ending.stop {

@@ -12,6 +12,7 @@ use crate::wire::Pieces;
 pub(crate) struct Calls {
     pieces: Pieces,
     open: Vec<Open>,
+    bytes: usize,
 }
 
 struct Open {
@@ -27,11 +28,16 @@ enum Arguments {
 
 impl Calls {
     pub fn new(pieces: Pieces) -> Self {
-        Self { pieces, open: Vec::new() }
+        Self { pieces, open: Vec::new(), bytes: 0 }
     }
 
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// How much they take so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn add(&mut self, id: String, name: String, arguments: Value) {
@@ -40,8 +46,12 @@ impl Calls {
             value => Arguments::Value(value),
         };
         let piece = Open { id, name, arguments };
+        self.bytes += piece.arguments.len();
         match self.continued(&piece) {
-            Some(at) if self.pieces == Pieces::Snapshots => self.open[at].arguments = piece.arguments,
+            Some(at) if self.pieces == Pieces::Snapshots => {
+                self.bytes -= self.open[at].arguments.len();
+                self.open[at].arguments = piece.arguments;
+            }
             Some(at) => self.open[at].extend(piece),
             None => self.open.push(piece),
         }
@@ -91,6 +101,14 @@ impl Open {
 }
 
 impl Arguments {
+    /// What is no text came whole, with a message that was bounded itself.
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Value(_) => 0,
+        }
+    }
+
     /// Servers write "no arguments" as nothing, as `null` or as `{}`.
     fn parse(self) -> Option<Value> {
         let value = match self {

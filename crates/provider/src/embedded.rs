@@ -33,6 +33,7 @@ mod synthetic;
 mod text;
 mod tokenizer;
 mod unicode;
+mod weights;
 mod wordpiece;
 mod worker;
 

@@ -11,7 +11,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 
-use crate::answer::{Answer, Ending};
+use crate::answer::{Answer, Ending, MOST_BYTES, Stop};
 use crate::calls::Calls;
 use crate::endpoint::Endpoint;
 use crate::fault::{self, Fault};
@@ -108,6 +108,10 @@ impl<'a> Reply<'a> {
             }
             let chunk = serde_json::from_str(&data);
             self.take(chunk.map_err(|_| Fault::malformed("the answer could not be read"))?)?;
+        }
+        if self.text.len() + self.calls.bytes() > MOST_BYTES {
+            self.ending.stop = Some(Stop::Length);
+            return Ok(true);
         }
         Ok(false)
     }

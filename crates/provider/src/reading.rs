@@ -8,7 +8,7 @@ use polyclaw_domain::provider::{Delta, ErrorClass, Sink, Usage};
 use tracing::Dispatch;
 use tracing::instrument::WithSubscriber;
 
-use crate::answer::{Answer, Ending, Stop};
+use crate::answer::{Answer, Ending, MOST_BYTES, Stop};
 use crate::calls::Calls;
 use crate::fault::Fault;
 use crate::wire::Pieces;
@@ -48,6 +48,9 @@ impl Reading<'_> {
                 // Said before the request is even sent.
                 ChatStreamEvent::Start => continue,
                 _ => {}
+            }
+            if text.len() + calls.bytes() > MOST_BYTES {
+                return Answer::cut(text, calls, Usage::default());
             }
             patience = None;
         }

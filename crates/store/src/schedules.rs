@@ -90,6 +90,18 @@ pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
     Ok(removed)
 }
 
+/// Forgets what was made for somebody, and says how much it was.
+pub fn remove_asked_by(tx: &mut Tx<'_>, sender: &str) -> Result<usize> {
+    let is_theirs = |one: &Stored| {
+        one.made_by.as_ref().is_some_and(|maker| maker.asked_by.iter().any(|by| by == sender))
+    };
+    let theirs: Vec<Stored> = list(tx)?.into_iter().filter(is_theirs).collect();
+    for one in &theirs {
+        remove(tx, &one.job.id)?;
+    }
+    Ok(theirs.len())
+}
+
 pub fn get(tx: &mut Tx<'_>, id: &str) -> Result<Option<Stored>> {
     const SQL: &str =
         "SELECT job_json, made_by, asked_by, created_at, updated_at FROM errands WHERE errand_id = $1";

@@ -22,8 +22,13 @@ pub use start::{End, Program, Sandboxes, Settings, Started};
 /// What the helper is told to be by its last argument.
 pub const STAGES: [&str; 3] = [plan::SUPERVISE, plan::INIT, plan::ENTER];
 
+/// Behind the three that every program has.
+const FIRST_FOREIGN: i32 = 3;
+
 /// The helper's whole life, in a process of its own that has started no thread. Returns its exit status.
 pub fn helper(stage: &str) -> u8 {
+    // Whatever else is open was left by whoever started the daemon, or is a line of a worker's: no wall stands before those.
+    close_fds::set_fds_cloexec(FIRST_FOREIGN, &[]);
     match stage {
         plan::SUPERVISE => supervise::supervise(),
         plan::INIT => supervise::init(),

@@ -1,5 +1,5 @@
 import type * as T from "./control.types";
-import { all, answer, call, query, root, socketAddress, type Options } from "./http";
+import { all, answer, call, Problem, query, root, socketAddress, type Options } from "./http";
 import type { Page } from "./instance";
 
 const at = encodeURIComponent;
@@ -16,6 +16,9 @@ export interface EnvelopeFilter { from?: string; to?: string; instance?: string;
 export const control = {
   version: () => get<{ version: string }>("/version"),
   gateway: (id: string) => `api/instances/${at(id)}/gateway`,
+  /** Whether this login may only look. This call needs the right that a socket to an instance needs; asked for no message it
+      hands none out. */
+  mayOnlyLook: (id: string) => get(`/instances/${at(id)}/messages/pending${query({ limit: 0 })}`).then(() => false, (problem: unknown) => problem instanceof Problem && problem.code === "wrong_scope"),
 
   health: () => get<T.FleetHealth>("/health"),
   instances: (archived: boolean) => all((cursor) => get<T.Instances>(`/instances${query({ include_archived: archived, limit: PAGE, cursor })}`), (page) => page.instances),

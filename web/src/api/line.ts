@@ -1,12 +1,13 @@
 /** A WebSocket that comes back: after 1, 2, 4, 8, 16 and then every 30 seconds, each a little sooner or later, so that many
-    pages do not call at once. After three failures its owner is told to ask by itself meanwhile. */
+    pages do not call at once. After three failures its owner is told to ask by itself meanwhile; where there may be none, at
+    once and for good. */
 export const PAUSES_S = [1, 2, 4, 8, 16, 30];
 export const FAILURES_BEFORE_POLLING = 3;
 const POLL_MS = 5000;
 /** A server says nothing for at most this long, or it is gone. */
 const PING_MS = 30_000;
 
-export type LineState = "opening" | "open" | "waiting" | "polling" | "closed";
+export type LineState = "opening" | "open" | "waiting" | "polling" | "refused" | "closed";
 
 export interface LineOwner {
   address: () => string;
@@ -15,6 +16,8 @@ export interface LineOwner {
   changed?: (state: LineState, retryAt: number | null) => void;
   /** Asked every few seconds while there is no socket. */
   poll?: () => void;
+  /** Asked when a socket did not open, since a page is not told why: whether there may be none. */
+  isRefused?: () => Promise<boolean>;
   /** Sent now and then, where the server wants to hear something. */
   ping?: () => unknown;
 }
@@ -29,18 +32,23 @@ export class Line {
   #polling: ReturnType<typeof setInterval> | undefined;
   #pinging: ReturnType<typeof setInterval> | undefined;
   #closed = false;
+  #refused = false;
 
   constructor(readonly owner: LineOwner) {}
 
   open() {
-    this.#closed = false;
+    this.#closed = this.#refused = false;
     clearTimeout(this.#timer);
     if (this.#failures === 0) this.#tell("opening");
     this.#socket?.close();
     const socket = this.#socket = new WebSocket(this.owner.address());
-    socket.onopen = () => { if (socket === this.#socket) this.#opened(); };
+    let wasOpen = false;
+    socket.onopen = () => { wasOpen = true; if (socket === this.#socket) this.#opened(); };
     socket.onmessage = (event) => { if (socket === this.#socket) this.owner.received(JSON.parse(String(event.data))); };
-    socket.onclose = () => { if (socket === this.#socket) this.#lost(); };
+    socket.onclose = async () => {
+      const isRefused = !wasOpen && this.#failures === 0 && socket === this.#socket && await this.owner.isRefused?.();
+      if (socket === this.#socket) { if (isRefused) this.#barred(); else this.#lost(); }
+    };
   }
 
   send(frame: unknown): boolean {
@@ -52,7 +60,7 @@ export class Line {
   /** Tries at once: somebody asked, or the server is back. One that is being opened is waited for. */
   retry() {
     const isGoingOn = this.#socket !== null && this.#socket.readyState <= WebSocket.OPEN;
-    if (!this.#closed && !isGoingOn) this.open();
+    if (!this.#closed && !this.#refused && !isGoingOn) this.open();
   }
 
   close() {
@@ -80,12 +88,22 @@ export class Line {
     this.#failures += 1;
     const wait = pause(this.#failures);
     const isPolling = this.#failures >= FAILURES_BEFORE_POLLING && this.owner.poll !== undefined;
-    if (isPolling && !this.#polling) {
-      this.owner.poll?.();
-      this.#polling = setInterval(() => this.owner.poll?.(), POLL_MS);
-    }
+    if (isPolling) this.#poll();
     this.#tell(isPolling ? "polling" : "waiting", Date.now() + wait);
     this.#timer = setTimeout(() => this.open(), wait);
+  }
+
+  #barred() {
+    if (this.#closed) return;
+    this.#refused = true;
+    this.#poll();
+    this.#tell("refused");
+  }
+
+  #poll() {
+    if (this.#polling) return;
+    this.owner.poll?.();
+    this.#polling = setInterval(() => this.owner.poll?.(), POLL_MS);
   }
 
   #quiet() {

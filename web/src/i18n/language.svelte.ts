@@ -44,8 +44,11 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
+/** A sentence that there may be, of something that the server names. */
+export const tMaybe = (group: string, name: string): string | undefined => (spoken.words as Record<string, string>)[`${group}.${name}`];
+
 /** For words that come from the server, such as a status: ours if we have one, else theirs. */
 export function tWord(group: string, word: string | null | undefined): string {
   if (!word) return "";
-  return (spoken.words as Record<string, string>)[`${group}.${word}`] ?? word.replaceAll("_", " ");
+  return tMaybe(group, word) ?? word.replaceAll("_", " ");
 }

@@ -2,7 +2,7 @@ import { answer, isNobody, Problem, whenAnswered } from "../api/http";
 import type { Line, LineState } from "../api/line";
 
 /** How all live lines of this page are, taken together: the worst of them is what is shown. */
-const ORDER: LineState[] = ["polling", "waiting", "opening", "open", "closed"];
+const ORDER: LineState[] = ["polling", "waiting", "refused", "opening", "open", "closed"];
 /** Who says nothing for so long is away: a network that is gone tells nobody. */
 const PATIENCE_MS = 10_000;
 

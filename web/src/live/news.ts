@@ -30,6 +30,7 @@ class News {
       opened: () => { if (asks) this.#line.send({ type: "req", id: 0, method: "watch", params: {} }); },
       received: (frame) => this.#tell(kindOf(frame)),
       changed: (state, retryAt) => { this.#isOpen = state !== "closed"; tell(state, retryAt); },
+      isRefused: asks ? () => place.bars(source.sessions) : undefined,
       poll: () => this.#tell(ANYTHING),
       ping: asks ? undefined : () => ({ type: "ping" }),
     });

@@ -45,6 +45,9 @@ class Place {
     return found;
   }
 
+  /** Whether a socket to an instance is not for whoever is logged in. An instance alone has one token, which may all. */
+  async bars(id: string): Promise<boolean> { return this.mode === "control" && await control.mayOnlyLook(id); }
+
   /** Trades the token for a one-time code and that for a cookie no script can read. The token stands in no address. */
   async login(token: string): Promise<Entry> {
     const path = this.mode === "lone" ? "api/v1/logins" : "api/logins";

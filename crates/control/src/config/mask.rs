@@ -1,7 +1,7 @@
-//! Secrets of a config: where they stand, by the schema; what is shown in their place; and how a mask that comes back
+//! Secrets of a config: where they stand, by the schema, or as addresses that hold credentials; what is shown in their place; and how a mask that comes back
 //! becomes what it stands for.
 
-use polyclaw_domain::config;
+use polyclaw_domain::{config, redact};
 use serde_json::Value;
 
 use super::edit::{Step, set_text, to_json};
@@ -42,7 +42,7 @@ fn walk(root: &Value, schema: &Value, value: &Value, path: &mut Vec<Step>, found
     }
     match value {
         // Whatever stands there: what is no text is no secret the daemon would take, and may hold one all the same.
-        _ if schema["writeOnly"] == true => found.push(path.clone()),
+        _ if schema["writeOnly"] == true || is_address(value) => found.push(path.clone()),
         Value::Object(map) => {
             for (key, value) in map {
                 let known = &schema["properties"][key];
@@ -63,6 +63,11 @@ fn walk(root: &Value, schema: &Value, value: &Value, path: &mut Vec<Step>, found
     }
 }
 
+/// Whether it is an address that lets in whoever has it: a secret as a whole, wherever it stands.
+fn is_address(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !redact::credentials(text).is_empty())
+}
+
 /// A reference names a secret and is none.
 fn is_reference(text: &str) -> bool {
     let variable = text.starts_with("${") && text.ends_with('}') && text.matches('}').count() == 1;
@@ -70,7 +75,9 @@ fn is_reference(text: &str) -> bool {
 }
 
 fn fingerprint(secret: &Value) -> String {
-    let letters: Vec<char> = secret.as_str().unwrap_or_default().chars().collect();
+    let text = secret.as_str().unwrap_or_default();
+    // The end of an address may be all there is of its key.
+    let letters: Vec<char> = redact::credentials(text).last().unwrap_or(&text).chars().collect();
     match letters.len() {
         LONG.. => format!("…{}", letters[letters.len() - 4..].iter().collect::<String>()),
         _ => "configured".to_owned(),
@@ -82,7 +89,7 @@ pub fn hide(document: &mut toml_edit::DocumentMut) -> Vec<Shown> {
     let value = to_json(document.as_item());
     let mut hidden = Vec::new();
     for path in paths(&value) {
-        let is_secret = |value: &&Value| !value.as_str().is_some_and(is_reference);
+        let is_secret = |value: &&Value| is_address(value) || !value.as_str().is_some_and(is_reference);
         let Some(secret) = find(&value, &path).filter(is_secret) else { continue };
         hidden.push(Shown { path: written(&path), fingerprint: fingerprint(secret) });
         set_text(document, &path, MASK);
@@ -93,7 +100,7 @@ pub fn hide(document: &mut toml_edit::DocumentMut) -> Vec<Shown> {
 /// Puts back what masks stand for. Secrets that are new or other than before are written only if that was said.
 pub fn restore(document: &mut toml_edit::DocumentMut, stored: &Value, may_write: bool) -> Result<()> {
     let value = to_json(document.as_item());
-    let secrets = paths(&value);
+    let secrets = places(&value, stored);
     let (mut changed, mut dangling) = (Vec::new(), stray_masks(&value, &secrets));
     for path in &secrets {
         let Some(now) = find(&value, path) else { continue };
@@ -112,11 +119,28 @@ pub fn restore(document: &mut toml_edit::DocumentMut, stored: &Value, may_write:
     }
 }
 
+/// Where secrets stand, and where addresses with credentials stood: what is there now does not tell.
+fn places(value: &Value, stored: &Value) -> Vec<Vec<Step>> {
+    let mut found = paths(value);
+    for path in texts(value) {
+        if !found.contains(&path) && find_same(stored, value, &path).is_some_and(is_address) {
+            found.push(path);
+        }
+    }
+    found
+}
+
 /// Masks where no secret can be.
 fn stray_masks(value: &Value, secrets: &[Vec<Step>]) -> Vec<String> {
+    let is_stray = |path: &Vec<Step>| find(value, path).is_some_and(|text| text == MASK) && !secrets.contains(path);
+    texts(value).iter().filter(|path| is_stray(path)).map(|path| written(path)).collect()
+}
+
+/// Where texts stand.
+fn texts(value: &Value) -> Vec<Vec<Step>> {
     fn look(value: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
         match value {
-            Value::String(text) if text == MASK => found.push(path.clone()),
+            Value::String(_) => found.push(path.clone()),
             Value::Object(map) => map.iter().for_each(|(key, value)| {
                 path.push(Step::Key(key.clone()));
                 look(value, path, found);
@@ -132,8 +156,7 @@ fn stray_masks(value: &Value, secrets: &[Vec<Step>]) -> Vec<String> {
     }
     let mut found = Vec::new();
     look(value, &mut Vec::new(), &mut found);
-    found.retain(|path| !secrets.contains(path));
-    found.iter().map(|path| written(path)).collect()
+    found
 }
 
 pub fn find<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
@@ -242,6 +265,39 @@ mod tests {
         let reference = "[providers.openai]\napi_key = \"file:/etc/shadow\"\n";
         assert_eq!(refused(reference, false), Err("secret_write"));
         assert_eq!(refused("schema = 1\n", false), Ok(()), "taking a secret out is no way to learn it");
+    }
+
+    #[test]
+    fn an_address_with_credentials_is_a_secret_as_a_whole_wherever_it_stands() {
+        const LAB: &str = "[providers.lab]\nbase_url = \"http://me:pw@h/v1?key=0123456789abcdefXYZW\" # mine\n[providers.short]\nbase_url = \"https://h/?key=abcd\"\n[providers.referred]\nbase_url = \"https://me:${PW}@h/?key=${KEY}\"\n[unknown]\nlist = [\"x\", \"env://me:pw@h\"]\n";
+        let stored = to_json(parse(LAB).unwrap().as_item());
+        let mut document = parse(LAB).unwrap();
+        let hidden = hide(&mut document);
+        let shown: Vec<_> = hidden.iter().map(|one| (one.path.as_str(), one.fingerprint.as_str())).collect();
+        let expected = [
+            ("providers.lab.base_url", "…XYZW"),
+            ("providers.short.base_url", "configured"),
+            ("unknown.list[1]", "configured"),
+        ];
+        assert_eq!(shown, expected);
+        let text = document.to_string();
+        assert!(!text.contains("pw@") && !text.contains("abcd") && text.contains("${PW}@h/?key=${KEY}"), "{text}");
+        restore(&mut document, &stored, false).unwrap();
+        assert_eq!(document.to_string(), LAB);
+        for (address, may) in [
+            ("http://me:pw@h/v1?key=another", Err("secret_write")),
+            ("http://elsewhere/v1", Err("secret_write")),
+            ("http://me:pw@h/v1?key=0123456789abcdefXYZW", Ok(())),
+        ] {
+            let write = |may_write| {
+                let mut document = parse(&format!("[providers.lab]\nbase_url = \"{address}\"\n")).unwrap();
+                restore(&mut document, &stored, may_write).map_err(|error| error.code())
+            };
+            assert_eq!((write(false), write(true)), (may, Ok(())), "{address}");
+        }
+        let stray = "[providers.referred]\nbase_url = \"***MASKED***\"\n";
+        let refused = restore(&mut parse(stray).unwrap(), &stored, true).map_err(|error| error.code());
+        assert_eq!(refused, Err("masked_nothing"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::document::{Kind, Node};
 use super::expand::{self, Lookup};
 use super::name;
 use super::report::{Fault, Report};
+use crate::redact;
 
 pub(super) struct Shape<'a> {
     root: &'a Value,
@@ -114,6 +115,10 @@ impl<'a> Shape<'a> {
             return Ok(value.into());
         }
         let expanded = expand::expand(text, self.lookup)?;
+        // Before its parts: what is replaced in pieces is not found as a whole.
+        if !redact::credentials(&expanded.text).is_empty() {
+            self.report.hide_secret(&expanded.text);
+        }
         for (value, shown) in &expanded.used {
             self.report.hide(value, shown);
         }

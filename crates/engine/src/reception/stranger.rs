@@ -11,7 +11,7 @@ use polyclaw_domain::id::TurnId;
 use polyclaw_domain::pairing::{Code, EXPIRY_MS, REPEAT_MS};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::pairings::{self, Pairing, Sender};
-use polyclaw_store::{Tx, events, outbox};
+use polyclaw_store::{Tx, events, outbox, schedules};
 use serde_json::{Value, json};
 
 use super::route::key_of;
@@ -138,18 +138,22 @@ impl Engine {
         outgoing.map(|outgoing| parcels(self, outgoing, &label)).unwrap_or_default()
     }
 
-    /// Takes somebody's access or code away.
+    /// Takes somebody's access or code away, and the errands that were made for them.
     pub async fn revoke_pairing(&self, sender: Sender) -> Result<()> {
         let (revoked, now) = (event(EventKind::PairingRevoked, about(&sender)), self.now());
-        let unknown = Error::UnknownPairing(format!("{}:{}:{}", sender.channel, sender.account, sender.id));
+        let whose = format!("{}:{}:{}", sender.channel, sender.account, sender.id);
+        let unknown = Error::UnknownPairing(whose.clone());
         let write = move |tx: &mut Tx<'_>| {
             let found = pairings::revoke(tx, &sender)?;
             if found {
+                schedules::remove_asked_by(tx, &whose)?;
                 events::record(tx, &revoked, now)?;
             }
             Ok(found)
         };
-        if self.db().write(write).await? { Ok(()) } else { Err(unknown) }
+        let found = self.db().write(write).await?;
+        self.time_wake.notify_one();
+        if found { Ok(()) } else { Err(unknown) }
     }
 }
 

@@ -1,10 +1,13 @@
 //! Strangers get a code and nothing else.
 
 use polyclaw_domain::channel::{Letter, Taken};
+use polyclaw_domain::config::{CatchUp, Cron};
 use polyclaw_domain::event::EventKind;
 use polyclaw_domain::fault::KillPoint;
+use polyclaw_domain::id::AgentId;
 use polyclaw_domain::pairing::{EXPIRY_MS, REPEAT_MS};
 use polyclaw_store::pairings::Sender;
+use polyclaw_store::schedules::Maker;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Faulty, letter};
 
@@ -24,6 +27,19 @@ async fn world() -> World {
 
 async fn pass(millis: i64) {
     tokio::time::sleep(std::time::Duration::from_millis(millis.unsigned_abs())).await;
+}
+
+fn errand(id: &str) -> Cron {
+    Cron {
+        id: id.into(),
+        schedule: "every 12h".into(),
+        agent: None,
+        message: "look".into(),
+        deliver_to: None,
+        timezone: None,
+        catch_up: CatchUp::Skip,
+        enabled: true,
+    }
 }
 
 fn numbered(sender: &str, n: usize) -> Letter {
@@ -71,7 +87,13 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
     assert_eq!(read_after(&world, letter("eve", "again")).await, ["echo: again"], "after a restart, too");
     assert_eq!(said_in(&world, "agent:main:telegram:dm:eve").await, ["hello", "again"]);
     let eve = Sender { channel: "telegram".into(), account: "default".into(), id: "eve".into() };
+    for (id, whose) in [("hers", "telegram:default:eve"), ("his", "telegram:default:boss")] {
+        let maker = Maker { agent: AgentId::main(), asked_by: vec![whose.to_owned()] };
+        world.engine.add_errand(errand(id), Some(maker)).await.unwrap();
+    }
     world.engine.revoke_pairing(eve.clone()).await.unwrap();
+    assert!(world.engine.own_errand("hers").await.is_err(), "nobody is served who was put out");
+    world.engine.own_errand("his").await.unwrap();
     assert!(world.engine.revoke_pairing(eve).await.is_err());
     let read = read_after(&world, letter("eve", "still me")).await;
     assert!(read[0].contains("I do not know you"), "{read:?}");

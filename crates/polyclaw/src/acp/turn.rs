@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Editor;
 use super::session::chunk;
+use super::told::Told;
 use crate::client::segment;
 use crate::stream::{Frame, Frames};
 
@@ -19,8 +20,7 @@ pub struct Turn<'a> {
     editor: &'a Editor,
     session: &'a str,
     turn: String,
-    /// What the editor was told since the last step.
-    text: String,
+    told: Told,
     /// Calls that the editor knows of.
     calls: HashSet<String>,
     /// The frame that was heard last.
@@ -37,7 +37,7 @@ impl<'a> Turn<'a> {
             editor,
             session,
             turn: turn.to_owned(),
-            text: String::new(),
+            told: Told::default(),
             calls: HashSet::new(),
             heard: None,
             asked: HashSet::new(),
@@ -69,6 +69,12 @@ impl<'a> Turn<'a> {
             }
             match frame.kind.as_str() {
                 "approval.asked" => self.ask(&frame.data).await,
+                "tool.started" | "tool.ended" if self.told.has_missed() => {
+                    self.fill().await;
+                    // The next step is heard from its beginning.
+                    self.told.restart();
+                    self.take(&frame);
+                }
                 "turn.ended" if frame.data["state"] != "steered" => return,
                 _ => self.take(&frame),
             }
@@ -84,10 +90,11 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Nobody kept what was missed, or another life of the instance does it anew: the step is told from its beginning,
-    /// and what is still asked is asked.
+    /// Nobody kept what was missed, or another life of the instance does it anew: the step waits until it is known from
+    /// its beginning, and what is still asked is asked.
     async fn catch_up(&mut self) {
-        self.start_over();
+        self.told.miss();
+        self.fill().await;
         let Ok(client) = self.editor.client() else { return };
         let mut listed = client.get("/approvals").await.unwrap_or_default();
         for approval in listed["approvals"].as_array_mut().into_iter().flatten() {
@@ -98,11 +105,29 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Tells what is stored of the steps that are over. The last one is told when the turn has ended.
+    async fn fill(&mut self) {
+        let Ok(client) = self.editor.client() else { return };
+        let turn = client.get(&format!("/turns/{}", segment(&self.turn))).await.unwrap_or_default();
+        let steps = turn["steps"].as_array().into_iter().flatten();
+        let answers = steps.filter(|step| step["role"] == "assistant");
+        for (number, answer) in (0_u64..).zip(answers) {
+            let mut parts = answer["parts"].as_array().into_iter().flatten();
+            if number >= self.told.step() && parts.any(|part| part["type"] == "tool_call") {
+                let rest = self.told.complete(answer["text"].as_str().unwrap_or_default());
+                self.say(rest.as_deref());
+                self.close();
+                self.told.pass(number);
+            }
+        }
+    }
+
     /// A later turn goes on with the task of ours.
     fn take_up(&mut self, data: &Value) {
         let mut resumed = data["resumes"].as_array().into_iter().flatten();
         if resumed.any(|turn| *turn == *self.turn) {
             self.turn = data["turn_id"].as_str().unwrap_or_default().to_owned();
+            self.told.take_up();
         }
     }
 
@@ -110,12 +135,16 @@ impl<'a> Turn<'a> {
         let data = &frame.data;
         let text = data["text"].as_str().unwrap_or_default();
         match frame.kind.as_str() {
-            "turn.delta" => self.say(text),
-            "turn.reasoning" => self.tell(chunk("agent_thought_chunk", text)),
-            "turn.restarted" => self.start_over(),
+            "turn.delta" => {
+                let step = data["step"].as_u64().unwrap_or(self.told.step());
+                let news = self.told.hear(step, text);
+                self.say(news.as_deref());
+            }
+            "turn.reasoning" if !self.told.has_missed() => self.tell(chunk("agent_thought_chunk", text)),
+            "turn.started" | "turn.restarted" => self.told.restart(),
             "delegate.delta" => self.tell(chunk(SAYS, text)),
             "tool.started" => {
-                self.start_over();
+                self.close();
                 let call = data["call_id"].as_str().unwrap_or_default().to_owned();
                 self.call(&call, "in_progress", data);
             }
@@ -130,28 +159,23 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn say(&mut self, text: &str) {
-        self.text += text;
-        self.tell(chunk(SAYS, text));
+    fn say(&self, news: Option<&str>) {
+        if let Some(news) = news {
+            self.tell(chunk(SAYS, news));
+        }
     }
 
     /// What was told stays; what comes is a new paragraph.
-    fn start_over(&mut self) {
-        if !std::mem::take(&mut self.text).is_empty() {
-            self.tell(chunk(SAYS, "\n\n"));
-        }
+    fn close(&mut self) {
+        let end = self.told.close();
+        self.say(end);
     }
 
     /// The part of the answer that did not stream.
     pub fn complete(&mut self, reply: &Value) {
-        let text = reply["text"].as_str().unwrap_or_default();
-        if reply["state"] != "done" {
-            return;
-        }
-        match text.strip_prefix(self.text.as_str()) {
-            Some("") => {}
-            Some(rest) => self.tell(chunk(SAYS, rest)),
-            None => self.tell(chunk(SAYS, &format!("\n\n{text}"))),
+        if reply["state"] == "done" {
+            let rest = self.told.complete(reply["text"].as_str().unwrap_or_default());
+            self.say(rest.as_deref());
         }
     }
 

@@ -1,6 +1,7 @@
 //! `polyclaw logs`: what the daemon of this home wrote.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polyclaw_control::Place;
@@ -47,8 +48,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     if args.follow {
         return follow(args, context, path).await;
     }
-    let lines = log::tail(&path, args.lines.min(log::MOST)).map_err(|error| refused(&path, &error))?;
-    let lines = args.wanted(lines);
+    let lines = args.last(&path).map_err(|error| refused(&path, &error))?;
     Ok(context.output.say(&json!({ "lines": lines }), |_| lines.join("\n"))?)
 }
 
@@ -58,6 +58,40 @@ impl Args {
         let kept = lines.into_iter().filter(|line| level.is_none_or(|level| is_at_least(line, level)));
         kept.map(|line| safe(&line)).collect()
     }
+
+    fn count(&self) -> usize {
+        self.lines.min(log::MOST)
+    }
+
+    /// The last lines that are wanted, however far back they are.
+    fn last(&self, path: &Path) -> io::Result<Vec<String>> {
+        if self.level.is_none() {
+            return Ok(self.wanted(log::tail(path, self.count())?));
+        }
+        let near = self.wanted(log::tail(path, log::MOST)?);
+        if near.len() >= self.count() {
+            return Ok(newest(near, self.count()));
+        }
+        self.last_of_all(path)
+    }
+
+    /// The same from the whole history: pages go from the oldest on.
+    fn last_of_all(&self, path: &Path) -> io::Result<Vec<String>> {
+        let (mut last, mut cursor) = (Vec::new(), String::new());
+        while let Some(page) = log::page(path, Some(&cursor), log::MOST)? {
+            last.extend(self.wanted(page.lines));
+            last = newest(last, self.count());
+            if !page.has_more {
+                break;
+            }
+            cursor = page.next;
+        }
+        Ok(last)
+    }
+}
+
+fn newest(mut lines: Vec<String>, count: usize) -> Vec<String> {
+    lines.split_off(lines.len().saturating_sub(count))
 }
 
 /// A control plane keeps the log of its instances in a folder of its own; a daemon that `polyclaw chat` started writes
@@ -76,13 +110,37 @@ async fn follow(args: &Args, context: &Context, path: PathBuf) -> anyhow::Result
     if context.output.json {
         return Err(Failure::usage("--json is one answer; leave out --follow").into());
     }
-    let (mut log, last) = Follow::with_backlog(path, args.lines.min(log::MOST))?;
-    context.output.line(&args.wanted(last).join("\n"))?;
+    // Those of a level may be anywhere in what is looked at.
+    let looked_at = if args.level.is_some() { usize::MAX } else { args.count() };
+    let (mut log, last) = Follow::with_backlog(path, looked_at)?;
+    context.output.line(&newest(args.wanted(last), args.count()).join("\n"))?;
     loop {
         let news = log.look()?;
         context.output.line(&args.wanted(news.lines).join("\n"))?;
         if !news.more {
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_a_level_are_found_however_many_others_came_after() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("daemon.log");
+        let failed = |n: u32| format!("2026-11-17T03:00:0{n}Z ERROR failed {n}");
+        let noise = "2026-11-17T03:00:09Z  INFO ready\n".repeat(log::MOST + 1);
+        std::fs::write(dir.path().join("daemon.log.1"), format!("{}\n", failed(1))).unwrap();
+        std::fs::write(&log, format!("{}\n{}\n{noise}{}\n", failed(2), failed(3), failed(4))).unwrap();
+        for (lines, first) in [(1, 4), (2, 3), (3, 2), (4, 1), (50, 1)] {
+            let args = Args { lines, follow: false, level: Some("error".to_owned()) };
+            let expected: Vec<String> = (first..=4).map(failed).collect();
+            assert_eq!(args.last(&log).unwrap(), expected, "{lines}");
+        }
+        let all = Args { lines: 2, follow: false, level: None };
+        assert_eq!(all.last(&log).unwrap(), ["2026-11-17T03:00:09Z  INFO ready".to_owned(), failed(4)]);
     }
 }

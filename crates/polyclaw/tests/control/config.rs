@@ -262,3 +262,37 @@ fn a_config_that_was_broken_by_hand_can_be_mended_from_here() {
     assert_eq!(put(&good, "true").ok()["outcome"], "saved");
     assert_eq!(fs::read_to_string(&path).unwrap(), good);
 }
+
+#[test]
+fn an_address_with_credentials_is_shown_kept_and_changed_like_any_secret() {
+    const ADDRESS: &str = "http://user:PWPWPWPW1@127.0.0.1:1/v1?key=CANARYquery123456";
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let path = plane.folder(&made).join("config.toml");
+    let etag = plane.get("/instances/one/config").etag.unwrap();
+    let at = |address: &str| json!({ "providers": { "u": { "kind": "openai_compatible", "base_url": address, "models": ["m"] } } });
+    let write = |etag: &str, verb: &str, body: Value, allow: &str| {
+        let headers = [("if-match", etag), ("x-allow-secret-write", allow)];
+        plane.call(verb, "/instances/one/config", Some(body), &headers)
+    };
+    assert_eq!(write(&etag, "PATCH", at(ADDRESS), "false").refusal(), (400, "secret_write"));
+    let etag = write(&etag, "PATCH", at(ADDRESS), "true").etag.unwrap();
+    let read = plane.get("/instances/one/config").ok();
+    assert_eq!(read["config"]["providers"]["u"]["base_url"], "***MASKED***");
+    assert_eq!(read["secrets"], json!([{ "path": "providers.u.base_url", "fingerprint": "…3456" }]));
+    for page in ["config", "details"] {
+        let shown = plane.get(&format!("/instances/one/{page}")).ok().to_string();
+        assert!(!shown.contains("CANARYquery") && !shown.contains("PWPWPWPW1"), "{page}: {shown}");
+    }
+    let same = json!({ "toml": read["toml"] });
+    assert_eq!(plane.post("/instances/one/config/diff", same.clone()).ok()["changes"], json!([]));
+    let written = write(&etag, "PUT", same, "false");
+    let etag = written.etag.clone().unwrap();
+    written.ok();
+    assert!(fs::read_to_string(&path).unwrap().contains(ADDRESS));
+    let plain = at("http://127.0.0.1:1/v1");
+    assert_eq!(write(&etag, "PATCH", plain.clone(), "false").refusal(), (400, "secret_write"));
+    let compared = plane.post("/instances/one/config/diff", json!({ "patch": plain })).ok();
+    assert_eq!(compared["changes"][0]["path"], "providers.u.base_url");
+    assert!(!compared.to_string().contains("CANARYquery"), "{compared}");
+}

@@ -40,10 +40,10 @@ pub fn measure(file: &Path, text: &str, opening: &Prompt) -> Result<Measured, Da
     let cut = long.char_indices().nth(2200).map_or(long.len(), |(at, _)| at);
     let prompt = timed(&mut engine, &long[..cut], 1);
     let story = timed(&mut engine, "Tell me a long story about a ship and its crew.", 128);
+    let answer_rate = rate(&story)?;
     // What was told last is not what an agent begins with: the first question is a cold one.
     let (agent_cold_seconds, agent_prompt_tokens) = first_letter(&mut engine, opening, "Hello! Who are you?");
     let (agent_prepared_seconds, _) = first_letter(&mut engine, opening, "What can you do for me?");
-    let answer_seconds = story.seconds - story.first_token;
     Ok(Measured {
         kernel: engine.kernel(),
         load_seconds,
@@ -53,7 +53,7 @@ pub fn measure(file: &Path, text: &str, opening: &Prompt) -> Result<Measured, Da
         agent_prompt_tokens,
         prompt_rate: prompt.input as f64 / prompt.first_token,
         prompt_tokens: prompt.input,
-        answer_rate: (story.output.max(2) - 1) as f64 / answer_seconds.max(1e-9),
+        answer_rate,
         answer_tokens: story.output,
         surprise,
     })
@@ -83,6 +83,15 @@ struct Timed {
     output: usize,
 }
 
+/// Tokens each second after the first one.
+fn rate(story: &Timed) -> Result<f64, Damaged> {
+    match story.output {
+        0 => Err(Damaged::new("no token came")),
+        1 => Err(Damaged::new("only one token came")),
+        tokens => Ok((tokens - 1) as f64 / (story.seconds - story.first_token).max(1e-9)),
+    }
+}
+
 fn timed(engine: &mut Engine, question: &str, most: usize) -> Timed {
     let line = |role, text: &str| Line { role, text: text.to_owned() };
     let lines = vec![line("system", "You are a helpful assistant."), line("user", question)];
@@ -99,5 +108,19 @@ fn timed(engine: &mut Engine, question: &str, most: usize) -> Timed {
         first_token: first_token.unwrap_or(seconds),
         input: told.input - told.cached,
         output: told.output,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_says_nothing_has_no_speed() {
+        let story = |output| Timed { seconds: 3.0, first_token: 1.0, input: 9, output };
+        let silent = rate(&story(0)).unwrap_err();
+        assert_eq!(silent.to_string(), "this model file can not be used: no token came");
+        assert!(rate(&story(1)).is_err());
+        assert_eq!(rate(&story(5)), Ok(2.0));
     }
 }

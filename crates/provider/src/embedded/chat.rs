@@ -1,7 +1,5 @@
 //! The embedded model as one more model that can be asked.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::generate::{Broken, Engine, Told};
 use super::text::ReplyText;
+use super::weights::Mark;
 use super::worker::{Busy, Worker};
 use super::{Damaged, profile};
 use crate::answer::Answer;
@@ -31,21 +30,6 @@ pub struct Chat {
     preparing: Mutex<Option<Asking>>,
     /// The file that could not be loaded, when it was last tried.
     damaged: Arc<Mutex<Option<Mark>>>,
-}
-
-/// Tells a file from the one that takes its place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    inode: u64,
-    bytes: u64,
-    changed: (i64, i64),
-}
-
-impl Mark {
-    fn of(path: &Path) -> Option<Self> {
-        let meta = fs::metadata(path).ok()?;
-        Some(Self { inode: meta.ino(), bytes: meta.len(), changed: (meta.ctime(), meta.ctime_nsec()) })
-    }
 }
 
 enum Event {
@@ -65,18 +49,9 @@ impl Drop for Asking {
 impl Chat {
     pub fn new(file: impl Into<PathBuf>) -> Self {
         let file = file.into();
-        let (path, damaged) = (file.clone(), Arc::<Mutex<Option<Mark>>>::default());
+        let damaged = Arc::<Mutex<Option<Mark>>>::default();
         let noted = Arc::clone(&damaged);
-        let load = move || {
-            let (began, mark) = (Instant::now(), Mark::of(&path));
-            let opened = Engine::open(&path);
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) = mark.filter(|_| opened.is_err());
-            let engine = opened?;
-            let ms = began.elapsed().as_millis();
-            tracing::info!(kernel = engine.kernel(), ms, "the embedded model is loaded");
-            Ok(engine)
-        };
-        let worker = Worker::new("embedded-model", IDLE, load);
+        let worker = Worker::new("embedded-model", IDLE, file.clone(), move |path: &Path| load(path, &noted));
         Self { file, worker, preparing: Mutex::default(), damaged }
     }
 
@@ -140,6 +115,20 @@ fn busy() -> Fault {
 }
 
 /// Runs on the model's thread.
+fn load(path: &Path, damaged: &Mutex<Option<Mark>>) -> Result<Engine, Damaged> {
+    let (began, mark) = (Instant::now(), Mark::of(path));
+    let opened = Engine::open(path);
+    *damaged.lock().unwrap_or_else(PoisonError::into_inner) = mark.filter(|_| opened.is_err());
+    let engine = opened?;
+    tracing::info!(
+        kernel = engine.kernel(),
+        ms = began.elapsed().as_millis(),
+        "the embedded model is loaded"
+    );
+    Ok(engine)
+}
+
+/// Runs on the model's thread.
 fn take_in(engine: Result<&mut Engine, Damaged>, opening: &Prompt, cancelled: &AtomicBool) {
     match engine {
         Ok(engine) => {
@@ -200,5 +189,44 @@ fn call(line: &str) -> Result<Vec<ToolCall>, Fault> {
         Value::Null => Ok(Vec::new()),
         // The id is made unique where the reply is put together.
         arguments => Ok(vec![ToolCall { id: "call_1".to_owned(), name, arguments }]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use polyclaw_domain::hex::hex;
+    use polyclaw_domain::provider::PromptMessage;
+    use sha2::{Digest, Sha256};
+
+    use super::super::synthetic;
+    use super::*;
+
+    fn put(bytes: &[u8], file: &Path) {
+        let writing = file.with_extension("writing");
+        fs::write(&writing, bytes).unwrap();
+        fs::rename(&writing, file).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_that_takes_the_place_of_the_loaded_one_is_loaded_and_checked() {
+        let whole = synthetic::model();
+        let mut damaged = whole.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        let root = std::env::temp_dir().join(format!("polyclaw-chat-{}", std::process::id()));
+        let file = root.join(hex(&Sha256::digest(&whole))).join("tiny.gguf");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let chat = Chat::new(&file);
+        let messages = vec![PromptMessage::user("hello")];
+        let prompt = Prompt { messages, max_tokens: Some(2), ..Prompt::default() };
+        for (bytes, is_damaged) in [(&whole, false), (&damaged, true), (&whole, false)] {
+            put(bytes, &file);
+            assert!(!chat.is_damaged(), "nobody has tried this one yet");
+            let refused = chat.ask(&prompt, &|_| {}).await.err().map(|fault| fault.class);
+            assert_eq!(refused, is_damaged.then_some(ErrorClass::NotConfigured));
+            assert_eq!(chat.is_damaged(), is_damaged);
+        }
+        fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -1,6 +1,5 @@
 //! The embedding model behind its port: texts go to one thread, vectors come back.
 
-use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,12 +9,12 @@ use polyclaw_domain::port::Pending;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
 use tokio::sync::oneshot;
 
-use super::Damaged;
 use super::encoder::Encoder;
 use super::encoder_file;
 use super::kernel::Kernel;
 use super::wordpiece::WordPiece;
 use super::worker::Worker;
+use super::{Damaged, weights};
 
 /// How long the model stays in memory after its last text.
 const IDLE: Duration = Duration::from_secs(300);
@@ -52,14 +51,12 @@ impl Loaded {
 }
 
 fn open(path: &Path) -> Result<Loaded, Damaged> {
-    let file = File::open(path).map_err(|error| Damaged::new(format!("{}: {error}", path.display())))?;
-    Loaded::read(file, Kernel::detect())
+    Loaded::read(weights::open(path)?, Kernel::detect())
 }
 
 impl Embeddings {
     pub fn new(file: impl Into<PathBuf>) -> Self {
-        let file = file.into();
-        Self { worker: Worker::new("embeddings", IDLE, move || open(&file)) }
+        Self { worker: Worker::new("embeddings", IDLE, file, open) }
     }
 
     /// Whether a file can be used, by its own hash.

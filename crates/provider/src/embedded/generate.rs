@@ -1,13 +1,11 @@
 //! The loop that writes: a prompt goes in, tokens come out one by one until the model, the schema or the limit ends
 //! the text.
 
-use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::Damaged;
 use super::cache::Cache;
 use super::constraint::{self, Constraint};
 use super::gguf::Gguf;
@@ -17,6 +15,7 @@ use super::profile::LONGEST_PROMPT;
 use super::sample::Sampler;
 use super::text::Utf8;
 use super::tokenizer::{Token, Tokenizer};
+use super::{Damaged, weights};
 
 pub(super) struct Engine {
     tokenizer: Tokenizer,
@@ -69,8 +68,7 @@ pub(super) enum Broken {
 
 impl Engine {
     pub fn open(path: &Path) -> Result<Self, Damaged> {
-        let file = File::open(path).map_err(|error| Damaged::new(format!("{}: {error}", path.display())))?;
-        Self::read(file, Kernel::detect())
+        Self::read(weights::open_pinned(path)?, Kernel::detect())
     }
 
     pub fn read<R: Read + Seek>(file: R, kernel: Kernel) -> Result<Self, Damaged> {

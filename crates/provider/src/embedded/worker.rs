@@ -1,24 +1,38 @@
-//! One thread for one model: it loads the model when it is first asked, does one job after the other, and forgets the
-//! model when nobody has asked for a while. Two threads on one model would only fight for the same memory.
+//! One thread for one model: it loads the model when it is first asked, does one job after the other, loads it anew when
+//! another file is in its place, and forgets it when nobody has asked for a while. Two threads on one model would only
+//! fight for the same memory.
 
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Damaged;
+use super::weights::Mark;
 
 /// Jobs that may wait. Each takes seconds: a longer queue would only be a longer silence.
 const WAITING: usize = 16;
 
 type Job<M> = Box<dyn FnOnce(Result<&mut M, Damaged>) + Send>;
-type Load<M> = Arc<dyn Fn() -> Result<M, Damaged> + Send + Sync>;
+type Load<M> = Box<dyn Fn(&Path) -> Result<M, Damaged> + Send + Sync>;
 
 pub(super) struct Worker<M> {
     name: &'static str,
     idle: Duration,
-    load: Load<M>,
+    source: Arc<Source<M>>,
     /// There is no thread until there is work.
     queue: Mutex<Option<SyncSender<Job<M>>>>,
+}
+
+struct Source<M> {
+    file: PathBuf,
+    load: Load<M>,
+}
+
+/// A model in memory, and the file it was read from.
+struct Kept<M> {
+    model: M,
+    mark: Option<Mark>,
 }
 
 /// Too many jobs wait already.
@@ -29,9 +43,11 @@ impl<M: 'static> Worker<M> {
     pub fn new(
         name: &'static str,
         idle: Duration,
-        load: impl Fn() -> Result<M, Damaged> + Send + Sync + 'static,
+        file: impl Into<PathBuf>,
+        load: impl Fn(&Path) -> Result<M, Damaged> + Send + Sync + 'static,
     ) -> Self {
-        Self { name, idle, load: Arc::new(load), queue: Mutex::new(None) }
+        let source = Arc::new(Source { file: file.into(), load: Box::new(load) });
+        Self { name, idle, source, queue: Mutex::new(None) }
     }
 
     pub fn submit(&self, job: impl FnOnce(Result<&mut M, Damaged>) + Send + 'static) -> Result<(), Busy> {
@@ -53,9 +69,9 @@ impl<M: 'static> Worker<M> {
 
     fn start(&self) -> SyncSender<Job<M>> {
         let (send, receive) = sync_channel(WAITING);
-        let (load, idle) = (Arc::clone(&self.load), self.idle);
-        let started =
-            std::thread::Builder::new().name(self.name.to_owned()).spawn(move || work(&receive, &load, idle));
+        let (source, idle) = (Arc::clone(&self.source), self.idle);
+        let thread = std::thread::Builder::new().name(self.name.to_owned());
+        let started = thread.spawn(move || work(&receive, &source, idle));
         if let Err(error) = started {
             tracing::error!(%error, "the thread of the embedded model could not be started");
         }
@@ -64,31 +80,41 @@ impl<M: 'static> Worker<M> {
 }
 
 /// Runs until the worker is dropped.
-fn work<M>(queue: &Receiver<Job<M>>, load: &Load<M>, idle: Duration) {
-    let mut model: Option<M> = None;
+fn work<M>(queue: &Receiver<Job<M>>, source: &Source<M>, idle: Duration) {
+    let mut kept: Option<Kept<M>> = None;
     loop {
-        let job = match model {
+        let job = match kept {
             Some(_) => queue.recv_timeout(idle),
             None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match job {
-            Ok(job) => match loaded(&mut model, load) {
+            Ok(job) => match loaded(&mut kept, source) {
                 Ok(model) => job(Ok(model)),
                 Err(damaged) => job(Err(damaged)),
             },
             Err(RecvTimeoutError::Timeout) => {
                 tracing::debug!("the embedded model was not used for a while and is unloaded");
-                model = None;
+                kept = None;
             }
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-fn loaded<'a, M>(model: &'a mut Option<M>, load: &Load<M>) -> Result<&'a mut M, Damaged> {
-    match model {
-        Some(model) => Ok(model),
-        None => load().map(|fresh| model.insert(fresh)),
+fn loaded<'a, M>(kept: &'a mut Option<Kept<M>>, source: &Source<M>) -> Result<&'a mut M, Damaged> {
+    // Taken before it is read: a file that is replaced meanwhile is loaded by the next job.
+    let mark = Mark::of(&source.file);
+    if kept.as_ref().is_some_and(|kept| kept.mark != mark) {
+        tracing::info!("the file of the embedded model is another one and is loaded anew");
+        // Before the next is loaded: two at once would take twice the memory.
+        *kept = None;
+    }
+    match kept {
+        Some(kept) => Ok(&mut kept.model),
+        None => {
+            let model = (source.load)(&source.file)?;
+            Ok(&mut kept.insert(Kept { model, mark }).model)
+        }
     }
 }
 
@@ -99,12 +125,38 @@ mod tests {
 
     use super::*;
 
+    const NO_FILE: &str = "/no/such/file";
+
+    #[test]
+    fn a_file_that_was_replaced_is_loaded_anew() {
+        let file = std::env::temp_dir().join(format!("polyclaw-worker-{}", std::process::id()));
+        let put = |text: &str| {
+            let writing = file.with_extension("writing");
+            std::fs::write(&writing, text).unwrap();
+            std::fs::rename(&writing, &file).unwrap();
+        };
+        let load = |path: &Path| std::fs::read_to_string(path).map_err(|_| Damaged::new("gone"));
+        let worker = Worker::new("test", Duration::from_secs(60), &file, load);
+        let ask = || {
+            let (send, receive) = channel();
+            let job = move |model: Result<&mut String, Damaged>| send.send(model.cloned().ok()).unwrap();
+            worker.submit(job).unwrap();
+            receive.recv().unwrap()
+        };
+        for text in ["one", "two"] {
+            put(text);
+            assert_eq!(ask().as_deref(), Some(text));
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(ask(), None, "what was removed is not used any more");
+    }
+
     #[test]
     fn a_model_is_loaded_when_first_asked_kept_while_used_and_forgotten_when_idle() {
         let loads = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&loads);
-        let load = move || Ok(counted.fetch_add(1, Ordering::SeqCst));
-        let worker = Worker::new("test", Duration::from_millis(30), load);
+        let load = move |_: &Path| Ok(counted.fetch_add(1, Ordering::SeqCst));
+        let worker = Worker::new("test", Duration::from_millis(30), NO_FILE, load);
         assert_eq!(loads.load(Ordering::SeqCst), 0);
         let ask = || {
             let (send, receive) = channel();
@@ -119,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_says_so() {
-        let worker = Worker::new("test", Duration::from_secs(1), || Ok(()));
+        let worker = Worker::new("test", Duration::from_secs(1), NO_FILE, |_| Ok(()));
         let (gate, wait) = channel::<()>();
         worker
             .submit(move |_| {
@@ -133,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_job_that_panics_takes_nobody_with_it() {
-        let worker = Worker::new("test", Duration::from_secs(1), || Ok(()));
+        let worker = Worker::new("test", Duration::from_secs(1), NO_FILE, |_| Ok(()));
         let (send, receive) = channel::<()>();
         let job = move |_: Result<&mut (), Damaged>| {
             let _alive = send;
@@ -152,7 +204,8 @@ mod tests {
 
     #[test]
     fn what_can_not_be_loaded_is_told_to_each_job() {
-        let worker = Worker::<()>::new("test", Duration::from_secs(1), || Err(Damaged::new("no file")));
+        let worker =
+            Worker::<()>::new("test", Duration::from_secs(1), NO_FILE, |_| Err(Damaged::new("no file")));
         let (send, receive) = channel();
         for _ in 0..2 {
             let send = send.clone();

@@ -54,6 +54,16 @@ async fn usage_is_what_the_provider_said_and_unknown_otherwise() {
 }
 
 #[tokio::test]
+async fn an_answer_without_end_is_cut_where_nobody_reads_on() {
+    let bench = Bench::new();
+    for model in SHAPES {
+        let endless = (0..40).fold(Script::new(), |script, _| script.text("x".repeat(256 << 10)));
+        let reply = bench.says(model, endless.hang()).await.unwrap();
+        assert!(reply.truncated && reply.text.len() < 6 << 20, "{model} {}", reply.text.len());
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_ran_out_of_room_says_so() {
     let bench = Bench::new();
     for model in SHAPES {

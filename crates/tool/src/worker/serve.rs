@@ -30,7 +30,9 @@ pub fn serve(helper: Vec<String>) -> u8 {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(THREADS).build();
     let served = runtime.and_then(|runtime| {
-        let socket = std::os::unix::net::UnixStream::from(rustix::io::dup(io::stdin().as_fd())?);
+        // Not for programs that are started here: who has it can answer for the worker.
+        let line = rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 0)?;
+        let socket = std::os::unix::net::UnixStream::from(line);
         socket.set_nonblocking(true)?;
         let served = runtime.block_on(async { serve_on(UnixStream::from_std(socket)?, helper).await });
         // A thread that still works must not hold the end up.

@@ -40,7 +40,11 @@ pub(super) fn say(
             session_sends: context.session.sends || is_asked,
         };
         let draft = last.drafts.message(&address);
-        pass_gate(engine, last, (address, draft), policy, &context.signed(&text));
+        let shown = match &draft {
+            Some(_) if error.is_some() => beneath(last.said.unstored(&context.stored), &text),
+            _ => text.clone(),
+        };
+        pass_gate(engine, last, (address, draft), policy, &context.signed(&shown));
     }
     super::audience::tell(engine, context, last, (&text, error));
     if silent {
@@ -52,6 +56,14 @@ pub(super) fn say(
         closing.error_code = error.map(str::to_owned);
     }
     last.steps.push(step);
+}
+
+/// What people have read already is not taken away from them by the line that says why there is no more.
+fn beneath(said: &str, line: &str) -> String {
+    match said.trim_end() {
+        "" => line.to_owned(),
+        said => format!("{said} …\n\n{line}"),
+    }
 }
 
 pub(super) fn pass_gate(

@@ -16,6 +16,8 @@ use crate::progress::Progress;
 
 /// How often new log lines are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Most lines of one answer.
+const MOST: usize = 10_000;
 
 pub struct Wish<'a> {
     pub lines: usize,
@@ -31,6 +33,15 @@ impl Wish<'_> {
         lines.retain(|line| line.as_str().is_some_and(is_wanted));
         lines
     }
+
+    /// Those of a level may be anywhere in what is looked at.
+    fn looked_at(&self) -> usize {
+        if self.level.is_some() && self.lines > 0 { MOST } else { self.lines }
+    }
+}
+
+fn newest(mut lines: Vec<Value>, count: usize) -> Vec<Value> {
+    lines.split_off(lines.len().saturating_sub(count))
 }
 
 fn text(lines: &[Value]) -> String {
@@ -44,16 +55,19 @@ pub async fn show(client: &Client, context: &Context, path: &str, wish: &Wish<'_
     if wish.follow {
         return follow(client, context, path, wish).await;
     }
-    let mut answer = client.get(&format!("{path}?lines={}", wish.lines)).await?;
-    let lines = wish.wanted(answer["lines"].take());
+    let mut answer = client.get(&format!("{path}?lines={}", wish.looked_at())).await?;
+    let mut lines = newest(wish.wanted(answer["lines"].take()), wish.lines);
+    if wish.level.is_some() && lines.len() < wish.lines {
+        (lines, _) = end_of(client, path, wish).await?;
+    }
     let shown = text(&lines);
     answer["lines"] = lines.into();
     Ok(context.output.say(&answer, |_| shown)?)
 }
 
 async fn follow(client: &Client, context: &Context, path: &str, wish: &Wish<'_>) -> anyhow::Result<()> {
-    let (last, mut cursor) = end_of(client, path, wish.lines).await?;
-    context.output.line(&text(&wish.wanted(last.into())))?;
+    let (last, mut cursor) = end_of(client, path, wish).await?;
+    context.output.line(&text(&last))?;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let mut page =
@@ -63,14 +77,14 @@ async fn follow(client: &Client, context: &Context, path: &str, wish: &Wish<'_>)
     }
 }
 
-/// The last lines and the place behind them, from the same pages: no line is in between.
-async fn end_of(client: &Client, path: &str, count: usize) -> Result<(Vec<Value>, String), Failure> {
+/// The last lines that are wanted and the place behind them, from the same pages: no line is in between.
+async fn end_of(client: &Client, path: &str, wish: &Wish<'_>) -> Result<(Vec<Value>, String), Failure> {
     let (mut last, mut cursor) = (Vec::new(), String::new());
     loop {
         let mut page =
-            client.get(&format!("{path}?mode=page&lines=10000&cursor={}", segment(&cursor))).await?;
-        last.extend(page["lines"].as_array_mut().map(std::mem::take).unwrap_or_default());
-        last.drain(..last.len().saturating_sub(count));
+            client.get(&format!("{path}?mode=page&lines={MOST}&cursor={}", segment(&cursor))).await?;
+        last.extend(wish.wanted(page["lines"].take()));
+        last = newest(last, wish.lines);
         cursor = page["next_cursor"].as_str().unwrap_or_default().to_owned();
         if page["has_more"] != true {
             return Ok((last, cursor));
@@ -103,5 +117,7 @@ mod tests {
         let wish = Wish { lines: 9, follow: false, level: Some("warn") };
         let lines = json!(["2026-11-17T03:00:00Z  INFO ready", "2026-11-17T03:00:01Z  WARN careful"]);
         assert_eq!(wish.wanted(lines), ["2026-11-17T03:00:01Z  WARN careful"]);
+        assert_eq!(newest(vec![1.into(), 2.into(), 3.into()], 2), [2, 3]);
+        assert_eq!((wish.looked_at(), Wish { level: None, ..wish }.looked_at()), (MOST, 9));
     }
 }

@@ -54,6 +54,12 @@ pub const SHELL: &[Attempt] = &[
     attempt("symlink to a file", Real, "ln -sfn {user}/secret l1 && cat l1 && echo ESCAPED"),
     attempt("symlink to a folder", Real, "ln -sfn {user} l2 && cat l2/secret && echo ESCAPED"),
     attempt("symlink of a symlink", Real, "ln -sfn {user} l3; ln -sfn l3/secret l4; cat l4 && echo ESCAPED"),
+    // Three are every program's own, one is the listing's. Who can not look has proved nothing.
+    attempt(
+        "descriptors left open",
+        Closed,
+        "ls -l /proc/self/fd | grep -E ' ([4-9]|[0-9]{2,}) -> ' && echo ESCAPED; ls /proc/self/fd | grep -qx 0 || echo ESCAPED",
+    ),
     attempt(
         "write through a symlink",
         Real,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -25,6 +26,8 @@ pub struct Ground {
     /// Connections and packets of whoever was told to keep out.
     heard: Arc<AtomicUsize>,
     before: BTreeMap<PathBuf, String>,
+    /// Whoever starts a daemon may leave something open.
+    _left_open: OwnedFd,
 }
 
 impl Ground {
@@ -42,6 +45,7 @@ impl Ground {
         fs::write(format!("/tmp/{mark}"), "").unwrap();
         fs::write(format!("/dev/shm/outside-{mark}"), "").unwrap();
         let secret = [("LAB_SECRET", CANARY), ("HOME", user.to_str().unwrap())];
+        let left_open = rustix::io::dup(fs::File::open(user.join("secret")).unwrap()).unwrap();
         let daemon = home.daemon_with(&secret);
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut words = vec![
@@ -55,7 +59,7 @@ impl Ground {
         ];
         words.extend(listening);
         let before = protected(&home, &user);
-        Self { home, daemon, mark, words, heard, before }
+        Self { home, daemon, mark, words, heard, before, _left_open: left_open }
     }
 
     pub fn fill(&self, text: &str) -> String {

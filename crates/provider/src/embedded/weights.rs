@@ -1,0 +1,116 @@
+//! A file of weights: which file it is, and that it is the one its folder is named by.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use polyclaw_domain::hex::unhex;
+use sha2::{Digest, Sha256};
+
+use super::Damaged;
+
+/// Tells a file from the one that takes its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl Mark {
+    /// `None` where there is no file.
+    pub fn of(path: &Path) -> Option<Self> {
+        let meta = fs::metadata(path).ok()?;
+        let changed = (meta.ctime(), meta.ctime_nsec());
+        Some(Self { device: meta.dev(), inode: meta.ino(), bytes: meta.len(), changed })
+    }
+}
+
+pub(super) fn open(path: &Path) -> Result<File, Damaged> {
+    File::open(path).map_err(|error| in_file(path, &error))
+}
+
+/// Opens a file whose folder may be named by its SHA-256, as weights that were pulled lie: then it must have that one.
+pub(super) fn open_pinned(path: &Path) -> Result<File, Damaged> {
+    let mut file = open(path)?;
+    if let Some(pinned) = pinned(path) {
+        let found = sha256(&mut file).map_err(|error| in_file(path, &error))?;
+        if found != pinned {
+            return Err(Damaged::new("its SHA-256 is not the pinned one"));
+        }
+    }
+    Ok(file)
+}
+
+fn pinned(path: &Path) -> Option<Vec<u8>> {
+    let folder = path.parent()?.file_name()?.to_str()?;
+    unhex(folder).filter(|hash| hash.len() == 32)
+}
+
+/// Of the whole file, which is at its beginning again afterwards.
+fn sha256(file: &mut File) -> io::Result<Vec<u8>> {
+    let (mut hash, mut piece) = (Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            count => hash.update(&piece[..count]),
+        }
+    }
+    file.rewind()?;
+    Ok(hash.finalize().to_vec())
+}
+
+fn in_file(path: &Path, error: &io::Error) -> Damaged {
+    Damaged::new(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use polyclaw_domain::hex::hex;
+
+    use super::super::generate::Engine;
+    use super::super::synthetic;
+    use super::*;
+
+    fn root(test: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("polyclaw-{test}-{}", std::process::id()))
+    }
+
+    fn put(file: &Path, bytes: &[u8]) {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, bytes).unwrap();
+    }
+
+    /// One bit of its last tensor is another.
+    fn flipped(mut model: Vec<u8>) -> Vec<u8> {
+        *model.last_mut().unwrap() ^= 1;
+        model
+    }
+
+    #[test]
+    fn a_flipped_bit_is_refused_where_a_hash_is_pinned() {
+        let model = synthetic::model();
+        let root = root("pinned");
+        let file = root.join(hex(&Sha256::digest(&model))).join("tiny.gguf");
+        put(&file, &model);
+        assert!(Engine::open(&file).is_ok());
+        put(&file, &flipped(model));
+        let damaged = Engine::open(&file).err().unwrap().to_string();
+        assert_eq!(damaged, "this model file can not be used: its SHA-256 is not the pinned one");
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_folder_with_any_other_name_pins_nothing() {
+        let root = root("unpinned");
+        let file = root.join("tiny.gguf");
+        put(&file, &flipped(synthetic::model()));
+        assert!(Engine::open(&file).is_ok());
+        fs::remove_dir_all(&root).unwrap();
+        assert!(Engine::open(&file).is_err());
+    }
+}
