@@ -62,12 +62,12 @@ describe("tokens", () => {
     await looks.waitFor();
     await plane.api(`/instances/${main.id}/gateway/sessions`, "POST", { title: "Begun meanwhile" });
     await guest.page.getByText("Begun meanwhile").first().waitFor();
+    await shot(guest.page, "may-only-look");
     for (const view of ["chat", "agents", "usage"]) {
       await show(`#/i/${main.id}/${view}`);
       await guest.page.waitForTimeout(1500);
       assert.equal(await guest.page.getByText(/The connection is lost|No live connection|Nothing answers/).count(), 0, view);
     }
-    await shot(guest.page, "may-only-look");
     await show("#/access");
     await guest.page.getByRole("main").getByText("Your login does not allow that.").waitFor();
     assert.equal(await guest.page.getByText("Loading…").count(), 0);

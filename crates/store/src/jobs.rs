@@ -144,6 +144,14 @@ pub fn wait_for_person(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     tx.execute("UPDATE jobs SET held = 2 WHERE turn_id = $1 AND state = 'queued'", params![turn]).map(drop)
 }
 
+/// The same for the turn that waits in a session, if only agents have written to it.
+pub fn hold_talk(tx: &mut Tx<'_>, session: &SessionKey) -> Result<()> {
+    const SQL: &str = "UPDATE jobs SET held = 2
+        WHERE session_key = $1 AND state = 'queued' AND held = 1 AND inputs > 0
+          AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn_id = jobs.turn_id AND m.origin NOT LIKE 'agent:%')";
+    tx.execute(SQL, params![session]).map(drop)
+}
+
 /// A person wrote: a turn that waited for that goes on, behind the one that runs. `false`: it did not wait for it.
 pub fn resume(tx: &mut Tx<'_>, turn: &TurnId, is_behind: bool) -> Result<bool> {
     const SQL: &str = "UPDATE jobs SET held = $2 WHERE turn_id = $1 AND state = 'queued' AND held = 2";

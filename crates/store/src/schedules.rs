@@ -92,9 +92,8 @@ pub fn remove(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
 
 /// Forgets what was made for somebody, and says how much it was.
 pub fn remove_asked_by(tx: &mut Tx<'_>, sender: &str) -> Result<usize> {
-    let is_theirs = |one: &Stored| {
-        one.made_by.as_ref().is_some_and(|maker| maker.asked_by.iter().any(|by| by == sender))
-    };
+    let is_theirs =
+        |one: &Stored| one.made_by.as_ref().is_some_and(|maker| maker.asked_by.iter().any(|by| by == sender));
     let theirs: Vec<Stored> = list(tx)?.into_iter().filter(is_theirs).collect();
     for one in &theirs {
         remove(tx, &one.job.id)?;

@@ -284,7 +284,7 @@ pub struct Counts {
     pub waiting: i64,
 }
 
-/// A turn has failed: what its session was told in it is to be told again.
+/// A turn has failed or was stopped: what its session was told in it is to be told again.
 pub fn note_untold(tx: &mut Tx<'_>, key: &SessionKey, turn: &TurnId) -> Result<()> {
     const SQL: &str = "UPDATE sessions SET untold_from =
           (SELECT MIN(ticket) FROM messages WHERE turn_id = $2 AND role = 'user' AND channel = 'internal')

@@ -132,7 +132,8 @@ fn places(value: &Value, stored: &Value) -> Vec<Vec<Step>> {
 
 /// Masks where no secret can be.
 fn stray_masks(value: &Value, secrets: &[Vec<Step>]) -> Vec<String> {
-    let is_stray = |path: &Vec<Step>| find(value, path).is_some_and(|text| text == MASK) && !secrets.contains(path);
+    let is_stray =
+        |path: &Vec<Step>| find(value, path).is_some_and(|text| text == MASK) && !secrets.contains(path);
     texts(value).iter().filter(|path| is_stray(path)).map(|path| written(path)).collect()
 }
 
@@ -281,7 +282,10 @@ mod tests {
         ];
         assert_eq!(shown, expected);
         let text = document.to_string();
-        assert!(!text.contains("pw@") && !text.contains("abcd") && text.contains("${PW}@h/?key=${KEY}"), "{text}");
+        assert!(
+            !text.contains("pw@") && !text.contains("abcd") && text.contains("${PW}@h/?key=${KEY}"),
+            "{text}"
+        );
         restore(&mut document, &stored, false).unwrap();
         assert_eq!(document.to_string(), LAB);
         for (address, may) in [

@@ -63,7 +63,8 @@ pub(crate) fn stop(
     let interrupted_tasks = backlog::cancel(tx, key)?;
     let running = jobs::stop(tx, key)?;
     let queued = match running {
-        Some(_) => None,
+        // What a person wrote meanwhile is answered; what only agents have told begins nothing by itself.
+        Some(_) => jobs::hold_talk(tx, key).map(|()| None)?,
         None => jobs::cancel_queued(tx, key, now)?,
     };
     if let Some(turn) = &queued {

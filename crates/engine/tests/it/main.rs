@@ -37,6 +37,7 @@ mod sending;
 mod sessions;
 mod spoken;
 mod steering;
+mod stopped;
 mod strangers;
 mod streaming;
 mod subagents;

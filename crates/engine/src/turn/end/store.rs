@@ -39,7 +39,9 @@ pub(super) fn store(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Stor
     let spent = last.final_call.as_ref();
     let notices = spent.map_or(Ok(Vec::new()), |spent| spent.store(tx, &last.claim, last.now))?;
     match last.end.state {
-        JobState::Failed => sessions::note_untold(tx, &last.claim.session, &last.claim.turn)?,
+        JobState::Failed | JobState::Cancelled => {
+            sessions::note_untold(tx, &last.claim.session, &last.claim.turn)?;
+        }
         JobState::Done if last.told_again => sessions::note_told(tx, &last.claim.session)?,
         _ => {}
     }
