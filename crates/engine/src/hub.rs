@@ -2,16 +2,19 @@
 //! watches a session. Losing the hub loses nothing: all that counts is in the database.
 
 mod frame;
+mod growing;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use polyclaw_domain::id::TurnId;
 use polyclaw_domain::job::JobState;
 use polyclaw_domain::key::SessionKey;
 use tokio::sync::mpsc;
 
 pub use frame::{Frame, FrameKind, Speaker};
+use growing::Growing;
 
 /// Frames kept for replay, over all sessions.
 const KEPT: usize = 8192;
@@ -64,6 +67,7 @@ struct State {
     counters: Counters,
     kept: VecDeque<Arc<Frame>>,
     kept_bytes: usize,
+    growing: Growing,
     watchers: HashMap<SessionKey, Vec<Watcher>>,
     /// Those that watch every session.
     everywhere: Vec<Watcher>,
@@ -101,6 +105,12 @@ impl State {
             self.kept_bytes -= oldest.kind.bytes();
         }
     }
+
+    fn tell_growing(&self, session: &SessionKey, watcher: &Watcher) {
+        for frame in self.growing.frames(session) {
+            watcher.send(&frame);
+        }
+    }
 }
 
 /// A reader's end. `None` from `recv` means it fell too far behind, or the hub is gone.
@@ -130,6 +140,7 @@ impl Hub {
         state.seq += 1;
         state.counters.count(&kind);
         let frame = Arc::new(Frame { seq: state.seq, session_key: session.clone(), kind });
+        state.growing.take(&frame);
         state.keep(Arc::clone(&frame));
         state.everywhere.retain(|watcher| watcher.send(&frame));
         if let Some(watchers) = state.watchers.get_mut(session) {
@@ -147,10 +158,12 @@ impl Hub {
         watch
     }
 
-    /// Frames of one session from now on.
+    /// Frames of one session from now on; first of all, whole, what somebody is just saying there.
     pub fn watch(&self, session: &SessionKey) -> Watch {
         let (watcher, watch) = Watcher::pair();
-        self.lock().watchers.entry(session.clone()).or_default().push(watcher);
+        let mut state = self.lock();
+        state.tell_growing(session, &watcher);
+        state.watchers.entry(session.clone()).or_default().push(watcher);
         watch
     }
 
@@ -159,8 +172,16 @@ impl Hub {
         let (watcher, watch) = Watcher::pair();
         let mut state = self.lock();
         let replay = replay(&state, session, seq);
+        if matches!(replay, Replay::TooOld) {
+            state.tell_growing(session, &watcher);
+        }
         state.watchers.entry(session.clone()).or_default().push(watcher);
         (replay, watch)
+    }
+
+    /// A turn is no longer driven here.
+    pub(crate) fn leave(&self, session: &SessionKey, turn: &TurnId) {
+        self.lock().growing.leave(session, turn);
     }
 
     pub fn seq(&self) -> u64 {
@@ -198,7 +219,7 @@ fn replay(state: &State, session: &SessionKey, seq: u64) -> Replay {
 
 #[cfg(test)]
 mod tests {
-    use polyclaw_domain::id::{AgentId, TurnId};
+    use polyclaw_domain::id::AgentId;
 
     use super::*;
 
@@ -234,6 +255,66 @@ mod tests {
         assert_eq!(got, BEHIND);
         assert!(matches!(watch.frames.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
         assert!(hub.lock().watchers.is_empty());
+    }
+
+    fn delta(turn: &str, step: usize, text: &str) -> FrameKind {
+        FrameKind::Delta { turn_id: TurnId::new(turn), step, text: text.to_owned() }
+    }
+
+    fn speaker(run: &str) -> Speaker {
+        let run_id = polyclaw_domain::id::RunId::new(run);
+        Speaker { turn_id: TurnId::new("t"), run_id, agent_id: "ops".into(), name: "Ops".into() }
+    }
+
+    /// What a reader that comes now is told first.
+    fn told(watch: &mut Watch) -> Vec<String> {
+        let line = |frame: Arc<Frame>| match &frame.kind {
+            FrameKind::Delta { step, text, .. } => format!("{} {step} {text}", frame.seq),
+            FrameKind::DelegateDelta { speaker, text } => {
+                format!("{} {} {text}", frame.seq, speaker.run_id)
+            }
+            FrameKind::Restarted { .. } => format!("{} anew", frame.seq),
+            FrameKind::DelegateStarted(speaker) => format!("{} {} anew", frame.seq, speaker.run_id),
+            other => panic!("{other:?}"),
+        };
+        std::iter::from_fn(|| watch.frames.try_recv().ok()).map(line).collect()
+    }
+
+    #[test]
+    fn a_reader_that_comes_in_the_middle_is_told_first_what_was_said_so_far() {
+        let hub = Hub::default();
+        hub.publish(&key("a"), delta("t", 0, "Once "));
+        hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "I ".into() });
+        hub.publish(&key("a"), delta("t", 0, "upon "));
+        hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "know".into() });
+        let so_far = ["2 anew", "3 0 Once upon ", "3 r anew", "4 r I know"];
+        assert_eq!(told(&mut hub.watch(&key("a"))), so_far);
+        assert_eq!(told(&mut hub.watch_after(&key("a"), 99).1), so_far, "a number of another life");
+        assert!(told(&mut hub.watch_after(&key("a"), 2).1).is_empty(), "it gets the frames themselves");
+        assert!(told(&mut hub.watch(&key("b"))).is_empty());
+        let mut watch = hub.watch(&key("a"));
+        told(&mut watch);
+        hub.publish(&key("a"), delta("t", 0, "a time"));
+        assert_eq!(told(&mut watch), ["5 0 a time"]);
+    }
+
+    #[test]
+    fn what_is_stored_or_no_longer_counts_is_not_told_to_those_who_come_later() {
+        let turn = || TurnId::new("t");
+        let restarted = FrameKind::Restarted { turn_id: turn() };
+        let started = FrameKind::Started { turn_id: turn(), agent_id: "main".into(), resumes: Vec::new() };
+        for over in [restarted, started, delta("t", 1, "")] {
+            let hub = Hub::default();
+            hub.publish(&key("a"), delta("t", 0, "old"));
+            hub.publish(&key("a"), over);
+            hub.publish(&key("a"), delta("t", 1, "new"));
+            assert_eq!(told(&mut hub.watch(&key("a"))), ["2 anew", "3 1 new"]);
+        }
+        let hub = Hub::default();
+        hub.publish(&key("a"), delta("t", 0, "said"));
+        hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "too".into() });
+        hub.leave(&key("a"), &turn());
+        assert!(told(&mut hub.watch(&key("a"))).is_empty());
     }
 
     #[tokio::test]

@@ -36,7 +36,7 @@ use crate::history::History;
 use crate::memory::Recall;
 use crate::settings::Settings;
 use crate::team::Desk;
-use crate::turn::{Driven, Halt};
+use crate::turn::{Driven, Halt, is_unreadable};
 use rows::read;
 use tools::{asked_by, client_tools, scope};
 
@@ -304,9 +304,9 @@ impl Context {
         }
     }
 
-    /// The caller of this turn runs this tool itself.
+    /// The caller of this turn runs this tool itself, if it is asked in a way that can be read.
     pub fn is_for_client(&self, call: &ToolCall) -> bool {
-        self.client_tools.iter().any(|tool| tool.name == call.name)
+        self.client_tools.iter().any(|tool| tool.name == call.name) && !is_unreadable(call)
     }
 
     /// What the model last asked for.

@@ -31,7 +31,12 @@ use crate::worker::Running;
 
 mod end;
 mod model;
+mod patience;
 mod tool;
+mod unreadable;
+
+pub(crate) use unreadable::is_unreadable;
+use unreadable::why_unreadable;
 
 /// How a turn ended early.
 pub(crate) enum Halt {
@@ -65,9 +70,14 @@ impl From<ProviderError> for Halt {
             ErrorClass::NotConfigured => "no_model",
             _ => "provider_failed",
         };
-        let way_out = match error.class {
-            ErrorClass::ContextTooLong => " Begin anew with /new, or pick a model with a larger window.",
-            _ => "",
+        let way_out = match (error.class, error.retry_after_ms) {
+            (ErrorClass::ContextTooLong, _) => {
+                " Begin anew with /new, or pick a model with a larger window.".to_owned()
+            }
+            (ErrorClass::RateLimit, Some(ms @ 60_001..)) => {
+                format!(" It asks to wait for {} minutes; /model picks another.", ms.div_ceil(60_000))
+            }
+            _ => String::new(),
         };
         let sentence = format!("I could not get an answer from the model ({error}).{way_out}");
         Self::Failed { code, sentence }

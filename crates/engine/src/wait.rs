@@ -12,6 +12,7 @@ use polyclaw_store::{jobs, messages};
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::hub::{FrameKind, Watch};
+use crate::turn::is_unreadable;
 
 /// How long a waiter trusts that it will be woken.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -128,7 +129,8 @@ impl Engine {
         if !job.state.is_terminal() || job.state == JobState::Steered {
             return Ok(None);
         }
-        let calls = reply.iter().flat_map(|message| polyclaw_domain::message::calls(&message.parts)).cloned();
+        let calls = reply.iter().flat_map(|message| polyclaw_domain::message::calls(&message.parts));
+        let calls = calls.filter(|call| !is_unreadable(call)).cloned();
         Ok(Some(Answer {
             turn: job.turn,
             state: job.state,

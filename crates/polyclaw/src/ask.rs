@@ -5,6 +5,7 @@ mod live;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::command::parse;
 use polyclaw_domain::hex::hex;
 use polyclaw_provider::embedded;
 use serde_json::{Value, json};
@@ -159,6 +160,16 @@ impl<'a> Ask<'a> {
         Failure::new(Exit::Unavailable, "timeout", message)
             .hint(format!("`polyclaw sessions tail {}` shows it", self.session))
     }
+}
+
+/// What the instance says to a line that is one of its commands; `None` for any other, which is a message.
+pub async fn command(client: &Client, session: &str, line: &str) -> Result<Option<String>, Failure> {
+    if parse(line).is_none() {
+        return Ok(None);
+    }
+    let path = format!("/sessions/{}/commands", segment(session));
+    let answer = client.post(&path, &json!({ "text": line })).await?;
+    Ok(Some(answer["text"].as_str().unwrap_or_default().to_owned()))
 }
 
 /// For those who see an answer of the demo model and not which model gave it. Stdout is the answer's alone.

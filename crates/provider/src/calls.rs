@@ -1,10 +1,11 @@
 //! Puts tool calls together from the pieces they are streamed in.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::ToolCall;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::fault::Fault;
 use crate::wire::Pieces;
@@ -71,18 +72,21 @@ impl Calls {
         index.filter(|index: &usize| *index < self.open.len()).or_else(|| self.open.len().checked_sub(1))
     }
 
-    /// The finished calls. `truncated` explains a call that breaks off: it is dropped, not an error.
+    /// The finished calls. `truncated` explains a call that breaks off: it is dropped. Any other whose arguments are no
+    /// object keeps them as the text they came as, for whoever tells the model.
     pub fn finish(self, truncated: bool) -> Result<Vec<ToolCall>, Fault> {
         let mut calls = Vec::with_capacity(self.open.len());
         for open in self.open {
-            match open.arguments.parse() {
-                Some(arguments) if !open.name.is_empty() => {
-                    calls.push(ToolCall { id: open.id, name: open.name, arguments });
+            let arguments = match open.arguments.parse() {
+                _ if open.name.is_empty() && truncated => continue,
+                _ if open.name.is_empty() => {
+                    return Err(Fault::malformed("a tool call has no name"));
                 }
-                _ if truncated => {}
-                Some(_) => return Err(Fault::malformed("a tool call has no name")),
-                None => return Err(Fault::malformed("the arguments of a tool call are not a JSON object")),
-            }
+                Ok(arguments) => arguments,
+                Err(_) if truncated => continue,
+                Err(text) => Value::String(text),
+            };
+            calls.push(ToolCall { id: open.id, name: open.name, arguments });
         }
         Ok(calls)
     }
@@ -109,18 +113,34 @@ impl Arguments {
         }
     }
 
-    /// Servers write "no arguments" as nothing, as `null` or as `{}`.
-    fn parse(self) -> Option<Value> {
-        let value = match self {
-            Self::Text(text) if text.trim().is_empty() => Value::Null,
-            Self::Text(text) => serde_json::from_str(&text).ok()?,
-            Self::Value(value) => value,
+    /// An object, or the text that is none. Servers write "no arguments" as nothing, as `null` or as `{}`.
+    fn parse(self) -> Result<Value, String> {
+        let (value, text) = match self {
+            Self::Text(text) if text.trim().is_empty() => (Value::Null, text),
+            Self::Text(text) => match serde_json::from_str(&text) {
+                Ok(value) => (value, text),
+                Err(_) => return Err(text),
+            },
+            Self::Value(value) => {
+                let text = if value.is_object() { String::new() } else { value.to_string() };
+                (value, text)
+            }
         };
         match value {
-            Value::Null => Some(Value::Object(Map::new())),
-            Value::Object(_) => Some(value),
-            _ => None,
+            Value::Null => Ok(Value::Object(Map::new())),
+            Value::Object(_) => Ok(value),
+            _ => Err(text),
         }
+    }
+}
+
+/// The arguments of an earlier call as its model is shown them again. Providers refuse a request with any that are no
+/// object, so what a model wrote instead of one stands in one.
+pub(crate) fn shown_again(call: &ToolCall) -> Cow<'_, Value> {
+    match &call.arguments {
+        Value::Object(_) => Cow::Borrowed(&call.arguments),
+        Value::Null => Cow::Owned(Value::Object(Map::new())),
+        unreadable => Cow::Owned(json!({ "unreadable": unreadable })),
     }
 }
 
@@ -175,9 +195,9 @@ mod tests {
 
     #[test]
     fn a_call_without_a_name_is_said_to_have_none() {
-        for (name, arguments, said) in [("", "{}", "has no name"), ("f", "[1]", "not a JSON object")] {
-            let fault = assembled(Pieces::Fragments, &[("a", name, arguments)]).unwrap_err();
-            assert!(format!("{fault:?}").contains(said), "{fault:?}");
+        for arguments in ["{}", "[1]"] {
+            let fault = assembled(Pieces::Fragments, &[("a", "", arguments)]).unwrap_err();
+            assert!(format!("{fault:?}").contains("has no name"), "{fault:?}");
         }
     }
 
@@ -197,13 +217,18 @@ mod tests {
     }
 
     #[test]
-    fn no_arguments_are_an_empty_object_and_broken_ones_an_error() {
+    fn no_arguments_are_an_empty_object_and_broken_ones_stay_text() {
         for nothing in ["", " ", "null", "{}"] {
             assert_eq!(summary(&assembled(Pieces::Fragments, &[("a", "f", nothing)]).unwrap()), ["a f {}"]);
         }
         for broken in ["{", "[1]", "\"x\"", "{} {}"] {
-            assert!(assembled(Pieces::Fragments, &[("a", "f", broken)]).is_err(), "{broken}");
+            let calls = assembled(Pieces::Fragments, &[("a", "f", broken), ("b", "g", "{}")]).unwrap();
+            assert_eq!(calls[0].arguments, broken);
+            assert_eq!(summary(&calls[1..]), ["b g {}"]);
         }
+        let mut whole = Calls::new(Pieces::Whole);
+        whole.add("a".into(), "f".into(), json!([1]));
+        assert_eq!(whole.finish(false).unwrap()[0].arguments, "[1]");
     }
 
     #[test]

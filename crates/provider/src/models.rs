@@ -243,9 +243,11 @@ fn listed(chat: &Chat) -> ModelInfo {
     ModelInfo { model, context_window: Some(embedded::CONTEXT), status, demo: true }
 }
 
-/// The last failure speaks, and names those before it.
+/// The last failure speaks, and names those before it; unless one of them will be over by itself.
 fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
-    let Some(mut last) = failed.pop() else {
+    let limited = failed.iter().enumerate().filter(|(_, error)| error.class == ErrorClass::RateLimit);
+    let soonest = limited.min_by_key(|(_, error)| error.retry_after_ms.unwrap_or(u64::MAX));
+    let Some(speaker) = soonest.map(|(at, _)| at).or(failed.len().checked_sub(1)) else {
         return ProviderError {
             class: ErrorClass::NotConfigured,
             model: "none".to_owned(),
@@ -253,12 +255,14 @@ fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
             retry_after_ms: None,
         };
     };
+    let mut speaks = failed.remove(speaker);
     if !failed.is_empty() {
-        let earlier: Vec<_> =
+        let others: Vec<_> =
             failed.iter().map(|error| format!("{} {}", error.model, error.class.as_str())).collect();
-        last.message = format!("{} (before: {})", last.message, earlier.join(", "));
+        let when = if speaker == failed.len() { "before" } else { "beside" };
+        speaks.message = format!("{} ({when}: {})", speaks.message, others.join(", "));
     }
-    last
+    speaks
 }
 
 impl Provider for Models {

@@ -9,6 +9,7 @@ use polyclaw_domain::provider::{Prompt, PromptMessage};
 use polyclaw_domain::tool::ToolSpec;
 use serde_json::json;
 
+use crate::calls::shown_again;
 use crate::settings::Kind;
 use crate::thinking;
 
@@ -113,7 +114,7 @@ fn assistant(text: &str, calls: &[polyclaw_domain::tool::ToolCall]) -> Vec<Conte
         ContentPart::ToolCall(ToolCall {
             call_id: call.id.clone(),
             fn_name: call.name.clone(),
-            fn_arguments: call.arguments.clone(),
+            fn_arguments: shown_again(call).into_owned(),
             thought_signatures: None,
         })
     });

@@ -46,11 +46,11 @@ enum Engine {
 }
 
 impl Engine {
-    async fn write(&self, body: Body) -> Result<Value> {
+    async fn write(&self, body: Body, line: Option<&str>) -> Result<Value> {
         match self {
             Self::Sqlite(sqlite) => sqlite.write(body).await,
             Self::Inline(inline) => inline.write(body),
-            Self::Postgres(postgres) => postgres.write(body).await,
+            Self::Postgres(postgres) => postgres.write(body, line).await,
         }
     }
 
@@ -110,7 +110,21 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
-        let written = self.0.engine.write(Body::new(body)).await;
+        self.written(Body::new(body), None).await
+    }
+
+    /// The same, together with whoever waits in the same line: for what many do to one place at the same time. It must
+    /// not wait for rows that others change. SQLite's one writer does this for all.
+    pub async fn write_in_line<T, F>(&self, line: &str, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        self.written(Body::new(body), Some(line)).await
+    }
+
+    async fn written<T: 'static>(&self, body: Body, line: Option<&str>) -> Result<T> {
+        let written = self.0.engine.write(body, line).await;
         if written.as_ref().is_err_and(is_refusal) {
             self.0.refused.store(true, Ordering::Relaxed);
         }

@@ -51,9 +51,9 @@ pub fn close(tx: &mut Tx<'_>, turn: &TurnId, call_id: &str, begun: Begun, now: M
     tx.execute(SQL, params![turn, call_id, state, now]).map(drop)
 }
 
-/// Calls of a turn that were started, must not be repeated and have no result: nobody knows what they did.
-pub fn in_doubt(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<String>> {
-    const SQL: &str = "SELECT call_id FROM intents
-        WHERE turn_id = $1 AND state = 'intent' AND effect = 'effect'";
-    tx.query(SQL, params![turn], |row| row.text(0))
+/// Calls of a turn that were started and have no result, and of each whether it may run again. Of one that must not,
+/// nobody knows what it did.
+pub fn open(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<(String, bool)>> {
+    const SQL: &str = "SELECT call_id, effect FROM intents WHERE turn_id = $1 AND state = 'intent'";
+    tx.query(SQL, params![turn], |row| Ok((row.text(0)?, row.text(1)? != Effect::Effect.as_str())))
 }

@@ -112,7 +112,7 @@ macro_rules! is_next {
 /// The next parts to send.
 pub fn due(tx: &mut Tx<'_>, node: &NodeId, now: Millis, limit: usize) -> Result<Vec<Parcel>> {
     const SQL: &str = select!("WHERE ", is_next!(), " AND o.next_at <= $3 ORDER BY o.next_at LIMIT $4");
-    let clock = tx.lease_clock(now)?;
+    let clock = tx.lease_clock(now);
     tx.query(SQL, params![node, clock, now, limit], read)
 }
 
@@ -120,7 +120,7 @@ pub fn due(tx: &mut Tx<'_>, node: &NodeId, now: Millis, limit: usize) -> Result<
 pub fn next_due(tx: &mut Tx<'_>, node: &NodeId, now: Millis) -> Result<Option<Millis>> {
     const SQL: &str =
         concat!("SELECT o.next_at FROM outbox o WHERE ", is_next!(), " ORDER BY o.next_at LIMIT 1");
-    let clock = tx.lease_clock(now)?;
+    let clock = tx.lease_clock(now);
     tx.query_one(SQL, params![node, clock], |row| row.time(0))
 }
 
@@ -129,7 +129,7 @@ pub fn begin(tx: &mut Tx<'_>, id: &OutboxId, node: &NodeId, now: Millis, lease_m
     const SQL: &str =
         "UPDATE outbox SET state = 'sending', node = $2, lease_until = $3, attempts = attempts + 1,
         updated_at = $4 WHERE id = $1 AND state = 'pending'";
-    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let until = tx.lease_clock(now).plus(lease_ms);
     Ok(tx.execute(SQL, params![id, node, until, now])? == 1)
 }
 
@@ -164,7 +164,7 @@ pub fn orphans(tx: &mut Tx<'_>, node: &NodeId, family: Option<&str>, now: Millis
         "WHERE o.state = 'sending'
            AND (o.lease_until < $2 OR o.node <> $1 AND substr(o.node, 1, length($3)) = $3) ORDER BY o.lease_until /* skip locked */"
     );
-    let now = tx.lease_clock(now)?;
+    let now = tx.lease_clock(now);
     let earlier = earlier_lives(family);
     tx.query(SQL, params![node, now, &earlier], read)
 }

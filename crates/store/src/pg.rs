@@ -1,10 +1,14 @@
 //! PostgreSQL: a pool of threads, each with a connection and its prepared statements, so that the same plain,
 //! synchronous functions run here as on SQLite.
 
+mod line;
+
+use std::slice;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use polyclaw_domain::time::Millis;
 use postgres::{Client, NoTls, SimpleQueryMessage, fallible_iterator::FallibleIterator};
 use tokio::sync::{mpsc as signal, oneshot};
 
@@ -13,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::live::Signal;
 use crate::migrate;
 use crate::tx::{Statements, Tx};
+use line::{Asked, Lines};
 
 /// Connections lost before commit are tried again this often.
 const TRIES: u32 = 4;
@@ -31,6 +36,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct Postgres {
     url: String,
     queue: mpsc::Sender<Work>,
+    lines: Arc<Lines>,
 }
 
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -80,14 +86,14 @@ impl Postgres {
                 .spawn(body)
                 .map_err(|e| Error::Other(format!("no thread: {e}")))?;
         }
-        Ok(Self { url: url.to_owned(), queue })
+        Ok(Self { url: url.to_owned(), queue, lines: Arc::default() })
     }
 
-    /// Runs a transaction and knows what became of it, even where the answer to its commit was lost.
-    pub async fn write(&self, mut body: Body) -> Result<Value> {
+    /// Runs a transaction and knows what became of it, even where the answer to its commit was lost. Whoever waits in the
+    /// same line is written with it.
+    pub async fn write(&self, mut body: Body, line: Option<&str>) -> Result<Value> {
         loop {
-            let call = move |connection: &mut Connection| (connection.write(&mut body), body);
-            let (ended, again) = self.call(call).await?;
+            let (ended, again) = self.ask(body, line).await?;
             let (value, number, message) = match ended {
                 Ended::Known(outcome) => return outcome,
                 Ended::InDoubt { value, number, message } => (value, number, message),
@@ -100,24 +106,30 @@ impl Postgres {
         }
     }
 
-    pub async fn read(&self, mut body: Body) -> Result<Value> {
-        self.call(move |connection| connection.read(&mut body)).await?
+    async fn ask(&self, body: Body, line: Option<&str>) -> Result<(Ended, Body)> {
+        let (asked, answer) = Asked::new(body);
+        match line {
+            None => self.send(move |connection| line::answer(connection, vec![asked]))?,
+            Some(line) if self.lines.join(line, asked) => {
+                line::serve(&self.queue, Arc::clone(&self.lines), line.to_owned())?;
+            }
+            Some(_) => {}
+        }
+        answer.await.map_err(|_| Error::Closed)
     }
 
-    async fn call<T, F>(&self, call: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Connection) -> T + Send + 'static,
-    {
+    pub async fn read(&self, mut body: Body) -> Result<Value> {
         let (caller, answer) = oneshot::channel();
-        let work = Box::new(move |connection: &mut Connection| {
-            // While the database is away callers give up: what nobody waits for is not begun.
+        self.send(move |connection| {
             if !caller.is_closed() {
-                let _ = caller.send(call(connection));
+                let _ = caller.send(connection.read(&mut body));
             }
-        });
-        self.queue.send(work).map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)
+        })?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+
+    fn send(&self, work: impl FnOnce(&mut Connection) + Send + 'static) -> Result<()> {
+        self.queue.send(Box::new(work)).map_err(|_| Error::Closed)
     }
 
     /// Asks what became of a transaction until the database says so.
@@ -161,30 +173,46 @@ impl Connection {
     fn read(&mut self, body: &mut Body) -> Result<Value> {
         self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
-            client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")?;
-            let value = ran(client, statements, body)?;
+            let [clock] = begin(client, READ)?;
+            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, Millis(clock)));
+            let value = ran(client, run)?;
             client.batch_execute("COMMIT")?;
             Ok(value)
         })
     }
 
-    fn write(&mut self, body: &mut Body) -> Ended {
-        let tried = self.often_enough(|connection| {
+    /// Runs bodies in one transaction and says how each ended. Where one of several fails, each gets its own.
+    fn write(&mut self, bodies: &mut [Body]) -> Vec<Ended> {
+        match self.commit(bodies) {
+            Ok(endings) => endings,
+            Err(error) if bodies.len() == 1 || matches!(error, Error::Unavailable { .. }) => {
+                bodies.iter().map(|_| Ended::Known(Err(error.clone()))).collect()
+            }
+            Err(_) => bodies.iter_mut().flat_map(|body| self.write(slice::from_mut(body))).collect(),
+        }
+    }
+
+    fn commit(&mut self, bodies: &mut [Body]) -> Result<Vec<Ended>> {
+        let endings = self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
-            let number = begin_numbered(client)?;
-            let value = ran(client, statements, body)?;
+            let [clock, number] = begin(client, WRITE)?;
+            let run = |client: &mut Client| {
+                let run = |body: &mut Body| body.run(Tx::postgres(client, statements, Millis(clock)));
+                bodies.iter_mut().map(run).collect::<Result<Vec<_>>>()
+            };
+            let values = ran(client, run)?.into_iter();
             Ok(match client.batch_execute("COMMIT").map_err(Error::from) {
-                Ok(()) => Ended::Known(Ok(value)),
-                Err(Error::Unavailable { message, .. }) => Ended::InDoubt { value, number, message },
-                Err(Error::Collided(message)) => return Err(Error::Collided(message)),
-                Err(error) => Ended::Known(Err(error)),
+                Ok(()) => values.map(|value| Ended::Known(Ok(value))).collect::<Vec<_>>(),
+                Err(Error::Unavailable { message, .. }) => {
+                    values.map(|value| Ended::InDoubt { value, number, message: message.clone() }).collect()
+                }
+                Err(error) => return Err(error),
             })
-        });
-        let ended = tried.unwrap_or_else(|error| Ended::Known(Err(error)));
-        if matches!(ended, Ended::InDoubt { .. }) {
+        })?;
+        if endings.iter().any(|ended| matches!(ended, Ended::InDoubt { .. })) {
             self.live = None;
         }
-        ended
+        Ok(endings)
     }
 
     fn often_enough<T>(&mut self, mut once: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
@@ -220,20 +248,32 @@ fn pause_after(collisions: u32, luck: f64) -> Duration {
     PAUSE.mul_f64(luck * f64::from(collisions + 1))
 }
 
-/// Begins a transaction and learns its number, by which it is asked after if its commit stays unanswered. Both
-/// go over the wire together.
-fn begin_numbered(client: &mut Client) -> Result<i64> {
-    let said = client.simple_query("BEGIN; SELECT txid_current()")?;
-    let number = said.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
-        _ => None,
-    });
-    number.ok_or_else(|| Error::Other("a transaction has no number".into()))
+macro_rules! clock {
+    () => {
+        "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+    };
 }
 
-/// Runs a transaction's body; what fails is undone.
-fn ran(client: &mut Client, statements: &mut Statements, body: &mut Body) -> Result<Value> {
-    let value = body.run(Tx::postgres(client, statements));
+/// Every transaction learns the time of the database, in milliseconds.
+const READ: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", clock!());
+/// One that writes also learns its number, by which it is asked after if its commit stays unanswered.
+const WRITE: &str = concat!("BEGIN; ", clock!(), ", txid_current()");
+
+/// Begins a transaction and returns the numbers it learns. All go over the wire together.
+fn begin<const N: usize>(client: &mut Client, sql: &str) -> Result<[i64; N]> {
+    let said = client.simple_query(sql)?;
+    let row = said.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let number = |index: usize| row?.get(index)?.parse::<i64>().ok();
+    let numbers = (0..N).map(number).collect::<Option<Vec<_>>>().and_then(|all| all.try_into().ok());
+    numbers.ok_or_else(|| Error::Other("a transaction began without a time or a number".into()))
+}
+
+/// Runs what a transaction is to do; what fails is undone.
+fn ran<T>(client: &mut Client, run: impl FnOnce(&mut Client) -> Result<T>) -> Result<T> {
+    let value = run(client);
     if value.is_err() {
         // If this fails too, the connection is gone and the transaction with it.
         let _ = client.batch_execute("ROLLBACK");

@@ -123,6 +123,13 @@ pub fn due_to(tx: &mut Tx<'_>, turn: &TurnId) -> Result<Vec<Run>> {
     tx.query(SQL, params![turn], read)
 }
 
+/// Whether a turn waits for runs that are at work.
+pub fn is_awaiting(tx: &mut Tx<'_>, turn: &TurnId) -> Result<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM runs
+        WHERE awaited_by = $1 AND is_announced = 0 AND status = 'running'";
+    Ok(tx.query_one(SQL, params![turn], |row| row.int(0))?.unwrap_or(0) > 0)
+}
+
 /// A turn has ended, and waits for nothing any more.
 pub fn let_go(tx: &mut Tx<'_>, turn: &TurnId) -> Result<()> {
     const SQL: &str = "UPDATE runs SET awaited_by = NULL

@@ -17,16 +17,20 @@ use crate::tx::{Row, Tx};
 
 pub use change::{Change, Ending, end, free_all, inherit, note, release, renew, start, update};
 pub use claim::{Claimed, claim, expire};
-pub use log::{Happened, Kind, events, note_event, relayed, unrelayed};
+pub use log::{Happened, Kind, by_whom, events, note_event, relayed, unrelayed};
+
+macro_rules! columns {
+    () => {
+        "team_id, task_no, subject, description, active_form, metadata_json, assignee, capability, verify_json,
+         state, owner, owner_key, fence, lease_until, ended_by, summary, note, artifacts_json, created_by,
+         created_at, claimed_at, ended_at"
+    };
+}
+pub(crate) use columns;
 
 macro_rules! select {
     ($rest:literal) => {
-        concat!(
-            "SELECT team_id, task_no, subject, description, active_form, metadata_json, assignee, capability, verify_json,
-             state, owner, owner_key, fence, lease_until, ended_by, summary, note, artifacts_json, created_by,
-             created_at, claimed_at, ended_at FROM tasks ",
-            $rest
-        )
+        concat!("SELECT ", columns!(), " FROM tasks ", $rest)
     };
 }
 
@@ -124,18 +128,22 @@ pub fn open_count(tx: &mut Tx<'_>, team: &TeamId) -> Result<usize> {
 }
 
 pub fn get(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Option<Task>> {
+    let found = tx.query_one(select!("WHERE team_id = $1 AND task_no = $2"), params![team, no.0], read)?;
+    found.map(|task| with_needs(tx, task)).transpose()
+}
+
+fn with_needs(tx: &mut Tx<'_>, mut task: Task) -> Result<Task> {
     const NEEDS: &str = "SELECT n.needs, t.state FROM task_needs n
         JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
         WHERE n.team_id = $1 AND n.task_no = $2 ORDER BY n.needs";
-    let found = tx.query_one(select!("WHERE team_id = $1 AND task_no = $2"), params![team, no.0], read)?;
-    let Some(mut task) = found else { return Ok(None) };
-    for (need, state) in tx.query(NEEDS, params![team, no.0], |row| Ok((row.int(0)?, row.text(1)?)))? {
+    let needs = tx.query(NEEDS, params![&task.team, task.no.0], |row| Ok((row.int(0)?, row.text(1)?)))?;
+    for (need, state) in needs {
         task.needs.push(TaskNo(need));
         if state != TaskState::Completed.as_str() {
             task.blocked_by.push(TaskNo(need));
         }
     }
-    Ok(Some(task))
+    Ok(task)
 }
 
 /// What is looked for in a ledger.
@@ -164,7 +172,7 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
         let behind = if is_behind_open { behind } else { TaskNo(i64::MAX) };
         found.extend(listed(tx, ENDED, team, filter, (behind, room))?);
     }
-    let mut edges = waiting_edges(tx, team)?;
+    let mut edges = edges_of(tx, team, &found)?;
     for task in &mut found {
         for (need, is_done) in edges.remove(&task.no).unwrap_or_default() {
             task.needs.push(need);
@@ -212,14 +220,16 @@ pub fn last_ended(tx: &mut Tx<'_>, team: &TeamId, limit: usize) -> Result<Vec<Ta
 
 type Edges = BTreeMap<TaskNo, Vec<(TaskNo, bool)>>;
 
-fn waiting_edges(tx: &mut Tx<'_>, team: &TeamId) -> Result<Edges> {
+/// What these wait for, and whether it is done. A page of them lies close together.
+fn edges_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &[Task]) -> Result<Edges> {
     const SQL: &str = "SELECT n.task_no, n.needs, t.state FROM task_needs n
         JOIN tasks t ON t.team_id = n.team_id AND t.task_no = n.needs
-        WHERE n.team_id = $1 ORDER BY n.task_no, n.needs";
+        WHERE n.team_id = $1 AND n.task_no BETWEEN $2 AND $3 ORDER BY n.task_no, n.needs";
+    let numbers = || tasks.iter().map(|task| task.no.0);
+    let (Some(first), Some(last)) = (numbers().min(), numbers().max()) else { return Ok(Edges::new()) };
+    let read = |row: &Row<'_>| Ok((row.int(0)?, row.int(1)?, row.text(2)?));
     let mut edges = Edges::new();
-    for (no, need, state) in
-        tx.query(SQL, params![team], |row| Ok((row.int(0)?, row.int(1)?, row.text(2)?)))?
-    {
+    for (no, need, state) in tx.query(SQL, params![team, first, last], read)? {
         let is_done = state == TaskState::Completed.as_str();
         edges.entry(TaskNo(no)).or_default().push((TaskNo(need), is_done));
     }

@@ -20,6 +20,8 @@ use crate::error::{Error, Result, caught};
 pub struct Tx<'a> {
     engine: Engine<'a>,
     failed: Option<Error>,
+    /// What the clock of a database that nodes share said when this began.
+    clock: Option<Millis>,
     plans: Option<Vec<String>>,
 }
 
@@ -42,12 +44,21 @@ pub enum Param<'a> {
 
 impl<'a> Tx<'a> {
     pub(crate) fn sqlite(connection: &'a rusqlite::Connection) -> Self {
-        Self { engine: Engine::Sqlite(connection), failed: None, plans: None }
+        Self { engine: Engine::Sqlite(connection), failed: None, clock: None, plans: None }
     }
 
-    /// On a connection that has begun a transaction.
-    pub(crate) fn postgres(client: &'a mut postgres::Client, statements: &'a mut Statements) -> Self {
-        Self { engine: Engine::Postgres { client, statements }, failed: None, plans: None }
+    /// On a connection that has begun a transaction, at this time of the database.
+    pub(crate) fn postgres(
+        client: &'a mut postgres::Client,
+        statements: &'a mut Statements,
+        clock: Millis,
+    ) -> Self {
+        Self {
+            engine: Engine::Postgres { client, statements },
+            failed: None,
+            clock: Some(clock),
+            plans: None,
+        }
     }
 
     /// Runs the closure of a caller; `Err` means that nothing of it may be committed.
@@ -102,12 +113,8 @@ impl<'a> Tx<'a> {
     }
 
     /// The clock leases are measured by: the database's where several nodes share it, else the caller's.
-    pub fn lease_clock(&mut self, now: Millis) -> Result<Millis> {
-        const NOW: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
-        match self.engine {
-            Engine::Sqlite(_) => Ok(now),
-            Engine::Postgres { .. } => Ok(self.query_one(NOW, &[], |row| row.time(0))?.unwrap_or(now)),
-        }
+    pub fn lease_clock(&self, now: Millis) -> Millis {
+        self.clock.unwrap_or(now)
     }
 
     /// Runs `body` and returns the plan of each statement it ran, for the tests of hot queries.

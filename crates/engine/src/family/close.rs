@@ -88,7 +88,7 @@ fn outcome(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Res
         Some(_) => said(tx, run, closing)?,
         None => closing.text.clone(),
     };
-    if text.trim().is_empty() {
+    if text.trim().is_empty() && !is_stopped_delegate(run, closing) {
         let stored = messages::of_turn(tx, &closing.turn)?;
         let last = stored.into_iter().rev().find(|message| message.role == Role::Tool);
         text = last.map(|message| format!("(its last tool result) {}", message.text)).unwrap_or_default();
@@ -119,11 +119,17 @@ fn worker_fault(tx: &mut Tx<'_>, turn: &TurnId) -> polyclaw_store::Result<Option
 fn said(tx: &mut Tx<'_>, run: &Run, closing: &Closing) -> polyclaw_store::Result<String> {
     let said = closing.said.whole(&messages::of_turn(tx, &closing.turn)?);
     Ok(match run.kind {
+        _ if said.is_empty() && is_stopped_delegate(run, closing) => said,
         _ if said.is_empty() => closing.text.clone(),
         // The answer of a delegation has a code beside it; an announce has only this to say why.
         RunKind::Subagent if closing.state == JobState::Failed => format!("{said}\n\n({})", closing.text),
         _ => said,
     })
+}
+
+/// Its answer says beside its words that it was stopped: with no words there are none.
+fn is_stopped_delegate(run: &Run, closing: &Closing) -> bool {
+    run.kind == RunKind::Delegate && closing.state == JobState::Cancelled
 }
 
 fn end(

@@ -19,6 +19,11 @@ use crate::worker::{Running, Waiting};
 /// How long a waiter trusts that it will be woken.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long a turn that is stopped waits for what was stopped with it.
+const MOMENT: Duration = Duration::from_millis(500);
+/// Between two looks in that time.
+const GLANCE: Duration = Duration::from_millis(20);
+
 /// When enough has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -63,6 +68,20 @@ impl Engine {
         let found = self.look_until((owner, turn), ids, mode, deadline).await;
         drop(waiting);
         found
+    }
+
+    /// Runs that a stopped turn waited for are stopped with it and mostly end in a moment: then its own end says what
+    /// they came to. Those that take longer announce themselves.
+    pub(crate) async fn let_runs_end(&self, turn: &TurnId) -> Result<()> {
+        let until = Instant::now() + MOMENT;
+        loop {
+            let wanted = turn.clone();
+            let is_awaiting = self.db().read(move |tx| runs::is_awaiting(tx, &wanted)).await?;
+            if !is_awaiting || Instant::now() >= until {
+                return Ok(());
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
     }
 
     /// The sessions in which runs are at work.

@@ -6,10 +6,12 @@ use polyclaw_domain::id::{AgentId, RunId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::plain;
 use polyclaw_domain::run::{RunKind, RunStatus, Task as Errand};
-use polyclaw_domain::task::{Refusal, Task, Verify};
+use polyclaw_domain::task::{MAX_SUMMARY, Refusal, Task, TaskState, Verify, Worker};
+use polyclaw_domain::team::{LEAD, OPERATOR};
+use polyclaw_domain::time::Millis;
 use polyclaw_domain::tool::{ToolCall, ToolScope};
 use polyclaw_store::Tx;
-use polyclaw_store::tasks::{self, Kind};
+use polyclaw_store::tasks::{self, Ending, Kind};
 use serde_json::json;
 
 use super::actor::{Actor, Insider};
@@ -20,6 +22,8 @@ use crate::family::{AskedBy, Mode, Wish};
 /// How much of what a check said is kept.
 const SAID: usize = 1_500;
 const CHECKER_MS: i64 = 300_000;
+/// A task whose check does not pass this often has failed: nobody tries the same for ever, and the lead decides.
+const TRIES: usize = 5;
 const SHELL: &str = "shell";
 
 impl Engine {
@@ -65,13 +69,14 @@ impl Engine {
         };
         let Some(mut why) = failed.map(|why| plain::block(&why, SAID)) else { return Ok(()) };
         self.redactor().string(&mut why);
-        let (id, no, name, now) = (insider.team.id.clone(), task.no, insider.worker.name.clone(), self.now());
+        let (task, worker, now) = (task.clone(), insider.worker.clone(), self.now());
         let said = why.clone();
-        let write = move |tx: &mut Tx<'_>| {
-            tasks::note(tx, &id, no, &format!("check failed: {said}"))?;
-            tasks::note_event(tx, &id, no, Kind::Unverified, &name, &json!({ "why": said }), now)
-        };
-        self.ledger(&insider.team)?.write(write).await?;
+        let write = move |tx: &mut Tx<'_>| note_failed(tx, &task, &worker, (&said, now));
+        if self.ledger(&insider.team)?.write(write).await? {
+            why.push_str(&format!(
+                "\nIt did not pass {TRIES} times: the task has failed, and the lead knows."
+            ));
+        }
         self.tell_ledger(insider).await?;
         Err(Refusal::NotVerified(why).into())
     }
@@ -132,4 +137,30 @@ impl Engine {
         let passed = run.status == RunStatus::Ok && said.trim_start().to_uppercase().starts_with("PASS");
         Ok((!passed).then(|| if said.is_empty() { "the checker said nothing".to_owned() } else { said }))
     }
+}
+
+/// Notes that a check did not pass; says whether it was the last one. The lead, who decides what becomes of a task that
+/// failed, may try as often as it likes.
+fn note_failed(
+    tx: &mut Tx<'_>,
+    task: &Task,
+    worker: &Worker,
+    (why, now): (&str, Millis),
+) -> polyclaw_store::Result<bool> {
+    tasks::note(tx, &task.team, task.no, &format!("check failed: {why}"))?;
+    let data = json!({ "why": why });
+    tasks::note_event(tx, &task.team, task.no, Kind::Unverified, &worker.name, &data, now)?;
+    let tried_by = tasks::by_whom(tx, &task.team, task.no, Kind::Unverified)?;
+    let tries = tried_by.iter().filter(|name| *name != LEAD && *name != OPERATOR).count();
+    if worker.is_lead || tries < TRIES {
+        return Ok(false);
+    }
+    let summary = format!("Its check did not pass {TRIES} times: {why}");
+    let ending = Ending {
+        state: TaskState::Failed,
+        summary: Some(plain::block(&summary, MAX_SUMMARY - 1)),
+        artifacts: Vec::new(),
+        fence: task.lease.as_ref().map_or(0, |lease| lease.fence),
+    };
+    Ok(tasks::end(tx, &task.team, task.no, worker, (&ending, now))?.is_ok())
 }

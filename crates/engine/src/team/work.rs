@@ -124,7 +124,12 @@ impl Engine {
         let (id, worker, key) = (insider.team.id.clone(), insider.worker.clone(), actor.call().to_owned());
         let (now, lease_ms) = (self.now(), self.task_lease_ms());
         let write = move |tx: &mut Tx<'_>| tasks::claim(tx, &id, (wanted, &key), &worker, (now, lease_ms));
-        let claimed = self.ledger(&insider.team)?.write(write).await??;
+        let ledger = self.ledger(&insider.team)?;
+        let claimed = match wanted {
+            // Whoever takes what is free steps over what others are taking, and waits for nobody.
+            None => ledger.write_in_line(insider.team.id.as_str(), write).await??,
+            Some(_) => ledger.write(write).await??,
+        };
         self.tell_ledger(&insider).await?;
         Ok(claimed)
     }

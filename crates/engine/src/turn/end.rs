@@ -166,6 +166,9 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
         Halt::Cancelled => (JobState::Cancelled, "stopped", "Stopped.".to_owned()),
         Halt::Failed { code, sentence } => (JobState::Failed, code, sentence),
     };
+    if state == JobState::Cancelled && running.has_waited() {
+        engine.let_runs_end(&running.claim.turn).await?;
+    }
     running.drafts.settled().await;
     let (context, final_call) = match as_stored(engine, running).await {
         Ok(found) => found,

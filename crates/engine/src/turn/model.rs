@@ -19,6 +19,7 @@ use crate::live::Live;
 use crate::prompt::Context;
 use crate::redact;
 use crate::span;
+use crate::turn::patience::Patience;
 use crate::turn::{Driven, Halt, append, check_claim, lost, step_message, unless_stopping};
 use crate::worker::Running;
 
@@ -46,11 +47,13 @@ pub(super) async fn ask(
     Ok(reply)
 }
 
-/// One call that the model takes: where it refuses one as too long, it is sent less, until it does.
+/// One call that the model takes: where it refuses one as too long, it is sent less, until it does; where it has too
+/// much to do, it is asked again later.
 async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Context) -> Driven<Reply> {
     if context.is_too_long(engine) {
         context.make_room(engine, running).await?;
     }
+    let mut patience = Patience::default();
     loop {
         match call(engine, running, context).await? {
             Ok(reply) => {
@@ -59,7 +62,7 @@ async fn call_in_room(engine: &Engine, running: &Arc<Running>, context: &mut Con
             }
             Err(error)
                 if error.class == ErrorClass::ContextTooLong && context.give_way(engine, running).await? => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => patience.bear(engine, running, context, error).await?,
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::span;
 use crate::toolbox::family;
 use crate::turn::{
     Driven, Halt, append, check_claim, end, event, lost, result_message, step_message, unless_stopping,
+    why_unreadable,
 };
 use crate::worker::Running;
 
@@ -41,16 +42,17 @@ pub(super) async fn run(
 ) -> Driven<(ToolOutcome, bool)> {
     let claim = &running.claim;
     let (shown, began) = (engine.redactor().call(call), engine.now());
-    let (effect, refused) = match context.tools.iter().find(|tool| tool.spec.name == call.name) {
-        None => {
-            let why = context.refusal(engine, &shown);
-            engine.record(event(claim, EventKind::ToolRefused, json!({ "why": why }))).await;
-            (Effect::Pure, Some(ToolOutcome::error(why)))
-        }
-        Some(tool) if is_marked(call) => (tool.spec.effect, Some(ToolOutcome::error(MARKED))),
-        Some(tool) => {
+    let offered = context.tools.iter().find(|tool| tool.spec.name == call.name);
+    let (effect, refused) = match (why_unreadable(call), offered) {
+        (None, Some(tool)) if is_marked(call) => (tool.spec.effect, Some(ToolOutcome::error(MARKED))),
+        (None, Some(tool)) => {
             let effect = family::effect(&engine.settings(), call, tool.spec.effect);
             (effect, consent(engine, running, context, (tool, call, &shown)).await?)
+        }
+        (unreadable, _) => {
+            let why = unreadable.unwrap_or_else(|| context.refusal(engine, &shown));
+            engine.record(event(claim, EventKind::ToolRefused, json!({ "why": why }))).await;
+            (Effect::Pure, Some(ToolOutcome::error(why)))
         }
     };
     let (outcome, begun) = match refused {

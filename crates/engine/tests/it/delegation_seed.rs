@@ -8,7 +8,7 @@
 //! | D-2, D-14 | the target sees who asks, and the whole task | `d_02_14_…` |
 //! | D-3 | the caller answers with it | `d_03_…` |
 //! | D-4, D-7 | processes are used again, and after a timeout | `delegation` of the tests of the binary |
-//! | D-5, D-6 | a timeout with what was said so far; the caller still answers | `d_05_06_…` |
+//! | D-5, D-6 | a timeout with what was said so far; the caller still answers | `d_05_06_…`, `cut_off::…` |
 //! | D-8, D-9, D-13 | unknown, not allowed, nobody allowed | `d_08_…`, `d_09_13_…` |
 //! | D-10 | no slot is free: it waits its turn | `slots::d_10_…` |
 //! | D-11, AC-6 | depth, as the session has it | `d_11_…` |
@@ -18,6 +18,7 @@
 //! | D-17, D-18, D-19, AC-7 | counters, times, what is at work | `d_17_19_…` |
 //! | AC-5 | every way to fail has its status and code | `ac_05_…`, and those above |
 
+mod cut_off;
 mod slots;
 
 use std::collections::BTreeSet;

@@ -35,7 +35,7 @@ async fn a_hanging_tool_is_stopped_and_its_call_stays_paired() {
     let answer = world.says("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("stalled"));
     let transcript = glance(&world.transcript("me").await);
-    assert_eq!(transcript[2], "result Not run: the turn ended before.");
+    assert_eq!(transcript[2], "result Stopped: the turn ended while it ran.");
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,7 +26,9 @@ mod limits;
 mod maintenance;
 mod memory;
 mod outward;
+mod patience;
 mod privilege;
+mod readers;
 mod reception;
 mod remote;
 mod rounds;
@@ -42,6 +44,7 @@ mod strangers;
 mod streaming;
 mod subagents;
 mod teams;
+mod unreadable;
 mod windows;
 
 use std::sync::Arc;

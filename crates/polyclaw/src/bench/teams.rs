@@ -211,7 +211,7 @@ async fn claim(db: Db, name: String, most: usize) -> anyhow::Result<Claims> {
         let began = Instant::now();
         let now = SystemClock.now();
         let write = move |tx: &mut Tx<'_>| tasks::claim(tx, &team(), (None, &key), &worker, (now, LEASE_MS));
-        match db.write(write).await? {
+        match db.write_in_line(team().as_str(), write).await? {
             Ok(task) => {
                 claims.micros.push(u64::try_from(began.elapsed().as_micros())?);
                 claims.tasks.push(task.no.0);

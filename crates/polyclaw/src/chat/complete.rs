@@ -63,12 +63,6 @@ impl Completion {
     pub fn close(&mut self) {
         *self = Self { selected: 0, closed: true };
     }
-
-    /// Whether a line is a command of the instance; any other line is a message, `/etc/passwd` too.
-    pub fn is_command(line: &str) -> bool {
-        let word = line.strip_prefix('/').and_then(|rest| rest.split(char::is_whitespace).next());
-        word.is_some_and(|word| COMMANDS.iter().any(|command| command.name == word))
-    }
 }
 
 #[cfg(test)]
@@ -95,11 +89,5 @@ mod tests {
         assert_eq!(completion.selected("/mod").unwrap().name, "models");
         completion.close();
         assert!(completion.selected("/mod").is_none());
-    }
-
-    #[test]
-    fn only_known_words_are_commands() {
-        assert!(Completion::is_command("/model openai/x") && Completion::is_command("/new"));
-        assert!(!Completion::is_command("/etc/passwd") && !Completion::is_command("/steer left"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use polyclaw_domain::command;
 use serde_json::Value;
 
 use super::complete::Completion;
@@ -185,7 +186,7 @@ impl Model {
             "" => Vec::new(),
             "/quit" | "/exit" => vec![remember, Effect::Quit],
             "/stop" => vec![remember, Effect::Stop],
-            _ if Completion::is_command(line) => vec![remember, Effect::Command(line.to_owned())],
+            _ if command::parse(line).is_some() => vec![remember, Effect::Command(line.to_owned())],
             _ => vec![remember, self.say(text.trim_end().to_owned())],
         }
     }

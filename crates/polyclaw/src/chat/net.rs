@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use polyclaw_domain::command::parse;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::model::{Effect, Event, Link};
 use super::place::{GAP, Place};
+use crate::ask;
 use crate::client::{Client, segment};
 use crate::failure::{Exit, Failure};
 use crate::stream::Frames;
@@ -159,16 +161,12 @@ impl Net {
     }
 
     async fn command(&self, text: &str) {
-        match self.client.post(&self.path("/commands"), &json!({ "text": text })).await {
-            Ok(answer) => {
+        match ask::command(&self.client, &self.session, text).await {
+            Ok(said) => {
                 // A new conversation, another agent or model: the stored state says what holds now.
-                let changes = ["/new", "/agent", "/model"]
-                    .iter()
-                    .any(|word| text.split_whitespace().next() == Some(word));
-                self.tell(Event::Told {
-                    text: answer["text"].as_str().unwrap_or_default().to_owned(),
-                    changes,
-                });
+                let changes =
+                    parse(text).is_some_and(|(command, _)| matches!(command.name, "new" | "agent" | "model"));
+                self.tell(Event::Told { text: said.unwrap_or_default(), changes });
             }
             Err(failure) => self.tell(Event::Failed(told(&failure))),
         }

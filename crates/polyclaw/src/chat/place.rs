@@ -13,6 +13,9 @@ pub struct Place {
     /// A life of the server. Numbers of another mean nothing.
     epoch: Option<String>,
     seen: u64,
+    /// Where the stream stood when the chat began. What was said before is stored; what was just being said is told
+    /// again, under numbers from before.
+    began: u64,
     /// What is left of this life is asked for from its start: some of what followed the last frame is gone.
     from_start: bool,
 }
@@ -20,7 +23,7 @@ pub struct Place {
 impl Place {
     /// What the server is asked to go on from.
     pub fn after(&self) -> String {
-        let seen = if self.from_start { 0 } else { self.seen };
+        let seen = if self.from_start { 0 } else { self.seen.max(self.began) };
         self.epoch
             .as_ref()
             .map(|epoch| format!("?after={}", segment(&format!("{epoch}-{seen}"))))
@@ -51,13 +54,12 @@ impl Place {
     /// A stream begins by saying of which life it is and where it stands.
     fn open(&mut self, hello: &Value) {
         let Some(epoch) = hello["epoch"].as_str() else { return };
-        let seen = match &self.epoch {
-            // What was said before the chat began is stored, or not meant for it.
-            None => hello["seq"].as_u64().unwrap_or_default(),
-            Some(known) if known == epoch => self.seen,
-            Some(_) => 0,
+        let (seen, began) = match &self.epoch {
+            None => (0, hello["seq"].as_u64().unwrap_or_default()),
+            Some(known) if known == epoch => (self.seen.max(self.began), self.began),
+            Some(_) => (0, 0),
         };
-        *self = Self { epoch: Some(epoch.to_owned()), seen, from_start: false };
+        *self = Self { epoch: Some(epoch.to_owned()), seen, began, from_start: false };
     }
 }
 
@@ -83,7 +85,11 @@ mod tests {
     fn a_stream_goes_on_where_it_broke_and_after_a_gap_with_all_that_is_left() {
         let mut place = Place::default();
         assert_eq!(place.after(), "");
-        assert!(place.takes(&hello("a-b", 7)) && place.takes(&numbered("a-b-9")));
+        assert!(place.takes(&hello("a-b", 7)));
+        assert_eq!(place.after(), "?after=a-b-7");
+        assert!(place.takes(&numbered("a-b-4")), "what was just being said as the chat began");
+        assert_eq!(place.after(), "?after=a-b-7");
+        assert!(place.takes(&numbered("a-b-9")));
         assert_eq!(place.after(), "?after=a-b-9");
         assert!(place.takes(&hello("a-b", 20)) && place.takes(&numbered("a-b-12")));
         // In the same life: what was seen is not seen again.

@@ -5,10 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::complete::Completion;
-use crate::ask::{Answer, Ask, tell_of_demo};
+use crate::ask::{Answer, Ask, command, tell_of_demo};
 use crate::cli::Context;
-use crate::client::{Client, segment};
+use crate::client::Client;
 use crate::failure::Failure;
 use crate::output;
 
@@ -50,10 +49,7 @@ pub async fn run(
 }
 
 async fn answer(client: &Client, session: &str, agent: Option<&str>, line: &str) -> Result<Answer, Failure> {
-    if Completion::is_command(line) {
-        let path = format!("/sessions/{}/commands", segment(session));
-        let answer = client.post(&path, &json!({ "text": line })).await?;
-        let text = answer["text"].as_str().unwrap_or_default().to_owned();
+    if let Some(text) = command(client, session, line).await? {
         return Ok(Answer { text, value: Value::Null });
     }
     let answer = Ask::new(client, session, agent, line.to_owned()).wait(LIMIT).await?;

@@ -4,7 +4,10 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::ask::{Answer, Ask, main_session, tell_of_demo};
+use polyclaw_domain::command::parse;
+use serde_json::json;
+
+use crate::ask::{Answer, Ask, command, main_session, tell_of_demo};
 use crate::attach;
 use crate::cli::Context;
 use crate::client::{Client, segment};
@@ -18,7 +21,9 @@ use crate::failure::Failure;
   polyclaw agent --session agent:main:telegram:dm:123456 --message \"Say good morning\" --deliver
   git diff | polyclaw agent --message - --session agent:main:review
   polyclaw agent --message \"What is wrong here?\" --attach screen.png --attach app.log
+  polyclaw agent --message /status
 
+A message that is a command (`/help` lists them) is answered by the instance and reaches no model.
 The exit code is 1 when the turn failed; the sentence on stderr says why.")]
 pub struct Args {
     /// What to say; `-` reads it from stdin.
@@ -52,6 +57,13 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Some(session) => session.clone(),
         None => main_session(&client, args.agent.as_deref()).await?,
     };
+    if parse(&text).is_some() && (args.deliver || !args.attach.is_empty()) {
+        let why = "a command is answered here and takes nothing along: leave out --deliver and --attach";
+        return Err(Failure::usage(why).into());
+    }
+    if let Some(said) = command(&client, &session, &text).await? {
+        return Ok(context.output.say(&json!({ "text": said }), |_| said.clone())?);
+    }
     let mut ask = Ask::new(&client, &session, args.agent.as_deref(), text);
     ask.deliver = args.deliver;
     ask.attachments = args.attach.iter().map(|path| attach::read(path)).collect::<Result<_, _>>()?;

@@ -27,6 +27,24 @@ fn the_answer_is_on_stdout_and_nothing_else() {
 }
 
 #[test]
+fn a_command_is_answered_by_the_instance_and_reaches_no_model() {
+    let model = ModelServer::start();
+    let home = Home::with_model(&model);
+    let _daemon = home.daemon();
+    home.run(&["agent", "-m", "hi"]);
+    let ran = home.run(&["agent", "-m", "/Status"]);
+    let told = "session agent:main:main\nagent main\nmodel lab/demo\nidle\n";
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, told, ""));
+    assert_eq!(
+        home.run(&["agent", "-m", "/whoami", "--json"]).ok()["text"],
+        "session agent:main:main, agent main"
+    );
+    assert_eq!(home.run(&["agent", "-m", "/status", "--deliver"]).code, 2);
+    assert_eq!((model.requests().len(), home.transcript(MAIN).len()), (1, 2));
+    assert_eq!(home.run(&["agent", "-m", "/etc/passwd"]).stdout, "echo: /etc/passwd\n");
+}
+
+#[test]
 fn machines_get_the_whole_reply() {
     let model = ModelServer::start();
     model.push(Script::reply("yes").usage(7, 3));

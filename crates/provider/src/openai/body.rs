@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
+use crate::calls::shown_again;
 use crate::fault::Fault;
 
 /// What stays the same from call to call comes first: that is what providers keep.
@@ -172,7 +173,7 @@ impl Serialize for DataUrl<'_> {
 
 impl<'a> Call<'a> {
     fn of(call: &'a ToolCall) -> Self {
-        let function = Function { name: &call.name, arguments: call.arguments.to_string() };
+        let function = Function { name: &call.name, arguments: shown_again(call).to_string() };
         Self { r#type: "function", id: &call.id, function }
     }
 }

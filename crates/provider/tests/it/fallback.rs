@@ -65,6 +65,19 @@ async fn each_candidate_is_tried_once_and_the_error_names_all() {
     assert!(error.message.ends_with("(before: openai/a overload, openai/b overload)"), "{error}");
 }
 
+/// Who hears it can wait for that one, and for no other.
+#[tokio::test]
+async fn one_that_only_asks_to_slow_down_speaks_for_all() {
+    let bench = Bench::new();
+    bench.server.answer(|request| match request.model() {
+        "busy" => Script::error(429, json!({})).retry_after(7),
+        _ => Script::error(401, json!({})),
+    });
+    let error = bench.ask_all(&["openai/busy", "anthropic/locked"], &user("hi")).await.0.unwrap_err();
+    assert_eq!((error.class, error.retry_after_ms), (ErrorClass::RateLimit, Some(7_000)));
+    assert!(error.message.ends_with("(beside: anthropic/locked auth)"), "{error}");
+}
+
 #[tokio::test]
 async fn a_cooling_model_is_skipped_until_its_time_is_over() {
     for (status, retry_after, rest) in

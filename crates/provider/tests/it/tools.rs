@@ -106,16 +106,34 @@ async fn several_calls_and_results_go_back_in_the_anthropic_shape() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_not_an_object_are_malformed() {
+async fn arguments_that_are_not_an_object_are_kept_as_they_came_beside_other_calls() {
     let bench = Bench::new();
     for model in SHAPES {
         for arguments in ["{\"path\": ", "[1]", "\"text\""] {
-            let class = bench.class(model, Script::new().raw_call("c1", "read", arguments)).await;
-            assert_eq!(class, ErrorClass::Malformed, "{model} {arguments}");
+            let script = Script::new().raw_call("c1", "read", arguments).call("c2", "list", json!({}));
+            let reply = bench.says(model, script).await.unwrap();
+            let expected = [call("c1", "read", json!(arguments)), call("c2", "list", json!({}))];
+            assert_eq!(reply.calls, expected, "{model}");
         }
         let reply = bench.says(model, Script::new().raw_call("c1", "read", "")).await.unwrap();
         assert_eq!(reply.calls, [call("c1", "read", json!({}))], "{model}");
     }
+}
+
+/// Servers read what they are given back, and refuse a whole conversation for one call they can not read.
+#[tokio::test]
+async fn arguments_that_are_not_an_object_go_back_inside_one() {
+    let bench = Bench::new();
+    let mut prompt = second_round();
+    let calls = vec![call("c1", "read", json!("{\"path\": ")), call("c2", "list", json!({}))];
+    prompt.messages[1] = PromptMessage::Assistant { text: "I look.".into(), calls };
+    let kept = json!({ "unreadable": "{\"path\": " });
+    bench.ask("openai/m", &prompt).await.unwrap();
+    let sent = bench.server.last_request().messages()[1]["tool_calls"][0].clone();
+    let arguments = sent["function"]["arguments"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), kept);
+    bench.ask("anthropic/m", &prompt).await.unwrap();
+    assert_eq!(bench.server.last_request().messages()[1]["content"][1]["input"], kept);
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ async fn people_work_on_tasks_in_the_name_of_a_member_or_of_the_lead() {
     assert!(claimed.body["lease_until"].is_string(), "{}", claimed.text);
     act("1", "claim", json!({})).await.refuses(409, "task_taken");
     assert_eq!(act("1", "start", ann()).await.ok()["status"], "in_progress");
-    act("1", "complete", json!({ "member": "bob" })).await.refuses(409, "task_late");
+    act("1", "complete", json!({ "member": "bob" })).await.refuses(409, "task_taken");
     let done =
         json!({ "member": "ann", "summary": "drawn", "artifacts": [{ "kind": "file", "path": "a.svg" }] });
     assert_eq!(act("1", "complete", done).await.ok(), &json!({ "task_id": 1, "unblocked": [2] }));

@@ -131,14 +131,14 @@ fn start(tx: &mut Tx<'_>, seq: i64, claimer: &Claimer) -> Result<Option<Claim>> 
         WHERE seq = $1 AND state = 'queued' AND held = 0
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
           trace_id, cancel";
-    let now = tx.lease_clock(claimer.now)?;
+    let now = tx.lease_clock(claimer.now);
     // The clock of the transaction, so that a turn never seems to start before the one it waited for has ended.
     tx.query_one(SQL, params![seq, &claimer.node, now.plus(claimer.lease_ms), now], read)
 }
 
 /// Queues and claims in one: nothing waits in its lane, and no turn of its session runs.
 pub fn begin(tx: &mut Tx<'_>, job: &NewJob, claimer: &Claimer) -> Result<Claim> {
-    let now = tx.lease_clock(claimer.now)?;
+    let now = tx.lease_clock(claimer.now);
     let lease = Lease { node: &claimer.node, from: now, until: now.plus(claimer.lease_ms) };
     put(tx, job, Some(&lease))?;
     Ok(Claim {
@@ -172,7 +172,7 @@ pub fn renew(tx: &mut Tx<'_>, claim: &Claim, now: Millis, lease_ms: i64) -> Resu
     const FIND: &str = "SELECT state, cancel FROM jobs WHERE turn_id = $1";
     const RENEW: &str = "UPDATE jobs SET lease_until = $4
         WHERE turn_id = $1 AND node = $2 AND attempt = $3 AND state = 'running'";
-    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let until = tx.lease_clock(now).plus(lease_ms);
     let kept = tx.execute(RENEW, params![&claim.turn, &claim.node, claim.attempt, until])? == 1;
     let found = tx.query_one(FIND, params![&claim.turn], |row| Ok((row.text(0)?, row.flag(1)?)))?;
     Ok(match found {
@@ -218,7 +218,7 @@ pub fn orphans(
         WHERE state = 'running'
           AND (lease_until < $2 OR node <> $1 AND substr(node, 1, length($3)) = $3)
         ORDER BY lane, agent_id, started_at LIMIT $4";
-    let now = tx.lease_clock(now)?;
+    let now = tx.lease_clock(now);
     let earlier = earlier_lives(family);
     tx.query(SQL, params![node, now, &earlier, ORPHANS], |row| Ok((TurnId::new(row.text(0)?), row.key(1)?)))
 }
@@ -250,7 +250,7 @@ pub fn take_over(
           AND (lease_until < $4 OR node <> $2 AND substr(node, 1, length($5)) = $5)
         RETURNING turn_id, session_key, agent_id, kind, lane, node, attempt, was_held, inputs, steers, hop,
           trace_id, cancel";
-    let now = tx.lease_clock(claimer.now)?;
+    let now = tx.lease_clock(claimer.now);
     let earlier = earlier_lives(family);
     tx.query_one(SQL, params![turn, &claimer.node, now.plus(claimer.lease_ms), now, &earlier], read)
 }

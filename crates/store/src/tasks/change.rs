@@ -8,8 +8,7 @@ use polyclaw_domain::task::{Refusal, Task, TaskNo, TaskState, Worker, check_edge
 use polyclaw_domain::time::Millis;
 use serde_json::json;
 
-use super::log::expired_from;
-use super::{Kind, add_needs, drop_needs, edges, get, held_by, note_event};
+use super::{Kind, add_needs, by_whom, drop_needs, edges, get, held_by, note_event};
 use crate::error::Result;
 use crate::messages::to_json;
 use crate::params;
@@ -38,7 +37,10 @@ fn held(
     worker: &Worker,
 ) -> Result<std::result::Result<(Task, i64), Refusal>> {
     let Some(task) = get(tx, team, no)? else { return Ok(Err(Refusal::Unknown(no))) };
-    Ok(may_hold(&task, worker).map(|fence| (task, fence)))
+    match may_hold(&task, worker) {
+        Ok(fence) => Ok(Ok((task, fence))),
+        Err(refusal) => exact(tx, &task, worker, refusal).map(Err),
+    }
 }
 
 fn again(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo) -> Result<Changed> {
@@ -59,7 +61,7 @@ pub fn start(
         Ok(held) => held,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let until = tx.lease_clock(now).plus(lease_ms);
     let changed = tx.execute(SQL, params![team, no.0, fence, until])?;
     if changed > 0 && task.state == TaskState::Claimed {
         note_event(tx, team, no, Kind::Started, &worker.name, &json!({}), now)?;
@@ -112,7 +114,7 @@ pub fn inherit(
 ) -> Result<Vec<TaskNo>> {
     const SQL: &str = "UPDATE tasks SET owner_key = $3, fence = fence + 1, lease_until = $4, claim_key = NULL
         WHERE team_id = $1 AND task_no = $2 AND owner IS NOT NULL AND fence = $5";
-    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let until = tx.lease_clock(now).plus(lease_ms);
     let mut inherited = Vec::new();
     for task in held_by(tx, team, owner)? {
         let Some(lease) = task.lease.filter(|lease| lease.session != *session) else { continue };
@@ -135,7 +137,7 @@ pub fn renew(
 ) -> Result<usize> {
     const SQL: &str = "UPDATE tasks SET lease_until = $3
         WHERE team_id = $1 AND owner_key = $2 AND owner IS NOT NULL AND lease_until < $3";
-    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let until = tx.lease_clock(now).plus(lease_ms);
     tx.execute(SQL, params![team, session, until])
 }
 
@@ -214,7 +216,7 @@ pub fn end(
         Ok(fence) if fence == ending.fence && set_ended(tx, &task, worker, (ending, now))? => None,
         // Somebody has taken it, or taken it over, since it was looked at.
         Ok(_) => Some(Refusal::Late(no)),
-        Err(refusal) => Some(refusal),
+        Err(refusal) => Some(exact(tx, &task, worker, refusal)?),
     };
     if let Some(refusal) = refusal {
         if is_kept(tx, &task, worker, &refusal)? {
@@ -251,9 +253,23 @@ fn set_ended(
 fn is_kept(tx: &mut Tx<'_>, task: &Task, worker: &Worker, refusal: &Refusal) -> Result<bool> {
     match refusal {
         Refusal::Late(_) => Ok(true),
-        Refusal::NotYours(_) => expired_from(tx, &task.team, task.no, &worker.name),
+        Refusal::NotYours(_) => happened_to(tx, task, Kind::Expired, worker),
         _ => Ok(false),
     }
+}
+
+/// That it comes too late is told to whoever had the task once. Who never had it is told who has.
+fn exact(tx: &mut Tx<'_>, task: &Task, worker: &Worker, refusal: Refusal) -> Result<Refusal> {
+    Ok(match (refusal, &task.lease) {
+        (Refusal::Late(no), Some(lease)) if !happened_to(tx, task, Kind::Claimed, worker)? => {
+            Refusal::Taken(no, lease.owner.clone())
+        }
+        (refusal, _) => refusal,
+    })
+}
+
+fn happened_to(tx: &mut Tx<'_>, task: &Task, kind: Kind, worker: &Worker) -> Result<bool> {
+    Ok(by_whom(tx, &task.team, task.no, kind)?.contains(&worker.name))
 }
 
 /// Tasks that waited for this one and now wait for nothing.

@@ -6,7 +6,7 @@ use polyclaw_domain::team::MAX_CAPABILITIES;
 use polyclaw_domain::time::Millis;
 use serde_json::json;
 
-use super::{Freed, Kind, get, note_event};
+use super::{Freed, Kind, columns, get, note_event, read, with_needs};
 use crate::error::Result;
 use crate::params;
 use crate::tx::{Param, Tx};
@@ -34,12 +34,16 @@ macro_rules! take {
             $which,
             " AND ",
             free!(),
-            " RETURNING task_no, fence"
+            // A call that was cut off after it took its task takes no other. Whose it is is looked at where it was found:
+            // asked for at once, it would be looked for among all tasks.
+            " AND NOT EXISTS (SELECT 1 FROM tasks k WHERE k.team_id = $1 AND k.owner_key = $3 AND k.task_no IN
+                (SELECT b.task_no FROM tasks b WHERE b.team_id = $1 AND b.claim_key = $6))
+             RETURNING ",
+            columns!()
         )
     };
 }
 
-/// Whose it is is looked at afterwards: asked for in one, it would be looked for among all tasks.
 const BY_KEY: &str = "SELECT task_no FROM tasks WHERE team_id = $1 AND claim_key = $2";
 const ONE: &str = take!("$15");
 // The oldest that may be taken. On PostgreSQL claimers step over rows that others are taking.
@@ -57,10 +61,7 @@ pub fn claim(
     worker: &Worker,
     (now, lease_ms): (Millis, i64),
 ) -> Result<Claimed> {
-    if let Some(again) = claimed_before(tx, team, key, worker)? {
-        return Ok(Ok(again));
-    }
-    let until = tx.lease_clock(now)?.plus(lease_ms);
+    let until = tx.lease_clock(now).plus(lease_ms);
     let mut params: Vec<Param<'_>> = params![team, &worker.name, &worker.session, until, now, key].to_vec();
     let abilities = worker.capabilities.iter().map(Param::from);
     params.extend(abilities.chain(std::iter::repeat(Param::Null)).take(MAX_CAPABILITIES));
@@ -71,14 +72,16 @@ pub fn claim(
         }
         None => OLDEST,
     };
-    let taken = tx.query_one(sql, &params, |row| Ok((TaskNo(row.int(0)?), row.int(1)?)))?;
-    let Some((no, fence)) = taken else { return refused(tx, team, wanted, worker) };
+    let Some(task) = tx.query_one(sql, &params, read)? else {
+        let again = claimed_before(tx, team, key, worker)?;
+        return again.map_or_else(|| refused(tx, team, wanted, worker), |task| Ok(Ok(task)));
+    };
+    let fence = task.lease.as_ref().map(|lease| lease.fence);
     let data = json!({ "fence": fence, "session_key": worker.session });
-    note_event(tx, team, no, Kind::Claimed, &worker.name, &data, now)?;
-    Ok(get(tx, team, no)?.ok_or(Refusal::Unknown(no)))
+    note_event(tx, team, task.no, Kind::Claimed, &worker.name, &data, now)?;
+    with_needs(tx, task).map(Ok)
 }
 
-/// A call that was cut off after it took its task.
 fn claimed_before(tx: &mut Tx<'_>, team: &TeamId, key: &str, worker: &Worker) -> Result<Option<Task>> {
     let found = match tx.query_one(BY_KEY, params![team, key], |row| row.int(0))? {
         Some(no) => get(tx, team, TaskNo(no))?,
@@ -107,7 +110,7 @@ pub fn expire(tx: &mut Tx<'_>, team: &TeamId, now: Millis) -> Result<Vec<Freed>>
     const FREE: &str =
         "UPDATE tasks SET state = 'pending', owner = NULL, owner_key = NULL, lease_until = NULL,
         claim_key = NULL WHERE team_id = $1 AND task_no = $2";
-    let clock = tx.lease_clock(now)?;
+    let clock = tx.lease_clock(now);
     let freed = tx
         .query(SQL, params![team, clock], |row| Ok(Freed { no: TaskNo(row.int(0)?), owner: row.text(1)? }))?;
     for Freed { no, owner } in &freed {

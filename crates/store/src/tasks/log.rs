@@ -116,11 +116,10 @@ pub fn events(tx: &mut Tx<'_>, team: &TeamId, after: i64, limit: usize) -> Resul
     )
 }
 
-/// Whether somebody's lease of a task ended once.
-pub(super) fn expired_from(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, name: &str) -> Result<bool> {
-    const SQL: &str = "SELECT COUNT(*) FROM task_events
-        WHERE team_id = $1 AND task_no = $2 AND kind = 'expired' AND actor = $3";
-    Ok(tx.query_one(SQL, params![team, no.0, name], |row| row.int(0))?.unwrap_or(0) > 0)
+/// By whom this became of a task, each time.
+pub fn by_whom(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, kind: Kind) -> Result<Vec<String>> {
+    const SQL: &str = "SELECT actor FROM task_events WHERE team_id = $1 AND task_no = $2 AND kind = $3";
+    tx.query(SQL, params![team, no.0, kind.as_str()], |row| row.text(0))
 }
 
 fn read(row: &Row<'_>) -> Result<Happened> {

@@ -25,8 +25,11 @@ async fn an_effect_never_begins_twice(db: Db) -> Result<()> {
     assert_eq!(begin(&db, "t", "c", Effect::Pure).await?, Begun::Unknown, "what was stored counts");
     let is_open = || db.read(|tx: &mut Tx<'_>| intents::is_open(tx, &turn("t"), "c"));
     assert!(is_open().await?);
+    let open = |of: &'static str| db.read(move |tx: &mut Tx<'_>| intents::open(tx, &turn(of)));
+    assert_eq!(open("t").await?, [("c".to_owned(), false)]);
+    assert!(open("harmless").await?.iter().all(|(_, may_run_again)| *may_run_again));
     db.write(|tx| intents::close(tx, &turn("t"), "c", Begun::Run, NOW)).await?;
-    assert!(!is_open().await?, "its result is stored");
+    assert!(!is_open().await? && open("t").await?.is_empty(), "its result is stored");
     assert_eq!(begin(&db, "t", "c", Effect::Effect).await?, Begun::Unknown, "also when it is over");
     assert_eq!(begin(&db, "t", "c2", Effect::Effect).await?, Begun::Run);
     assert_eq!(begin(&db, "t2", "c", Effect::Effect).await?, Begun::Run);

@@ -53,12 +53,15 @@ async fn a_run_is_found_from_both_ends_and_ends_once(db: Db) -> Result<()> {
     let overdue = db.read(|tx| runs::overdue(tx, NOW.plus(1), 10)).await?;
     assert_eq!(overdue.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["r1"]);
     db.write(|tx| runs::await_by(tx, &RunId::new("r1"), Some(&turn("w")))).await?;
+    let is_awaiting = |of: &'static str| db.read(move |tx| runs::is_awaiting(tx, &turn(of)));
+    assert!(is_awaiting("w").await? && !is_awaiting("t").await?);
     let end = |db: Db| async move {
         let outcome = Outcome { text: "done".into(), tokens: None, ..Outcome::default() };
         db.write(move |tx| runs::end(tx, &RunId::new("r1"), RunStatus::Ok, &outcome, NOW.plus(5))).await
     };
     assert!(end(db.clone()).await?);
     assert!(!end(db.clone()).await?, "only once");
+    assert!(!is_awaiting("w").await?, "what has ended is not waited for");
     let ended = db.read(|tx| runs::get(tx, &RunId::new("r1"))).await?.unwrap();
     assert_eq!((ended.status, ended.ended_at), (RunStatus::Ok, Some(NOW.plus(5))));
     assert_eq!(

@@ -1,20 +1,23 @@
 //! The last transaction of a turn.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use polyclaw_domain::id::{MessageId, TurnId};
+use polyclaw_domain::id::{MessageId, RunId, TurnId};
 use polyclaw_domain::job::{JobState, Lane, Priority};
 use polyclaw_domain::time::Millis;
-use polyclaw_domain::tool::ToolOutcome;
+use polyclaw_domain::tool::{ToolCall, ToolOutcome};
 use polyclaw_store::jobs::{Claim, End, Hold, Kind, NewJob};
 use polyclaw_store::messages::Message;
-use polyclaw_store::{Tx, approvals, backlog, drafts, events, intents, jobs, messages, outbox, sessions};
+use polyclaw_store::{
+    Tx, approvals, backlog, drafts, events, intents, jobs, messages, outbox, runs, sessions,
+};
 
 use super::{Last, Stored};
 use crate::family;
 use crate::team;
 use crate::turn::tool::OUTCOME_UNKNOWN;
-use crate::turn::{open_calls, result_message};
+use crate::turn::{is_unreadable, open_calls, result_message, why_unreadable};
 
 /// The last transaction. The session's row is taken first, then the claim is checked, then all or nothing.
 /// Returns the first ticket, what people are to be told, and the lane in which the session's next turn is ready, if there is one.
@@ -85,21 +88,37 @@ fn stopped(end: &End) -> End {
 }
 
 /// A result for every call that has none. They are looked for here, under the session's row: a step that was
-/// being stored when the turn was halted is there by now, or never will be. A call that was started and must not
-/// be repeated was not "not run": its outcome is unknown.
+/// being stored when the turn was halted is there by now, or never will be.
 fn close_calls(tx: &mut Tx<'_>, last: &Last) -> polyclaw_store::Result<Vec<Message>> {
     let Some(why) = last.unanswered else { return Ok(Vec::new()) };
-    let doubtful = intents::in_doubt(tx, &last.claim.turn)?;
+    let begun: HashMap<String, bool> = intents::open(tx, &last.claim.turn)?.into_iter().collect();
     let open = open_calls(&messages::of_turn(tx, &last.claim.turn)?);
-    let ours = open.iter().filter(|call| !last.for_client.contains(&call.name));
-    let closed = ours.enumerate().map(|(n, call)| {
-        let why = if doubtful.contains(&call.id) { OUTCOME_UNKNOWN } else { why };
+    let ours = open.iter().filter(|call| !last.for_client.contains(&call.name) || is_unreadable(call));
+    let mut closed = Vec::new();
+    for (n, call) in ours.enumerate() {
+        let why = match (why_unreadable(call), begun.get(&call.id)) {
+            (Some(wrong), _) => wrong,
+            (None, None) => why.to_owned(),
+            (None, Some(true)) => cut_off(tx, &last.claim.turn, call)?,
+            (None, Some(false)) => OUTCOME_UNKNOWN.to_owned(),
+        };
         // Derived, so that a transaction that is run again makes the same row.
         let id = MessageId::new(format!("{}-closed-{n}", last.claim.turn));
         let step = Message::internal(id, &last.claim, last.session_id.clone(), last.now);
-        result_message(step, call, &ToolOutcome::error(why))
-    });
-    Ok(closed.collect())
+        closed.push(result_message(step, call, &ToolOutcome::error(why)));
+    }
+    Ok(closed)
+}
+
+/// A call that ran when its turn ended; where another agent ran, what that had said.
+fn cut_off(tx: &mut Tx<'_>, turn: &TurnId, call: &ToolCall) -> polyclaw_store::Result<String> {
+    const STOPPED: &str = "Stopped: the turn ended while it ran.";
+    let run = runs::get(tx, &RunId::of_call(turn, &call.id))?;
+    let said = run.and_then(|run| run.result).map(|result| result.summary());
+    Ok(match said.filter(|said| !said.is_empty()) {
+        Some(said) => format!("{STOPPED} It had said:\n{said}"),
+        None => STOPPED.to_owned(),
+    })
 }
 
 /// The line that says why a turn ended early keeps what was heard of its answer until then.

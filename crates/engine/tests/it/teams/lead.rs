@@ -30,6 +30,8 @@ on_both!(
     progress_is_reported,
     a_failed_task_tells_the_lead_and_keeps_what_waits,
     a_check_that_fails_keeps_a_task_open,
+    a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once,
+    whoever_never_had_a_task_is_told_who_has_it,
     a_team_whose_lead_is_gone_can_be_taken_over,
     tasks_are_found_by_what_was_written_on_them,
 );
@@ -371,6 +373,55 @@ async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
     std::fs::write(&file, "yes").unwrap();
     let true_now = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
     assert_eq!(code(&true_now), "ok");
+}
+
+async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall: Hall) {
+    use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, |_| {
+        Box::pin(std::future::ready(ToolOutcome::error("exit code 1")))
+    });
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let verify = Some(polyclaw_domain::task::Verify::Command("false".into()));
+    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
+    let engine = &hall.world.engine;
+    let claim = async || engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await;
+    let done = async |by: &Actor| {
+        engine.finish_task(by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await
+    };
+    for _ in 0..4 {
+        claim().await.unwrap();
+        assert_eq!(code(&done(&lead()).await), "task_not_verified", "what the lead tries is not counted");
+        assert_eq!(code(&done(&actor(&ann.session_key)).await), "task_not_verified");
+    }
+    claim().await.unwrap();
+    let last = done(&actor(&ann.session_key)).await.unwrap_err();
+    assert!(last.to_string().ends_with("the task has failed, and the lead knows."), "{last}");
+    hall.rest().await;
+    assert_eq!(code(&claim().await), "task_ended");
+    assert_eq!(hall.times("lead", "Result: error\nIts check did not pass 5 times: exit code 1"), 1);
+}
+
+async fn whoever_never_had_a_task_is_told_who_has_it(hall: Hall) {
+    let hall = hall.with_team().await;
+    let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
+    hall.task("draw", &[]).await;
+    let engine = &hall.world.engine;
+    let done = async |key| {
+        engine.finish_task(&actor(key), TEAM, TaskNo(1), finish(TaskState::Completed, "drawn")).await
+    };
+    engine.claim_task(&actor(&ann.session_key), TEAM, None).await.unwrap();
+    assert_eq!(code(&done(&bob.session_key).await), "task_taken");
+    let start = Update { state: Some(TaskState::InProgress), ..Update::default() };
+    assert_eq!(
+        code(&engine.update_task(&actor(&bob.session_key), TEAM, TaskNo(1), start).await),
+        "task_taken"
+    );
+    let release = Update { state: Some(TaskState::Pending), ..Update::default() };
+    engine.update_task(&actor(&ann.session_key), TEAM, TaskNo(1), release).await.unwrap();
+    engine.claim_task(&actor(&bob.session_key), TEAM, Some(TaskNo(1))).await.unwrap();
+    assert_eq!(code(&done(&ann.session_key).await), "task_late", "she had it once");
+    assert_eq!(code(&done(&bob.session_key).await), "ok");
 }
 
 async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {

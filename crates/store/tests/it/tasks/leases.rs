@@ -70,7 +70,7 @@ async fn a_sign_of_life_keeps_a_task(db: Db) -> Result<()> {
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     claim(&db, &worker("bob"), Some(2)).await?.unwrap();
     assert_eq!(db.write(|tx| tx.execute(ENDED, &[])).await?, 2);
-    let before = db.read(|tx| tx.lease_clock(NOW)).await?;
+    let before = db.read(|tx| Ok(tx.lease_clock(NOW))).await?;
     let renewed = db.write(|tx| tasks::renew(tx, &team(), &key("ann"), (NOW, LEASE))).await?;
     assert_eq!(renewed, 1);
     assert!(get(&db, 1).await?.lease.unwrap().until >= before.plus(LEASE));

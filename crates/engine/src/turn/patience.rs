@@ -1,0 +1,146 @@
+//! A model that asks to slow down is waited for, within bounds: the work of a turn is not given up for a busy minute.
+//! Fallbacks come first: only what is left when nobody answered is waited for.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_domain::id::TurnId;
+use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use tokio::time::{Instant, sleep};
+
+use crate::core::Engine;
+use crate::draft::Drafting;
+use crate::hub::FrameKind;
+use crate::prompt::Context;
+use crate::turn::{Driven, Halt};
+use crate::worker::Running;
+
+/// How often models are asked again for one answer.
+const AGAIN: u32 = 3;
+/// The first wait where the provider does not say how long; each is twice the one before.
+const FIRST: Duration = Duration::from_secs(2);
+/// Nobody is asked again at once, whatever they say.
+const SHORTEST: Duration = Duration::from_millis(500);
+/// Who asks for a longer rest than this is not waited for.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Whoever watches is told of a wait from this on.
+const TOLD: Duration = Duration::from_secs(5);
+/// Between two signs of life.
+const BREATH: Duration = Duration::from_millis(250);
+
+/// What a turn bears for one answer.
+#[derive(Default)]
+pub(super) struct Patience {
+    waits: u32,
+}
+
+impl Patience {
+    /// Waits until the model may be asked again, or gives the failure back as the end of the turn.
+    pub async fn bear(
+        &mut self,
+        engine: &Engine,
+        running: &Arc<Running>,
+        context: &Context,
+        error: ProviderError,
+    ) -> Driven<()> {
+        let Some(wait) = self.next(&error, &running.claim.turn) else { return Err(error.into()) };
+        tracing::info!(model = %error.model, wait_ms = wait.as_millis(), "a model asked to slow down");
+        let turn_id = || running.claim.turn.clone();
+        if wait >= TOLD {
+            let seconds = wait.as_millis().div_ceil(1_000);
+            let text = format!("{} asks to slow down. I ask again in {seconds} seconds.", error.model);
+            engine.hub.publish(&running.claim.session, FrameKind::Notice { turn_id: turn_id(), text });
+        }
+        // Shows on platforms that somebody is at work.
+        let drafting = Drafting::start(engine, running, context);
+        let rested = rest(engine, running, wait).await;
+        if let Some(drafting) = drafting {
+            drafting.end().await;
+        }
+        // One that broke off in the middle begins anew.
+        if rested.is_ok() && !running.said().unstored(&[]).is_empty() {
+            engine.hub.publish(&running.claim.session, FrameKind::Restarted { turn_id: turn_id() });
+        }
+        rested
+    }
+
+    /// How long to wait; `None` where it is no use.
+    fn next(&mut self, error: &ProviderError, turn: &TurnId) -> Option<Duration> {
+        let asked = match (error.class, error.retry_after_ms) {
+            (ErrorClass::RateLimit | ErrorClass::Overload, Some(ms)) => Duration::from_millis(ms),
+            (ErrorClass::RateLimit, None) => FIRST * 2_u32.pow(self.waits),
+            _ => return None,
+        };
+        if self.waits == AGAIN || asked > LONGEST {
+            return None;
+        }
+        self.waits += 1;
+        Some(spread(asked.max(SHORTEST), (turn, self.waits)))
+    }
+}
+
+/// Up to a quarter more, another share for each turn: those that were refused together do not come back together.
+fn spread(wait: Duration, by: impl Hash) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    by.hash(&mut hasher);
+    let share = u32::try_from(hasher.finish() % 256).unwrap_or_default();
+    wait + wait / 4 * share / 256
+}
+
+/// No silence that would be a stall; and an engine that drains leaves the rest to whoever goes on.
+async fn rest(engine: &Engine, running: &Running, wait: Duration) -> Driven<()> {
+    let until = Instant::now() + wait;
+    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        if engine.is_draining() {
+            return Err(Halt::HandedBack);
+        }
+        running.pulse();
+        sleep(left.min(BREATH)).await;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(class: ErrorClass, retry_after_ms: Option<u64>) -> ProviderError {
+        ProviderError { class, model: "a/b".into(), message: "slow down".into(), retry_after_ms }
+    }
+
+    /// The waits of one turn that fails in the same way again and again.
+    fn waits(class: ErrorClass, retry_after_ms: Option<u64>) -> Vec<Duration> {
+        let (mut patience, turn) = (Patience::default(), TurnId::new("t"));
+        std::iter::from_fn(|| patience.next(&error(class, retry_after_ms), &turn)).collect()
+    }
+
+    #[test]
+    fn waits_are_what_the_provider_asks_for_or_grow_and_end() {
+        let asked = waits(ErrorClass::RateLimit, Some(20_000));
+        assert_eq!(asked.len(), 3);
+        assert!(asked.iter().all(|wait| (20..=25).contains(&wait.as_secs())), "{asked:?}");
+        let own = waits(ErrorClass::RateLimit, None);
+        for (wait, least) in own.iter().zip([2, 4, 8]) {
+            let least = Duration::from_secs(least);
+            assert!((least..=least + least / 4).contains(wait), "{own:?}");
+        }
+        assert_eq!(own.len(), 3);
+        assert!(waits(ErrorClass::RateLimit, Some(0)).iter().all(|wait| *wait >= SHORTEST));
+    }
+
+    #[test]
+    fn who_asks_for_an_hour_or_does_not_say_when_it_will_work_again_is_not_waited_for() {
+        assert!(waits(ErrorClass::RateLimit, Some(3_600_000)).is_empty());
+        assert!(waits(ErrorClass::Overload, None).is_empty());
+        assert_eq!(waits(ErrorClass::Overload, Some(1_000)).len(), 3);
+        assert!(waits(ErrorClass::Quota, Some(1_000)).is_empty());
+    }
+
+    #[test]
+    fn turns_that_were_refused_together_come_back_one_after_the_other() {
+        let waits: std::collections::HashSet<_> =
+            (0..100).map(|n| spread(FIRST, TurnId::new(format!("t{n}")))).collect();
+        assert!(waits.len() > 50, "{}", waits.len());
+    }
+}

@@ -1,0 +1,41 @@
+//! Targets that are cut off, by their time or by a person: what they had said comes back, and nothing else does.
+
+use std::time::Duration;
+
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::provider::Prompt;
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line};
+use serde_json::{Value, json};
+
+use super::{answered, give, ground, is_target};
+
+#[tokio::test(start_paused = true)]
+async fn d_05_a_target_that_said_nothing_in_time_has_no_partial_response() {
+    let answer =
+        answered(give("expert", "do part", &[("timeout_ms", json!(1_000))]), |_| vec![Line::Hang]).await;
+    assert_eq!((&answer["status"], &answer["partial_response"]), (&json!("timeout"), &Value::Null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_06_a_stopped_call_says_what_its_target_had_said() {
+    for (script, expected) in [
+        (vec![Line::Say("half of it".into()), Line::Hang], " It had said:\nhalf of it"),
+        (vec![Line::Hang], ""),
+    ] {
+        let author = move |prompt: &Prompt| match is_target(prompt) {
+            true => script.clone(),
+            false => vec![give("expert", "do part", &[])],
+        };
+        let world = ground(author).await.wake(Faulty::never());
+        let accepted = world.sends("me", "ask").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.engine.stop(&World::key("me")).await.unwrap();
+        assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
+        let told: Vec<String> =
+            world.transcript("me").await.into_iter().map(|message| message.text).collect();
+        let stopped = format!("Stopped: the turn ended while it ran.{expected}");
+        assert!(told.contains(&stopped), "{told:?}");
+        world.settled().await;
+    }
+}

@@ -1,0 +1,44 @@
+//! Readers that come in the middle of an answer: they hear it whole.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclaw_engine::hub::{FrameKind, Watch};
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Faulty, Line, Scripted};
+use tokio::sync::Semaphore;
+
+/// What somebody reads who shows pieces as they come, until the turn ends.
+async fn read(mut watch: Watch) -> String {
+    let mut shown = String::new();
+    while let Some(frame) = watch.recv().await {
+        match &frame.kind {
+            FrameKind::Delta { text, .. } => shown.push_str(text),
+            FrameKind::Restarted { .. } => shown.clear(),
+            FrameKind::Ended { .. } => break,
+            _ => {}
+        }
+    }
+    shown
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_connects_after_a_crash_hears_the_first_words_of_the_new_life() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let model = Scripted::new(move |_| {
+        vec![Line::Say("Once upon ".into()), Line::Gate(Arc::clone(&opened)), Line::Say("a time.".into())]
+    });
+    let world = World::with(model).await;
+    world.sends("me", "tell").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let world = world.killed().await.wake(Faulty::never());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let late = world.engine.hub.watch(&World::key("me"));
+    gate.add_permits(1);
+    assert_eq!(read(late).await, "Once upon a time.");
+    world.settled().await;
+    let mut after = world.engine.hub.watch(&World::key("me"));
+    let told = tokio::time::timeout(Duration::from_secs(1), after.recv()).await;
+    assert!(told.is_err(), "what is stored is in the transcript: {told:?}");
+}

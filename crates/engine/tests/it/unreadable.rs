@@ -1,0 +1,76 @@
+//! Calls that a model writes wrongly: it is told, everything stays paired, and the turn goes on.
+
+use std::sync::Arc;
+
+use polyclaw_domain::job::JobState;
+use polyclaw_domain::message::calls;
+use polyclaw_domain::provider::{Prompt, PromptMessage};
+use polyclaw_engine::ingress::Inbound;
+use polyclaw_testkit::world::World;
+use polyclaw_testkit::{Line, Script, Scripted};
+use serde_json::json;
+
+use crate::glance;
+
+const BROKEN: &str = "{\"step\": ";
+const TOLD: &str = "result Not run: the arguments are not valid JSON (EOF while parsing a value at line 1 column 9). Call it \
+again with one JSON object.";
+
+fn results(prompt: &Prompt) -> usize {
+    prompt.messages.iter().filter(|message| matches!(message, PromptMessage::ToolResult { .. })).count()
+}
+
+fn call(name: &str, arguments: serde_json::Value) -> Line {
+    Line::Call(name.to_owned(), arguments)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_can_not_be_read_is_told_to_the_model_which_tries_again() {
+    fn author(prompt: &Prompt) -> Script {
+        match results(prompt) {
+            0 => vec![call("look", json!(BROKEN)), call("put", json!({}))],
+            2 => vec![call("look", json!({ "step": 1 }))],
+            _ => vec![Line::Say("done".into())],
+        }
+    }
+    let model = Scripted::new(author);
+    let world = World::with(Arc::clone(&model) as _).await;
+    let answer = world.says("go").await;
+    assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "done"));
+    let transcript = world.transcript("me").await;
+    let shown = glance(&transcript);
+    let expected = ["call look", "call put", TOLD, "result put of c1 done", "call look"];
+    assert_eq!(shown[1..6], expected, "{shown:?}");
+    let stored = calls(&transcript[1].parts).next().unwrap();
+    assert_eq!(stored.arguments, BROKEN, "what it wrote is kept as it is");
+    assert_eq!(world.ground.tools.runs().len(), 2, "the others run, and what could not be read does not");
+    let told = &model.prompts()[1].messages[2];
+    assert!(matches!(told, PromptMessage::ToolResult { is_error: true, .. }), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_never_writes_it_rightly_is_stopped_as_a_loop() {
+    let world = World::with(Scripted::new(|_| vec![call("pay", json!(BROKEN))])).await;
+    let answer = world.says("go").await;
+    assert_eq!(answer.error_code.as_deref(), Some("loop_detected"));
+    assert!(world.ground.tools.runs().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_are_handed_only_calls_that_can_be_read() {
+    let model = Scripted::new(|prompt| match results(prompt) {
+        0 => vec![call("theirs", json!(BROKEN))],
+        _ => vec![call("theirs", json!(BROKEN)), call("theirs", json!({}))],
+    });
+    let world = World::with(model).await;
+    let tools = json!([{ "name": "theirs", "parameters": { "type": "object" } }]);
+    let inbound = Inbound { meta: Some(json!({ "client_tools": tools })), ..World::inbound("me", "go") };
+    let accepted = world.engine.accept(inbound).await.unwrap();
+    let answer = world.answer(&accepted).await;
+    assert_eq!((answer.state, answer.calls.len()), (JobState::Done, 1));
+    assert_eq!(answer.calls[0].arguments, json!({}));
+    let open = world.engine.open_calls(&World::key("me")).await.unwrap();
+    assert_eq!(open, answer.calls, "the other has its result already");
+    let shown = glance(&world.transcript("me").await);
+    assert_eq!(shown.iter().filter(|line| *line == TOLD).count(), 2, "{shown:?}");
+}
