@@ -33,7 +33,7 @@ pub use control::{Control, LOCK, Loader, Setup, to_its_end};
 pub use create::Wish;
 pub use error::{Action, Error, Result};
 pub use lifecycle::DRAIN;
-pub use passage::{Kind, Passage};
+pub use passage::{Kind, Passage, needed_to_approve};
 pub use place::Place;
 pub use pulse::while_it_answers;
 pub use view::{Change, View};

@@ -19,6 +19,7 @@ use polyclaw_store::{Tx, peek};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::config::mask;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::place::Place;
@@ -200,9 +201,10 @@ fn add_up(totals: &[Total]) -> Used {
     }
 }
 
-/// Any text may hold what a variable brought in.
+/// Its secrets masked as in its file; any other text may hold what a variable brought in.
 fn masked(config: &Config) -> Value {
     let mut value = serde_json::to_value(config).unwrap_or_else(|_| json!(null));
+    mask::hide_in(&mut value);
     Redactor::new(config.secrets.iter().map(|secret| secret.expose().to_owned())).json(&mut value);
     value
 }

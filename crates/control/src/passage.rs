@@ -66,6 +66,22 @@ impl Kind {
     }
 }
 
+/// Tools that do what a call does, with the call.
+const TWINS: [(&str, Method, &str); 6] = [
+    ("agent_create", Method::POST, "/api/v1/agents"),
+    ("agent_update", Method::PATCH, "/api/v1/agents/id"),
+    ("cron_add", Method::POST, "/api/v1/cron"),
+    ("cron_remove", Method::DELETE, "/api/v1/cron/id"),
+    ("memory_store", Method::POST, "/api/v1/memory"),
+    ("memory_forget", Method::DELETE, "/api/v1/memory/id"),
+];
+
+/// What somebody needs to let a tool run that asks first: what they would need to do the same themselves.
+pub fn needed_to_approve(tool: &str) -> Access {
+    let twin = TWINS.iter().find(|(name, ..)| *name == tool);
+    twin.map_or(Kind::Work, |(_, method, path)| Kind::of(method, path)).needs()
+}
+
 /// A change on its way.
 pub struct Passage {
     one: Instance,
@@ -180,6 +196,24 @@ mod tests {
             (Method::POST, "/sessions", Kind::Change),
         ] {
             assert_eq!(Kind::of(&method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn to_approve_a_call_needs_what_the_same_call_needs_directly() {
+        for (_, method, path) in &TWINS {
+            assert_eq!(Kind::of(method, path), Kind::Change, "{method} {path}");
+        }
+        for (tool, needed) in [
+            ("agent_create", Access::Admin),
+            ("agent_update", Access::Admin),
+            ("cron_add", Access::Admin),
+            ("memory_store", Access::Admin),
+            ("cron_run", Access::Operate),
+            ("session_set_agent", Access::Operate),
+            ("shell", Access::Operate),
+        ] {
+            assert_eq!(needed_to_approve(tool), needed, "{tool}");
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod address;
 mod assigned;
+mod escape;
 mod forms;
 mod named;
 mod pattern;
@@ -44,6 +45,7 @@ struct Values {
     /// Finds where one may begin: it knows the first bytes only, and is small and fast for it.
     beginnings: AhoCorasick,
     longest: usize,
+    heads: escape::Heads,
     /// Which bytes a form begins with.
     first: [bool; 256],
 }
@@ -59,7 +61,8 @@ impl Values {
         starts.dedup();
         let beginnings = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(starts);
         // It fails only where patterns are gigabytes.
-        beginnings.ok().map(|beginnings| Self { forms, beginnings, longest, first })
+        let heads = escape::Heads::new(&forms);
+        beginnings.ok().map(|beginnings| Self { forms, beginnings, longest, heads, first })
     }
 
     /// The first form in a text from some place on, the longest where several begin together.
@@ -72,6 +75,20 @@ impl Values {
             from = at + 1;
         }
         None
+    }
+
+    /// All forms in a text, the overlapping ones as one.
+    fn plain_in(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        let mut from = 0;
+        while let Some(found) = self.find(text, from) {
+            from = found.start + 1;
+            match spans.last_mut() {
+                Some(last) if found.start <= last.end => last.end = last.end.max(found.end),
+                _ => spans.push(found),
+            }
+        }
+        spans
     }
 
     fn longest_at(&self, text: &[u8]) -> Option<usize> {
@@ -113,7 +130,7 @@ impl Redactor {
     }
 
     pub fn has_value(&self, text: &str) -> bool {
-        self.values.as_ref().is_some_and(|values| values.find(text.as_bytes(), 0).is_some())
+        !self.known(text).is_empty()
     }
 
     pub fn string(&self, text: &mut String) {
@@ -176,18 +193,11 @@ impl Redactor {
         }
     }
 
-    /// Where known values are, the overlapping ones as one.
+    /// Where known values are.
     fn known(&self, text: &str) -> Vec<Range<usize>> {
         let Some(values) = &self.values else { return Vec::new() };
-        let mut spans: Vec<Range<usize>> = Vec::new();
-        let mut from = 0;
-        while let Some(found) = values.find(text.as_bytes(), from) {
-            from = found.start + 1;
-            match spans.last_mut() {
-                Some(last) if found.start <= last.end => last.end = last.end.max(found.end),
-                _ => spans.push(found),
-            }
-        }
+        let mut spans = values.plain_in(text.as_bytes());
+        spans.extend(values.escaped_in(text.as_bytes()));
         spans
     }
 }

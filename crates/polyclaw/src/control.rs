@@ -87,7 +87,20 @@ impl Plan {
             }
             other => other,
         }
+        .map_err(in_own_words)
     }
+}
+
+/// Where a control plane listens is no setting of an instance's config.
+fn in_own_words(failure: Failure) -> Failure {
+    let hint = match failure.code.as_str() {
+        "port_in_use" => {
+            "stop what listens there, or name another in POLYCLAW_CP_PORT or with `polyclaw control serve --port`"
+        }
+        "port_refused" => "ports below 1024 need rights of their own; the default is 18800",
+        _ => "POLYCLAW_CP_BIND or `polyclaw control serve --bind` must be an address of this machine",
+    };
+    failure.hint(hint)
 }
 
 /// Names, with commas between them.

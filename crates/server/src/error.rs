@@ -23,6 +23,8 @@ pub enum Error {
     WrongToken,
     #[error("this token does not let you do that: '{0}' is needed")]
     Forbidden(&'static str),
+    #[error("to let '{tool}' run needs a token of the scope '{needed}'; this one may only deny it")]
+    NotToApprove { tool: String, needed: &'static str },
     #[error("too many wrong tokens of late")]
     TooManyAttempts,
     #[error("the first call with this Idempotency-Key is still under way")]
@@ -122,7 +124,7 @@ impl Error {
             Self::Engine(error) => error.code(),
             Self::Control(error) => error.code(),
             Self::Unauthorized | Self::WrongToken => "unauthorized",
-            Self::Forbidden(_) => "wrong_scope",
+            Self::Forbidden(_) | Self::NotToApprove { .. } => "wrong_scope",
             Self::TooManyAttempts => "too_many_attempts",
             Self::RepeatUnderWay => "repeat_under_way",
             Self::KeyUsedElsewhere => "idempotency_key_used",
@@ -163,7 +165,7 @@ impl Error {
         match self {
             Self::Engine(error) => engine_status(error),
             Self::Control(error) => control_status(error),
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::NotToApprove { .. } => StatusCode::FORBIDDEN,
             Self::TooManyAttempts => StatusCode::TOO_MANY_REQUESTS,
             Self::RepeatUnderWay | Self::ConfigRefused(_) => StatusCode::CONFLICT,
             Self::KeyUsedElsewhere => StatusCode::UNPROCESSABLE_ENTITY,
@@ -201,6 +203,9 @@ impl Error {
             Self::Engine(error) => error.hint(),
             Self::Control(error) => error.hint(),
             Self::Forbidden(_) => Some("use a token of that scope; `polyclaw control token make` makes one"),
+            Self::NotToApprove { .. } => {
+                Some("deny it, or have somebody approve it whose token may do that itself")
+            }
             Self::KeyUsedElsewhere => Some("take another key for another call"),
             Self::NotExposed(_) => Some("name it in a2a.expose of config.toml"),
             Self::ConfigRefused(_) => Some("the old config stays in force"),

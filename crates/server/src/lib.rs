@@ -2,6 +2,7 @@
 //! page. This crate translates; what a call means is decided by the engine.
 
 mod a2a;
+mod access;
 mod app;
 pub mod control;
 mod cors;

@@ -13,6 +13,7 @@ use axum::response::Response;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::serve::Closing;
@@ -41,6 +42,7 @@ const WRITE: Duration = Duration::from_secs(30);
     responses((status = 101, description = "A WebSocket; see the frames above"), (status = 400, description = "No upgrade was asked for", body = crate::error::Problem)))]
 pub async fn open(
     State(app): State<AppState>,
+    by: May,
     Extension(metrics): Extension<Arc<Metrics>>,
     closing: Option<Extension<Closing>>,
     upgrade: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -50,12 +52,12 @@ pub async fn open(
     let upgrade = upgrade.max_message_size(MAX_FRAME).max_frame_size(MAX_FRAME);
     Ok(upgrade.on_upgrade(async move |socket| {
         metrics.sockets.fetch_add(1, Ordering::Relaxed);
-        run(app, socket, closing).await;
+        run((app, by), socket, closing).await;
         metrics.sockets.fetch_sub(1, Ordering::Relaxed);
     }))
 }
 
-async fn run(app: AppState, mut socket: WebSocket, closing: Option<Closing>) {
+async fn run((app, by): (AppState, May), mut socket: WebSocket, closing: Option<Closing>) {
     let (events, mut queue) = mpsc::channel(QUEUE);
     let mut subscriptions = Subscriptions::new(app.clone(), events);
     let mut ping = interval(PING);
@@ -68,7 +70,7 @@ async fn run(app: AppState, mut socket: WebSocket, closing: Option<Closing>) {
             received = socket.recv() => {
                 heard = Instant::now();
                 match received {
-                    Some(Ok(Message::Text(text))) => call::answer(&app, &mut subscriptions, &text).await,
+                    Some(Ok(Message::Text(text))) => call::answer(&app, by, &mut subscriptions, &text).await,
                     Some(Ok(Message::Binary(_))) => break close_code::UNSUPPORTED,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                     Some(Ok(Message::Close(_))) | None => return,

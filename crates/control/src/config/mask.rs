@@ -97,6 +97,19 @@ pub fn hide(document: &mut toml_edit::DocumentMut) -> Vec<Shown> {
     hidden
 }
 
+/// Takes every secret out of a config in force. What is not set stays so.
+pub fn hide_in(config: &mut Value) {
+    for path in paths(config) {
+        let found = path.iter().try_fold(&mut *config, |value, step| match step {
+            Step::Key(key) => value.get_mut(key),
+            Step::Index(at) => value.get_mut(*at),
+        });
+        if let Some(secret) = found.filter(|secret| !secret.is_null()) {
+            *secret = MASK.into();
+        }
+    }
+}
+
 /// Puts back what masks stand for. Secrets that are new or other than before are written only if that was said.
 pub fn restore(document: &mut toml_edit::DocumentMut, stored: &Value, may_write: bool) -> Result<()> {
     let value = to_json(document.as_item());

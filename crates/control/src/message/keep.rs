@@ -58,8 +58,8 @@ impl Control {
     /// Starts an instance that was stopped. One that crashed is the supervisor's, with its pauses and its breaker.
     async fn rouse(&self, id: &InstanceId, tried: &mut Tried) -> Result<()> {
         let Ok(one) = self.active(id.as_str()).await else { return Ok(()) };
+        // What was tried is not forgotten here: a start under way that fails looks like one that runs.
         if !self.sleeps(&one) {
-            tried.remove(id);
             return Ok(());
         }
         let (times, at) = tried.get(id).copied().unwrap_or((0, Instant::now()));

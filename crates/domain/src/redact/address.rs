@@ -7,7 +7,15 @@ const SIGNS: [&str; 3] = ["key", "sig", "signature"];
 
 /// What of an address is a credential, as it is written. Other text has none, and `${NAME}` is where one is, not what.
 pub fn credentials(text: &str) -> Vec<&str> {
-    let Some(rest) = behind_scheme(text.trim()) else { return Vec::new() };
+    behind_scheme(text.trim()).map(held_by).unwrap_or_default()
+}
+
+/// The same of a text that is a secret as a whole, whatever stands before the address.
+pub(super) fn credentials_within(secret: &str) -> Vec<&str> {
+    secret.split_once("://").map(|(_, rest)| held_by(rest)).unwrap_or_default()
+}
+
+fn held_by(rest: &str) -> Vec<&str> {
     password(rest).into_iter().chain(parameters(rest)).filter(|part| !is_referred(part)).collect()
 }
 

@@ -1,6 +1,6 @@
-//! The shapes one secret travels in.
+//! The shapes one secret travels in, besides those with escapes for its letters.
 
-use super::SHORTEST;
+use super::{SHORTEST, address, escape};
 
 /// What people write where a service asks for a key and needs none. Hiding these would tear words apart.
 const PLACEHOLDERS: [&str; 6] =
@@ -18,14 +18,21 @@ pub(super) fn of(secret: &str) -> Vec<Vec<u8>> {
         let lines = secret.lines().map(str::trim).filter(|line| line.len() >= LINE);
         values.extend(lines.filter(|line| !line.contains([' ', '\t'])).map(str::to_owned));
     }
-    values.extend(password(secret));
+    // So are the password and the key of an address, as they are written and as they are meant.
+    let held = address::credentials_within(secret).into_iter();
+    values.extend(held.flat_map(|written| [plain(written), written.to_owned()]));
+    // A value that looks escaped itself is taken for what it means where other escapes are taken off.
+    let meant: Vec<String> = values.iter().filter_map(|value| escape::meant(value)).collect();
+    values.extend(meant);
+    // A form has a plus for a space; its escapes are any text's.
+    let posted = |value: &String| value.contains(' ').then(|| value.replace(' ', "+"));
+    values.extend(values.iter().filter_map(posted).collect::<Vec<_>>());
     values.retain(|value| value.len() >= SHORTEST && !PLACEHOLDERS.contains(&value.as_str()));
     values.iter().flat_map(|value| shapes(value)).filter(|form| form.len() >= SHORTEST).collect()
 }
 
 fn shapes(value: &str) -> Vec<Vec<u8>> {
-    let mut shapes =
-        vec![value.to_owned(), percent(value, b"0123456789ABCDEF"), percent(value, b"0123456789abcdef")];
+    let mut shapes = vec![value.to_owned()];
     // Text in JSON in JSON: each level escapes what the one before escaped.
     let (mut inner, mut levels) = (value.to_owned(), 0);
     while let Some(outer) = escaped(&inner).filter(|outer| *outer != inner && levels < 3) {
@@ -40,16 +47,6 @@ fn shapes(value: &str) -> Vec<Vec<u8>> {
         shapes.push(standard);
     }
     shapes.into_iter().map(String::into_bytes).collect()
-}
-
-/// The password of an address such as a database's, as it is written and as it is meant.
-fn password(address: &str) -> Vec<String> {
-    let part = || {
-        let (_, rest) = address.split_once("://")?;
-        let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
-        Some(user.split_once(':')?.1.to_owned())
-    };
-    part().into_iter().flat_map(|written| [plain(&written), written]).collect()
 }
 
 fn plain(written: &str) -> String {
@@ -76,28 +73,9 @@ fn escaped(text: &str) -> Option<String> {
     Some(quoted[1..quoted.len() - 1].to_owned())
 }
 
-fn percent(text: &str, digits: &[u8; 16]) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            push_hex(&mut out, byte, digits);
-        }
-    }
-    out
-}
-
 fn hex(text: &str, digits: &[u8; 16]) -> String {
-    let mut out = String::new();
-    text.bytes().for_each(|byte| push_hex(&mut out, byte, digits));
-    out
-}
-
-fn push_hex(out: &mut String, byte: u8, digits: &[u8; 16]) {
-    out.push(char::from(digits[usize::from(byte >> 4)]));
-    out.push(char::from(digits[usize::from(byte & 15)]));
+    let both = |byte: u8| [byte >> 4, byte & 15];
+    text.bytes().flat_map(both).map(|half| char::from(digits[usize::from(half)])).collect()
 }
 
 /// The letters that base64 has for these bytes wherever they stand in something longer: `shift` bytes come before

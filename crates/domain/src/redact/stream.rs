@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::escape::{Peeled, WIDEST};
 use super::{MARK, Redactor, whole};
 
 /// A tail that is the start of a known value is held from this length on. Most words end in a letter some key begins
@@ -11,7 +12,7 @@ use super::{MARK, Redactor, whole};
 const TELLING: usize = 4;
 /// What went out is kept so far back, to recognise what began there.
 const BEHIND: usize = 128;
-/// The longest thing that is waited for: a private key.
+/// The longest thing that is waited for by its looks: a private key.
 const LONGEST: usize = 16 * 1024;
 
 pub struct Stream {
@@ -31,7 +32,7 @@ impl Stream {
     /// What of the stream can be shown with this piece. Mostly that is the piece.
     pub fn push(&mut self, piece: &str) -> String {
         self.raw.push_str(piece);
-        let open = self.redactor.open_from(&self.raw).filter(|from| self.raw.len() - from <= LONGEST);
+        let open = self.redactor.open_from(&self.raw);
         let until = open.map_or(self.raw.len(), |from| whole(&self.raw, from, false)).max(self.sent);
         self.emit(until)
     }
@@ -73,7 +74,8 @@ impl Stream {
     fn forget(&mut self, spans: &[Range<usize>]) {
         let touching = spans.iter().filter(|span| span.end == self.raw.len()).map(|span| span.start);
         let needed = touching.chain([self.sent.saturating_sub(BEHIND)]).min().unwrap_or(0);
-        let cut = whole(&self.raw, needed.max(self.raw.len().saturating_sub(2 * LONGEST)), false);
+        let cut =
+            whole(&self.raw, needed.max(self.raw.len().saturating_sub(2 * self.redactor.longest())), false);
         // In steps: moving a few bytes for every token would cost more than it saves.
         if cut >= BEHIND {
             self.raw.drain(..cut);
@@ -84,19 +86,42 @@ impl Stream {
 }
 
 impl Redactor {
+    /// The longest thing that is waited for.
+    fn longest(&self) -> usize {
+        self.values.as_ref().map_or(0, |values| values.longest * WIDEST).max(LONGEST)
+    }
+
     /// Where the end of a text may be the start of a secret.
     fn open_from(&self, text: &str) -> Option<usize> {
         let known = self.values.as_ref().and_then(|values| values.begun_at(text.as_bytes()));
-        known.into_iter().chain(self.patterns.open_from(text)).min()
+        let looks = self.patterns.open_from(text).filter(|from| text.len() - from <= LONGEST);
+        known.into_iter().chain(looks).min()
     }
 }
 
 impl super::Values {
     /// The first place from which on the text is the start of a form, and not yet all of it.
     fn begun_at(&self, text: &[u8]) -> Option<usize> {
+        let tail = text.len().saturating_sub(self.longest * WIDEST);
+        let escaped = self.begun_escaped(&text[tail..]).map(|at| tail + at);
+        self.begun_plainly(text, TELLING).into_iter().chain(escaped).min()
+    }
+
+    fn begun_plainly(&self, text: &[u8], least: usize) -> Option<usize> {
         let from = text.len().saturating_sub(self.longest.saturating_sub(1));
-        let last = text.len().checked_sub(TELLING)?;
+        let last = text.len().checked_sub(least)?;
         (from..=last).find(|at| self.first[usize::from(text[*at])] && self.begins(&text[*at..]))
+    }
+
+    /// The same where letters are written with escapes. One that is not whole yet counts for a letter.
+    fn begun_escaped(&self, text: &[u8]) -> Option<usize> {
+        let (mut peeled, mut first) = (Peeled::new(text), None::<usize>);
+        while peeled.peel() {
+            let least = if peeled.is_cut() { TELLING - 1 } else { TELLING };
+            let begun = self.begun_plainly(peeled.whole(), least).map(|at| peeled.source(at..at + 1).start);
+            first = first.into_iter().chain(begun).min();
+        }
+        first
     }
 
     /// The forms are sorted, so those that begin with `tail` stand together.

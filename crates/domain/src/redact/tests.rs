@@ -22,6 +22,95 @@ fn a_known_value_is_found_in_every_shape_it_travels_in() {
     hides("https://x.example/?key=canary%2f4711%2b%22quoted%22%5c%c3%bc&y=1");
 }
 
+/// How a letter is written.
+type Write = fn(char) -> String;
+
+fn escapes() -> [(&'static str, Write); 5] {
+    [
+        ("percent", |letter| letter.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect()),
+        ("percent, small", |letter| letter.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect()),
+        ("hex", |letter| letter.to_string().bytes().map(|byte| format!("\\x{byte:02x}")).collect()),
+        ("unicode", |letter| {
+            letter.encode_utf16(&mut [0; 2]).iter().map(|half| format!("\\u{half:04x}")).collect()
+        }),
+        ("unicode, capital", |letter| {
+            letter.encode_utf16(&mut [0; 2]).iter().map(|half| format!("\\u{half:04X}")).collect()
+        }),
+    ]
+}
+
+/// Every letter escaped, every second one, and only what is no letter and no digit.
+fn escaped(text: &str, one: Write) -> [String; 3] {
+    let written = |is_escaped: &dyn Fn(usize, char) -> bool| {
+        let write = |(at, letter)| if is_escaped(at, letter) { one(letter) } else { String::from(letter) };
+        text.chars().enumerate().map(write).collect::<String>()
+    };
+    [
+        written(&|_, _| true),
+        written(&|at, _| at % 2 == 0),
+        written(&|_, letter| !letter.is_ascii_alphanumeric()),
+    ]
+}
+
+const ODD: &str = "canary-4711 ü😀/end";
+
+#[test]
+fn letters_written_with_escapes_do_not_hide_a_value() {
+    let redactor = Redactor::new([ODD]);
+    for (how, one) in escapes() {
+        for written in escaped(ODD, one) {
+            for levels in 0..3 {
+                let nested = (0..levels).fold(written.clone(), |text, _| {
+                    let quoted = serde_json::to_string(&text).unwrap();
+                    quoted[1..quoted.len() - 1].to_owned()
+                });
+                let clean = redactor.text(&format!("it's 100% {nested}, \\u00e4!")).into_owned();
+                assert_eq!(clean, format!("it's 100% {MARK}, \\u00e4!"), "{how}, {levels} levels: {nested}");
+                assert!(redactor.has_value(&nested));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_form_has_a_plus_for_a_space_and_php_a_backslash_for_a_slash() {
+    let redactor = Redactor::new(["correct horse+battery/staple!"]);
+    for written in [
+        "correct+horse%2Bbattery%2Fstaple%21",
+        "correct+horse%2bbattery%2fstaple!",
+        "correct%20horse%2Bbattery/staple!",
+        "%63orrect+horse%2Bbattery%2Fstaple%21",
+        r"correct horse+battery\/staple!",
+        r"correct+horse\u002bbattery\/staple!",
+    ] {
+        assert_eq!(redactor.text(&format!("a=1&b={written}&c=2")), format!("a=1&b={MARK}&c=2"), "{written}");
+    }
+}
+
+#[test]
+fn a_value_with_escapes_of_its_own_is_known_among_others_too() {
+    let redactor = Redactor::new(["p%40ss%2Fword-x"]);
+    for written in ["p%40ss%2Fword-x", r"p%40ss%2Fword\u002dx", "p%2540ss%252Fword-x", "p@ss/word-x"] {
+        assert_eq!(redactor.text(written), MARK, "{written}");
+    }
+    // What base64 has beside letters is escaped in an address.
+    let encoded = Redactor::new(["canary?>~4711"]).text("Y2FuYXJ5Pz5%2BNDcxMQ%3D%3D").into_owned();
+    assert!(encoded.starts_with(MARK) && !encoded.contains("NDcx"), "{encoded}");
+}
+
+#[test]
+fn escapes_of_other_things_are_left_as_they_are() {
+    let redactor = Redactor::new(["canary-4711"]);
+    for text in [
+        r"a%20b \u00fc \x41 C:\users\x %zz 100%",
+        "canary%2f4711 and canary%2",
+        r"canary\u002",
+        r"\ud83d\ude00 \ud83d canary",
+    ] {
+        assert_eq!(redactor.text(text), text);
+    }
+}
+
 #[test]
 fn base64_gives_it_away_wherever_it_stands() {
     // `printf '%s' "…$secret…" | base64`, for each of the three places a byte can have in a group.
@@ -48,13 +137,16 @@ fn overlapping_secrets_leave_nothing_between_them() {
 }
 
 #[test]
-fn one_line_of_a_key_file_is_as_secret_as_all_of_it_and_so_is_a_password_in_an_address() {
+fn a_line_of_a_key_file_and_the_password_or_key_of_an_address_are_as_secret_as_all_of_it() {
     let file = "first line of words\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nshort\n";
     assert_eq!(Redactor::new([file]).text("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"), MARK);
     assert_eq!(Redactor::new([file]).text("first line of words"), "first line of words");
     let redactor = Redactor::new(["postgres://claw:p%40ss%2Fword@db.example/claw"]);
     assert_eq!(redactor.text("it was p@ss/word"), format!("it was {MARK}"));
     assert_eq!(redactor.text("it was p%40ss%2Fword"), format!("it was {MARK}"));
+    let redactor = Redactor::new(["https://h.example/v1?region=eu-central-1&api_key=canary%2D4711#x"]);
+    assert_eq!(redactor.text("canary-4711 in eu-central-1"), format!("{MARK} in eu-central-1"));
+    assert_eq!(redactor.text("canary%2D4711"), MARK);
 }
 
 #[test]
@@ -180,12 +272,19 @@ fn a_secret_in_pieces_does_not_pass() {
         "see postgres://me:hunter2@db/x now",
         "a -----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\n-----END PRIVATE KEY----- b",
         "dXNlcjpjYW5hcnktNDcxMQ== ",
+        "x %63%61%6e%61%72%79%2d%34%37%31%31 y",
+        r"x canary\u002d4711 y",
+        r"x \x63\x61\x6e\x61\x72\x79\x2d\x34\x37\x31\x31 y",
+        r#"{"a":"{\"b\":\"c\\u0061nary-47\\u00311\"}"}"#,
+        r"ends with canary-471\u0031",
     ] {
         let letters: Vec<String> = text.chars().map(String::from).collect();
         let pieces: Vec<&str> = letters.iter().map(String::as_str).collect();
         let seen = streamed(&redactor, &pieces).concat();
         assert!(seen.contains(MARK), "{text} became {seen}");
-        for secret in ["ary-4711", "0123456789", "hunter2", "MIIEv", "5hcnktNDcx"] {
+        for secret in
+            ["ary-4711", "0123456789", "hunter2", "MIIEv", "5hcnktNDcx", "4711", "%61%72", "u0031", "x34"]
+        {
             assert!(!seen.contains(secret), "{text} became {seen}");
         }
     }
@@ -195,15 +294,44 @@ fn a_secret_in_pieces_does_not_pass() {
 fn hostile_text_does_not_take_for_ever() {
     let redactor = Redactor::new(["canary-4711"]);
     let began = std::time::Instant::now();
-    for piece in
-        ["sk-", "eyJ.", "://a:", "-----BEGIN PRIVATE KEY-----", "Bearer ", "canary-471", "-----BEGIN "]
-    {
+    for piece in [
+        "sk-",
+        "eyJ.",
+        "://a:",
+        "-----BEGIN PRIVATE KEY-----",
+        "Bearer ",
+        "canary-471",
+        "-----BEGIN ",
+        "%25",
+        "%63anary",
+        r"\u005c",
+    ] {
         let _ = redactor.text(&piece.repeat(1_000_000 / piece.len()));
     }
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
 
 proptest! {
+    #[test]
+    fn any_cut_of_escapes_shows_no_value(
+        how in 0..5_usize, which in 0..3_usize, before in r"[a-z%\\u0]{0,12}", cuts in prop::collection::vec(1..9_usize, 1..60),
+    ) {
+        let redactor = Arc::new(Redactor::new([ODD]));
+        let written = &escaped(ODD, escapes()[how].1)[which];
+        let letters: Vec<char> = format!("{before} {written} and more").chars().collect();
+        let mut stream = Stream::new(Arc::clone(&redactor));
+        let (mut seen, mut at, mut cut) = (String::new(), 0, 0);
+        while at < letters.len() {
+            let end = (at + cuts[cut % cuts.len()]).min(letters.len());
+            seen += &stream.push(&letters[at..end].iter().collect::<String>());
+            (at, cut) = (end, cut + 1);
+        }
+        seen += &stream.finish();
+        let end: String = written.chars().skip(written.chars().count() / 2).collect();
+        prop_assert!(seen.contains(MARK) && !seen.contains(&end), "{}", seen);
+        prop_assert!(seen.ends_with(" and more"), "{}", seen);
+    }
+
     /// However a text is cut, the stream shows no secret, and all that is none.
     #[test]
     fn any_cut_shows_the_same(before in "[a-z :/.ü-]{0,40}", after in "[a-z :/.ü-]{0,40}", cuts in prop::collection::vec(1..9_usize, 1..60)) {

@@ -1,6 +1,7 @@
 //! Secrets stay out of everything that is shown.
 
 use polyclaw_domain::config;
+use polyclaw_domain::redact::{MARK, Redactor};
 
 use super::toml;
 
@@ -59,6 +60,17 @@ fn every_secret_the_file_names_is_known_wherever_it_comes_from() {
             "postgres://me:canary-url-4711@localhost/claw"
         ]
     );
+}
+
+#[test]
+fn the_key_of_an_address_is_hidden_where_it_stands_alone() {
+    let loaded = toml(
+        "[providers.lab]\nkind = \"openai_compatible\"\nmodels = [\"m\"]\n\
+         base_url = \"https://h.example/v1?api_key=canary-query-4711\"\n",
+    );
+    let secrets = loaded.unwrap().secrets;
+    let redactor = Redactor::new(secrets.iter().map(config::Secret::expose));
+    assert_eq!(redactor.text("it is canary-query-4711"), format!("it is {MARK}"));
 }
 
 #[test]

@@ -58,18 +58,37 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         value["mcp"] = found["mcp"].clone();
     }
     context.output.say(&value, |_| {
-        let mut lines = vec![
-            format!("{} at {}", cell(&health["status"]), client.url()),
+        let mut lines = vec![format!("{} at {}", cell(&health["status"]), client.url())];
+        lines.extend(troubles(&health));
+        lines.extend([
             format!("version {}, up {}", cell(&health["version"]), span(health["uptime_ms"].as_u64())),
             format!("model {}", models::in_use(&models)),
             format!("{sessions} session(s), {running} answering, {waiting} waiting"),
             told.clone(),
-        ];
+        ]);
         lines.extend(channels.as_array().into_iter().flatten().map(accounts::sentence));
         lines.extend(found.iter().flat_map(deep::lines));
         lines.join("\n")
     })?;
     Ok(())
+}
+
+/// Why it is less than well, and what to do about it.
+fn troubles(health: &Value) -> impl Iterator<Item = String> {
+    let store = match health["store"]["status"].as_str() {
+        None | Some("ok") => None,
+        Some("disk_full") => Some(
+            "the disk is full: nothing can be kept until some space is free; nothing accepted was lost"
+                .to_owned(),
+        ),
+        Some("store_read_only") => {
+            Some("the database can not be written: check the owner and mode of the home folder".to_owned())
+        }
+        Some("unavailable") => Some("the database does not answer; the log says why".to_owned()),
+        Some(code) => Some(format!("the database takes no writes ({code}); the log says why")),
+    };
+    let restarting = list(&health["tasks"]).filter(|task| task["state"] == "restarting");
+    store.into_iter().chain(restarting.map(|task| format!("{} is starting again", cell(&task["task"]))))
 }
 
 fn span(millis: Option<u64>) -> String {
@@ -83,4 +102,23 @@ fn span(millis: Option<u64>) -> String {
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_and_nothing_where_nothing_is() {
+        let said = |store: &str, state: &str| {
+            let health =
+                json!({ "store": { "status": store }, "tasks": [{ "task": "worker", "state": state }] });
+            troubles(&health).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(said("ok", "running"), "");
+        assert_eq!(troubles(&Value::Null).count(), 0, "one that is older says less");
+        assert!(said("disk_full", "running").starts_with("the disk is full"));
+        assert!(said("store_unavailable", "running").contains("store_unavailable"));
+        assert_eq!(said("ok", "restarting"), "worker is starting again");
+    }
 }

@@ -44,6 +44,11 @@ fn nobody_gets_in_without_a_token_from_elsewhere_or_under_another_name() {
         assert_eq!(plane.get(path).refusal(), expected);
     }
     assert_eq!(plane.call("DELETE", "/version", None, &[]).refusal(), (405, "wrong_method"));
+    for method in ["TRACE", "PROPFIND"] {
+        let refused = plane.call(method, "/instances/one/gateway/sessions", None, &[]);
+        assert_eq!(refused.refusal(), (405, "wrong_method"), "{method}");
+    }
+    assert_eq!(plane.get("/version").ok()["scope"], "admin", "whoever has the token of the server itself");
     let large = json!({ "name": "x".repeat(2 << 20) });
     assert_eq!(plane.post("/instances", large).refusal(), (413, "body_too_large"));
     let plain =
@@ -107,6 +112,9 @@ fn a_token_lets_its_bearer_do_what_its_scope_says_until_it_is_revoked() {
     for (token, statuses) in
         [(&read, [200, 403, 403, 403]), (&operate, [200, 200, 403, 403]), (&admin, [200, 409, 201, 200])]
     {
+        let bearer = format!("Bearer {}", token["secret"].as_str().unwrap());
+        let version = plane.call("GET", "/version", None, &[("authorization", &bearer)]).ok();
+        assert_eq!(version["scope"], token["scope"], "{version}");
         let found = [
             as_(token, "GET", "/instances", None),
             as_(token, "POST", "/instances/one/start", None),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use polyclaw_testkit::model_server::{Gate, ModelServer, Script};
 use rustix::process::Resource;
 
-use crate::daemon::{Daemon, PATIENCE, config};
+use crate::daemon::{Daemon, PATIENCE, TOKEN, config};
 
 /// Mounts a small disk over the home, keeps what is there, and becomes the daemon with its log on that disk.
 const ON_SMALL_DISK: &str = r#"
@@ -69,6 +69,22 @@ impl Space {
             Self::FileSize => "store_unavailable",
         }
     }
+
+    fn words(&self) -> &'static str {
+        match self {
+            Self::Disk => "the disk is full",
+            Self::FileSize => "the database takes no writes (store_unavailable)",
+        }
+    }
+}
+
+/// What a person is told who asks how it is.
+fn status(daemon: &Daemon) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polyclaw"));
+    command.args(["status", "--url", &daemon.url, "--token", TOKEN]).env("POLYCLAW_HOME", &daemon.home);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 async fn survives(space: Space) {
@@ -109,6 +125,8 @@ async fn survives(space: Space) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     daemon.assert_alive();
+    let told = status(&daemon);
+    assert!(told.starts_with("degraded at ") && told.contains(space.words()), "{told}");
     space.give_back(&daemon);
     assert_eq!(daemon.get("/ready").await["ready"], true, "asked once, it sees that there is room again");
     assert_eq!(daemon.get("/health").await["status"], "ok");

@@ -45,6 +45,25 @@ fn a_taken_port_is_refused_alike_by_all_that_listen() {
     assert!(refused.stderr.contains("hint:") && refused.stderr.contains("--port"), "{}", refused.stderr);
 }
 
+#[test]
+fn a_taken_port_of_the_control_plane_is_told_from_an_instances() {
+    let home = Home::new();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port().to_string();
+    for args in [&["up", "--no-pull"][..], &["control"]] {
+        let mut command = home.command(args);
+        command.env("POLYCLAW_CP_PORT", &port);
+        let refused = ran(command);
+        assert_eq!(refused.code, 4, "{args:?}: {}", refused.stderr);
+        let said = refused.stderr;
+        assert!(
+            said.contains(&format!("port {port} is taken")) && said.contains("POLYCLAW_CP_PORT"),
+            "{said}"
+        );
+        assert!(!said.contains("gateway.port"), "{said}");
+    }
+}
+
 /// What somebody who took the port of a daemon that is gone hears from a command.
 #[test]
 fn whoever_took_the_port_of_a_daemon_that_is_gone_is_not_shown_the_token() {

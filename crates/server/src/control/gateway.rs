@@ -12,10 +12,12 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
+use axum::routing::{MethodRouter, get};
 use futures_util::StreamExt;
 use http_body_util::Full;
 use hyper::upgrade::OnUpgrade;
 use polyclaw_control::{Caller, call, while_it_answers};
+use polyclaw_domain::instance::Access;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{OpenApi, Required, ResponseBuilder};
@@ -23,6 +25,7 @@ use utoipa::openapi::{OpenApi, Required, ResponseBuilder};
 use super::state::ControlState;
 use super::tunnel;
 use super::until::Until;
+use crate::access::SCOPE;
 use crate::error::{Error, Result};
 use crate::extract::{MAX_BODY, MAX_MESSAGE, read_up_to};
 
@@ -47,13 +50,18 @@ const KEPT_BACK: [HeaderName; 11] = [
     UPGRADE,
 ];
 
+/// The methods an instance has calls for. What another would mean there is not known, so none is handed on.
+pub fn methods() -> MethodRouter<ControlState> {
+    get(through).post(through).put(through).patch(through).delete(through).options(through)
+}
+
 /// `/instances/{id}/gateway/…` is `/api/v1/…` of the instance; `v1/…` is its OpenAI-shaped API. What changes something
 /// is in the audit before it is handed on.
-pub async fn through(State(app): State<ControlState>, mut request: Request) -> Result<Response> {
+async fn through(State(app): State<ControlState>, mut request: Request) -> Result<Response> {
     let (id, target) = split(request.uri())?;
     let (address, token) = app.control.door(&id).await?;
     let by = request.extensions().get::<Caller>().cloned().ok_or(Error::Unauthorized)?;
-    let until = Until::of(request.extensions());
+    let (access, until) = (by.access, Until::of(request.extensions()));
     let is_socket = request.headers().contains_key(UPGRADE);
     let ours = is_socket.then(|| hyper::upgrade::on(&mut request));
     let (parts, body) = request.into_parts();
@@ -66,7 +74,8 @@ pub async fn through(State(app): State<ControlState>, mut request: Request) -> R
         async move { app.control.note_socket(&by, &id, &path).await }
     };
     let method = parts.method.clone();
-    let called = call(address, Request::from_parts(dressed(parts, target, token), Full::new(body)));
+    let dressed = dressed(parts, target, token, access);
+    let called = call(address, Request::from_parts(dressed, Full::new(body)));
     let answered = while_it_answers(address, called).await;
     let answered = answered.ok_or_else(|| polyclaw_control::Error::Silent(id.clone()))?;
     let answered = answered
@@ -84,13 +93,15 @@ fn most(target: &Uri) -> usize {
 }
 
 /// The head of a call as the instance gets it.
-fn dressed(mut parts: Parts, target: Uri, token: Option<String>) -> Parts {
+fn dressed(mut parts: Parts, target: Uri, token: Option<String>, access: Access) -> Parts {
     let upgrade = parts.headers.get(UPGRADE).cloned();
     parts.extensions.clear();
     parts.headers.remove(CONTENT_LENGTH);
     parts.uri = target;
     parts.version = axum::http::Version::HTTP_11;
     keep_back(&mut parts.headers);
+    // Its token opens all of it to whoever shows it: how much of that is the caller's goes along.
+    parts.headers.insert(SCOPE, HeaderValue::from_static(access.as_str()));
     if let Some(token) = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok()) {
         parts.headers.insert(AUTHORIZATION, token);
     }

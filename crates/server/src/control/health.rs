@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
+use polyclaw_control::Caller;
 use polyclaw_domain::instance::Status;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -42,6 +43,8 @@ pub struct InstanceHealth {
 #[derive(Serialize, ToSchema)]
 pub struct Version {
     version: String,
+    /// What the token may do that asks: `read`, `operate` or `admin`.
+    scope: &'static str,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -85,9 +88,10 @@ pub async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
+/// What runs here, and how much of it is the caller's to use.
 #[utoipa::path(get, path = "/version", tag = "health", responses((status = 200, body = Version)))]
-pub async fn version(State(app): State<ControlState>) -> Json<Version> {
-    Json(Version { version: app.version.clone() })
+pub async fn version(State(app): State<ControlState>, Extension(by): Extension<Caller>) -> Json<Version> {
+    Json(Version { version: app.version.clone(), scope: by.access.as_str() })
 }
 
 /// Counters of the control plane.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{any, get};
+use axum::routing::get;
 use axum::{Extension, Router};
 use bytes::Bytes;
 use utoipa::openapi::OpenApi;
@@ -121,7 +121,7 @@ pub fn router(state: ControlState) -> Router {
         group.router(API).route_layer(once.clone()).route_layer(from_fn(repeat::bounded))
     };
     let once_through = from_fn_with_state(state.clone(), repeat::once_through);
-    let through = Router::new().route(GATEWAY, any(gateway::through)).route_layer(once_through);
+    let through = Router::new().route(GATEWAY, gateway::methods()).route_layer(once_through);
     let known = Router::new()
         .merge(looking().router(API).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::reads)))
         .merge(sockets().route_layer(from_fn(guard::reads)))

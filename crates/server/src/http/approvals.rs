@@ -2,9 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use polyclaw_control::needed_to_approve;
 use polyclaw_domain::approval::{Answerer, ApprovalState, Decision};
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::id::{ApprovalId, TurnId};
+use polyclaw_domain::instance::Access;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::approvals::Approval;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::extract::{Body, Id};
 use crate::state::AppState;
@@ -86,7 +89,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Whoever holds the token is the owner.
-    pub fn by_owner(self) -> polyclaw_engine::Verdict {
+    fn by_owner(self) -> polyclaw_engine::Verdict {
         let Self { decision, reason, fingerprint } = self;
         polyclaw_engine::Verdict { decision, reason, by: Answerer::Owner, shown: fingerprint }
     }
@@ -107,14 +110,35 @@ pub async fn show(State(app): State<AppState>, Id(id): Id) -> Result<Json<Approv
     Ok(Json(found.into()))
 }
 
-/// Answered once: a second answer, or one that comes too late, is refused.
+/// Answered once: a second answer, or one that comes too late, is refused. Through a control plane, a yes to what needs
+/// `admin` when it is asked for directly needs `admin` too.
 #[utoipa::path(post, path = "/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = Verdict, responses((status = 200, body = ApprovalView)))]
 pub async fn decide(
     State(app): State<AppState>,
+    by: May,
     Id(id): Id,
     Body(verdict): Body<Verdict>,
 ) -> Result<Json<ApprovalView>> {
-    let id = ApprovalId::new(id);
-    let approval = polyclaw_engine::decide(&app.engine, &id, verdict.by_owner()).await?;
-    Ok(Json(approval.into()))
+    answer(&app, by, &ApprovalId::new(id), verdict).await.map(Json)
+}
+
+pub async fn answer(app: &AppState, by: May, id: &ApprovalId, verdict: Verdict) -> Result<ApprovalView> {
+    if verdict.decision == Decision::Approve {
+        check_approver(app, by, id).await?;
+    }
+    Ok(polyclaw_engine::decide(&app.engine, id, verdict.by_owner()).await?.into())
+}
+
+/// What somebody may not do, they may not have an agent do by saying yes to it.
+pub async fn check_approver(app: &AppState, May(access): May, id: &ApprovalId) -> Result<()> {
+    if access == Access::Admin {
+        return Ok(());
+    }
+    // That there is no such question is said by whoever decides it.
+    let Some(asked) = app.engine.question(id).await? else { return Ok(()) };
+    let needed = needed_to_approve(&asked.tool);
+    match access >= needed {
+        true => Ok(()),
+        false => Err(Error::NotToApprove { tool: asked.tool, needed: needed.as_str() }),
+    }
 }

@@ -2,12 +2,16 @@
 
 use axum::Json;
 use axum::extract::State;
+use polyclaw_domain::command::parse;
+use polyclaw_domain::id::ApprovalId;
 use polyclaw_domain::key::SessionKey;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::extract::{Body, Key};
+use crate::http::approvals::check_approver;
 use crate::state::AppState;
 
 #[derive(Deserialize, ToSchema)]
@@ -26,15 +30,25 @@ pub struct Said {
 #[utoipa::path(post, path = "/sessions/{key}/commands", tag = "sessions", params(("key" = String, Path)), request_body = Command, responses((status = 200, body = Said)))]
 pub async fn run(
     State(app): State<AppState>,
+    by: May,
     Key(key): Key,
     Body(command): Body<Command>,
 ) -> Result<Json<Said>> {
-    said(&app, &key, &command.text).await.map(Json)
+    said(&app, by, &key, &command.text).await.map(Json)
 }
 
-pub async fn said(app: &AppState, key: &SessionKey, line: &str) -> Result<Said> {
+pub async fn said(app: &AppState, by: May, key: &SessionKey, line: &str) -> Result<Said> {
+    if let Some(id) = approved(line) {
+        check_approver(app, by, &id).await?;
+    }
     match app.engine.command(key, line).await {
         Some(text) => Ok(Said { text: text? }),
         None => Err(Error::UnknownCommand(line.chars().take(40).collect())),
     }
+}
+
+/// The question that a line says yes to.
+fn approved(line: &str) -> Option<ApprovalId> {
+    let (_, rest) = parse(line).filter(|(command, _)| command.name == "approve")?;
+    rest.split_whitespace().next().map(ApprovalId::new)
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::http::messages::{self, Receipt};
 use crate::http::stream::Position;
@@ -61,10 +62,10 @@ struct Approve {
 }
 
 /// The answer to one frame of a peer. What is no request is answered without an id.
-pub async fn answer(app: &AppState, subscriptions: &mut Subscriptions, text: &str) -> Message {
+pub async fn answer(app: &AppState, by: May, subscriptions: &mut Subscriptions, text: &str) -> Message {
     match serde_json::from_str(text) {
         Ok(Incoming::Req { id, method, params }) => {
-            let outcome = call(app, subscriptions, &method, params).await;
+            let outcome = call((app, by), subscriptions, &method, params).await;
             response(&id, outcome, &app.engine.redactor())
         }
         Err(error) => {
@@ -80,7 +81,12 @@ pub fn only_looks(frame: &[u8]) -> bool {
     ["subscribe", "watch", "unsubscribe"].contains(&method.as_str())
 }
 
-async fn call(app: &AppState, open: &mut Subscriptions, method: &str, params: Value) -> Result<Value> {
+async fn call(
+    (app, by): (&AppState, May),
+    open: &mut Subscriptions,
+    method: &str,
+    params: Value,
+) -> Result<Value> {
     match method {
         "subscribe" => {
             let wanted: Subscribe = read(params)?;
@@ -107,19 +113,17 @@ async fn call(app: &AppState, open: &mut Subscriptions, method: &str, params: Va
         }
         "command" => {
             let command: Command = read(params)?;
-            value(commands::said(app, &command.session_key, &command.text).await?)
+            value(commands::said(app, by, &command.session_key, &command.text).await?)
         }
-        "approve" => approve(app, read(params)?).await,
+        "approve" => approve(app, by, read(params)?).await,
         other => Err(Error::UnknownMethod(other.chars().take(40).collect())),
     }
 }
 
-async fn approve(app: &AppState, verdict: Approve) -> Result<Value> {
+async fn approve(app: &AppState, by: May, verdict: Approve) -> Result<Value> {
     let Approve { approval_id, decision, reason, fingerprint } = verdict;
     let verdict = approvals::Verdict { decision, reason, fingerprint };
-    let approval =
-        polyclaw_engine::decide(&app.engine, &ApprovalId::new(approval_id), verdict.by_owner()).await?;
-    value(approvals::ApprovalView::from(approval))
+    value(approvals::answer(app, by, &ApprovalId::new(approval_id), verdict).await?)
 }
 
 fn read<T: DeserializeOwned>(params: Value) -> Result<T> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{deep, list};
+use super::{deep, list, troubles};
 use crate::accounts;
 use crate::cli::Context;
 use crate::client::{Client, segment};
@@ -31,6 +31,7 @@ async fn look(client: &Client, instance: &Value, is_deep: bool) -> Value {
     let at = format!("/instances/{}/gateway", segment(&cell(&instance["id"])));
     let asked = async {
         let mut now = client.get(&format!("{at}/status")).await?;
+        now["health"] = client.get(&format!("{at}/health")).await?;
         let models = client.get(&format!("{at}/models")).await?;
         now["model"] = models["default_model"].clone();
         now["channels"] = client.get(&format!("{at}/channels")).await?["channels"].take();
@@ -55,6 +56,7 @@ fn told(instance: &Value) -> String {
     if now["error"].is_string() {
         lines.push(format!("it does not say how it is: {}", cell(&now["message"])));
     } else if now.is_object() {
+        lines.extend(troubles(&now["health"]));
         lines.push(format!("model {}", cell(&now["model"])));
         lines.push(format!(
             "{} session(s), {} answering, {} waiting",

@@ -1,0 +1,122 @@
+//! Who may say yes to what an agent asks for, through the gateway.
+
+use polyclaw_control::needed_to_approve;
+use polyclaw_domain::instance::Access;
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use serde_json::{Value, json};
+
+use crate::plane::{Answer, Plane, put, until};
+use crate::sockets::Socket;
+
+const SESSION: &str = "agent:main:web:dm:me";
+const SESSION_PATH: &str = "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame";
+const APPROVALS: &str = "/instances/one/gateway/approvals";
+
+/// An instance whose agent calls one tool after the other, each with a word of thanks behind it.
+fn calling(model: &ModelServer, calls: &[(&str, Value)]) -> Plane {
+    for (tool, arguments) in calls {
+        model.push(Script::new().call("c1", tool, arguments.clone()));
+        model.push(Script::reply("thanks"));
+    }
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let provider = format!(
+        "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"{}\"\nmodels = [\"demo\"]\n\
+         [agents.defaults]\nmodel = \"lab/demo\"\n[agents.defaults.sandbox]\nmode = \"off\"\n",
+        model.url()
+    );
+    let path = plane.folder(&made);
+    let text = std::fs::read_to_string(path.join("config.toml")).unwrap();
+    put(&path, "config.toml", &format!("{text}\n{provider}"));
+    plane.start("one");
+    plane
+}
+
+fn token(plane: &Plane, scope: &str) -> String {
+    let made = plane.post("/tokens", json!({ "name": scope, "scope": scope })).ok();
+    made["secret"].as_str().unwrap().to_owned()
+}
+
+fn as_(plane: &Plane, token: &str, path: &str, body: Value) -> Answer {
+    // Who is asked says how much the caller may do, whatever the caller says.
+    let headers = [("authorization", &*format!("Bearer {token}")), ("polyclaw-scope", "admin")];
+    plane.call("POST", path, Some(body), &headers)
+}
+
+/// Says something, and waits for the question that comes of it.
+#[track_caller]
+fn asked(plane: &Plane, token: &str, text: &str) -> String {
+    as_(plane, token, &format!("{SESSION_PATH}/messages"), json!({ "text": text })).ok();
+    let mut id = String::new();
+    until(&|| format!("somebody is asked: {}", plane.get(APPROVALS).body), || {
+        let open = plane.get(APPROVALS).body;
+        open["approvals"][0]["id"].as_str().unwrap_or_default().clone_into(&mut id);
+        !id.is_empty()
+    });
+    id
+}
+
+fn agents(plane: &Plane) -> usize {
+    plane.get("/instances/one/gateway/agents").ok()["agents"].as_array().unwrap().len()
+}
+
+fn idle(plane: &Plane) {
+    until(&|| "its turn is over".to_owned(), || plane.get(SESSION_PATH).body["running_turn_id"].is_null());
+}
+
+#[test]
+fn who_may_not_make_an_agent_may_not_approve_that_one_is_made() {
+    let model = ModelServer::start();
+    let draft = json!({ "agent_id": "ops", "description": "looks after servers", "profile": "coding" });
+    let plane = calling(&model, &[("agent_create", draft.clone()), ("agent_create", draft)]);
+    let (operate, admin) = (token(&plane, "operate"), token(&plane, "admin"));
+    let before = agents(&plane);
+    let id = asked(&plane, &operate, "make me an agent");
+    let answer = format!("{APPROVALS}/{id}");
+    let refused = as_(&plane, &operate, &answer, json!({ "decision": "approve" }));
+    assert_eq!(refused.refusal(), (403, "wrong_scope"), "{}", refused.body);
+    let said = &refused.body["error"];
+    assert!(said["message"].as_str().unwrap().contains("'agent_create'"), "{said}");
+    assert!(said["hint"].as_str().unwrap().starts_with("deny it"), "{said}");
+    let command = json!({ "text": format!(" /Approve  {id} please") });
+    let refused = as_(&plane, &operate, &format!("{SESSION_PATH}/commands"), command);
+    assert_eq!(refused.refusal(), (403, "wrong_scope"), "{}", refused.body);
+    let mut socket = Socket::open_as(&plane, "/api/instances/one/gateway/ws", &operate);
+    for (method, params) in [
+        ("approve", json!({ "approval_id": id, "decision": "approve" })),
+        ("command", json!({ "session_key": SESSION, "text": format!("/approve {id}") })),
+    ] {
+        socket.say(&json!({ "type": "req", "id": 1, "method": method, "params": params }).to_string());
+        let refused = socket.until("res");
+        assert_eq!(refused["error"]["code"], "wrong_scope", "{method}: {refused}");
+    }
+    let denied = as_(&plane, &operate, &answer, json!({ "decision": "deny" })).ok();
+    assert_eq!((&denied["state"], agents(&plane)), (&json!("denied"), before));
+    idle(&plane);
+    let id = asked(&plane, &operate, "make me an agent");
+    as_(&plane, &admin, &format!("{APPROVALS}/{id}"), json!({ "decision": "approve" })).ok();
+    until(&|| "the agent is made".to_owned(), || agents(&plane) == before + 1);
+    idle(&plane);
+}
+
+#[test]
+fn the_tools_that_need_admin_are_tools_there_are() {
+    let plane = calling(&ModelServer::start(), &[]);
+    let listed = plane.get("/instances/one/gateway/tools").ok();
+    let names = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
+    let mut guarded: Vec<&str> = names.filter(|tool| needed_to_approve(tool) == Access::Admin).collect();
+    guarded.sort_unstable();
+    let known = ["agent_create", "agent_update", "cron_add", "cron_remove", "memory_forget", "memory_store"];
+    assert_eq!(guarded, known);
+}
+
+#[test]
+fn whoever_works_with_agents_approves_their_work() {
+    let model = ModelServer::start();
+    let plane = calling(&model, &[("shell", json!({ "command": "echo ran" }))]);
+    let operate = token(&plane, "operate");
+    let id = asked(&plane, &operate, "run it");
+    let decided = as_(&plane, &operate, &format!("{APPROVALS}/{id}"), json!({ "decision": "approve" })).ok();
+    assert_eq!(decided["state"], "approved");
+    idle(&plane);
+}

@@ -1,0 +1,53 @@
+//! How much of an instance a caller may have. Whoever shows its token may have all; the control plane shows it for people
+//! whose own tokens are good for less, and says so with every call.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use polyclaw_domain::instance::Access;
+
+/// The scope of whoever is behind a call. It can only take away.
+pub const SCOPE: HeaderName = HeaderName::from_static("polyclaw-scope");
+
+/// What the caller may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct May(pub Access);
+
+impl May {
+    fn of(headers: &HeaderMap) -> Self {
+        let said = headers.get_all(SCOPE).iter();
+        // Of several the least counts, and a word that is not known is the least there is.
+        let said = said.map(|word| word.to_str().ok().and_then(Access::parse).unwrap_or(Access::Read));
+        Self(said.min().unwrap_or(Access::Admin))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for May {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_only_takes_away() {
+        for (said, expected) in [
+            (&[] as &[&str], Access::Admin),
+            (&["admin"], Access::Admin),
+            (&["operate"], Access::Operate),
+            (&["admin", "operate"], Access::Operate),
+            (&["owner"], Access::Read),
+            (&[""], Access::Read),
+        ] {
+            let headers = said.iter().map(|word| (SCOPE, word.parse().unwrap())).collect();
+            assert_eq!(May::of(&headers), May(expected), "{said:?}");
+        }
+    }
+}
