@@ -1,6 +1,9 @@
 //! Reading and changing configs.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -182,14 +185,48 @@ fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
         (&json!("restart_required"), &json!(["gateway"]))
     );
     assert!(is_alive(pid), "it was the same process all along");
+    let folder = plane.folder(&made);
+    assert!(called(&folder, &made, "chat.example.com").contains(" 403 "), "it does not know that name yet");
     let restarted = plane.post("/instances/one/restart", json!({})).ok();
     assert_eq!(restarted["status"], "running");
+    assert!(called(&folder, &made, "chat.example.com").contains(" 200 "), "it begins with the new config");
+    assert!(called(&folder, &made, "evil.example.com").contains(" 403 "));
     let port = plane.create("two")["port"].clone();
     let etag = plane.get("/instances/one/config").etag.unwrap();
     assert_eq!(
         patch(&plane, &etag, json!({ "gateway": { "port": port } })).refusal(),
         (409, "instance_port_taken")
     );
+}
+
+/// The first line of an instance's answer to somebody who calls it by this name.
+fn called(folder: &Path, instance: &Value, host: &str) -> String {
+    let port = u16::try_from(instance["port"].as_u64().unwrap()).unwrap();
+    let token = fs::read_to_string(folder.join("token")).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let head = format!("GET /api/v1/sessions HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+    write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", token.trim()).unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn a_config_that_is_not_there_is_told_from_an_instance_that_is_not() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    fs::remove_file(plane.folder(&made).join("config.toml")).unwrap();
+    let patch = |path: &str| plane.call("PATCH", path, Some(json!({ "turns": {} })), &[("if-match", "*")]);
+    for (name, code) in [("one", "no_config"), ("nobody", "unknown_instance")] {
+        let path = format!("/instances/{name}/config");
+        assert_eq!(plane.get(&path).refusal(), (404, code), "{name}");
+        assert_eq!(patch(&path).refusal(), (404, code), "{name}");
+        for verb in ["validate", "diff"] {
+            let answer = plane.post(&format!("{path}/{verb}"), json!({ "toml": "" }));
+            assert_eq!(answer.refusal(), (404, code), "{name} {verb}");
+        }
+    }
+    assert!(!plane.folder(&made).join("config.toml").exists(), "nothing was written");
 }
 
 #[test]
@@ -281,7 +318,9 @@ fn an_address_with_credentials_is_shown_kept_and_changed_like_any_secret() {
     assert_eq!(read["config"]["providers"]["u"]["base_url"], "***MASKED***");
     assert_eq!(read["secrets"], json!([{ "path": "providers.u.base_url", "fingerprint": "…3456" }]));
     for page in ["config", "details"] {
-        let shown = plane.get(&format!("/instances/one/{page}")).ok().to_string();
+        let shown = plane.get(&format!("/instances/one/{page}")).ok();
+        assert_eq!(shown["config"]["providers"]["u"]["base_url"], "***MASKED***", "{page}");
+        let shown = shown.to_string();
         assert!(!shown.contains("CANARYquery") && !shown.contains("PWPWPWPW1"), "{page}: {shown}");
     }
     let same = json!({ "toml": read["toml"] });
@@ -295,4 +334,22 @@ fn an_address_with_credentials_is_shown_kept_and_changed_like_any_secret() {
     let compared = plane.post("/instances/one/config/diff", json!({ "patch": plain })).ok();
     assert_eq!(compared["changes"][0]["path"], "providers.u.base_url");
     assert!(!compared.to_string().contains("CANARYquery"), "{compared}");
+}
+
+#[test]
+fn a_fingerprint_tells_little_of_a_long_secret_and_nothing_of_a_short_one() {
+    let plane = Plane::new();
+    let path = plane.folder(&plane.create("one")).join("config.toml");
+    let first = fs::read_to_string(&path).unwrap();
+    for (secret, shown) in [
+        ("abcd1234", "configured"),
+        ("fünfzehn-zeiche", "configured"),
+        ("сек-рет-🗝-пароль-🗝🗝🗝🗝", "…🗝🗝🗝🗝"),
+        ("sk-0123456789abcdefXYZW", "…XYZW"),
+    ] {
+        fs::write(&path, format!("{first}\n[providers.openai]\napi_key = \"{secret}\"\n")).unwrap();
+        let read = plane.get("/instances/one/config").ok();
+        assert_eq!(read["secrets"][0]["fingerprint"], shown, "{secret}");
+        assert!(!read.to_string().contains(secret), "{read}");
+    }
 }

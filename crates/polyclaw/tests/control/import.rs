@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::platform::telegram::Telegram;
 use serde_json::{Value, json};
 
 use crate::plane::{Plane, free_port, put, until};
@@ -89,7 +91,7 @@ fn folders(plane: &Plane) -> usize {
 }
 
 #[test]
-fn a_home_of_either_generation_becomes_an_instance_that_runs() {
+fn a_home_of_the_first_generation_becomes_an_instance_that_runs() {
     let plane = Plane::new();
     let home = old_home(&plane);
     let made = import(&plane, &home, json!({ "with_secrets": true, "port": free_port() })).ok();
@@ -130,6 +132,69 @@ fn a_home_of_either_generation_becomes_an_instance_that_runs() {
         (&runs["runs"][0]["state"], &runs["runs"][0]["instance_id"]),
         (&json!("done"), &made["instance"]["id"])
     );
+}
+
+/// The second generation: agents by name, and no list.
+#[test]
+fn a_home_of_the_second_generation_becomes_an_instance_that_runs() {
+    let plane = Plane::new();
+    let home = plane.dir.path().join("newer");
+    let config = json!({
+        "agents": { "defaults": { "model": "openai/gpt-x" }, "entries": {
+            "main": { "default": true, "name": "Main" }, "ops": { "workspace": "./ops-files" } } },
+        "models": { "providers": { "openai": { "apiKey": format!("{CANARY}-key") } } },
+    });
+    put(&home, "openclaw.json", &config.to_string());
+    put(&home, "ops-files/AGENTS.md", "be careful");
+    let made = import(&plane, &home, json!({ "with_secrets": true, "port": free_port() })).ok();
+    assert_eq!(made["report"]["agents"], json!(["main", "ops"]), "{made}");
+    assert!(!made.to_string().contains(CANARY), "{made}");
+    assert_eq!(plane.start("newer")["status"], "running");
+    let agents = plane.get("/instances/newer/gateway/agents").ok()["agents"].to_string();
+    assert!(agents.contains("\"main\"") && agents.contains("\"ops\""), "{agents}");
+    let file = plane.folder(&made["instance"]).join("workspace/ops/AGENTS.md");
+    assert_eq!(fs::read_to_string(file).unwrap(), "be careful");
+}
+
+/// Two bots of one platform. Whoever the one listens to is a stranger to the other.
+#[test]
+fn each_account_comes_with_its_own_token_its_own_people_and_its_own_agent() {
+    const BOTS: [(&str, &str, i64); 2] =
+        [("main", "1:canary-5f0e2d-main", 11), ("ops", "2:canary-5f0e2d-ops", 22)];
+    let (plane, model, telegram) = (Plane::new(), ModelServer::start(), Telegram::start());
+    model.answer(|_| Script::reply("here"));
+    let mut accounts = json!({});
+    for (name, token, person) in BOTS {
+        telegram.bot(token, person, name);
+        accounts[name] = json!({ "botToken": token, "allowFrom": [person] });
+    }
+    let config = json!({
+        "agents": { "list": [{ "id": "main", "default": true }, { "id": "ops" }] },
+        "bindings": [{ "agentId": "ops", "match": { "channel": "telegram", "accountId": "ops" } }],
+        "channels": { "telegram": {
+            "apiRoot": telegram.api_url(), "dmPolicy": "allowlist", "accounts": accounts } },
+    });
+    let home = plane.dir.path().join("bots");
+    put(&home, "openclaw.json", &config.to_string());
+    import(&plane, &home, json!({ "with_secrets": true, "port": free_port() })).ok();
+    let provider = json!({ "kind": "openai_compatible", "base_url": model.url(), "models": ["m"] });
+    let patch = json!({ "providers": { "lab": provider }, "agents": { "defaults": { "model": "lab/m" } } });
+    plane.call("PATCH", "/instances/bots/config", Some(patch), &[("if-match", "*")]).ok();
+    plane.start("bots");
+    // To each a stranger first: whoever is answered later shows that the stranger was heard and was not.
+    for (_, token, person) in BOTS {
+        telegram.say(token, 33 - person, "let me in");
+        telegram.say(token, person, "who is there?");
+    }
+    until(&|| format!("both answer: {:?}", telegram.visible()), || telegram.visible().len() >= 2);
+    let mut shown: Vec<_> = telegram.visible().into_iter().map(|one| (one.bot, one.chat)).collect();
+    shown.sort();
+    assert_eq!(shown, BOTS.map(|(_, token, person)| (token.to_owned(), person.to_string())));
+    let tasks = plane.get("/instances/bots/tasks").ok()["tasks"].clone();
+    let mut agents: Vec<&str> =
+        tasks.as_array().unwrap().iter().map(|task| task["agent_id"].as_str().unwrap()).collect();
+    agents.sort_unstable();
+    assert_eq!(agents, ["main", "ops"], "{tasks}");
 }
 
 #[test]

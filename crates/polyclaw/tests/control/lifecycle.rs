@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::plane::{Plane, free_port, is_alive, processes_of};
+use crate::plane::{Plane, free_port, is_alive, processes_of, signal, until};
+use crate::supervisor::is_asked_to_end;
 
 #[test]
 fn an_instance_is_made_started_stopped_and_started_again() {
@@ -67,6 +68,27 @@ fn an_action_under_way_refuses_the_next() {
     }
     drop(lock);
     plane.start("one");
+}
+
+/// An archive stops first: nobody comes in between.
+#[test]
+fn what_is_being_archived_can_not_be_started_meanwhile() {
+    let plane = Plane::new();
+    let started = plane.started("one");
+    let pid = started["pid"].as_i64().unwrap();
+    signal("STOP", pid);
+    let archived = std::thread::scope(|scope| {
+        let archiving = scope.spawn(|| plane.post("/instances/one/archive?timeout=5", json!({})).ok());
+        until(&|| "it was asked to end".to_owned(), || is_asked_to_end(pid));
+        for verb in ["start", "restart"] {
+            let refused = plane.post(&format!("/instances/one/{verb}"), json!({}));
+            assert_eq!(refused.refusal(), (503, "instance_busy"), "{verb}");
+        }
+        archiving.join().unwrap()
+    });
+    assert_eq!((&archived["status"], is_alive(pid)), (&json!("archived"), false));
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "instance_archived"));
+    assert!(processes_of(&plane.folder(&started)).is_empty());
 }
 
 #[test]
@@ -150,7 +172,7 @@ fn one_that_does_not_end_is_killed_in_the_end() {
     let plane = Plane::new();
     let started = plane.started("one");
     let pid = started["pid"].as_i64().unwrap();
-    crate::plane::signal("STOP", pid);
+    signal("STOP", pid);
     let stopped = plane.post("/instances/one/stop?timeout=1", json!({})).ok();
     assert_eq!((&stopped["status"], is_alive(pid)), (&json!("stopped"), false));
 }

@@ -1,7 +1,9 @@
 //! Logs over the wire.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
 
 use serde_json::json;
 
@@ -14,6 +16,7 @@ fn a_log_is_read_by_its_end_by_page_and_whole() {
     let logs = plane.folder(&made).join("logs");
     let lines = |path: &str| plane.get(&format!("/instances/one/logs{path}")).ok()["lines"].clone();
     assert_eq!(lines(""), json!([]), "there is none yet");
+    assert_eq!(plane.get("/instances/one/logs/download").ok(), "");
     fs::write(logs.join("daemon.log.2"), "1\n2\n").unwrap();
     fs::write(logs.join("daemon.log.1"), "3\n4\n").unwrap();
     fs::write(logs.join("daemon.log"), "5\n").unwrap();
@@ -60,4 +63,51 @@ fn a_daemon_moves_its_own_log_aside_when_it_is_full() {
     plane.post("/instances/one/stop", json!({})).ok();
     let text = fs::read_to_string(&log).unwrap();
     assert!(text.contains("drain"), "{text}");
+}
+
+#[test]
+fn a_start_goes_on_in_the_log_that_is_there_and_begins_another_where_it_is_full() {
+    let plane = Plane::new();
+    let made = plane.create("one");
+    let log = plane.folder(&made).join("logs/daemon.log");
+    let aside = |n: u32| log.with_extension(format!("log.{n}"));
+    fs::write(aside(1), "earlier\n").unwrap();
+    fs::write(&log, "before\n").unwrap();
+    plane.start("one");
+    plane.post("/instances/one/restart", json!({})).ok();
+    plane.post("/instances/one/stop", json!({})).ok();
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.starts_with("before\n") && text.matches("ready url=").count() == 2, "{text}");
+    assert_eq!(
+        fs::read_to_string(aside(1)).unwrap(),
+        "earlier\n",
+        "no start overwrites what was moved aside"
+    );
+    fs::File::create(&log).unwrap().set_len(10 << 20).unwrap();
+    plane.start("one");
+    assert_eq!(fs::metadata(aside(1)).unwrap().size(), 10 << 20);
+    assert_eq!(fs::read_to_string(aside(2)).unwrap(), "earlier\n");
+    assert!(fs::metadata(&log).unwrap().size() < 10 << 20);
+}
+
+#[test]
+fn the_command_line_goes_on_with_a_log_over_its_rotation_and_saves_the_whole_of_it() {
+    let plane = Plane::new();
+    let log = plane.folder(&plane.create("one")).join("logs/daemon.log");
+    fs::write(&log, "1\n2\n3\n").unwrap();
+    let mut command = plane.command(&["instances", "logs", "one", "-n", "2", "-f"]);
+    let mut follower = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.by_ref().take(2).collect::<Vec<_>>(), ["2", "3"]);
+    fs::OpenOptions::new().append(true).open(&log).unwrap().write_all(b"4\n").unwrap();
+    assert_eq!(lines.next().as_deref(), Some("4"));
+    fs::rename(&log, log.with_extension("log.1")).unwrap();
+    fs::write(&log, "5\n").unwrap();
+    assert_eq!(lines.next().as_deref(), Some("5"));
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    let copy = plane.dir.path().join("copy.log");
+    let (code, saved) = plane.run(&["instances", "logs", "one", "--save", copy.to_str().unwrap()]);
+    assert_eq!((code, &saved["ok"]["bytes"]), (0, &json!(10)));
+    assert_eq!(fs::read_to_string(copy).unwrap(), "1\n2\n3\n4\n5\n");
 }

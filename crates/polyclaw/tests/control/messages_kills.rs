@@ -1,5 +1,6 @@
-//! The broker while everybody dies: the server by SIGKILL, those who send and fetch in the middle of a call. How much is
-//! sent can be raised, to the hundred thousand of the plan for instance:
+//! The broker while everybody dies: the server by SIGKILL, those who send and fetch in the middle of a call. They are the
+//! test's own, so that there can be very many messages; between real daemons it is `messages_daemons`. How much is sent
+//! can be raised, to the hundred thousand of the plan for instance:
 //!
 //! `POLYCLAW_BROKER_MESSAGES=100000 cargo nextest run -p polyclaw --test control messages_kills`
 
@@ -11,25 +12,25 @@ use serde_json::{Value, json};
 
 use crate::plane::{Plane, until};
 
-const SENDERS: usize = 8;
+pub const SENDERS: usize = 8;
 const KILLS: usize = 4;
 /// How far back a sender may find itself that died: what it had sent since is sent again.
 const FORGOTTEN: usize = 5;
 
-fn stated(name: &str, usual: usize) -> usize {
+pub fn stated(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
 }
 
 /// Whoever talks to a server that comes and goes.
 #[derive(Clone)]
-struct Talker {
+pub struct Talker {
     client: reqwest::Client,
     url: String,
     token: String,
 }
 
 impl Talker {
-    fn of(plane: &Plane) -> Self {
+    pub fn of(plane: &Plane) -> Self {
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
         Self { client, url: format!("{}/api", plane.url()), token: plane.token() }
     }
@@ -61,7 +62,7 @@ async fn die_or<T>(random: &mut fastrand::Rng, call: impl Future<Output = T>) ->
 }
 
 /// Sends its share, each message with a key of its own, as often as it takes.
-async fn send(talker: Talker, first: usize, (total, instances): (usize, usize)) {
+pub async fn send(talker: Talker, first: usize, (total, instances): (usize, usize)) {
     let mut random = fastrand::Rng::with_seed(first as u64);
     let mut n = first;
     while n < total {

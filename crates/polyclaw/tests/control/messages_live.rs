@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use polyclaw_testkit::model_server::{ModelServer, Script};
+use polyclaw_testkit::model_server::{Gate, ModelServer, Script};
 use serde_json::{Value, json};
 
 use crate::messages::allow;
@@ -11,8 +11,13 @@ use crate::plane::{Plane, free_port, signal, until};
 
 const HANDOFFS: usize = 24;
 
-/// Two running instances whose agents may write to each other, and the model both ask.
+/// Two running instances of which `a` gives tasks and writes to `b`, and the model both ask.
 fn two() -> (Plane, ModelServer) {
+    two_with(&[("a", "b", "task.*"), ("b", "a", "task.*"), ("a", "b", "message"), ("b", "a", "response")])
+}
+
+/// Two running instances whose agents may write to each other what the rules say.
+fn two_with(rules: &[(&str, &str, &str)]) -> (Plane, ModelServer) {
     let (plane, model) = (Plane::new(), ModelServer::start());
     for name in ["a", "b"] {
         let made = plane.create(name);
@@ -26,9 +31,7 @@ fn two() -> (Plane, ModelServer) {
         fs::write(&path, config).unwrap();
         plane.start(name);
     }
-    for (from, to, kind) in
-        [("a", "b", "task.*"), ("b", "a", "task.*"), ("a", "b", "message"), ("b", "a", "response")]
-    {
+    for (from, to, kind) in rules {
         allow(&plane, from, to, kind);
     }
     (plane, model)
@@ -133,6 +136,54 @@ fn an_answer_that_nobody_waits_for_reaches_the_session_that_asked_and_is_not_ans
 }
 
 #[test]
+fn what_an_agent_writes_is_refused_where_it_is_too_large_and_kept_without_its_secrets() {
+    let (plane, model) = two();
+    model.answer(|request| {
+        let text = request.last_user_text();
+        let last = request.messages().last().unwrap();
+        match last["role"].as_str() {
+            Some("tool") => Script::reply(last["content"].to_string()),
+            _ if text.contains("origin=\"agent:") => Script::reply("thanks"),
+            _ => {
+                let secret = "it is sk-proj-abcdefghij0123456789".to_owned();
+                let said = if text.contains("large") { "x".repeat(70_000) } else { secret };
+                Script::new().call("c1", "instance_send", json!({ "instance": "b", "message": said }))
+            }
+        }
+    });
+    assert!(chat(&plane, "write something large").to_string().contains("payload_too_large"));
+    assert!(messages(&plane, "").is_empty(), "it is not kept");
+    chat(&plane, "write the secret");
+    let shown = "it is [redacted secret]";
+    let id = messages(&plane, "from=a")[0]["id"].clone();
+    let kept = plane.get(&format!("/messages/{}", id.as_str().unwrap())).ok();
+    assert_eq!(kept["payload"]["text"], shown);
+    let heard = || plane.get("/instances/b/tasks").ok()["tasks"][0]["summary"].clone();
+    until(&|| format!("b has heard it: {}", heard()), || heard() == shown);
+}
+
+/// Each writes to the other whatever comes, every time as if it were the first.
+#[test]
+fn agents_that_pass_everything_on_are_stopped_before_the_eighth_hop() {
+    let (plane, model) = two_with(&[("a", "b", "message"), ("b", "a", "message")]);
+    model.answer(|request| {
+        let other = if request.last_user_text().contains("origin=\"agent:a/") { "a" } else { "b" };
+        let note = json!({ "instance": other, "message": "pass it on" });
+        match request.tool_results().last() {
+            Some((_, result)) => Script::reply(result.clone()),
+            None => Script::new().call("c1", "instance_send", note),
+        }
+    });
+    chat(&plane, "begin");
+    let last = || plane.get("/instances/b/tasks?limit=1").ok()["tasks"][0]["outcome"].to_string();
+    until(&|| format!("the last is told: {}", last()), || last().contains("too_many_hops"));
+    let mut hops: Vec<i64> =
+        messages(&plane, "").iter().map(|one| one["hop_count"].as_i64().unwrap()).collect();
+    hops.sort_unstable();
+    assert_eq!(hops, [1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
 fn an_agent_that_is_not_named_has_no_such_tool_and_a_route_that_is_not_allowed_is_said() {
     let (plane, model) = two();
     let etag = plane.get("/instances/a/config").etag.unwrap();
@@ -152,6 +203,37 @@ fn an_agent_that_is_not_named_has_no_such_tool_and_a_route_that_is_not_allowed_i
         }
     });
     assert!(chat(&plane, "write").to_string().contains("route_denied"));
+}
+
+/// Its rule lets it be tried twice, and both times the daemon dies over it. Sent again it is found to be there already.
+#[test]
+fn what_a_daemon_dies_over_too_often_is_a_dead_letter_and_can_be_sent_again() {
+    let (plane, model) = two();
+    let opened = Gate::new();
+    let gate = opened.clone();
+    model.answer(move |_| Script::new().gate(&gate).text("done"));
+    let rule = json!({ "from": "a", "to": "b", "type": "task.handoff", "max_retries": 2 });
+    plane.post("/routing-rules", rule).ok();
+    let task = json!({ "from": "a", "to": "b", "type": "task.handoff", "payload": { "task": "look" } });
+    let path = format!("/messages/{}", plane.post("/messages", task).ok()["id"].as_str().unwrap());
+    for attempt in 1..=2 {
+        let pid = plane.get("/instances/b").ok()["pid"].as_i64().unwrap();
+        until(&|| format!("it has it: {}", plane.get(&path).body), || {
+            let now = plane.get(&path).ok();
+            now["state"] == "delivered" && now["attempts"] == attempt && model.request_count() >= attempt
+        });
+        signal("KILL", pid);
+        until(&|| "another runs".to_owned(), || {
+            plane.get("/instances/b").body["pid"].as_i64().is_some_and(|now| now != pid)
+        });
+    }
+    let state = || plane.get(&path).ok()["state"].clone();
+    until(&|| format!("it is given up: {}", state()), || state() == "dead_letter");
+    opened.open();
+    plane.post(&format!("{path}/replay"), json!({})).ok();
+    until(&|| format!("it is acknowledged: {}", state()), || state() == "acknowledged");
+    let done = plane.get("/instances/b/tasks").ok()["tasks"].clone();
+    assert_eq!((done.as_array().unwrap().len(), &done[0]["status"]), (1, &json!("done")), "one turn: {done}");
 }
 
 #[test]

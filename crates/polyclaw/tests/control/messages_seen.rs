@@ -1,6 +1,7 @@
 //! What can be seen of messages between instances, and by whom.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -200,6 +201,22 @@ fn messages_outlive_their_instances_and_rules_do_not() {
 }
 
 #[test]
+fn a_namesake_of_an_archived_instance_has_neither_its_messages_nor_its_rules() {
+    let plane = pair();
+    let first = plane.get("/instances/b").ok()["id"].clone();
+    let id = task(&plane, json!({})).ok()["id"].clone();
+    plane.post("/instances/b/archive", json!({})).ok();
+    plane.create("b");
+    assert!(pending(&plane, "b").is_empty() && ids(&plane.get("/messages?to=b").ok()).is_empty());
+    assert_eq!(task(&plane, json!({})).refusal(), (403, "route_denied"));
+    plane.post("/instances/b/archive", json!({})).ok();
+    plane.post(&format!("/instances/{}/unarchive", first.as_str().unwrap()), json!({})).ok();
+    let received = pending(&plane, "b");
+    assert_eq!((received.len(), &received[0]["id"]), (1, &id), "they waited for whom they are for");
+    assert_eq!(task(&plane, json!({})).status, 201);
+}
+
+#[test]
 fn scopes_and_instances_own_tokens_open_what_is_theirs_and_nothing_else() {
     let plane = pair();
     let pid = plane.start("a")["pid"].as_i64().unwrap();
@@ -247,7 +264,30 @@ fn a_message_starts_its_recipient_where_its_rule_says_so() {
     task(&plane, json!({})).ok();
     let rule = json!({ "from": "a", "to": "b", "type": "wake.up", "auto_start": true });
     plane.post("/routing-rules", rule).ok();
-    assert_eq!(plane.status("b"), "stopped");
+    // It is looked for those to start every second.
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(plane.status("b"), "stopped", "what waits for it does not start it");
     task(&plane, json!({ "type": "wake.up" })).ok();
     until(&|| format!("b runs: {}", plane.get("/instances/b").body), || plane.status("b") == "running");
+}
+
+/// The more is sent to it, the sooner somebody looks whether it runs. It is not started the sooner for that.
+#[test]
+fn one_that_does_not_start_is_tried_again_later_and_later_however_much_is_sent_to_it() {
+    let plane = pair();
+    // The daemon can not open its database.
+    let database = plane.folder(&plane.get("/instances/b").ok()).join("memory/sessions.db");
+    fs::create_dir_all(&database).unwrap();
+    let rule = json!({ "from": "a", "to": "b", "type": "wake.up", "auto_start": true });
+    plane.post("/routing-rules", rule).ok();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(7) {
+        task(&plane, json!({ "type": "wake.up" })).ok();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap();
+    let starts = log.matches("it is started for a message").count();
+    assert!((2..=4).contains(&starts), "at once, after 1, 2 and 4 seconds: {starts}");
+    fs::remove_dir(&database).unwrap();
+    plane.until_status("b", "running");
 }

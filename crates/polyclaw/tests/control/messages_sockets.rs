@@ -1,10 +1,12 @@
 //! What happens to messages, and in instances, as it happens.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::messages::{allow, pair, pending, task, word};
 use crate::plane::Plane;
-use crate::sockets::Socket;
+use crate::sockets::{A_SECOND, Socket};
 
 #[test]
 fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
@@ -18,6 +20,7 @@ fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
     assert_eq!((&snapshot["type"], recent.len()), (&json!("snapshot"), 2));
     assert_eq!((&recent[0]["kind"], &recent[0]["message_id"]), (&json!("created"), &first));
     word(&plane, &pending(&plane, "b")[0], "ack").ok();
+    let began = Instant::now();
     let mut seen: Vec<Value> = vec![snapshot.clone()];
     for kind in ["delivery_attempted", "delivered", "acknowledged"] {
         let event = socket.until("message_event");
@@ -25,6 +28,7 @@ fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
         assert_eq!((&event["from_name"], &event["to_name"]), (&json!("a"), &json!("b")));
         seen.push(event);
     }
+    assert!(began.elapsed() < A_SECOND, "it was told after {:?}", began.elapsed());
     assert!(!json!(seen).to_string().contains("whispered"));
     socket.say(r#"{"type":"ping"}"#);
     socket.until("pong");

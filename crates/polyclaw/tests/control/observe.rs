@@ -22,7 +22,9 @@ fn details_show_everything_but_secrets() {
     let made = configured(
         &plane,
         &format!(
-            "[providers.openai]\napi_key = \"{CANARY}\"\n[channels.webhook.ci]\nsecret = \"{CANARY}\"\n"
+            "[providers.openai]\napi_key = \"{CANARY}\"\n[channels.webhook.ci]\nsecret = \"{CANARY}\"\n\
+             [channels.telegram.ops]\nenabled = false\nbot_token = \"{CANARY}\"\nallow_from = [\"42\"]\n\
+             [agents.defaults]\nmodel = \"openai/gpt-x\"\n"
         ),
     );
     let folder = plane.folder(&made);
@@ -36,8 +38,12 @@ fn details_show_everything_but_secrets() {
     let files: Vec<&str> =
         details["persona"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect();
     assert_eq!(files, ["SOUL.md", "agents/ops/SOUL.md"]);
-    assert_eq!(details["models"]["providers"]["openai"]["api_key"], "***");
+    assert_eq!(details["models"]["providers"]["openai"]["api_key"], "***MASKED***");
+    assert_eq!(details["models"]["default"], "openai/gpt-x");
     assert!(details["channels"]["webhook"]["ci"].is_object());
+    let bot = &details["channels"]["telegram"]["ops"];
+    assert_eq!((&bot["enabled"], &bot["allow_from"]), (&json!(false), &json!(["42"])), "{bot}");
+    assert!(details["config"]["turns"]["max_rounds"].is_u64(), "what is in force, defaults too: {details}");
     let etag = plane.get("/instances/one/config").etag.unwrap();
     let bad = json!({ "turns": { "max_rounds": CANARY } });
     let refused = plane.call("PATCH", "/instances/one/config", Some(bad), &[("if-match", &etag)]);
@@ -60,6 +66,10 @@ fn details_show_everything_but_secrets() {
     let details = plane.get("/instances/one/details").ok();
     assert!(details["config"].is_null() && details["config_error"].is_string(), "{details}");
     assert!(!details.to_string().contains("canary"), "{details}");
+    fs::remove_file(folder.join("config.toml")).unwrap();
+    let details = plane.get("/instances/one/details").ok();
+    assert!(details["config"].is_null() && details["config_error"].is_string(), "{details}");
+    assert_eq!(details["instance"]["status"], "running", "it is told of all the same");
     assert_eq!(plane.get("/instances/nobody/details").refusal(), (404, "unknown_instance"));
 }
 
@@ -119,9 +129,42 @@ fn tasks_and_usage_come_from_the_instance() {
         (&json!(150), &json!(25), &json!(3), &json!(1)),
         "{usage}"
     );
+    assert_eq!(usage["total_tokens"], 175);
     assert_eq!(plane.get("/instances/one/usage?window=99d").refusal(), (400, "invalid_parameter"));
     plane.post("/instances/one/stop", json!({})).ok();
     assert_eq!(plane.get("/instances/one/usage?window=1h").ok(), usage, "whether it runs or not");
     let metrics = plane.get("/metrics").body;
     assert!(metrics.as_str().unwrap().contains("polyclaw_instances{status=\"stopped\"} 1"), "{metrics}");
+}
+
+#[test]
+fn tasks_are_found_by_state_channel_and_time() {
+    let model = ModelServer::start();
+    let plane = Plane::new();
+    let provider = "[providers.lab]\nkind = \"openai_compatible\"\nmodels = [\"demo\"]\nbase_url";
+    configured(&plane, &format!("{provider} = \"{}\"\n", model.url()));
+    plane.start("one");
+    ["first", "second"].iter().for_each(|text| model.push(Script::reply(*text)));
+    model.push(Script::error(400, json!({ "error": { "message": "no" } })));
+    for text in ["a", "b", "c"] {
+        let path = "/instances/one/gateway/sessions/agent%3Amain%3Amain/messages?wait=20";
+        plane.post(path, json!({ "text": text })).ok();
+    }
+    let found = |query: &str| -> Vec<String> {
+        let tasks = plane.get(&format!("/instances/one/tasks?{query}")).ok()["tasks"].clone();
+        let summary = |task: &Value| task["summary"].as_str().unwrap().to_owned();
+        tasks.as_array().unwrap().iter().map(summary).collect()
+    };
+    assert_eq!(found("status=failed"), ["c"]);
+    assert_eq!(found("status=done"), ["b", "a"]);
+    assert_eq!((found("channel=web").len(), found("channel=slack").len()), (3, 0));
+    let failed = plane.get("/instances/one/tasks?status=failed").ok()["tasks"][0].clone();
+    assert!(failed["outcome"].is_string() && failed["error_code"].is_string(), "{failed}");
+    let second = plane.get("/instances/one/tasks?status=done").ok()["tasks"][0]["created_at"].clone();
+    let second = second.as_str().unwrap();
+    assert_eq!(found(&format!("after={second}")), ["c", "b"]);
+    assert_eq!(found(&format!("before={second}")), ["a"]);
+    assert_eq!(found("limit=9999").len(), 3);
+    assert_eq!(plane.get("/instances/one/tasks?limit=0").refusal(), (400, "invalid_parameter"));
+    assert_eq!(plane.get("/instances/nobody/tasks").refusal(), (404, "unknown_instance"));
 }

@@ -14,7 +14,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use crate::plane::{PATIENCE, Plane, signal, wait};
 
 /// Readers are told of a change within this.
-const A_SECOND: Duration = Duration::from_secs(1);
+pub const A_SECOND: Duration = Duration::from_secs(1);
 
 pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 

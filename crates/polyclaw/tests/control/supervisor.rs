@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::plane::{Plane, is_alive, signal, until};
+use crate::plane::{Plane, is_alive, processes_of, signal, until};
 use crate::sockets::Socket;
 
 /// A crash is seen by then, by whoever asks and by whoever listens.
@@ -122,6 +122,68 @@ fn the_next_server_adopts_what_the_killed_one_left() {
     );
 }
 
+/// Somebody started it by hand, on the folder of an instance that is stopped as far as anybody asked.
+#[test]
+fn what_runs_although_nobody_asked_for_it_is_adopted_and_an_archive_stops_it() {
+    let plane = Plane::new();
+    let folder = plane.folder(&plane.create("one"));
+    let mut command = plane.command(&["daemon"]);
+    command.env("POLYCLAW_HOME", &folder).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut daemon = command.spawn().unwrap();
+    let registry = rusqlite::Connection::open(plane.home().join("cp/registry.db")).unwrap();
+    let noted =
+        || -> Option<u32> { registry.query_row("SELECT pid FROM instances", [], |row| row.get(0)).unwrap() };
+    until(&|| format!("it is adopted: {:?}", noted()), || noted() == Some(daemon.id()));
+    let now = plane.get("/instances/one").ok();
+    assert_eq!((&now["status"], now["pid"].as_u64()), (&json!("running"), Some(daemon.id().into())));
+    assert_eq!(plane.post("/instances/one/start", json!({})).refusal(), (409, "instance_running"));
+    assert_eq!(plane.post("/instances/one/archive", json!({})).ok()["status"], "archived");
+    assert!(!is_alive(daemon.id().into()), "what counts is what runs, not what was asked for");
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn one_that_dies_while_somebody_acts_on_it_is_left_to_them() {
+    let plane = Plane::new();
+    let started = plane.started("one");
+    let folder = plane.folder(&started);
+    let lock = std::fs::File::create(folder.join("lifecycle.lock")).unwrap();
+    lock.lock().unwrap();
+    signal("KILL", started["pid"].as_i64().unwrap());
+    plane.until_status("one", "crashed");
+    // The supervisor comes by every five seconds.
+    std::thread::sleep(Duration::from_secs(7));
+    assert_eq!((plane.status("one").as_str(), processes_of(&folder).len()), ("crashed", 0));
+    assert!(folder.join("daemon.pid").exists(), "nothing of it was touched");
+    drop(lock);
+    plane.until_status("one", "running");
+}
+
+#[test]
+fn a_fleet_is_listed_with_each_instance_as_it_is() {
+    let plane = Plane::new();
+    let health = plane.get("/health").ok();
+    assert_eq!((&health["status"], &health["instances"]), (&json!("ok"), &json!([])));
+    let working = plane.started("working");
+    plane.create("resting");
+    assert_eq!(plane.get("/health").ok()["status"], "ok", "one that nobody asked for is not missed");
+    plane.create("lost");
+    plane.call("PATCH", "/instances/lost", Some(json!({ "restart": "never" })), &[]).ok();
+    signal("KILL", plane.start("lost")["pid"].as_i64().unwrap());
+    plane.until_status("lost", "crashed");
+    let expected = [("working", "running"), ("resting", "stopped"), ("lost", "crashed")];
+    let shown = |list: &Value| -> Vec<(String, String)> {
+        let word = |one: &Value, name: &str| one[name].as_str().unwrap().to_owned();
+        list.as_array().unwrap().iter().map(|one| (word(one, "name"), word(one, "status"))).collect()
+    };
+    let expected: Vec<_> = expected.map(|(name, status)| (name.to_owned(), status.to_owned())).into();
+    let health = plane.get("/health").ok();
+    assert_eq!(shown(&plane.get("/instances").ok()["instances"]), expected);
+    assert_eq!(shown(&health["instances"]), expected);
+    assert_eq!(shown(&plane.run(&["instances", "list"]).1["ok"]["instances"]), expected);
+    assert_eq!((&health["status"], &health["instances"][0]["pid"]), (&json!("degraded"), &working["pid"]));
+}
+
 #[test]
 fn what_died_while_no_server_was_there_is_started_again() {
     let mut plane = Plane::new();
@@ -158,7 +220,7 @@ fn ask(plane: &Plane, path: &str) -> std::net::TcpStream {
 }
 
 /// A process that stands still has a TERM waiting for it.
-fn is_asked_to_end(pid: i64) -> bool {
+pub fn is_asked_to_end(pid: i64) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let waiting = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
     u64::from_str_radix(waiting.trim(), 16).unwrap() & (1 << 14) != 0

@@ -1,0 +1,74 @@
+//! Many who ask for the same at the same moment: one gets it, and the others are told what they came too late for.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+
+use crate::messages::{pair, pending, task};
+use crate::plane::{Answer, Plane, free_port, wait};
+
+const CROWD: usize = 20;
+
+/// Makes so many calls at once, of which each has its connection already.
+fn at_once(plane: &Plane, method: &str, path: &str, body: impl Fn(usize) -> Option<Value>) -> Vec<Answer> {
+    let together = Barrier::new(CROWD);
+    let calls = (0..CROWD).map(|n| {
+        let (body, together) = (body(n), &together);
+        async move {
+            plane.calling("GET", "/version", None, &[]).await.ok();
+            together.wait().await;
+            plane.calling(method, path, body, &[]).await
+        }
+    });
+    wait(futures_util::future::join_all(calls))
+}
+
+/// One was made, and all others were refused, for this reason.
+#[track_caller]
+fn one_won(answers: &[Answer], refusal: &str) {
+    let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    assert_eq!(made.len(), 1);
+    refused.iter().for_each(|answer| assert_eq!(answer.refusal(), (409, refusal)));
+}
+
+#[test]
+fn a_name_a_port_and_a_rule_are_given_once_and_each_refusal_says_which_is_taken() {
+    let plane = Plane::new();
+    one_won(&at_once(&plane, "POST", "/instances", |_| Some(json!({ "name": "a" }))), "name_taken");
+    let port = free_port();
+    let named = |n| Some(json!({ "name": format!("b{n}"), "port": port }));
+    one_won(&at_once(&plane, "POST", "/instances", named), "instance_port_taken");
+    let listed = plane.get("/instances").ok()["instances"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    let folders = std::fs::read_dir(plane.home().join("cp/instances")).unwrap().count();
+    assert_eq!(folders, 2, "who came too late left no folder");
+    let rule = json!({ "from": listed[0]["id"], "to": listed[1]["id"], "type": "task.*" });
+    one_won(&at_once(&plane, "POST", "/routing-rules", |_| Some(rule.clone())), "rule_exists");
+}
+
+#[test]
+fn a_key_makes_one_message_however_many_send_it_at_once() {
+    let plane = pair();
+    let message =
+        json!({ "from": "a", "to": "b", "type": "task.handoff", "payload": {}, "idempotency_key": "k" });
+    let answers = at_once(&plane, "POST", "/messages", |_| Some(message.clone()));
+    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 1);
+    assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 201)));
+    let ids: BTreeSet<&str> = answers.iter().map(|answer| answer.body["id"].as_str().unwrap()).collect();
+    assert_eq!((ids.len(), pending(&plane, "b").len()), (1, 1), "{ids:?}");
+}
+
+#[test]
+fn no_message_is_handed_to_two_who_ask_at_once() {
+    const SENT: usize = 60;
+    let plane = pair();
+    (0..SENT).for_each(|_| drop(task(&plane, json!({})).ok()));
+    // More of them than there are messages for.
+    let answers = at_once(&plane, "GET", "/instances/b/messages/pending?limit=5", |_| None);
+    let handed: Vec<Value> =
+        answers.into_iter().flat_map(|answer| answer.ok()["messages"].as_array().unwrap().clone()).collect();
+    let ids: BTreeSet<&str> = handed.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!((handed.len(), ids.len()), (SENT, SENT));
+    assert!(handed.iter().all(|one| one["attempts"] == 1), "{handed:?}");
+}
