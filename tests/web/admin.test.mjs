@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { UNREACHABLE, Visit, barriers, launch, shot } from "./browser.mjs";
+import { LOOKS, UNREACHABLE, Visit, barriers, launch, shot } from "./browser.mjs";
 import { freePort } from "./daemon.mjs";
 import { Plane, frontOf } from "./plane.mjs";
 
@@ -32,13 +32,24 @@ beforeEach(async () => {
 });
 afterEach(() => visit.end());
 
+/** Somebody who came in with a token of their own. */
+async function enteredWith(secret, options) {
+  const guest = await Visit.of(browser, front.url, options);
+  // Before they are in; after that nothing is tried that is not theirs.
+  guest.expected = /401/;
+  await guest.page.getByLabel("Or paste the token").fill(secret);
+  await guest.page.getByRole("button", { name: "Enter" }).click();
+  await guest.page.getByRole("heading", { name: "Fleet" }).waitFor();
+  return guest;
+}
+
 describe("tokens", () => {
   it("are made for a scope, shown once, good for that much, and revoked", async () => {
     await go("#/access");
     await page.getByText("No tokens yet").waitFor();
     await page.getByRole("button", { name: "New token" }).first().click();
     await dialog().getByLabel("Name").fill("<img src=x onerror=alert(1)> dashboard");
-    await dialog().getByRole("button", { name: "New token" }).click();
+    await dialog().getByRole("button", { name: "Create" }).click();
     await dialog().getByText("It is not shown again.").waitFor();
     await shot(page, "token-made");
     const secret = (await dialog().locator("pre, code").first().innerText()).trim();
@@ -46,15 +57,14 @@ describe("tokens", () => {
     assert.equal((await call("GET", "/instances")).status, 200);
     assert.equal((await call("POST", `/instances/${main.id}/stop`)).status, 403, "it may look, and no more");
     await dialog().getByRole("button", { name: "Close" }).last().click();
-    const guest = await Visit.of(browser, front.url);
-    guest.expected = /40[13]|WebSocket/;
-    await guest.page.getByLabel("Or paste the token").fill(secret);
-    await guest.page.getByRole("button", { name: "Enter" }).click();
-    await guest.page.getByRole("heading", { name: "Fleet" }).waitFor();
-    await guest.page.getByRole("button", { name: "Stop" }).first().click();
-    await guest.page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
-    await guest.page.getByText("Your login does not allow that.").waitFor();
-    assert.equal((await plane.api(`/instances/${main.id}`)).status, "running", "whoever came in with it may look, and no more");
+    const guest = await enteredWith(secret);
+    const only = "Your login may only look.";
+    await guest.page.getByRole("navigation").getByText(only).waitFor();
+    for (const name of ["New instance", "Import", "Restart", "Stop", "Clone main", "Archive main?"]) {
+      const button = guest.page.getByRole("main").getByRole("button", { name, exact: true }).first();
+      assert.deepEqual([await button.isDisabled(), await button.getAttribute("title")], [true, only], name);
+    }
+    for (const name of ["Tokens", "Audit"]) assert.equal(await guest.page.getByRole("navigation").getByRole("link", { name, exact: true }).count(), 0, name);
     // Whoever may only look is told so, and sees what is new all the same.
     const looks = guest.page.getByText("This token may only look.", { exact: false });
     const show = (hash) => guest.page.evaluate((to) => { location.hash = to; }, hash);
@@ -68,8 +78,11 @@ describe("tokens", () => {
       await guest.page.waitForTimeout(1500);
       assert.equal(await guest.page.getByText(/The connection is lost|No live connection|Nothing answers/).count(), 0, view);
     }
+    await show(`#/i/${main.id}/chat`);
+    await guest.page.getByPlaceholder(only).waitFor();
+    assert.ok(await guest.page.getByRole("button", { name: "Send" }).isDisabled());
     await show("#/access");
-    await guest.page.getByRole("main").getByText("Your login does not allow that.").waitFor();
+    await guest.page.getByRole("main").getByText(only).waitFor();
     assert.equal(await guest.page.getByText("Loading…").count(), 0);
     assert.equal(await guest.page.getByRole("button", { name: "New token" }).count(), 0);
     await shot(guest.page, "tokens-refused");
@@ -85,6 +98,28 @@ describe("tokens", () => {
     await guest.end();
     await page.getByRole("button", { name: "Show revoked" }).click();
     await row.getByText("revoked").waitFor();
+  });
+
+  it("that may operate are offered to start, stop and chat, and told why the rest is not theirs", async () => {
+    const { secret } = await plane.api("/tokens", "POST", { name: "Night shift", scope: "operate" });
+    const guest = await enteredWith(secret, LOOKS["phone-dark"]);
+    const inMain = (name) => guest.page.getByRole("main").getByRole("button", { name, exact: true }).first();
+    const show = (hash) => guest.page.evaluate((to) => { location.hash = to; }, hash);
+    const only = "Your login may look, start, stop and chat, and change nothing else.";
+    for (const name of ["Restart", "Stop"]) assert.ok(await inMain(name).isEnabled(), name);
+    for (const name of ["New instance", "Clone main"]) assert.equal(await inMain(name).getAttribute("title"), only, name);
+    await show(`#/i/${main.id}/agents`);
+    await inMain("New agent").waitFor();
+    assert.ok(await inMain("New agent").isDisabled());
+    await show(`#/i/${main.id}/overview`);
+    await guest.page.getByLabel("Started again by itself").waitFor();
+    assert.ok(await guest.page.getByLabel("Started again by itself").isDisabled());
+    await show(`#/i/${main.id}/chat`);
+    await guest.page.getByRole("textbox", { name: "Message" }).fill("/help");
+    await guest.page.keyboard.press("Enter");
+    await guest.page.getByRole("log").getByText("/stop", { exact: false }).waitFor();
+    await shot(guest.page, "may-operate");
+    await guest.end();
   });
 });
 
@@ -133,13 +168,13 @@ describe("an instance", () => {
     await page.getByRole("button", { name: "New team" }).click();
     await dialog().getByLabel("Name").fill("release");
     await dialog().getByLabel("What it is for").fill("Gets it out of the door");
-    await dialog().getByRole("button", { name: "New team" }).click();
+    await dialog().getByRole("button", { name: "Create" }).click();
     await page.getByRole("heading", { name: "release" }).waitFor();
     await page.getByText("Gets it out of the door").waitFor();
     visit.expected = /401|409/;
     await page.getByRole("button", { name: "New team" }).click();
     await dialog().getByLabel("Name").fill("release");
-    await dialog().getByRole("button", { name: "New team" }).click();
+    await dialog().getByRole("button", { name: "Create" }).click();
     await page.getByText("A team of that name is there already.").waitFor();
   });
 });

@@ -37,6 +37,18 @@ for (const [look, options] of Object.entries(LOOKS)) {
     const own = () => path.join(daemon.home, "workspace/agents", id, "SOUL.md");
     before(() => daemon.api("POST", "/agents", { agent_id: id, name: `Agent ${look}`, policy: { skills: { deny: ["tides"] } } }));
 
+    it("stands alone where there is no room for two, and beside the others where there is", async () => {
+      const visit = await enter(options, "#/i/this/agents");
+      const { page } = visit;
+      const list = page.getByRole("list", { name: "Agents" });
+      await list.getByRole("link", { name: `Agent ${look}` }).click();
+      await page.getByLabel("Name *").waitFor();
+      assert.equal(await list.isVisible(), look.startsWith("desktop"));
+      if (look.startsWith("phone")) await page.getByRole("main").getByRole("button", { name: "Agents" }).click();
+      await list.waitFor();
+      await visit.end();
+    });
+
     it("is told what is written in its file, by whoever wrote last and saw what was there", async () => {
       const visit = await enter(options, `#/i/this/agents/${id}`);
       const { page } = visit;

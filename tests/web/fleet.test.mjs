@@ -47,6 +47,29 @@ describe("the fleet", () => {
     await page.getByText("What shall we do?").waitFor();
   });
 
+  it("shows at once what was done before it was opened, of instances that rest too", async () => {
+    for (const name of ["main", "research-lab"]) {
+      await card(name).getByText(/^last turn /).waitFor({ timeout: 3000 });
+      const heights = (await card(name).locator("svg[role=img] path").getAttribute("d")).split(/[ML]/).filter(Boolean).map((point) => Number(point.split(" ")[1]));
+      assert.ok(new Set(heights).size > 1, `${name}: ${heights}`);
+    }
+    assert.equal(await card("shop-support").getByText(/^last turn /).count(), 0);
+  });
+
+  it("says of an instance that runs and was never used that it took nothing yet, which is not unknown", async () => {
+    visit.expected = UNREACHABLE;
+    const fresh = await set.plane.make("fresh");
+    await set.plane.act(fresh.id, "start");
+    await until("both are said", async () => await card("fresh").getByText("none yet", { exact: true }).count() === 2);
+    await go(`#/i/${fresh.id}/overview`);
+    await until("both are said there too", async () => await page.locator("main dd").getByText("none yet", { exact: true }).count() === 2);
+    await page.getByText("Telegram, Slack and others are added in the config.", { exact: false }).waitFor();
+    assert.equal(await page.locator("main").getByText("unknown", { exact: true }).count(), 0);
+    await set.plane.act(fresh.id, "stop");
+    await set.plane.act(fresh.id, "archive");
+    await set.plane.api(`/instances/${fresh.id}`, "DELETE");
+  });
+
   it("offers the models that are known for a new instance, and says whose they are", async () => {
     await page.getByRole("button", { name: "New instance" }).first().click();
     await dialog().locator("datalist option[value='scripted/steady']", { hasText: "like main" }).waitFor({ state: "attached" });
@@ -278,7 +301,7 @@ describe("a conversation", () => {
       for (const [view, heading] of [["agents/hostile", "Agents"], ["teams/hostile", "Teams"], ["chat", "What shall we do?"], ["usage", "Usage"], ["events", "Events"]]) {
         await one.page.evaluate((to) => { location.hash = to; }, `#/i/${set.main.id}/${view}`);
         await one.page.locator("main").getByRole("heading", { name: heading, exact: true }).first().waitFor();
-        if (/hostile/.test(view)) await one.page.locator("main").getByText("<img src=x", { exact: false }).first().waitFor();
+        if (/hostile/.test(view)) await one.page.locator("main").getByText("<img src=x", { exact: false }).filter({ visible: true }).first().waitFor();
         if (view.startsWith("teams")) { await one.page.getByRole("tab", { name: "What needs what" }).click(); await one.page.locator("svg text", { hasText: "<img" }).first().waitFor(); }
         assert.equal(await one.page.locator("main img").count(), 0, view);
         if (/hostile/.test(view)) await shot(one.page, `hostile-${view.split("/")[0]}-${look}`);

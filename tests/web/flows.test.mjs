@@ -42,7 +42,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.getByRole("button", { name: "New instance" }).first().click();
       await dialog().getByLabel("Name").fill("first");
       await dialog().getByLabel("Port").fill(String(await freePort()));
-      await dialog().getByRole("button", { name: "New instance" }).click();
+      await dialog().getByRole("button", { name: "Create" }).click();
       await card("first").getByText("running", { exact: true }).waitFor({ timeout: 30_000 });
       id = (await plane.api("/instances")).instances[0].id;
       await card("first").getByText("well", { exact: true }).waitFor();

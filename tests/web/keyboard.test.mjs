@@ -36,7 +36,7 @@ describe("by keyboard alone", () => {
     await page.keyboard.type(String(await freePort()));
     await reach(page, dialog.getByRole("checkbox"));
     if (await dialog.getByRole("checkbox").isChecked()) await page.keyboard.press("Space");
-    await press(page, button("New instance", dialog));
+    await press(page, button("Create", dialog));
     await page.getByRole("link", { name: "by-hand", exact: true }).waitFor();
     const [{ id }] = (await plane.api("/instances")).instances;
     const { providers, models, agents, tools } = scripted(model);

@@ -409,7 +409,8 @@ describe("sessions, agents, usage, events", () => {
     await page.getByRole("tab", { name: "Tools" }).click();
     await page.getByRole("searchbox").fill("shell");
     await page.getByRole("button", { name: "Why?" }).first().click();
-    await page.getByRole("dialog").getByRole("listitem").first().waitFor();
+    await page.getByRole("heading", { name: "Why shell is not allowed" }).waitFor();
+    await page.getByRole("dialog").getByRole("listitem").filter({ hasText: "What its caller may do: nothing is said against it" }).waitFor();
     await shot(page, "agent-why");
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Delete" }).click();
@@ -456,11 +457,36 @@ describe("for everybody", () => {
     await log().locator("pre").waitFor();
     assert.ok(await sticksOut(page) <= 0);
     await shot(page, "chat-phone-dark");
+    await page.getByRole("button", { name: "Chats" }).click();
+    await page.getByRole("dialog").getByText("Narrow?").waitFor();
+    for (const [role, name] of [["heading", "Chats"], ["button", "New chat"]]) assert.equal(await page.getByRole("dialog").getByRole(role, { name }).count(), 1, `${name} is said once`);
+    await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Menu" }).click();
     await page.getByRole("link", { name: "Sessions" }).waitFor();
     await shot(page, "menu-phone-dark");
     await page.getByRole("link", { name: "Sessions" }).click();
     await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  });
+
+  it("goes from a chat to its session and from what it took to it, and calls both the same", async () => {
+    model.answer = async function* (asked) {
+      if (followsTool(asked)) yield { text: "Seen from two sides." };
+      else yield { call: { id: "call-1", name: "shell", arguments: { command: "true" } } };
+    };
+    await say("One thing, two views");
+    // A question is something that happens, which the events tell.
+    await page.getByRole("button", { name: "Deny" }).click();
+    await stored(page, "Seen from two sides.");
+    await page.getByRole("button", { name: "Its session", exact: false }).click();
+    await page.getByRole("heading", { name: "One thing, two views" }).waitFor();
+    await go("#/i/this/usage");
+    await page.getByRole("tab", { name: "By session" }).click();
+    await page.getByRole("cell").getByRole("link").first().click();
+    await page.getByRole("button", { name: "Open as chat" }).waitFor();
+    await go("#/i/this/events");
+    await page.getByRole("listitem").getByRole("button").last().click();
+    await page.getByRole("dialog").getByRole("link", { name: "Open the session" }).click();
+    await page.getByRole("button", { name: "Open as chat" }).waitFor();
   });
 
   it("goes everywhere by keyboard, with the palette", async () => {

@@ -31,6 +31,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.keyboard.press("Space");
       await dialog.getByRole("heading", { name: "task.handoff" }).waitFor();
       await dialog.getByText("Compare the three papers").waitFor();
+      assert.ok((await dialog.locator("pre").boundingBox()).height > 40, "what does not fit is scrolled to, and not pressed together");
       assert.deepEqual(await barriers(page), []);
       assert.ok(await sticksOut(page) <= 0);
       await visit.end();

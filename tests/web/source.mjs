@@ -14,6 +14,6 @@ export async function source(file) {
   const { rolldown } = await import(pathToFileURL(createRequire(path.join(web, "node_modules/vite/package.json")).resolve("rolldown")));
   const bundle = await rolldown({ input: path.join(web, "src", file) });
   const to = path.join(await mkdtemp(path.join(os.tmpdir(), "polyclaw-source-")), "module.mjs");
-  await bundle.write({ file: to, format: "esm" });
+  await bundle.write({ file: to, format: "esm", codeSplitting: false });
   return import(pathToFileURL(to));
 }

@@ -33,6 +33,17 @@ describe("the words", () => {
     }
   });
 
+  it("are all of use: none is kept that no view says", async () => {
+    const text = (await sources()).map(([, one]) => one).join("\n");
+    const groups = new Set([...text.matchAll(/\bt(?:Word|Maybe)?\((?:"|`)(\w+)(?:"|\.\$)/g)].map(([, group]) => group));
+    const unsaid = Object.keys(await words("en")).filter((key) => !text.includes(`"${key}"`) && !groups.has(key.split(".")[0]) && !key.endsWith("_one"));
+    assert.deepEqual(unsaid, []);
+  });
+
+  it("and colours have their places: no view names a colour of its own", async () => {
+    for (const [name, text] of await sources()) assert.doesNotMatch(text.split("<style>")[1] ?? "", /#[0-9a-f]{3,8}\b|\brgba?\(/i, name);
+  });
+
   it("have a sentence in both languages for every error that an instance or a control plane may answer with", async () => {
     const page = await readFile(path.join(src, "../../docs/errors.md"), "utf8");
     // The rest is told to models and in terminals.
@@ -56,6 +67,21 @@ describe("the words", () => {
     const names = [...tasks.matchAll(/Self::\w+ => "(\w+)"/g)].map(([, name]) => name);
     assert.ok(names.length > 9, String(names));
     for (const language of ["en", "zh"]) { const all = await words(language); assert.deepEqual(names.filter((name) => !all[`loop.${name}`]), [], language); }
+  });
+
+  it("name in both languages what mail is about, who decides about a tool, and what happens", async () => {
+    const rust = (file) => readFile(path.join(src, "../../crates", file), "utf8");
+    const named = (text) => [...text.matchAll(/=> "([\w.]+)"/g)].map(([, name]) => name);
+    const mail = named((await rust("domain/src/mail.rs")).split("pub fn as_str")[1].split("pub fn parse")[0]).filter((name) => name !== "message");
+    const layers = [...(await rust("domain/src/policy.rs")).split("pub enum Layer {")[1].split("}")[0].matchAll(/^\s+(\w+),/gm)].map(([, name]) => name.toLowerCase());
+    const events = named((await rust("domain/src/event.rs")).split("pub fn as_str")[1].split("}\n    }")[0]);
+    for (const language of ["en", "zh"]) {
+      const all = await words(language);
+      for (const [group, names, least] of [["mail", mail, 5], ["rule_layer", layers, 7], ["event", events, 30]]) {
+        assert.ok(names.length >= least, `${group}: ${names}`);
+        assert.deepEqual(names.filter((name) => !all[`${group}.${name}`]), [], `${language} ${group}`);
+      }
+    }
   });
 
   it("name the rules of skills and the files of agents", async () => {
@@ -324,6 +350,32 @@ describe("how long turns take", async () => {
     const turns = [...Array.from({ length: 20 }, (_, n) => turn("quick", n + 1)), turn("slow", 60), turn("slow", null), turn("old", 5, 0)];
     assert.deepEqual(latencies(turns, 500, (one) => one.agent_id), [{ group: "slow", turns: 1, middle: 60_000, slow: 60_000 }, { group: "quick", turns: 20, middle: 10_000, slow: 19_000 }]);
     assert.deepEqual(latencies(turns, 0, (one) => one.model), []);
+  });
+});
+
+describe("what an instance did in a day", async () => {
+  const { hoursOf } = await source("pages/fleet/hours.ts");
+  const now = Date.parse("2026-05-02T12:30:00Z");
+  const at = (time) => Date.parse(`2026-05-0${time}:00Z`);
+
+  it("is counted by the hour, the newest last; an hour without a turn has none", () => {
+    const hours = hoursOf([at("2T12:10"), at("2T12:29"), at("2T10:59"), at("1T13:00"), at("1T12:59")], 0, now);
+    assert.deepEqual([hours.length, hours.at(-1), hours.at(-2), hours.at(-3), hours[0]], [24, 2, 0, 1, 1]);
+  });
+
+  it("is not known before the oldest turn that was read", () => {
+    const hours = hoursOf([at("2T11:10")], at("2T11:10"), now);
+    assert.deepEqual(hours.slice(-3), [null, 1, 0]);
+  });
+});
+
+describe("a moment of a list", async () => {
+  const { moment } = await source("i18n/format.ts");
+
+  it("has its day where that is not today", () => {
+    const now = new Date(2026, 4, 2, 12);
+    assert.equal(moment(new Date(2026, 4, 2, 9, 5, 7).toISOString(), now), "09:05:07");
+    assert.equal(moment(new Date(2026, 4, 1, 23, 59, 0).toISOString(), now), "1 May 23:59:00");
   });
 });
 

@@ -54,6 +54,8 @@ for (const [look, options] of Object.entries(LOOKS)) {
       await page.getByRole("heading", { name, exact: true }).waitFor({ timeout: 20_000 });
       await column("to do").getByText("Paint <b>all</b> of it").waitFor();
       await column("to do").getByText("needs 1 more").waitFor();
+      const tab = await page.getByRole("tab", { name, exact: true }).boundingBox();
+      assert.ok(tab.x >= 0 && tab.x + tab.width <= page.viewportSize().width, "which team it is can be seen among many");
       steps[0].open();
       await column("taken").getByText("Buy paint").waitFor();
       steps[1].open();
@@ -77,6 +79,45 @@ for (const [look, options] of Object.entries(LOOKS)) {
 }
 
 describe("a person at a team", () => {
+  it("makes one, is told that nobody is in it, takes somebody in and hears why their turns fail", async () => {
+    set.model.answer = async function* () { yield { text: "I begin." }; };
+    const visit = await Visit.of(browser, await set.link(), LOOKS["phone-light"]);
+    visit.expected = /400/;
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("heading", { name: "Fleet" }).waitFor();
+    await page.evaluate((hash) => { location.hash = hash; }, `#/i/${set.main.id}/teams`);
+    await page.getByRole("button", { name: "New team" }).click();
+    await dialog.getByLabel("Name").fill("garden");
+    await dialog.getByRole("button", { name: "Create" }).click();
+    await page.getByText("Nobody is in the team yet.", { exact: false }).waitFor();
+    await page.getByRole("button", { name: "Add member" }).click();
+    await dialog.getByLabel("Name").fill("digger");
+    await dialog.getByLabel("Agent").selectOption({ label: "Research" });
+    await dialog.getByLabel("First message").fill("Dig.");
+    await dialog.getByRole("button", { name: "Add member" }).click();
+    // The lead may begin none of that agent, which is said where it was tried.
+    await dialog.getByText("This agent may not begin that sub-agent.").waitFor();
+    await dialog.getByLabel("Agent").selectOption({ label: "as usual" });
+    await dialog.getByRole("button", { name: "Add member" }).click();
+    await page.getByRole("button", { name: /^digger/ }).waitFor();
+    assert.equal((await set.main.api("/teams/garden")).members[0].agent_id, "main");
+    await shot(page, "team-member");
+    // What an instance says when the turns of a member fail: it takes minutes to come to that.
+    await page.route("**/teams/garden", async (route) => {
+      const whole = await (await route.fetch()).json();
+      whole.members[0].setback = { code: "provider_failed", failures: 3, since: new Date().toISOString(), retry_at: new Date(Date.now() + 300_000).toISOString() };
+      await route.fulfill({ json: whole });
+    });
+    await page.reload();
+    await page.getByText("digger: 3 turns failed, one after the other. No model could answer. The next is tried in", { exact: false }).waitFor();
+    assert.ok(await sticksOut(page) <= 0);
+    assert.deepEqual(await barriers(page), []);
+    await shot(page, "team-setback");
+    await set.main.api("/teams/garden/shutdown", "POST", { force: true });
+    await visit.end();
+  });
+
   it("adds a task that waits for another, writes to all, and shuts the team down", async () => {
     set.model.answer = async function* () { yield { text: "I wait." }; };
     const visit = await Visit.of(browser, await set.link());

@@ -69,6 +69,7 @@ for (const [look, options] of Object.entries(LOOKS)) {
         await page.waitForFunction(() => document.getAnimations().every((one) => one.playState === "finished" || one.effect.getTiming().iterations === Infinity));
         await shot(page, `${name}-${look}`);
         found.push(...(await barriers(page)).map((one) => `${name}: ${one}`));
+        if (await page.locator("main").evaluate((node) => node.scrollTop) > 0) found.push(`${name} does not begin at its top`);
         if (await sticksOut(page) > 0) found.push(`${name} sticks out of the page`);
       }
       await visit.end();

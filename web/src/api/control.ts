@@ -1,5 +1,5 @@
 import type * as T from "./control.types";
-import { all, answer, call, Problem, query, root, socketAddress, type Options } from "./http";
+import { all, answer, call, query, root, socketAddress, type Options } from "./http";
 import type { Page } from "./instance";
 
 const at = encodeURIComponent;
@@ -14,11 +14,8 @@ export interface EnvelopeFilter { from?: string; to?: string; instance?: string;
 
 /** The API of the control plane. */
 export const control = {
-  version: () => get<{ version: string }>("/version"),
+  version: () => get<T.Version>("/version"),
   gateway: (id: string) => `api/instances/${at(id)}/gateway`,
-  /** Whether this login may only look. This call needs the right that a socket to an instance needs; asked for no message it
-      hands none out. */
-  mayOnlyLook: (id: string) => get(`/instances/${at(id)}/messages/pending${query({ limit: 0 })}`).then(() => false, (problem: unknown) => problem instanceof Problem && problem.code === "wrong_scope"),
 
   health: () => get<T.FleetHealth>("/health"),
   instances: (archived: boolean) => all((cursor) => get<T.Instances>(`/instances${query({ include_archived: archived, limit: PAGE, cursor })}`), (page) => page.instances),
@@ -26,6 +23,7 @@ export const control = {
   act: (id: string, action: "start" | "stop" | "restart" | "archive" | "unarchive") => post<T.Instance>(`/instances/${at(id)}/${action}`),
   clone: (id: string, body: { new_name: string; port?: number }) => post<T.Instance>(`/instances/${at(id)}/clone`, body),
   remove: (id: string) => call<void>("DELETE", `api/instances/${at(id)}`),
+  turns: (id: string, filter: Page & { after?: string }) => get<T.PastTurns>(`/instances/${at(id)}/tasks${query({ ...filter })}`),
   usage: (id: string, window: string) => get<T.UsageView>(`/instances/${at(id)}/usage${query({ window })}`),
 
   logs: (id: string, lines: number, cursor?: string | null) =>

@@ -512,6 +512,8 @@ export type UsageView = {
 };
 
 export type Version = {
+  /** What the token may do that asks: `read`, `operate` or `admin`. */
+  scope: string;
   version: string;
 };
 

@@ -64,6 +64,7 @@ export class Instance {
   teams = () => this.#get<T.Teams>("/teams");
   createTeam = (body: T.Create) => this.#post<T.TeamView>("/teams", body);
   team = (team: string) => this.#get<T.Whole>(`/teams/${at(team)}`);
+  join = (team: string, body: T.Join) => this.#post<T.Joined>(`/teams/${at(team)}/members`, body);
   tasks = (team: string, page: Page) => this.#get<T.Tasks>(`/teams/${at(team)}/tasks${query({ all: true, ...page })}`);
   createTask = (team: string, body: T.Add) => this.#post<T.Added>(`/teams/${at(team)}/tasks`, body);
   mail = (team: string) => this.#get<T.Letters>(`/teams/${at(team)}/messages`);

@@ -16,8 +16,8 @@ export interface LineOwner {
   changed?: (state: LineState, retryAt: number | null) => void;
   /** Asked every few seconds while there is no socket. */
   poll?: () => void;
-  /** Asked when a socket did not open, since a page is not told why: whether there may be none. */
-  isRefused?: () => Promise<boolean>;
+  /** Whether there may be none: what is seen is asked for instead. */
+  isRefused?: () => boolean;
   /** Sent now and then, where the server wants to hear something. */
   ping?: () => unknown;
 }
@@ -39,16 +39,14 @@ export class Line {
   open() {
     this.#closed = this.#refused = false;
     clearTimeout(this.#timer);
+    // Not at once: whoever opens it is not done with itself yet.
+    if (this.owner.isRefused?.()) { queueMicrotask(() => this.#barred()); return; }
     if (this.#failures === 0) this.#tell("opening");
     this.#socket?.close();
     const socket = this.#socket = new WebSocket(this.owner.address());
-    let wasOpen = false;
-    socket.onopen = () => { wasOpen = true; if (socket === this.#socket) this.#opened(); };
+    socket.onopen = () => { if (socket === this.#socket) this.#opened(); };
     socket.onmessage = (event) => { if (socket === this.#socket) this.owner.received(JSON.parse(String(event.data))); };
-    socket.onclose = async () => {
-      const isRefused = !wasOpen && this.#failures === 0 && socket === this.#socket && await this.owner.isRefused?.();
-      if (socket === this.#socket) { if (isRefused) this.#barred(); else this.#lost(); }
-    };
+    socket.onclose = () => { if (socket === this.#socket) this.#lost(); };
   }
 
   send(frame: unknown): boolean {

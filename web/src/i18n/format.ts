@@ -18,6 +18,23 @@ export const when = (time: string | null | undefined): string =>
 
 export const clock = (time: string): string => new Date(time).toLocaleTimeString(locale());
 
+const makers = new Map<string, Intl.DateTimeFormat>();
+/** Making one takes long; a list asks for the same again and again. */
+function maker(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const name = `${locale()} ${JSON.stringify(options)}`;
+  const known = makers.get(name) ?? new Intl.DateTimeFormat(locale(), options);
+  makers.set(name, known);
+  return known;
+}
+const TIME = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" } as const;
+
+/** For a line of a list: the time, and the day where it is not today. */
+export function moment(time: string, now = new Date()): string {
+  const at = new Date(time);
+  const said = maker(TIME).format(at);
+  return at.toDateString() === now.toDateString() ? said : `${maker({ day: "numeric", month: "short" }).format(at)} ${said}`;
+}
+
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1000]];
 
 /** How long ago, roughly. */

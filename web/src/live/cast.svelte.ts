@@ -1,10 +1,14 @@
 import type { Instance } from "../api/instance";
-import type { AgentView, ModelView } from "../api/instance.types";
+import type { AgentView, ModelView, SessionView } from "../api/instance.types";
+import { t, tWord } from "../i18n/language.svelte";
 import { LONE, place } from "./place.svelte";
 import { route } from "./route.svelte";
 
 /** The instance the address names. */
 export const here = (): Instance => place.instance(route.instance ?? LONE);
+
+/** Where people write from who have a name there. */
+const OUTSIDE = new Set(["telegram", "discord", "slack", "whatsapp", "matrix", "webhook"]);
 
 /** Who can answer on an instance, and with which models. */
 export class Cast {
@@ -27,6 +31,14 @@ export class Cast {
   face(id: string | null | undefined): string {
     const { name, emoji } = this.agents.find((one) => one.agent_id === id)?.shown ?? {};
     return [emoji, name ?? id].filter(Boolean).join(" ");
+  }
+
+  /** What a session is called: its title, else what its key says of it. */
+  title({ title, session_key, active_agent_id }: SessionView): string {
+    const [, , place, , ...peer] = session_key.split(":");
+    if (title) return title;
+    if (place === "main") return t("sessions.main", { agent: this.face(active_agent_id) });
+    return peer.length && OUTSIDE.has(place) ? `${tWord("channel", place)} · ${peer.join(":")}` : t("chat.untitled");
   }
 
   modelOf(agent: string): string | null {

@@ -53,6 +53,8 @@ export class Chat {
 
   /** Reads everything anew: at the start, after a lost connection, and while there is none. */
   async load(gap = false) {
+    // Of a turn that runs some frames were missed: all it has said so far comes anew, while the rest is asked for.
+    if (gap) this.turns = this.turns.filter((turn) => !turn.started || turn.ended);
     try {
       const known = new Set(this.turns.map((turn) => turn.id));
       const found = await this.#transcript();
@@ -60,7 +62,7 @@ export class Chat {
       if (this.#gone) return;
       const running = this.#settled.has(session.running_turn_id ?? "") ? null : session.running_turn_id ?? null;
       const begun = new Set(found.map((message) => message.turn_id));
-      this.turns = this.turns.filter((turn) => (turn.id === running ? turn.started && !gap : !begun.has(turn.id) && !known.has(turn.id)));
+      this.turns = this.turns.filter((turn) => (turn.id === running ? turn.started : !begun.has(turn.id) && !known.has(turn.id)));
       this.#keep(found);
       this.session = session;
       this.#settled.delete(running ?? "");

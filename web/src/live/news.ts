@@ -5,6 +5,7 @@ import { Line } from "../api/line";
 import { connection } from "./connection.svelte";
 import { LONE, place } from "./place.svelte";
 import { complain } from "./problem";
+import { rights } from "./rights.svelte";
 
 /** What happens: one socket for all views that show lists, which read them again. An instance tells what goes on in its
     sessions; a control plane what instances record, one of them or all. */
@@ -30,7 +31,7 @@ class News {
       opened: () => { if (asks) this.#line.send({ type: "req", id: 0, method: "watch", params: {} }); },
       received: (frame) => this.#tell(kindOf(frame)),
       changed: (state, retryAt) => { this.#isOpen = state !== "closed"; tell(state, retryAt); },
-      isRefused: asks ? () => place.bars(source.sessions) : undefined,
+      isRefused: asks ? () => !rights.may("operate") : undefined,
       poll: () => this.#tell(ANYTHING),
       ping: asks ? undefined : () => ({ type: "ping" }),
     });

@@ -1,6 +1,7 @@
 import { control } from "../api/control";
 import { Problem, call, root, whenUnauthorized } from "../api/http";
 import { Instance } from "../api/instance";
+import { rights, type Scope } from "./rights.svelte";
 
 /** Who serves this page: a control plane with many instances, or one instance alone. */
 export type Mode = "looking" | "control" | "lone" | "away";
@@ -24,7 +25,7 @@ class Place {
     const health = await fetch(`${root}health`).then((answer) => answer.json() as Promise<{ store?: unknown }>).catch(() => null);
     if (health?.store) return this.#findLone();
     try {
-      await control.version();
+      rights.scope = (await control.version()).scope as Scope;
       this.mode = "control";
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
@@ -44,9 +45,6 @@ class Place {
     this.#instances.set(id, found);
     return found;
   }
-
-  /** Whether a socket to an instance is not for whoever is logged in. An instance alone has one token, which may all. */
-  async bars(id: string): Promise<boolean> { return this.mode === "control" && await control.mayOnlyLook(id); }
 
   /** Trades the token for a one-time code and that for a cookie no script can read. The token stands in no address. */
   async login(token: string): Promise<Entry> {

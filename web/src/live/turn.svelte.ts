@@ -34,7 +34,7 @@ export class LiveTurn {
     switch (frame.event) {
       case "turn.started": this.#begin(frame); break;
       case "turn.delta": this.#say(frame.text); break;
-      case "turn.restarted": this.unsay(); break;
+      case "turn.restarted": this.unsay(); this.whole = true; break;
       case "turn.notice": this.#add({ kind: "note", text: frame.text }); break;
       case "tool.started": this.#add({ kind: "tool", call: frame.call_id, name: frame.name, arguments: frame.arguments, output: "", state: "running", sandbox: null }); break;
       case "tool.output": this.#tool(frame.call_id, (tool) => { if (tool.state === "running") tool.output += frame.text; }); break;

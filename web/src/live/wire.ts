@@ -2,7 +2,7 @@ import type { Frame } from "../api/frames";
 import type { Instance } from "../api/instance";
 import { Line } from "../api/line";
 import { connection } from "./connection.svelte";
-import { place } from "./place.svelte";
+import { rights } from "./rights.svelte";
 
 /** One socket per instance, for all sessions that are looked at. A reader gets every frame of its session once, or is told
     to read everything again. */
@@ -31,7 +31,7 @@ export class Wire {
       opened: () => { this.#asked.clear(); for (const key of this.#watched.keys()) this.#subscribe(key); },
       received: (frame) => this.#received(frame),
       changed: (state, retryAt) => { this.#isOpen = state === "open"; tell(state, retryAt); },
-      isRefused: () => place.bars(instance.id),
+      isRefused: () => !rights.may("operate"),
       poll: () => { for (const watched of this.#watched.values()) reload(watched, false); },
     });
   }

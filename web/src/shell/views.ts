@@ -2,10 +2,11 @@ import type { Component } from "svelte";
 import type { IconName } from "../design/Icon.svelte";
 import type { Key } from "../i18n/language.svelte";
 import { place } from "../live/place.svelte";
+import { rights, type Scope } from "../live/rights.svelte";
 import { GLOBAL_VIEWS, INSTANCE_VIEWS, type GlobalView, type InstanceView } from "../live/route.svelte";
 
 /** The views there are. Each is loaded when it is first opened. */
-export interface View { name: string; icon: IconName; label: Key; load: () => Promise<{ default: Component<Record<string, never>> }>; needsControl?: boolean; /** The instance itself answers, so it has to run. */ needsRunning?: boolean }
+export interface View { name: string; icon: IconName; label: Key; load: () => Promise<{ default: Component<Record<string, never>> }>; needsControl?: boolean; /** The instance itself answers, so it has to run. */ needsRunning?: boolean; /** What one has to be allowed. */ needs?: Scope }
 
 export const instanceViews: Record<InstanceView, View> = {
   overview: { name: "overview", icon: "overview", label: "nav.overview", load: () => import("../pages/Overview.svelte") },
@@ -24,10 +25,10 @@ export const globalViews: Record<GlobalView, View> = {
   fleet: { name: "fleet", icon: "fleet", label: "nav.fleet", load: () => import("../pages/Fleet.svelte"), needsControl: true },
   approvals: { name: "approvals", icon: "approvals", label: "nav.approvals", load: () => import("../pages/Approvals.svelte") },
   messages: { name: "messages", icon: "messages", label: "nav.all_messages", load: () => import("../pages/Messages.svelte"), needsControl: true },
-  access: { name: "access", icon: "key", label: "nav.access", load: () => import("../pages/Access.svelte"), needsControl: true },
-  audit: { name: "audit", icon: "audit", label: "nav.audit", load: () => import("../pages/Audit.svelte"), needsControl: true },
+  access: { name: "access", icon: "key", label: "nav.access", load: () => import("../pages/Access.svelte"), needsControl: true, needs: "admin" },
+  audit: { name: "audit", icon: "audit", label: "nav.audit", load: () => import("../pages/Audit.svelte"), needsControl: true, needs: "admin" },
 };
 
-const reachable = (view: View) => place.mode === "control" || !view.needsControl;
+const reachable = (view: View) => (place.mode === "control" || !view.needsControl) && rights.may(view.needs ?? "read");
 export const shownGlobal = () => GLOBAL_VIEWS.map((name) => globalViews[name]).filter(reachable);
 export const shownOfInstance = () => INSTANCE_VIEWS.map((name) => instanceViews[name]).filter(reachable);

@@ -8,15 +8,22 @@ const colour = (name: string) => getComputedStyle(document.documentElement).getP
 
 /** Nothing stands on the edge, and a single moment is not stretched over the whole picture. */
 const room = (first: number, last: number, bars: boolean) => (bars ? 43_200 : Math.max((last - first) * 0.03, last - first < 120 ? 60 : 0));
-const label = (time: number, isDay: boolean) => new Date(time * 1000).toLocaleString(document.documentElement.lang, isDay ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const DAY = { day: "numeric", month: "short" } as const;
+const TIME = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+/** As much of a time as tells one tick from the next. */
+function label(time: number, isDay: boolean, step: number): string {
+  const shown = isDay || step >= 86_400 ? DAY : step < 60 ? { ...TIME, second: "2-digit" } as const : TIME;
+  return new Date(time * 1000).toLocaleString(document.documentElement.lang, shown);
+}
 
 export function draw(node: HTMLElement, width: number, { times, series, bars, format }: Drawing): uPlot {
   const axis: uPlot.Axis = { stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px system-ui" };
-  const paths = bars ? uPlot.paths.bars?.({ size: [0.6, 48], radius: 0.15 }) : undefined;
+  // Turns are no course of something: each is a point of its own.
+  const paths = bars ? uPlot.paths.bars?.({ size: [0.6, 48], radius: 0.15 }) : () => null;
   return new uPlot({
     width, height: 220, legend: { show: false }, cursor: { y: false },
-    axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map((time) => label(time, bars)) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
-    scales: { x: { range: (_, first, last) => [first - room(first, last, bars), last + room(first, last, bars)] }, y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
+    axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map((time) => label(time, bars, ticks[1] - ticks[0])) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
+    scales: { x: { range: (_, first, last) => [first - room(first, last, bars), last + room(first, last, bars)] }, y: { range: (_, __, most) => [0, bars ? Math.max(most * 1.1, 1) : most * 1.1 || 1] } },
     series: [{}, ...series.map((one): uPlot.Series => ({
       label: one.label, stroke: colour(one.color), width: 2, spanGaps: false, paths,
       fill: bars ? colour(one.color) : undefined, points: { show: !bars, size: 5, fill: colour(one.color) },
