@@ -125,10 +125,15 @@ impl Exchange {
         }
     }
 
+    /// The receipt says whether secrets were taken out, here or there.
     async fn send(&self, message: &Value) -> Result<Value, Failure> {
-        let mut message = message.clone();
-        self.redactor.get().payload(&mut message["payload"]);
-        self.client.get().post("/messages", &message).await
+        let mut clean = message.clone();
+        self.redactor.get().payload(&mut clean["payload"]);
+        let mut receipt = self.client.get().post("/messages", &clean).await?;
+        if clean != *message {
+            receipt["redacted"] = true.into();
+        }
+        Ok(receipt)
     }
 
     /// A word about a message that was handed to us.

@@ -13,7 +13,7 @@ use postgres::{Client, NoTls, SimpleQueryMessage, fallible_iterator::FallibleIte
 use tokio::sync::{mpsc as signal, oneshot};
 
 use crate::body::{Body, Value, opened};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught};
 use crate::live::Signal;
 use crate::migrate;
 use crate::tx::{Statements, Tx};
@@ -39,7 +39,7 @@ pub(crate) struct Postgres {
     lines: Arc<Lines>,
 }
 
-type Work = Box<dyn FnOnce(&mut Connection) + Send>;
+type Work = Box<dyn FnOnce(&mut Connection) -> Result<()> + Send>;
 
 struct Connection {
     url: String,
@@ -78,7 +78,11 @@ impl Postgres {
                 loop {
                     let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(call) = next else { return };
-                    call(&mut connection);
+                    // Whoever asked is told by the answer that never came; the next gets a connection that works.
+                    if let Err(error) = caught(|| call(&mut connection)) {
+                        tracing::error!(%error, "a connection is opened anew");
+                        connection.live = None;
+                    }
                 }
             };
             thread::Builder::new()
@@ -129,6 +133,10 @@ impl Postgres {
     }
 
     fn send(&self, work: impl FnOnce(&mut Connection) + Send + 'static) -> Result<()> {
+        let work = |connection: &mut Connection| {
+            work(connection);
+            Ok(())
+        };
         self.queue.send(Box::new(work)).map_err(|_| Error::Closed)
     }
 
@@ -173,8 +181,8 @@ impl Connection {
     fn read(&mut self, body: &mut Body) -> Result<Value> {
         self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
-            let [clock] = begin(client, READ)?;
-            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, Millis(clock)));
+            let (clock, []) = begin(client, READ)?;
+            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, clock));
             let value = ran(client, run)?;
             client.batch_execute("COMMIT")?;
             Ok(value)
@@ -195,9 +203,9 @@ impl Connection {
     fn commit(&mut self, bodies: &mut [Body]) -> Result<Vec<Ended>> {
         let endings = self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
-            let [clock, number] = begin(client, WRITE)?;
+            let (clock, [number]) = begin(client, WRITE)?;
             let run = |client: &mut Client| {
-                let run = |body: &mut Body| body.run(Tx::postgres(client, statements, Millis(clock)));
+                let run = |body: &mut Body| body.run(Tx::postgres(client, statements, clock));
                 bodies.iter_mut().map(run).collect::<Result<Vec<_>>>()
             };
             let values = ran(client, run)?.into_iter();
@@ -259,16 +267,18 @@ const READ: &str = concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ",
 /// One that writes also learns its number, by which it is asked after if its commit stays unanswered.
 const WRITE: &str = concat!("BEGIN; ", clock!(), ", txid_current()");
 
-/// Begins a transaction and returns the numbers it learns. All go over the wire together.
-fn begin<const N: usize>(client: &mut Client, sql: &str) -> Result<[i64; N]> {
+/// Begins a transaction and returns the time and what else it learns. All go over the wire together.
+fn begin<const N: usize>(client: &mut Client, sql: &str) -> Result<((Millis, Instant), [i64; N])> {
+    let asked = Instant::now();
     let said = client.simple_query(sql)?;
     let row = said.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
     let number = |index: usize| row?.get(index)?.parse::<i64>().ok();
-    let numbers = (0..N).map(number).collect::<Option<Vec<_>>>().and_then(|all| all.try_into().ok());
-    numbers.ok_or_else(|| Error::Other("a transaction began without a time or a number".into()))
+    let more = (1..=N).map(number).collect::<Option<Vec<_>>>().and_then(|more| more.try_into().ok());
+    let began = number(0).zip(more).map(|(clock, more)| ((Millis(clock), asked), more));
+    began.ok_or_else(|| Error::Other("a transaction began without a time or a number".into()))
 }
 
 /// Runs what a transaction is to do; what fails is undone.

@@ -3,6 +3,7 @@
 //! likewise `FOR UPDATE`.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use polyclaw_domain::id::{
     AgentId, ApprovalId, EnvelopeId, InstanceId, LetterId, MemoryId, MessageId, NodeId, OutboxId, RunId,
@@ -20,8 +21,8 @@ use crate::error::{Error, Result, caught};
 pub struct Tx<'a> {
     engine: Engine<'a>,
     failed: Option<Error>,
-    /// What the clock of a database that nodes share said when this began.
-    clock: Option<Millis>,
+    /// What the clock of a database that nodes share said when this began, and when that was here.
+    clock: Option<(Millis, Instant)>,
     plans: Option<Vec<String>>,
 }
 
@@ -51,7 +52,7 @@ impl<'a> Tx<'a> {
     pub(crate) fn postgres(
         client: &'a mut postgres::Client,
         statements: &'a mut Statements,
-        clock: Millis,
+        clock: (Millis, Instant),
     ) -> Self {
         Self {
             engine: Engine::Postgres { client, statements },
@@ -112,9 +113,12 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// The clock leases are measured by: the database's where several nodes share it, else the caller's.
+    /// The clock leases are measured by: the database's where several nodes share it, else the caller's. It goes on while
+    /// a transaction waits for others.
     pub fn lease_clock(&self, now: Millis) -> Millis {
-        self.clock.unwrap_or(now)
+        self.clock.map_or(now, |(clock, read)| {
+            clock.plus(read.elapsed().as_millis().try_into().unwrap_or(i64::MAX))
+        })
     }
 
     /// Runs `body` and returns the plan of each statement it ran, for the tests of hot queries.

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{Connection, Ended, Work};
 use crate::body::Body;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, caught};
 
 /// Written in one transaction at most.
 const MOST: usize = 64;
@@ -67,10 +67,14 @@ pub(super) fn serve(queue: &mpsc::Sender<Work>, lines: Arc<Lines>, line: String)
     let work = move |connection: &mut Connection| {
         let asked = lines.next(&line);
         if asked.is_empty() {
-            return;
+            return Ok(());
         }
-        answer(connection, asked);
-        let _ = serve(&behind, lines, line);
+        // Whatever happens to these, those behind them are served.
+        let answered = caught(|| {
+            answer(connection, asked);
+            Ok(())
+        });
+        serve(&behind, lines, line).and(answered)
     };
     queue.send(Box::new(work)).map_err(|_| Error::Closed)
 }
@@ -79,6 +83,9 @@ pub(super) fn serve(queue: &mpsc::Sender<Work>, lines: Arc<Lines>, line: String)
 pub(super) fn answer(connection: &mut Connection, asked: Vec<Asked>) {
     let waited_for = asked.into_iter().filter(|asked| !asked.caller.is_closed());
     let (mut bodies, callers): (Vec<_>, Vec<_>) = waited_for.map(|asked| (asked.body, asked.caller)).unzip();
+    if bodies.is_empty() {
+        return;
+    }
     let endings = connection.write(&mut bodies);
     for ((ended, body), caller) in endings.into_iter().zip(bodies).zip(callers) {
         let _ = caller.send((ended, body));
