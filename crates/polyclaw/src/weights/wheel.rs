@@ -102,7 +102,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Cursor;
 
     use flate2::Compression;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     /// An archive with one packed file, as a packager would write it.
-    fn archive(name: &str, content: &[u8], claimed: u32) -> Vec<u8> {
+    pub fn archive(name: &str, content: &[u8], claimed: u32) -> Vec<u8> {
         let mut packer = DeflateEncoder::new(Vec::new(), Compression::default());
         packer.write_all(content).unwrap();
         let packed = packer.finish().unwrap();

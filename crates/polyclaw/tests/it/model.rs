@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
+use sha2::{Digest, Sha256};
+
 use crate::fixture::{Home, Ran, command, ran, until};
 
 /// Fetched once for the tests of the whole workspace.
@@ -263,6 +265,27 @@ fn damaged_weights_of_the_right_size_are_told_of_wherever_somebody_looks() {
     assert!(said(&["models", "status"]).contains("(ready, demo)"), "{}", said(&["models", "status"]));
     assert_eq!(home.run(&["doctor"]).code, 0);
     home.run(&["--json", "agent", "--message", "Hello!"]).ok();
+}
+
+/// It is as large as the right one, well-formed, and its own hash fits what is in it.
+#[test]
+fn embeddings_that_somebody_made_up_are_damaged_and_replaced() {
+    let (home, weights) = (Home::new(), weights());
+    let pull = || {
+        home.run(&["--json", "model", "pull", "all-minilm-l6-v2", "--from", weights.to_str().unwrap()]).ok();
+    };
+    pull();
+    let file = kept(&home, "all-minilm-l6-v2");
+    let mut made_up = fs::read(&file).unwrap();
+    *made_up.last_mut().unwrap() ^= 1;
+    let hash = Sha256::digest(&made_up[44..]);
+    made_up[12..44].copy_from_slice(&hash);
+    fs::write(&file, made_up).unwrap();
+    assert_eq!(home.run(&["--json", "model", "list"]).ok()[1]["state"], "damaged");
+    let doctor = home.run(&["doctor"]).stdout;
+    assert!(doctor.contains("damaged: all-minilm-l6-v2"), "{doctor}");
+    pull();
+    assert_eq!(home.run(&["--json", "model", "list"]).ok()[1]["state"], "here");
 }
 
 #[test]

@@ -23,6 +23,8 @@ const MOST_TOKENS: usize = 256;
 /// Texts of one call: a long one takes 40 ms, and a question may wait behind all of them.
 const BATCH: usize = 2;
 const MODEL: &str = "embedded/all-minilm-l6-v2";
+/// The SHA-256 of the file [`convert`] makes, which is the same on every machine.
+pub const CONVERTED: &str = "2e7fd66fbb2e8dbf0d05677ccfe0791e5ad98991134dcafc7679e2905cb68c09";
 
 /// Embeds with the model in a file. Nothing is loaded before the first text.
 pub struct Embeddings {
@@ -37,7 +39,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     pub fn read<R: Read + Seek>(file: R, kernel: Kernel) -> Result<Self, Damaged> {
-        let (encoder, words) = encoder_file::read(file)?;
+        let (encoder, words) = encoder_file::read(file, encoder_file::MINILM)?;
         Ok(Self { encoder, words, kernel })
     }
 
@@ -50,18 +52,13 @@ impl Loaded {
     }
 }
 
-fn open(path: &Path) -> Result<Loaded, Damaged> {
-    Loaded::read(weights::open(path)?, Kernel::detect())
+pub(super) fn open(path: &Path) -> Result<Loaded, Damaged> {
+    Loaded::read(weights::open_as(path, CONVERTED)?, Kernel::detect())
 }
 
 impl Embeddings {
     pub fn new(file: impl Into<PathBuf>) -> Self {
         Self { worker: Worker::new("embeddings", IDLE, file, open) }
-    }
-
-    /// Whether a file can be used, by its own hash.
-    pub fn is_whole(file: &Path) -> bool {
-        open(file).is_ok()
     }
 
     async fn vectors(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, ProviderError> {

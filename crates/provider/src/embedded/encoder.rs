@@ -1,8 +1,7 @@
 //! The embedding network: a text's tokens all look at each other, and the mean of what they see is its vector.
 
-use super::Damaged;
 use super::kernel::{Activations, Kernel, Lane};
-use super::matrix::{BLOCK, Matrix};
+use super::matrix::Matrix;
 
 const EPSILON: f32 = 1e-12;
 
@@ -18,20 +17,9 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub fn check(self) -> Result<Self, Damaged> {
-        let small = self.layers <= 48
-            && (1..=4096).contains(&self.width)
-            && (1..=1 << 14).contains(&self.inner)
-            && (1..=1 << 20).contains(&self.vocabulary)
-            && (1..=8192).contains(&self.positions);
-        let even = self.heads > 0
-            && self.width.is_multiple_of(self.heads)
-            && (self.width / self.heads).is_multiple_of(BLOCK)
-            && self.inner.is_multiple_of(BLOCK);
-        match small && even {
-            true => Ok(self),
-            false => Err(Damaged::new("its dimensions do not fit together")),
-        }
+    pub fn sizes(self) -> [u32; 6] {
+        [self.layers, self.width, self.inner, self.heads, self.vocabulary, self.positions]
+            .map(|size| size as u32)
     }
 }
 
@@ -67,7 +55,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// A vector of length one.
+    /// A vector of length one, or of zeros where there are no tokens or the weights lead beyond all numbers.
     pub fn embed(&self, kernel: Kernel, tokens: &[u32]) -> Vec<f32> {
         let width = self.shape.width;
         let mut mean = vec![0.0; width];
@@ -87,7 +75,11 @@ impl Encoder {
             mean.iter_mut().zip(row).for_each(|(mean, value)| *mean += value);
         }
         let length = kernel.dot(&mean, &mean).sqrt();
-        let inverse = if length > 0.0 && length.is_finite() { 1.0 / length } else { 0.0 };
+        // A factor of zero would not do: what is no number stays none.
+        if !(length > 0.0 && length.is_finite()) {
+            return vec![0.0; width];
+        }
+        let inverse = 1.0 / length;
         mean.iter_mut().for_each(|value| *value *= inverse);
         mean
     }

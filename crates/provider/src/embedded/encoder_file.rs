@@ -32,8 +32,7 @@ pub(super) fn convert<R: Read + Seek>(
     let mut source = Safetensors::open(weights)?;
     WordPiece::new(vocabulary)?;
     let mut body = Vec::new();
-    let sizes = [shape.layers, shape.width, shape.inner, shape.heads, shape.vocabulary, shape.positions];
-    body.extend(sizes.iter().flat_map(|size| (*size as u32).to_le_bytes()));
+    body.extend(shape.sizes().iter().flat_map(|size| size.to_le_bytes()));
     body.extend((vocabulary.len() as u64).to_le_bytes());
     body.extend(vocabulary.as_bytes());
     let mut writer = Writer { source: &mut source, body: &mut body };
@@ -96,7 +95,8 @@ impl<R: Read + Seek> Writer<'_, R> {
     }
 }
 
-pub(super) fn read<R: Read + Seek>(file: R) -> Result<(Encoder, WordPiece), Damaged> {
+/// Reads a file of ours, if the network in it has this shape.
+pub(super) fn read<R: Read + Seek>(file: R, shape: Shape) -> Result<(Encoder, WordPiece), Damaged> {
     let mut bytes = Bytes::new(file)?;
     if bytes.array::<8>()? != MAGIC {
         return Err(Damaged::new("it is no embedding model of ours"));
@@ -114,23 +114,26 @@ pub(super) fn read<R: Read + Seek>(file: R) -> Result<(Encoder, WordPiece), Dama
     if Sha256::digest(&body)[..] != hash {
         return Err(Damaged::new("its content is not what was written: pull it again"));
     }
-    Body(Bytes::new(std::io::Cursor::new(body))?).read()
+    Body(Bytes::new(std::io::Cursor::new(body))?).read(shape)
 }
 
 struct Body<R>(Bytes<R>);
 
 impl<R: Read + Seek> Body<R> {
-    fn read(mut self) -> Result<(Encoder, WordPiece), Damaged> {
-        let mut size = || self.0.u32().map(|size| size as usize);
-        let (layers, width, inner, heads) = (size()?, size()?, size()?, size()?);
-        let shape = Shape { layers, width, inner, heads, vocabulary: size()?, positions: size()? }.check()?;
+    fn read(mut self, shape: Shape) -> Result<(Encoder, WordPiece), Damaged> {
+        for size in shape.sizes() {
+            if self.0.u32()? != size {
+                return Err(Damaged::new("its dimensions are not those of the embedding model"));
+            }
+        }
+        let width = shape.width;
         let words = WordPiece::new(&self.0.text()?)?;
         let encoder = Encoder {
             shape,
             words: self.matrix(shape.vocabulary, width)?,
             places: self.matrix(shape.positions, width)?,
             norm: self.norm(width)?,
-            layers: (0..layers).map(|_| self.layer(shape)).collect::<Result<_, _>>()?,
+            layers: (0..shape.layers).map(|_| self.layer(shape)).collect::<Result<_, _>>()?,
         };
         match self.0.left() {
             0 => Ok((encoder, words)),
@@ -171,4 +174,4 @@ impl<R: Read + Seek> Body<R> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

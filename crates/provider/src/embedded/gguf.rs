@@ -10,6 +10,7 @@ use super::matrix::Format;
 
 /// Real models have some dozens of values and some hundreds of tensors.
 const MOST_ENTRIES: u64 = 20_000;
+/// Of all lists together: a byte of a list takes eight in memory.
 const MOST_ITEMS: u64 = 1 << 20;
 /// The engine reads models of a few hundred megabytes; a bigger file is a mistake.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -140,21 +141,22 @@ fn count<R: Read + Seek>(bytes: &mut Bytes<R>) -> Result<u64, Damaged> {
 }
 
 fn read_values<R: Read + Seek>(bytes: &mut Bytes<R>, count: u64) -> Result<HashMap<String, Value>, Damaged> {
-    let mut values = HashMap::new();
+    let (mut values, mut room) = (HashMap::new(), MOST_ITEMS);
     for _ in 0..count {
         let key = bytes.text()?;
         let kind = bytes.u32()?;
-        let value = read_value(bytes, kind)?;
+        let value = read_value(bytes, kind, &mut room)?;
         values.insert(key, value);
     }
     Ok(values)
 }
 
-fn read_value<R: Read + Seek>(bytes: &mut Bytes<R>, kind: u32) -> Result<Value, Damaged> {
+/// `room`: how many items lists may still have.
+fn read_value<R: Read + Seek>(bytes: &mut Bytes<R>, kind: u32, room: &mut u64) -> Result<Value, Damaged> {
     Ok(match kind {
         7 => Value::Flag(bytes.array::<1>()? != [0]),
         8 => Value::Text(bytes.text()?),
-        9 => read_list(bytes)?,
+        9 => read_list(bytes, room)?,
         _ => Value::Number(read_number(bytes, kind)?),
     })
 }
@@ -175,12 +177,13 @@ fn read_number<R: Read + Seek>(bytes: &mut Bytes<R>, kind: u32) -> Result<f64, D
     })
 }
 
-fn read_list<R: Read + Seek>(bytes: &mut Bytes<R>) -> Result<Value, Damaged> {
+fn read_list<R: Read + Seek>(bytes: &mut Bytes<R>, room: &mut u64) -> Result<Value, Damaged> {
     let (kind, items) = (bytes.u32()?, bytes.u64()?);
     // Every item takes at least a byte, so a list can not be longer than what is left of the file.
-    if items > MOST_ITEMS || items > bytes.left() {
+    if items > *room || items > bytes.left() {
         return Err(Damaged::new(format!("a list of {items} items is announced")));
     }
+    *room -= items;
     match kind {
         8 => (0..items).map(|_| bytes.text()).collect::<Result<_, _>>().map(Value::Texts),
         // A list of lists would let a small file ask for a deep stack.
@@ -211,4 +214,22 @@ fn read_tensors<R: Read + Seek>(
         }
     }
     Ok(tensors)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::super::synthetic::FileMaker;
+    use super::*;
+
+    #[test]
+    fn all_lists_together_have_no_more_items_than_one_may_have() {
+        let half = vec![vec![7]; 1 << 19];
+        let open =
+            |file: FileMaker| Gguf::open(Cursor::new(file.bytes())).map(|_| ()).map_err(|e| e.to_string());
+        let two = || FileMaker::default().list("a", 0, &half).list("b", 0, &half);
+        assert_eq!(open(two()), Ok(()));
+        assert!(open(two().list("c", 0, &[vec![7]])).unwrap_err().contains("a list of 1 items is announced"));
+    }
 }

@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use polyclaw_domain::provider::{Prompt, PromptMessage};
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::calls::{QUESTIONS, fits, four_tools};
 use super::generate::{Ask, Engine, Line};
 use super::kernel::Kernel;
+use super::profile;
 
 pub fn file(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model").join(name);
@@ -88,4 +92,26 @@ fn the_same_question_gets_the_same_answer_from_a_warm_and_a_cold_model() {
     println!("{}", first.text);
     assert_eq!(first.text, again.text);
     assert!(again.cached + 1 == again.input && first.text.len() > 10);
+}
+
+/// Left to itself the model answers most of them with a reply: here it may not, so that each question is a call.
+#[test]
+fn forty_questions_that_may_not_be_replied_to_are_forty_calls_that_fit_their_schema() {
+    let (mut engine, tools) = (engine(Kernel::detect()), four_tools());
+    let mut called: Vec<String> = Vec::new();
+    for question in QUESTIONS {
+        let messages = vec![PromptMessage::user(question)];
+        let prompt = Prompt { messages, tools: tools.clone(), ..Prompt::default() };
+        let mut ask = profile::ask(&prompt, &|text| engine.count(text));
+        ask.schema.as_mut().unwrap()["anyOf"].as_array_mut().unwrap().remove(0);
+        let told = engine.answer(&ask, &mut |_| {}, &|| true).unwrap();
+        let call: Value = serde_json::from_str(&told.text).unwrap();
+        let tool = tools.iter().find(|tool| call["tool"] == tool.name.as_str()).unwrap();
+        assert!(fits(&call["arguments"], &tool.parameters), "{question}: {}", told.text);
+        assert!(told.output <= 200, "{question}: {} tokens", told.output);
+        called.push(tool.name.clone());
+    }
+    called.sort();
+    called.dedup();
+    assert_eq!(called.len(), 4, "each tool is called: {called:?}");
 }

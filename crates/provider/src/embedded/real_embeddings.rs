@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Cursor;
 use std::sync::LazyLock;
 
-use super::embed::{Loaded, convert};
+use super::embed::{Loaded, convert, open};
+use super::encoder_file::tests::hashed;
 use super::kernel::Kernel;
 use super::real::{Tokens, file};
 use super::safetensors::Safetensors;
@@ -136,6 +137,23 @@ fn a_converted_file_is_small_and_any_change_to_it_is_seen() {
     assert!(open(&CONVERTED[..1_000_000]).contains("not what was written"));
     changed[8] = 9;
     assert!(open(&changed).contains("version is 9"));
+}
+
+/// What is in it is well-formed and has a hash that fits; only a pinned one tells it from the model.
+#[test]
+fn a_file_of_the_right_shape_with_other_weights_is_refused() {
+    let folder = std::env::temp_dir().join(format!("polyclaw-converted-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("minilm.embed");
+    std::fs::write(&file, &CONVERTED[..]).unwrap();
+    assert!(open(&file).is_ok());
+    let mut body = CONVERTED[44..].to_vec();
+    *body.last_mut().unwrap() ^= 1;
+    assert!(Loaded::read(Cursor::new(hashed(&body)), Kernel::Scalar).is_ok());
+    std::fs::write(&file, hashed(&body)).unwrap();
+    let damaged = open(&file).err().unwrap().to_string();
+    assert!(damaged.ends_with("its SHA-256 is not the pinned one"), "{damaged}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// The network as its authors describe it: slow, exact, and sharing nothing with the kernels.

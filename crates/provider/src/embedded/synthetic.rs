@@ -14,7 +14,7 @@ pub struct FileMaker {
     tensors: Vec<(String, Vec<u64>, Vec<u8>)>,
 }
 
-fn text(text: &str) -> Vec<u8> {
+pub fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat()
 }
 

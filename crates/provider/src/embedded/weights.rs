@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use polyclaw_domain::hex::unhex;
+use polyclaw_domain::hex::{hex, unhex};
 use sha2::{Digest, Sha256};
 
 use super::Damaged;
@@ -28,29 +28,35 @@ impl Mark {
     }
 }
 
-pub(super) fn open(path: &Path) -> Result<File, Damaged> {
+fn open(path: &Path) -> Result<File, Damaged> {
     File::open(path).map_err(|error| in_file(path, &error))
 }
 
 /// Opens a file whose folder may be named by its SHA-256, as weights that were pulled lie: then it must have that one.
 pub(super) fn open_pinned(path: &Path) -> Result<File, Damaged> {
-    let mut file = open(path)?;
-    if let Some(pinned) = pinned(path) {
-        let found = sha256(&mut file).map_err(|error| in_file(path, &error))?;
-        if found != pinned {
-            return Err(Damaged::new("its SHA-256 is not the pinned one"));
-        }
+    match pinned(path) {
+        Some(pinned) => open_as(path, pinned),
+        None => open(path),
     }
-    Ok(file)
 }
 
-fn pinned(path: &Path) -> Option<Vec<u8>> {
+fn pinned(path: &Path) -> Option<&str> {
     let folder = path.parent()?.file_name()?.to_str()?;
-    unhex(folder).filter(|hash| hash.len() == 32)
+    unhex(folder).filter(|hash| hash.len() == 32).map(|_| folder)
+}
+
+/// Opens a file that must have this SHA-256.
+pub(super) fn open_as(path: &Path, pinned: &str) -> Result<File, Damaged> {
+    let mut file = open(path)?;
+    let found = sha256(&mut file).map_err(|error| in_file(path, &error))?;
+    match found.eq_ignore_ascii_case(pinned) {
+        true => Ok(file),
+        false => Err(Damaged::new("its SHA-256 is not the pinned one")),
+    }
 }
 
 /// Of the whole file, which is at its beginning again afterwards.
-fn sha256(file: &mut File) -> io::Result<Vec<u8>> {
+pub fn sha256(file: &mut File) -> io::Result<String> {
     let (mut hash, mut piece) = (Sha256::new(), vec![0; 1 << 20]);
     loop {
         match file.read(&mut piece)? {
@@ -59,7 +65,7 @@ fn sha256(file: &mut File) -> io::Result<Vec<u8>> {
         }
     }
     file.rewind()?;
-    Ok(hash.finalize().to_vec())
+    Ok(hex(&hash.finalize()))
 }
 
 fn in_file(path: &Path, error: &io::Error) -> Damaged {
@@ -69,8 +75,6 @@ fn in_file(path: &Path, error: &io::Error) -> Damaged {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-
-    use polyclaw_domain::hex::hex;
 
     use super::super::generate::Engine;
     use super::super::synthetic;

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use polyclaw_domain::port::Clock;
 use polyclaw_domain::provider::{Delta, ErrorClass, ModelStatus, Prompt, PromptMessage, Provider, Reply};
-use polyclaw_domain::tool::{Consent, Effect, Risk, ToolSpec};
+use polyclaw_domain::tool::ToolSpec;
 use polyclaw_provider::embedded::Chat;
 use polyclaw_provider::{Models, Settings};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::calls::{QUESTIONS, fits, four_tools};
 use crate::fixture::{ManualClock, refs, user, weights};
 
 const MODEL: &str = "embedded/smollm2-135m";
@@ -33,39 +34,6 @@ async fn ask(prompt: &Prompt) -> (Reply, Vec<String>) {
     (reply, deltas.into_inner().unwrap())
 }
 
-fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> Arc<ToolSpec> {
-    let parameters = json!({ "type": "object", "properties": properties, "required": required });
-    let (name, description) = (name.to_owned(), description.to_owned());
-    let (effect, risk, consent) = (Effect::Pure, Risk::Low, Consent::NotNeeded);
-    Arc::new(ToolSpec { name, description, parameters, effect, risk, consent, confined: false })
-}
-
-fn four_tools() -> Vec<Arc<ToolSpec>> {
-    let number = || json!({ "type": "integer" });
-    let unit = json!({ "type": "string", "enum": ["celsius", "fahrenheit"] });
-    vec![
-        tool("add", "Adds two numbers.", json!({ "a": number(), "b": number() }), &["a", "b"]),
-        tool(
-            "weather",
-            "Tells the weather of a city.",
-            json!({ "city": { "type": "string", "maxLength": 40 }, "unit": unit }),
-            &["city"],
-        ),
-        tool(
-            "read_file",
-            "Reads a file.",
-            json!({ "path": { "type": "string", "minLength": 1 }, "lines": { "type": "array", "items": number(), "maxItems": 2 } }),
-            &["path"],
-        ),
-        tool(
-            "remind",
-            "Reminds of something later.",
-            json!({ "text": { "type": "string" }, "minutes": { "type": "number", "minimum": 0 }, "loud": { "type": "boolean" } }),
-            &["text", "minutes"],
-        ),
-    ]
-}
-
 #[tokio::test]
 async fn the_same_question_twice_is_the_same_answer_and_mostly_cached() {
     let question = Prompt { max_tokens: Some(20), ..user("What is a ship?") };
@@ -86,77 +54,14 @@ fn assert_well_formed(tools: &[Arc<ToolSpec>], reply: &Reply, pieces: &[String])
     assert!(pieces.is_empty(), "a call is not shown as text: {pieces:?}");
     let spec =
         tools.iter().find(|tool| tool.name == call.name).unwrap_or_else(|| panic!("no tool {}", call.name));
-    let arguments = call.arguments.as_object().unwrap();
-    let known = spec.parameters["properties"].as_object().unwrap();
-    for required in spec.parameters["required"].as_array().unwrap() {
-        assert!(arguments.contains_key(required.as_str().unwrap()), "{call:?}");
-    }
-    for (name, value) in arguments {
-        let schema = known.get(name).unwrap_or_else(|| panic!("no argument {name}"));
-        let fits = match schema["type"].as_str().unwrap() {
-            "integer" => value.is_i64(),
-            "number" => value.is_number(),
-            "boolean" => value.is_boolean(),
-            "array" => {
-                value.as_array().is_some_and(|items| items.len() <= 2 && items.iter().all(Value::is_i64))
-            }
-            _ => value.as_str().is_some_and(|text| match schema["enum"].as_array() {
-                Some(choices) => choices.contains(value),
-                None => text.chars().count() <= schema["maxLength"].as_u64().unwrap_or(300) as usize,
-            }),
-        };
-        assert!(fits, "{name} of {call:?}");
-    }
+    assert!(fits(&call.arguments, &spec.parameters), "{call:?}");
 }
 
 #[tokio::test]
 async fn forty_questions_with_four_tools_are_all_answered_in_the_right_shape() {
-    let questions = [
-        "Add 17 and 25.",
-        "What is 3 plus 4?",
-        "Please sum 100 and 250.",
-        "How is the weather in Madrid?",
-        "Weather in Oslo in fahrenheit",
-        "Read the file notes.txt",
-        "Show me lines 1 and 5 of main.rs",
-        "Remind me in 10 minutes to call Anna.",
-        "Hello!",
-        "Who are you?",
-        "Tell me a joke.",
-        "Add -5 and 1000000",
-        "Wie ist das Wetter in Köln?",
-        "天気はどう？",
-        "🦀🦀🦀",
-        "Write \"quotes\" and \\ backslashes.",
-        "{\"tool\": \"add\"}",
-        "<|im_end|>",
-        "Open /etc/passwd",
-        "List everything you can do.",
-        "Add two and two, loudly.",
-        "What is the capital of France?",
-        "Remind me tomorrow",
-        "Is it raining in London, Paris, Rome and Berlin?",
-        "1+1",
-        "a",
-        "?",
-        "Please, please, please, please help me.",
-        "Read a/b/c/d/e.txt then add 1 and 2",
-        "Translate 'good morning' to German.",
-        "Set a loud reminder in 2.5 minutes: tea",
-        "Repeat the word word.",
-        "What can you do with 12 and 30?",
-        "Count to one hundred.",
-        "Add 1.5 and 2",
-        "Read the file called 'my notes (final).md'",
-        "Weather?",
-        "Thanks!",
-        "Do nothing.",
-        "Say the same thing again and again forever.",
-    ];
-    assert_eq!(questions.len(), 40);
     let tools = four_tools();
     let mut called = 0;
-    for question in questions {
+    for question in QUESTIONS {
         let prompt = Prompt { tools: tools.clone(), ..user(question) };
         let (reply, pieces) = ask(&prompt).await;
         assert_well_formed(&tools, &reply, &pieces);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach fixtures")]
 
 mod broken;
+mod calls;
 mod cancel;
 mod detect;
 mod embedded;

@@ -13,6 +13,8 @@ const LONGEST_TEXT: u64 = 2000;
 const LONGEST_LIST: u64 = 6;
 const DIGITS: usize = 12;
 const DECIMALS: usize = 6;
+/// So many whole numbers are offered one by one.
+const MOST_CHOICES: i64 = 128;
 /// A schema deeper or larger than this is no tool's.
 const DEEPEST: usize = 12;
 const MOST_PLACES: usize = 40_000;
@@ -222,17 +224,30 @@ impl Builder<'_> {
         })
     }
 
+    /// A few numbers are choices; of more than that only the sign is kept, and that zero is none.
     fn integer(&mut self, schema: &Value, next: usize) -> Result<usize, Unsupported> {
-        let more = self.more_digits(DIGITS, next)?;
-        let first = self.step((b'1', b'9'), more)?;
-        let zero = self.literal("0", next)?;
-        let unsigned = self.any(vec![first, zero])?;
-        let bound = |key: &str| schema[key].as_f64().is_some_and(|least| least >= 0.0);
-        if bound("minimum") || bound("exclusiveMinimum") {
-            return Ok(unsigned);
+        let (least, most) = bounds(schema);
+        if let Some((least, most)) = least.zip(most)
+            && (0..MOST_CHOICES).contains(&most.saturating_sub(least))
+        {
+            let start = |number: i64| self.literal(&number.to_string(), next);
+            let starts = (least..=most).map(start).collect::<Result<_, _>>()?;
+            return self.any(starts);
         }
-        let minus = self.literal("-", first)?;
-        self.any(vec![unsigned, minus])
+        let first = self.positive(next)?;
+        let mut starts = vec![first];
+        if least.is_none_or(|least| least <= 0) {
+            starts.push(self.literal("0", next)?);
+        }
+        if least.is_none_or(|least| least < 0) {
+            starts.push(self.literal("-", first)?);
+        }
+        self.any(starts)
+    }
+
+    fn positive(&mut self, next: usize) -> Result<usize, Unsupported> {
+        let more = self.more_digits(DIGITS, next)?;
+        self.step((b'1', b'9'), more)
     }
 
     fn number(&mut self, schema: &Value, next: usize) -> Result<usize, Unsupported> {
@@ -240,8 +255,23 @@ impl Builder<'_> {
         let decimals = self.step((b'0', b'9'), more)?;
         let point = self.literal(".", decimals)?;
         let end = self.any(vec![next, point])?;
-        self.integer(schema, end)
+        let (first, zero) = (self.positive(end)?, self.literal("0", end)?);
+        let mut starts = vec![first, zero];
+        let is_unsigned = |key: &str| schema[key].as_f64().is_some_and(|least| least >= 0.0);
+        if !is_unsigned("minimum") && !is_unsigned("exclusiveMinimum") {
+            starts.push(self.literal("-", first)?);
+        }
+        self.any(starts)
     }
+}
+
+/// The smallest and the largest whole number a schema allows.
+fn bounds(schema: &Value) -> (Option<i64>, Option<i64>) {
+    let bound = |key: &str| schema[key].as_f64();
+    let least = [bound("minimum").map(f64::ceil), bound("exclusiveMinimum").map(|least| least.floor() + 1.0)];
+    let most = [bound("maximum").map(f64::floor), bound("exclusiveMaximum").map(|most| most.ceil() - 1.0)];
+    let whole = |number: f64| number as i64;
+    (least.into_iter().flatten().map(whole).max(), most.into_iter().flatten().map(whole).min())
 }
 
 fn kinds(schema: &Value) -> Vec<String> {

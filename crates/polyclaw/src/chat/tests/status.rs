@@ -1,0 +1,38 @@
+//! The line below the conversation.
+
+use super::*;
+
+const DEMO: &str = "embedded/smollm2-135m";
+
+#[test]
+fn a_demo_model_is_called_one_after_its_answers_and_after_a_reload() {
+    let mut model = chat();
+    model.model = DEMO.into();
+    let last = |model: &mut Model| screen(model, 80, 8).lines().nth(7).unwrap().to_owned();
+    assert!(last(&mut model).contains("embedded/smollm2-135m (demo)"), "{}", last(&mut model));
+    started(&mut model, "t1");
+    let end = json!({ "turn_id": "t1", "state": "done", "text": "Hi", "model": DEMO });
+    frame(&mut model, "turn.ended", end);
+    assert!(last(&mut model).contains("embedded/smollm2-135m (demo)"), "{}", last(&mut model));
+    load(&mut model, json!({ "model": DEMO }), vec![]);
+    assert!(last(&mut model).contains("embedded/smollm2-135m (demo)"), "{}", last(&mut model));
+    load(&mut model, json!({ "model": "lab/large" }), vec![]);
+    assert!(!last(&mut model).contains("demo"), "{}", last(&mut model));
+}
+
+#[test]
+fn a_narrow_status_line_keeps_what_matters_most() {
+    let mut model = chat();
+    (model.model, model.agent, model.quit_armed) = (DEMO.into(), "main".into(), true);
+    let mut last = |width: u16| screen(&mut model, width, 8).lines().nth(7).unwrap().to_owned();
+    assert!(last(160).contains("real one · ") && last(160).contains(SESSION), "{}", last(160));
+    for (width, kept, left_out) in [
+        (130, "add a real one", SESSION),
+        (110, "main · embedded/smollm2-135m (demo) · ready · Ctrl+C again leaves", "often wrong"),
+        (80, "main · embedded/smollm2-135m (demo) · ready · Ctrl+C again leaves", "often wrong"),
+        (40, "ready · Ctrl+C again leaves", "smollm2"),
+    ] {
+        let line = last(width);
+        assert!(line.contains(kept) && !line.contains(left_out), "{width}: {line}");
+    }
+}

@@ -1,0 +1,221 @@
+//! Model files changed at random: no panic, no memory without bound, no vector that is none. `make fuzz` runs more;
+//! `POLYCLAW_SEED` repeats one case.
+
+use std::io::Cursor;
+
+use polyclaw_testkit::fuzz::{self, Rng};
+use serde_json::json;
+
+use super::encoder_file::tests::{TINY, WORDS, hashed, published};
+use super::encoder_file::{convert, read};
+use super::generate::{Ask, Engine, Line};
+use super::gguf::Gguf;
+use super::kernel::Kernel;
+use super::synthetic::{self, FileMaker};
+use super::tokenizer::Tokenizer;
+use super::wordpiece::WordPiece;
+
+/// Lengths, counts and sizes at which something ends.
+const EDGES: [u64; 18] = [
+    0,
+    1,
+    2,
+    7,
+    8,
+    31,
+    32,
+    33,
+    255,
+    256,
+    65_535,
+    1 << 20,
+    (1 << 31) - 1,
+    1 << 31,
+    1 << 32,
+    1 << 63,
+    u64::MAX,
+    0x7ff8_0000_0000_0000,
+];
+const EXTREMES: [f32; 7] = [f32::NAN, f32::INFINITY, f32::MAX, f32::MIN, 1e30, 1e-45, 0.0];
+/// Kilobytes of address space a target may take. Its files have some hundred; the rest is for tests beside it in the same
+/// process, and is still less than the larger edges ask for.
+const MOST_MEMORY: u64 = 3 << 20;
+
+/// The file changed a few times, mostly in its first `head` bytes, which say what the rest is.
+fn changed(good: &[u8], head: usize, rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    for _ in 0..rng.usize(1..5) {
+        let end = if rng.u8(..8) > 0 { head } else { bytes.len() };
+        let at = rng.usize(..end.min(bytes.len()).max(1));
+        change(&mut bytes, at, rng);
+    }
+    if rng.u8(..20) == 0 {
+        bytes.truncate(rng.usize(..=bytes.len()));
+    }
+    bytes
+}
+
+fn change(bytes: &mut Vec<u8>, at: usize, rng: &mut Rng) {
+    let edge = EDGES[rng.usize(..EDGES.len())].to_le_bytes();
+    let extreme = EXTREMES[rng.usize(..EXTREMES.len())].to_le_bytes();
+    let end = bytes.len().min(at + rng.usize(..200));
+    match rng.u8(..7) {
+        0 => overwrite(bytes, at, &[rng.u8(..)]),
+        1 => overwrite(bytes, at, &edge),
+        2 => overwrite(bytes, at, &edge[..4]),
+        3 => overwrite(bytes, at, &extreme),
+        4 => drop(bytes.drain(at..end)),
+        5 => {
+            let part = bytes[at..end].to_vec();
+            bytes.splice(at..at, part);
+        }
+        _ => weigh(bytes, extreme, rng),
+    }
+}
+
+fn overwrite(bytes: &mut [u8], at: usize, with: &[u8]) {
+    bytes.iter_mut().skip(at).zip(with).for_each(|(byte, with)| *byte = *with);
+}
+
+/// Makes a stretch of weights, which are in the second half, extreme.
+fn weigh(bytes: &mut [u8], extreme: [u8; 4], rng: &mut Rng) {
+    let half = bytes.len() / 2;
+    let weights = bytes[half..].chunks_exact_mut(4);
+    let (from, count) = (rng.usize(..=weights.len()), rng.usize(..20_000));
+    weights.skip(from).take(count).for_each(|weight| weight.copy_from_slice(&extreme));
+}
+
+fn kernel(rng: &mut Rng) -> Kernel {
+    if rng.bool() { Kernel::Scalar } else { Kernel::detect() }
+}
+
+/// The most address space this process ever had, in kilobytes: memory that was asked for counts before it is touched.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+fn each(target: &str, usual: u64, check: impl Fn(&mut Rng)) {
+    let before = peak();
+    fuzz::each_made(target, usual, check);
+    let grown = peak() - before;
+    assert!(grown < MOST_MEMORY, "{target}: {grown} kB more");
+}
+
+fn write_something(mut engine: Engine) {
+    let schema = json!({ "type": "object", "required": ["city"],
+        "properties": { "city": { "type": "string" }, "n": { "type": "integer" } } });
+    for (schema, temperature) in [(None, 0.0), (Some(schema), 1.0)] {
+        let lines = vec![Line { role: "user", text: "hello wörld 12 🦀".to_owned() }];
+        let ask = Ask { lines, schema, temperature, seed: 1, most: 12 };
+        let _ = engine.answer(&ask, &mut |_| {}, &|| true);
+    }
+    engine.surprise("hello");
+}
+
+#[test]
+fn gguf_files() {
+    let good = synthetic::model();
+    each("GGUF files", 1_000, |rng| {
+        let bad = changed(&good, 14_000, rng);
+        match Engine::read(Cursor::new(bad), kernel(rng)) {
+            Ok(engine) => write_something(engine),
+            Err(damaged) => assert!(damaged.to_string().len() > 40, "a refusal says why: {damaged}"),
+        }
+    });
+}
+
+#[test]
+fn safetensors_files() {
+    let good = published();
+    let head = 8 + u64::from_le_bytes(good[..8].try_into().unwrap()) as usize;
+    each("safetensors files", 5_000, |rng| {
+        if let Ok(file) = convert(Cursor::new(changed(&good, head, rng)), WORDS, TINY) {
+            let (encoder, words) = read(Cursor::new(file), TINY).expect("what was converted is read");
+            let vector = encoder.embed(kernel(rng), &words.encode("Ships sea", 4));
+            assert!(vector.iter().all(|value| value.is_finite()), "{vector:?}");
+        }
+    });
+}
+
+/// Their hash is right: it is no secret, and whoever changes the content can make a new one.
+#[test]
+fn embedding_files() {
+    let good = convert(Cursor::new(published()), WORDS, TINY).unwrap();
+    each("embedding files", 5_000, |rng| {
+        let bad = hashed(&changed(&good[44..], 120, rng));
+        if let Ok((encoder, words)) = read(Cursor::new(bad), TINY) {
+            let vector = encoder.embed(kernel(rng), &words.encode("Ships sea [CLS] x", 8));
+            assert!(vector.iter().all(|value| value.is_finite()), "{vector:?}");
+        }
+    });
+}
+
+const PIECES: [&str; 18] = [
+    "a",
+    "b",
+    "aa",
+    "ab",
+    "h",
+    "e",
+    "he",
+    " ",
+    "",
+    "Ġ",
+    "Ġa",
+    "é",
+    "\0",
+    "日",
+    "<|im_end|>",
+    "he he",
+    "ĊĊ",
+    "\u{10ffff}",
+];
+
+fn piece(most: usize, rng: &mut Rng) -> &'static str {
+    PIECES[rng.usize(..most)]
+}
+
+/// The lists of a tokenizer in a file that is well-formed otherwise.
+fn tokenizer(rng: &mut Rng) -> Vec<u8> {
+    let count = rng.usize(..300);
+    let word =
+        |rng: &mut Rng| synthetic::text(&(0..rng.u8(1..4)).map(|_| piece(18, rng)).collect::<String>());
+    let words: Vec<_> = (0..count).map(|_| word(rng)).collect();
+    let kind = |rng: &mut Rng| [1_i32, 1, 1, 1, 3, 0, -1][rng.usize(..7)].to_le_bytes().to_vec();
+    let kinds: Vec<Vec<u8>> = (0..count).map(|_| kind(rng)).collect();
+    let merge = |rng: &mut Rng| {
+        let space = if rng.u8(..6) > 0 { " " } else { "" };
+        synthetic::text(&format!("{}{space}{}", piece(8, rng), piece(8, rng)))
+    };
+    let merges: Vec<_> = (0..rng.usize(..6)).map(|_| merge(rng)).collect();
+    FileMaker::default()
+        .text("tokenizer.ggml.model", "gpt2")
+        .text("tokenizer.ggml.pre", "smollm")
+        .list("tokenizer.ggml.tokens", 8, &words)
+        .list("tokenizer.ggml.token_type", 5, &kinds)
+        .list("tokenizer.ggml.merges", 8, &merges)
+        .bytes()
+}
+
+#[test]
+fn lists_of_tokenizers() {
+    each("lists of tokenizers", 5_000, |rng| {
+        let file = Gguf::open(Cursor::new(tokenizer(rng))).unwrap();
+        if let Ok(tokenizer) = Tokenizer::read(&file) {
+            let tokens = tokenizer.encode("he aa ab 日 <|im_end|>  abab\n\n12'sé");
+            assert!(tokens.iter().all(|token| (*token as usize) < tokenizer.len()), "{tokens:?}");
+        }
+    });
+}
+
+#[test]
+fn vocabularies() {
+    each("vocabularies", 5_000, |rng| {
+        let vocabulary = String::from_utf8_lossy(&changed(WORDS.as_bytes(), WORDS.len(), rng)).into_owned();
+        if let Ok(words) = WordPiece::new(&vocabulary) {
+            assert!(words.encode("Ships sea [CLS] 日 x", 8).len() <= 8);
+        }
+    });
+}
