@@ -269,15 +269,16 @@ const WRITE: &str = concat!("BEGIN; ", clock!(), ", txid_current()");
 
 /// Begins a transaction and returns the time and what else it learns. All go over the wire together.
 fn begin<const N: usize>(client: &mut Client, sql: &str) -> Result<((Millis, Instant), [i64; N])> {
-    let asked = Instant::now();
     let said = client.simple_query(sql)?;
+    // Behind the database by the way here, never ahead of it: a lease ends too early rather than too late.
+    let told = Instant::now();
     let row = said.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
     let number = |index: usize| row?.get(index)?.parse::<i64>().ok();
     let more = (1..=N).map(number).collect::<Option<Vec<_>>>().and_then(|more| more.try_into().ok());
-    let began = number(0).zip(more).map(|(clock, more)| ((Millis(clock), asked), more));
+    let began = number(0).zip(more).map(|(clock, more)| ((Millis(clock), told), more));
     began.ok_or_else(|| Error::Other("a transaction began without a time or a number".into()))
 }
 

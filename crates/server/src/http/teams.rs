@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::instance::Access;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::LetterKind;
 use polyclaw_domain::provider::ModelRef;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::May;
 use crate::error::{Error, Result};
 use crate::extract::{Body, Id, Query};
 use crate::paging::{self, Paging, Place};
@@ -209,9 +211,14 @@ pub struct Add {
 )]
 pub async fn add_task(
     State(app): State<AppState>,
+    May(access): May,
     Id(name): Id,
     Body(body): Body<Add>,
 ) -> Result<(StatusCode, Json<Added>)> {
+    // A command that nobody is asked about, in the workspace of an agent.
+    if access < Access::Admin && matches!(body.verify, Some(Verify::Command(_))) {
+        return Err(Error::Forbidden(Access::Admin.as_str()));
+    }
     let new = NewTask {
         subject: body.subject,
         description: body.description,
