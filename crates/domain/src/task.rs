@@ -216,6 +216,8 @@ pub enum Refusal {
     Empty(&'static str),
     #[error("the check did not pass: {0}")]
     NotVerified(String),
+    #[error("the check could not be made, so the task stays as it is: {0}")]
+    NotChecked(String),
 }
 
 impl Refusal {
@@ -233,7 +235,7 @@ impl Refusal {
             Self::Edge(edge) => edge.code(),
             Self::TooMany(..) => "too_many_tasks",
             Self::TooLong { .. } | Self::Empty(_) => "invalid_task",
-            Self::NotVerified(_) => "task_not_verified",
+            Self::NotVerified(_) | Self::NotChecked(_) => "task_not_verified",
         }
     }
 

@@ -53,8 +53,9 @@ impl Listeners {
         }
     }
 
-    pub fn publish(&self, hub: &Hub, kind: FrameKind) {
-        hub.publish(&self.audience.session_key, kind);
+    /// Returns the number of the frame.
+    pub fn publish(&self, hub: &Hub, kind: FrameKind) -> u64 {
+        hub.publish(&self.audience.session_key, kind)
     }
 
     /// What stands below words that are not all there would have been.

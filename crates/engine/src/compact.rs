@@ -15,7 +15,7 @@ use crate::context::tool_tokens;
 use crate::core::Engine;
 use crate::prompt::Context;
 use crate::redact;
-use crate::turn::{Driven, Halt, check_claim, event, lost, unless_stopping};
+use crate::turn::{Driven, Halt, Patience, check_claim, event, lost, unless_stopping};
 use crate::worker::Running;
 
 /// The least share of a window that a conversation is taken to have: one of so many.
@@ -106,11 +106,15 @@ impl Context {
             return Ok(false);
         }
         self.flush(engine, running, left).await?;
+        let mut patience = Patience::default();
         while left > 0 {
             match self.fold(engine, running, left).await? {
-                Ok(folded) => left -= folded,
+                Ok(folded) => {
+                    left -= folded;
+                    patience = Patience::default();
+                }
                 Err(error) if error.class == ErrorClass::ContextTooLong && self.shrink(engine) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => patience.bear(engine, running, self, error).await?,
             }
         }
         Ok(true)

@@ -79,7 +79,9 @@ impl Engine {
         for one in after {
             match one {
                 After::Stop(turn) => self.stop_here(&turn),
-                After::Publish(session, frame) => self.hub.publish(&session, frame),
+                After::Publish(session, frame) => {
+                    self.hub.publish(&session, frame);
+                }
                 After::Wake(lane) => self.lanes.wake(lane),
                 After::Closed(closed) => self.tell_closed(closed),
             }

@@ -135,7 +135,8 @@ pub enum Replay {
 }
 
 impl Hub {
-    pub fn publish(&self, session: &SessionKey, kind: FrameKind) {
+    /// Returns the number under which it is told.
+    pub fn publish(&self, session: &SessionKey, kind: FrameKind) -> u64 {
         let mut state = self.lock();
         state.seq += 1;
         state.counters.count(&kind);
@@ -149,6 +150,7 @@ impl Hub {
                 state.watchers.remove(session);
             }
         }
+        frame.seq
     }
 
     /// Frames of all sessions from now on.
@@ -167,7 +169,8 @@ impl Hub {
         watch
     }
 
-    /// Frames of one session after `seq`, then those to come, with no gap between.
+    /// Frames of one session after `seq`, then those to come, with no gap between. Who asks from 0 gets what somebody is
+    /// just saying whole and once: its first pieces may be kept no longer.
     pub fn watch_after(&self, session: &SessionKey, seq: u64) -> (Replay, Watch) {
         let (watcher, watch) = Watcher::pair();
         let mut state = self.lock();
@@ -182,6 +185,11 @@ impl Hub {
     /// A turn is no longer driven here.
     pub(crate) fn leave(&self, session: &SessionKey, turn: &TurnId) {
         self.lock().growing.leave(session, turn);
+    }
+
+    /// What began with this frame of a session is no longer said.
+    pub(crate) fn silence(&self, session: &SessionKey, first: u64) {
+        self.lock().growing.silence(session, first);
     }
 
     pub fn seq(&self) -> u64 {
@@ -209,12 +217,23 @@ impl Hub {
 
 fn replay(state: &State, session: &SessionKey, seq: u64) -> Replay {
     let oldest = state.kept.front().map_or(state.seq + 1, |frame| frame.seq);
-    // Who asks from 0 has seen nothing and misses nothing: it gets what is kept.
-    if seq > state.seq || (seq > 0 && seq + 1 < oldest) {
+    if seq == 0 {
+        return Replay::From(from_start(state, session));
+    }
+    if seq > state.seq || seq + 1 < oldest {
         return Replay::TooOld;
     }
     let after = state.kept.iter().filter(|frame| frame.seq > seq && frame.session_key == *session);
     Replay::From(after.cloned().collect())
+}
+
+/// Who asks from 0 has seen nothing and misses nothing: it gets what is kept.
+fn from_start(state: &State, session: &SessionKey) -> Vec<Arc<Frame>> {
+    let kept = state.kept.iter().filter(|frame| frame.session_key == *session);
+    let mut frames: Vec<_> = kept.filter(|frame| !state.growing.has(frame)).cloned().collect();
+    frames.extend(state.growing.frames(session));
+    frames.sort_by_key(|frame| frame.seq);
+    frames
 }
 
 #[cfg(test)]
@@ -287,7 +306,7 @@ mod tests {
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "I ".into() });
         hub.publish(&key("a"), delta("t", 0, "upon "));
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "know".into() });
-        let so_far = ["2 anew", "3 0 Once upon ", "3 r anew", "4 r I know"];
+        let so_far = ["0 anew", "1 r anew", "3 0 Once upon ", "4 r I know"];
         assert_eq!(told(&mut hub.watch(&key("a"))), so_far);
         assert_eq!(told(&mut hub.watch_after(&key("a"), 99).1), so_far, "a number of another life");
         assert!(told(&mut hub.watch_after(&key("a"), 2).1).is_empty(), "it gets the frames themselves");
@@ -303,7 +322,7 @@ mod tests {
         let turn = || TurnId::new("t");
         let restarted = FrameKind::Restarted { turn_id: turn() };
         let started = FrameKind::Started { turn_id: turn(), agent_id: "main".into(), resumes: Vec::new() };
-        for over in [restarted, started, delta("t", 1, "")] {
+        for over in [restarted, started] {
             let hub = Hub::default();
             hub.publish(&key("a"), delta("t", 0, "old"));
             hub.publish(&key("a"), over);
@@ -311,9 +330,56 @@ mod tests {
             assert_eq!(told(&mut hub.watch(&key("a"))), ["2 anew", "3 1 new"]);
         }
         let hub = Hub::default();
+        hub.publish(&key("a"), delta("t", 0, "old"));
+        hub.publish(&key("a"), delta("t", 1, "new"));
+        assert_eq!(told(&mut hub.watch(&key("a"))), ["1 anew", "2 1 new"]);
+        let hub = Hub::default();
         hub.publish(&key("a"), delta("t", 0, "said"));
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "too".into() });
         hub.leave(&key("a"), &turn());
+        assert!(told(&mut hub.watch(&key("a"))).is_empty());
+    }
+
+    #[test]
+    fn a_reader_from_the_start_is_told_whole_and_once_what_is_just_being_said() {
+        let hub = Hub::default();
+        let turn_id = || TurnId::new("t");
+        let thought = || FrameKind::Reasoning { turn_id: turn_id(), step: 1, text: "hm".into() };
+        hub.publish(&key("a"), delta("t", 0, "stored"));
+        hub.publish(&key("a"), FrameKind::Changed);
+        hub.publish(&key("a"), thought());
+        let text = "so ";
+        // More pieces than are kept.
+        for _ in 0..KEPT {
+            hub.publish(&key("a"), delta("t", 1, text));
+        }
+        hub.publish(&key("a"), thought());
+        let (Replay::From(frames), mut watch) = hub.watch_after(&key("a"), 0) else { panic!() };
+        let kinds: Vec<_> = frames.iter().map(|frame| (frame.seq, &frame.kind)).collect();
+        let [
+            (2, FrameKind::Restarted { .. }),
+            (said, FrameKind::Delta { text: whole, .. }),
+            (last, FrameKind::Reasoning { .. }),
+        ] = kinds[..]
+        else {
+            panic!("{kinds:?}")
+        };
+        assert_eq!((said + 1, last, whole), (last, hub.seq(), &text.repeat(KEPT)));
+        assert!(told(&mut watch).is_empty(), "it is told once");
+        let (Replay::From(again), _) = hub.watch_after(&key("a"), last) else { panic!() };
+        assert!(again.is_empty());
+    }
+
+    #[test]
+    fn one_who_went_away_in_the_middle_of_a_word_is_not_heard_later() {
+        let hub = Hub::default();
+        let first = hub.publish(&key("a"), FrameKind::DelegateStarted(speaker("r")));
+        hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "I".into() });
+        let next = hub.publish(&key("a"), FrameKind::DelegateStarted(speaker("r")));
+        hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "We".into() });
+        hub.silence(&key("a"), first);
+        assert_eq!(told(&mut hub.watch(&key("a"))), ["2 r anew", "4 r We"], "another speaks already");
+        hub.silence(&key("a"), next);
         assert!(told(&mut hub.watch(&key("a"))).is_empty());
     }
 

@@ -28,6 +28,20 @@ struct Streams {
     reasoning: Stream,
 }
 
+/// What was shown of a call that failed no longer counts.
+pub(crate) fn take_back(engine: &Engine, running: &Running, context: &Context) {
+    if !running.note_shown(false) {
+        return;
+    }
+    let claim = &running.claim;
+    engine.hub.publish(&claim.session, FrameKind::Restarted { turn_id: claim.turn.clone() });
+    if let Some(listeners) = &context.listeners {
+        let speaker = listeners.speaker(&context.spec.agent_id, &context.spec.name);
+        let begun = listeners.publish(&engine.hub, FrameKind::DelegateStarted(speaker));
+        running.speak_elsewhere(Some((listeners.session().clone(), begun)));
+    }
+}
+
 impl<'a> Live<'a> {
     /// A model call begins.
     pub fn new(
@@ -51,7 +65,10 @@ impl<'a> Live<'a> {
     /// What is said from here on is another answer.
     fn begin(&self) {
         self.running.say_anew();
-        self.tell(FrameKind::DelegateStarted);
+        self.running.note_shown(false);
+        let begun = self.tell(FrameKind::DelegateStarted);
+        let there = self.listeners.as_ref().map(|(listeners, _)| listeners.session().clone());
+        self.running.speak_elsewhere(there.zip(begun));
     }
 
     pub fn show(&self, delta: Delta) {
@@ -83,6 +100,7 @@ impl<'a> Live<'a> {
         if !text.is_empty() {
             self.drafting.inspect(|drafting| drafting.add(&text));
             self.running.say_more(&text);
+            self.running.note_shown(true);
             self.tell(|speaker| FrameKind::DelegateDelta { speaker, text: text.clone() });
             self.publish(FrameKind::Delta {
                 turn_id: self.running.claim.turn.clone(),
@@ -94,6 +112,7 @@ impl<'a> Live<'a> {
 
     fn reasoning(&self, text: String) {
         if !text.is_empty() {
+            self.running.note_shown(true);
             self.publish(FrameKind::Reasoning {
                 turn_id: self.running.claim.turn.clone(),
                 step: self.step,
@@ -106,10 +125,9 @@ impl<'a> Live<'a> {
         self.engine.hub.publish(&self.running.claim.session, kind);
     }
 
-    fn tell(&self, kind: impl FnOnce(Speaker) -> FrameKind) {
-        if let Some((listeners, speaker)) = &self.listeners {
-            listeners.publish(&self.engine.hub, kind(speaker.clone()));
-        }
+    fn tell(&self, kind: impl FnOnce(Speaker) -> FrameKind) -> Option<u64> {
+        let (listeners, speaker) = self.listeners.as_ref()?;
+        Some(listeners.publish(&self.engine.hub, kind(speaker.clone())))
     }
 
     fn lock(&self) -> MutexGuard<'_, Streams> {

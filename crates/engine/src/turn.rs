@@ -35,6 +35,7 @@ mod patience;
 mod tool;
 mod unreadable;
 
+pub(crate) use patience::Patience;
 pub(crate) use unreadable::is_unreadable;
 use unreadable::why_unreadable;
 
@@ -50,11 +51,21 @@ pub(crate) enum Halt {
     Cancelled,
     /// The engine drains: the claim is given back.
     HandedBack,
+    /// A newer message of a person goes first.
+    Steered,
 }
 
 impl Halt {
     pub fn no_model(engine: &Engine) -> Self {
         Self::Failed { code: "no_model", sentence: engine.settings().no_model_hint.clone() }
+    }
+
+    fn no_agent(claim: &Claim) -> Self {
+        let sentence = format!(
+            "The agent '{}' no longer exists. /agents lists those there are, /agent <id> lets one answer here.",
+            claim.agent
+        );
+        Self::Failed { code: "unknown_agent", sentence }
     }
 }
 
@@ -232,11 +243,7 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         running.drafts.find_again(engine, &claim.turn).await;
     }
     if context.agent_is_gone {
-        let sentence = format!(
-            "The agent '{}' no longer exists. /agents lists those there are, /agent <id> lets one answer here.",
-            claim.agent
-        );
-        return Err(Halt::Failed { code: "unknown_agent", sentence });
+        return Err(Halt::no_agent(claim));
     }
     engine.hub.publish(
         &claim.session,
@@ -263,7 +270,13 @@ async fn run(engine: &Engine, running: &Arc<Running>) -> Driven<()> {
         effect = match effect {
             Effect::CallModel => {
                 context.look_at_team(engine, claim).await?;
-                let reply = model::ask(engine, running, &mut context, &machine).await?;
+                let reply = match model::ask(engine, running, &mut context, &machine).await {
+                    Err(Halt::Steered) => {
+                        effect = machine.step(Step::Began { steered: true });
+                        continue;
+                    }
+                    asked => asked?,
+                };
                 if reply.calls.iter().any(|call| context.is_for_client(call)) {
                     return end::hand_to_client(engine, running, &context).await;
                 }

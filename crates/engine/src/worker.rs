@@ -201,7 +201,7 @@ fn start(engine: &Engine, Start { running, slot }: Start, turns: &mut JoinSet<()
             tracing::error!("a turn panicked twice: it is tried again when its lease ends");
         }
         engine.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&running.claim.turn);
-        engine.hub.leave(&running.claim.session, &running.claim.turn);
+        running.fall_silent(&engine.hub);
         let slot = running.leave_slot();
         if let Some((claim, rows)) = running.take_next() {
             let slot = slot.unwrap_or_else(|| engine.lanes.add(claim.lane));

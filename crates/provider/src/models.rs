@@ -23,6 +23,9 @@ use crate::reading::Reading;
 use crate::settings::{ApiKey, Settings};
 use crate::{calls, openai, prompt, wire};
 
+/// A model that only asks to slow down does not mean a long time.
+const SOON_MS: u64 = 2_000;
+
 /// What is asked of one candidate.
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
@@ -89,9 +92,8 @@ impl Models {
             sink(delta);
         };
         let mut failed: Vec<ProviderError> = Vec::new();
-        let order = self.in_order(candidates);
-        for (at, model) in order.iter().enumerate() {
-            let question = Question { prompt, sink: &watched, has_next: at + 1 < order.len() };
+        for (model, has_next) in self.in_order(candidates) {
+            let question = Question { prompt, sink: &watched, has_next };
             if streamed.swap(false, Ordering::Relaxed) {
                 sink(Delta::Restart);
             }
@@ -110,16 +112,17 @@ impl Models {
         Err(summary(failed))
     }
 
-    /// Each candidate once. One that is cooling is left out while there is another; with none left the first is
-    /// asked all the same, because an old refusal is no answer.
-    fn in_order<'a>(&self, candidates: &'a [ModelRef]) -> Vec<&'a ModelRef> {
-        let mut order: Vec<&ModelRef> = Vec::with_capacity(candidates.len());
-        for model in candidates {
-            if !order.contains(&model) && !self.is_cooling(model) {
-                order.push(model);
-            }
-        }
-        if order.is_empty() { candidates.first().into_iter().collect() } else { order }
+    /// Each candidate once, and whether one that is worth hurrying for comes next. Those that are cooling come last: an
+    /// old refusal is no answer where nobody else has one.
+    fn in_order<'a>(&self, candidates: &'a [ModelRef]) -> Vec<(&'a ModelRef, bool)> {
+        let is_first = |(at, model): &(usize, &ModelRef)| !candidates[..*at].contains(model);
+        let each = candidates.iter().enumerate().filter(is_first).map(|(_, model)| model);
+        let (cooling, ready): (Vec<_>, Vec<_>) = each.partition(|model| self.is_cooling(model));
+        let followed = |models: Vec<&'a ModelRef>| {
+            let last = models.len().saturating_sub(1);
+            models.into_iter().enumerate().map(move |(at, model)| (model, at < last))
+        };
+        followed(ready).chain(followed(cooling)).collect()
     }
 
     fn is_cooling(&self, model: &ModelRef) -> bool {
@@ -243,11 +246,22 @@ fn listed(chat: &Chat) -> ModelInfo {
     ModelInfo { model, context_window: Some(embedded::CONTEXT), status, demo: true }
 }
 
-/// The last failure speaks, and names those before it; unless one of them will be over by itself.
+/// When a failure will be over by itself, in milliseconds, as whoever waits takes it.
+fn over_in(error: &ProviderError) -> Option<u64> {
+    match (error.class, error.retry_after_ms) {
+        (ErrorClass::RateLimit | ErrorClass::Overload, Some(ms)) => Some(ms),
+        (ErrorClass::RateLimit, None) => Some(SOON_MS),
+        _ => None,
+    }
+}
+
+/// The last failure speaks, and names those before it; unless one of them will be over by itself. That helps nobody where
+/// the request is wrong.
 fn summary(mut failed: Vec<ProviderError>) -> ProviderError {
-    let limited = failed.iter().enumerate().filter(|(_, error)| error.class == ErrorClass::RateLimit);
-    let soonest = limited.min_by_key(|(_, error)| error.retry_after_ms.unwrap_or(u64::MAX));
-    let Some(speaker) = soonest.map(|(at, _)| at).or(failed.len().checked_sub(1)) else {
+    let may_wait = failed.last().is_some_and(|error| error.class.try_next());
+    let waits = failed.iter().enumerate().filter_map(|(at, error)| Some((over_in(error)?, at)));
+    let soonest = waits.min().filter(|_| may_wait).map(|(_, at)| at);
+    let Some(speaker) = soonest.or(failed.len().checked_sub(1)) else {
         return ProviderError {
             class: ErrorClass::NotConfigured,
             model: "none".to_owned(),

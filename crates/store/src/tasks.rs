@@ -17,7 +17,7 @@ use crate::tx::{Row, Tx};
 
 pub use change::{Change, Ending, end, free_all, inherit, note, release, renew, start, update};
 pub use claim::{Claimed, claim, expire};
-pub use log::{Happened, Kind, by_whom, events, note_event, relayed, unrelayed};
+pub use log::{Happened, Kind, by_whom, events, note_event, relayed, times, unrelayed};
 
 macro_rules! columns {
     () => {

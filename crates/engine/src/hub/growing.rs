@@ -15,7 +15,10 @@ pub(super) struct Growing(HashMap<SessionKey, Vec<Words>>);
 /// What one of those who speak has said so far.
 struct Words {
     by: By,
+    /// Nothing yet while it is only known who will speak, or while they think.
     text: String,
+    /// Of the first frame that belongs to it.
+    first: u64,
     /// Of the last frame it is made of.
     seq: u64,
 }
@@ -31,6 +34,18 @@ enum By {
 impl By {
     fn is_own(&self, turn: &TurnId) -> bool {
         matches!(self, Self::Own(own, _) if own == turn)
+    }
+
+    /// Whether these are the words that a piece belongs to.
+    fn is_by(&self, piece: &FrameKind) -> bool {
+        match (self, piece) {
+            (
+                Self::Own(turn, own),
+                FrameKind::Delta { turn_id, step, .. } | FrameKind::Reasoning { turn_id, step, .. },
+            ) => turn == turn_id && own == step,
+            (Self::Other(own), FrameKind::DelegateDelta { speaker, .. }) => own.run_id == speaker.run_id,
+            _ => false,
+        }
     }
 
     fn is_run(&self, run: &RunId) -> bool {
@@ -51,23 +66,29 @@ impl Growing {
         let session = &frame.session_key;
         match &frame.kind {
             FrameKind::Delta { turn_id, step, text } => {
-                let is_same = |by: &By| matches!(by, By::Own(turn, own) if turn == turn_id && own == step);
-                // Once the next answer begins, the one before is stored.
-                self.forget(session, |by| matches!(by, By::Own(..)) && !is_same(by));
-                self.add(frame, text, is_same, || By::Own(turn_id.clone(), *step));
+                self.add_own(frame, text, By::Own(turn_id.clone(), *step));
+            }
+            FrameKind::Reasoning { turn_id, step, .. } => {
+                self.add_own(frame, "", By::Own(turn_id.clone(), *step));
             }
             FrameKind::DelegateDelta { speaker, text } => {
-                self.add(frame, text, |by| by.is_run(&speaker.run_id), || By::Other(speaker.clone()));
+                self.add(frame, text, By::Other(speaker.clone()));
             }
-            FrameKind::DelegateStarted(speaker) | FrameKind::DelegateEnded { speaker, .. } => {
-                self.forget(session, |by| by.is_run(&speaker.run_id));
+            FrameKind::DelegateStarted(speaker) => {
+                self.forget(session, |words| words.by.is_run(&speaker.run_id));
+                self.add(frame, "", By::Other(speaker.clone()));
+            }
+            FrameKind::DelegateEnded { speaker, .. } => {
+                self.forget(session, |words| words.by.is_run(&speaker.run_id));
             }
             // What was said before a tool is asked for is stored with the call.
             FrameKind::Started { turn_id, .. }
             | FrameKind::Restarted { turn_id }
             | FrameKind::ToolStarted { turn_id, .. }
             | FrameKind::ToolEnded { turn_id, .. }
-            | FrameKind::ApprovalAsked { turn_id, .. } => self.forget(session, |by| by.is_own(turn_id)),
+            | FrameKind::ApprovalAsked { turn_id, .. } => {
+                self.forget(session, |words| words.by.is_own(turn_id));
+            }
             FrameKind::Ended { turn_id, .. } => self.leave(session, turn_id),
             _ => {}
         }
@@ -75,23 +96,44 @@ impl Growing {
 
     /// Nobody here drives the turn any more, however that came about.
     pub fn leave(&mut self, session: &SessionKey, turn: &TurnId) {
-        self.forget(session, |by| by.is_of(turn));
+        self.forget(session, |words| words.by.is_of(turn));
     }
 
-    fn add(&mut self, frame: &Frame, text: &str, is_same: impl Fn(&By) -> bool, by: impl FnOnce() -> By) {
+    /// Nobody says more of what began with this frame.
+    pub fn silence(&mut self, session: &SessionKey, first: u64) {
+        self.forget(session, |words| words.first == first);
+    }
+
+    /// Whether a frame is a piece of what is told whole.
+    pub fn has(&self, frame: &Frame) -> bool {
+        let tells = !matches!(frame.kind, FrameKind::Reasoning { .. });
+        let mut said = self.0.get(&frame.session_key).into_iter().flatten();
+        tells && said.any(|words| words.first <= frame.seq && words.by.is_by(&frame.kind))
+    }
+
+    fn add_own(&mut self, frame: &Frame, text: &str, by: By) {
+        // Once the next answer begins, the one before is stored.
+        let is_over = |words: &Words| matches!(words.by, By::Own(..)) && !words.by.is_by(&frame.kind);
+        self.forget(&frame.session_key, is_over);
+        self.add(frame, text, by);
+    }
+
+    fn add(&mut self, frame: &Frame, text: &str, by: By) {
         let mut said = self.0.get_mut(&frame.session_key).into_iter().flatten();
-        if let Some(words) = said.find(|words| is_same(&words.by)) {
-            words.text.push_str(text);
-            words.seq = frame.seq;
+        if let Some(words) = said.find(|words| words.by.is_by(&frame.kind)) {
+            if !text.is_empty() {
+                words.text.push_str(text);
+                words.seq = frame.seq;
+            }
             return;
         }
-        let words = Words { by: by(), text: text.to_owned(), seq: frame.seq };
+        let words = Words { by, text: text.to_owned(), first: frame.seq, seq: frame.seq };
         self.0.entry(frame.session_key.clone()).or_default().push(words);
     }
 
-    fn forget(&mut self, session: &SessionKey, is_over: impl Fn(&By) -> bool) {
+    fn forget(&mut self, session: &SessionKey, is_over: impl Fn(&Words) -> bool) {
         let Some(said) = self.0.get_mut(session) else { return };
-        said.retain(|words| !is_over(&words.by));
+        said.retain(|words| !is_over(words));
         if said.is_empty() {
             self.0.remove(session);
         }
@@ -99,8 +141,8 @@ impl Growing {
 
     /// Frames that tell all of it: each begins by taking back what a reader may have heard of it.
     pub fn frames(&self, session: &SessionKey) -> Vec<Arc<Frame>> {
-        let said = self.0.get(session).into_iter().flatten();
-        let told = |Words { by, text, seq }: &Words| {
+        let said = self.0.get(session).into_iter().flatten().filter(|words| !words.text.is_empty());
+        let told = |Words { by, text, first, seq }: &Words| {
             let (seq, text) = (*seq, text.clone());
             let (anew, all) = match by.clone() {
                 By::Own(turn_id, step) => (
@@ -111,8 +153,8 @@ impl Growing {
                     (FrameKind::DelegateStarted(speaker.clone()), FrameKind::DelegateDelta { speaker, text })
                 }
             };
-            // Numbers that were, so that a reader that asks again after one misses nothing.
-            [(seq.saturating_sub(1), anew), (seq, all)]
+            // Numbers that were: a reader that asks again after the first has heard none of it, after the second all.
+            [(first.saturating_sub(1), anew), (seq, all)]
         };
         let mut frames: Vec<_> = said.flat_map(told).collect();
         frames.sort_by_key(|(seq, _)| *seq);

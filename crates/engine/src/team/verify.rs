@@ -6,15 +6,17 @@ use polyclaw_domain::id::{AgentId, RunId, TurnId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::plain;
 use polyclaw_domain::run::{RunKind, RunStatus, Task as Errand};
+use polyclaw_domain::sandbox::Facts;
 use polyclaw_domain::task::{MAX_SUMMARY, Refusal, Task, TaskState, Verify, Worker};
 use polyclaw_domain::team::{LEAD, OPERATOR};
 use polyclaw_domain::time::Millis;
-use polyclaw_domain::tool::{ToolCall, ToolScope};
+use polyclaw_domain::tool::{ToolCall, ToolOutcome, ToolScope};
 use polyclaw_store::Tx;
 use polyclaw_store::tasks::{self, Ending, Kind};
 use serde_json::json;
 
 use super::actor::{Actor, Insider};
+use crate::agent::Explained;
 use crate::core::Engine;
 use crate::error::{Error, Result};
 use crate::family::{AskedBy, Mode, Wish};
@@ -25,6 +27,16 @@ const CHECKER_MS: i64 = 300_000;
 /// A task whose check does not pass this often has failed: nobody tries the same for ever, and the lead decides.
 const TRIES: usize = 5;
 const SHELL: &str = "shell";
+const ASKS: &str = "runs a command, and here a person is asked before one runs: have an agent check it, or let the sandbox be on";
+
+/// What came of a check.
+#[derive(Debug, PartialEq, Eq)]
+enum Check {
+    Passed,
+    Failed(String),
+    /// Nobody looked, so nothing is known: that is no fault of the work.
+    NotMade(String),
+}
 
 impl Engine {
     /// Whoever asks for a check may cause it: a command needs the shell, an agent must be one that work may be given to.
@@ -44,34 +56,44 @@ impl Engine {
                     false => Err(Error::DelegationDenied(own.to_string(), agent_id.to_string())),
                 }
             }
-            Verify::Command(_) => {
-                let tools = self.tools_of(None, Some(key)).await?;
-                match tools.iter().any(|one| one.tool.name == SHELL && one.allowed) {
-                    true => Ok(()),
-                    false => Err(Error::Family(format!(
-                        "a command as a check needs the tool '{SHELL}', which '{}' does not have here",
-                        insider.worker.name
-                    ))),
-                }
-            }
+            Verify::Command(_) => match self.shell_of(key).await?.filter(|shell| shell.allowed) {
+                Some(shell) if !shell.asks => Ok(()),
+                Some(_) => Err(Error::Family(format!("a command as a check {ASKS}"))),
+                None => Err(Error::Family(format!(
+                    "a command as a check needs the tool '{SHELL}', which '{}' does not have here",
+                    insider.worker.name
+                ))),
+            },
         }
+    }
+
+    async fn shell_of(&self, session: &SessionKey) -> Result<Option<Explained>> {
+        Ok(self.tools_of(None, Some(session)).await?.into_iter().find(|one| one.tool.name == SHELL))
     }
 
     /// Looks whether a task is done. What was said against it goes into the ledger.
     pub(super) async fn verify(&self, actor: &Actor, insider: &Insider, task: &Task) -> Result<()> {
         let Some(verify) = &task.verify else { return Ok(()) };
         let owner = task.lease.as_ref().map_or(&insider.worker.session, |lease| &lease.session).clone();
-        let failed = match verify {
+        let check = match verify {
             Verify::Command(line) => self.run_check(&owner, actor.call(), line).await?,
             Verify::Agent { agent_id, instructions } => {
                 self.ask_checker(actor, task, agent_id, instructions).await?
             }
         };
-        let Some(mut why) = failed.map(|why| plain::block(&why, SAID)) else { return Ok(()) };
-        self.redactor().string(&mut why);
+        let kept = |why: &str| {
+            let mut why = plain::block(why, SAID);
+            self.redactor().string(&mut why);
+            why
+        };
+        let mut why = match check {
+            Check::Passed => return Ok(()),
+            Check::NotMade(why) => return Err(Refusal::NotChecked(kept(&why)).into()),
+            Check::Failed(why) => kept(&why),
+        };
         let (task, worker, now) = (task.clone(), insider.worker.clone(), self.now());
-        let said = why.clone();
-        let write = move |tx: &mut Tx<'_>| note_failed(tx, &task, &worker, (&said, now));
+        let (said, call) = (why.clone(), actor.call().to_owned());
+        let write = move |tx: &mut Tx<'_>| note_failed(tx, &task, &worker, (&said, &call, now));
         if self.ledger(&insider.team)?.write(write).await? {
             why.push_str(&format!(
                 "\nIt did not pass {TRIES} times: the task has failed, and the lead knows."
@@ -81,8 +103,12 @@ impl Engine {
         Err(Refusal::NotVerified(why).into())
     }
 
-    /// Runs a command where the work was done, under the same walls. `None`: it ended well.
-    async fn run_check(&self, owner: &SessionKey, call: &str, line: &str) -> Result<Option<String>> {
+    /// Runs a command where the work was done, under the same walls. Whoever wrote it was asked for nothing, so where a
+    /// person is asked before a command runs, it does not.
+    async fn run_check(&self, owner: &SessionKey, call: &str, line: &str) -> Result<Check> {
+        if self.shell_of(owner).await?.is_none_or(|shell| shell.asks) {
+            return Ok(Check::NotMade(format!("its check {ASKS}")));
+        }
         let session = self.session(owner).await?;
         let spec = self.agent(&session.active_agent).await?.spec;
         let scope =
@@ -94,19 +120,24 @@ impl Engine {
         };
         let turn = TurnId::new(call.id.clone());
         let outcome = self.tools().run(&scope, &turn, &call, &|_| ()).await;
-        Ok(outcome.is_error.then_some(outcome.content))
+        Ok(match outcome.is_error {
+            false => Check::Passed,
+            true if has_answered(&outcome) => Check::Failed(outcome.content),
+            true => Check::NotMade(outcome.content),
+        })
     }
 
-    /// Asks an agent, as work that is given to it. `None`: it said PASS.
+    /// Asks an agent, as work that is given to it.
     async fn ask_checker(
         &self,
         actor: &Actor,
         task: &Task,
         agent: &AgentId,
         instructions: &str,
-    ) -> Result<Option<String>> {
+    ) -> Result<Check> {
         let Actor::Session { key, turn, call } = actor else {
-            return Ok(Some("only a session can ask a checker: let the member complete it".to_owned()));
+            let why = "only a session can ask a checker: let the member complete it";
+            return Ok(Check::NotMade(why.to_owned()));
         };
         let prompt = format!(
             "Check whether this task is done. Look for yourself; do not take anybody's word for it.\n\
@@ -133,25 +164,45 @@ impl Engine {
         let found =
             self.wait_for_runs((key, turn), std::slice::from_ref(&run.id), Mode::All, patience).await?;
         let run = found.into_iter().next().unwrap_or(run);
-        let said = run.result.map(|result| result.text).unwrap_or_default();
-        let passed = run.status == RunStatus::Ok && said.trim_start().to_uppercase().starts_with("PASS");
-        Ok((!passed).then(|| if said.is_empty() { "the checker said nothing".to_owned() } else { said }))
+        Ok(judged(run.status, run.result.map(|result| result.text).unwrap_or_default()))
     }
 }
 
+/// What a checker's work comes to. Only one that ended well has looked.
+fn judged(status: RunStatus, said: String) -> Check {
+    match status {
+        RunStatus::Ok if said.trim_start().to_uppercase().starts_with("PASS") => Check::Passed,
+        RunStatus::Ok if !said.trim().is_empty() => Check::Failed(said),
+        RunStatus::Ok => Check::NotMade("the checker said nothing".to_owned()),
+        RunStatus::Running => Check::NotMade("the checker is still at work".to_owned()),
+        status => Check::NotMade(format!("the checker's work ended with '{}': {said}", status.as_str())),
+    }
+}
+
+/// Whether a command said no itself. One that could not be started, or was ended from outside, says nothing of the task.
+fn has_answered(outcome: &ToolOutcome) -> bool {
+    let ran = |facts: &Facts| facts.fault.is_none() && facts.program.is_some();
+    // The shell's last line says how the command ended.
+    let is_killed = outcome.content.lines().last().is_some_and(|line| line.starts_with("[killed"));
+    !is_killed && outcome.facts.as_ref().is_none_or(ran)
+}
+
 /// Notes that a check did not pass; says whether it was the last one. The lead, who decides what becomes of a task that
-/// failed, may try as often as it likes.
+/// failed, may try as often as it likes. The same call made again after a crash is the same try.
 fn note_failed(
     tx: &mut Tx<'_>,
     task: &Task,
     worker: &Worker,
-    (why, now): (&str, Millis),
+    (why, call, now): (&str, &str, Millis),
 ) -> polyclaw_store::Result<bool> {
+    let before = tasks::times(tx, &task.team, task.no, Kind::Unverified)?;
+    if before.iter().any(|failed| failed.data["call"] == call) {
+        return Ok(false);
+    }
     tasks::note(tx, &task.team, task.no, &format!("check failed: {why}"))?;
-    let data = json!({ "why": why });
+    let data = json!({ "why": why, "call": call });
     tasks::note_event(tx, &task.team, task.no, Kind::Unverified, &worker.name, &data, now)?;
-    let tried_by = tasks::by_whom(tx, &task.team, task.no, Kind::Unverified)?;
-    let tries = tried_by.iter().filter(|name| *name != LEAD && *name != OPERATOR).count();
+    let tries = 1 + before.iter().filter(|failed| failed.actor != LEAD && failed.actor != OPERATOR).count();
     if worker.is_lead || tries < TRIES {
         return Ok(false);
     }
@@ -163,4 +214,32 @@ fn note_failed(
         fence: task.lease.as_ref().map_or(0, |lease| lease.fence),
     };
     Ok(tasks::end(tx, &task.team, task.no, worker, (&ending, now))?.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_checker_that_ended_well_has_looked() {
+        assert_eq!(judged(RunStatus::Ok, " pass: all there".to_owned()), Check::Passed);
+        assert_eq!(judged(RunStatus::Ok, "FAIL".to_owned()), Check::Failed("FAIL".to_owned()));
+        let looked_not = RunStatus::ALL.into_iter().map(|status| (status, "FAIL", status != RunStatus::Ok));
+        for (status, said, is_not_made) in looked_not.chain([(RunStatus::Ok, " ", true)]) {
+            let check = judged(status, said.to_owned());
+            assert_eq!(matches!(check, Check::NotMade(_)), is_not_made, "{status:?} {check:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_was_killed_says_nothing_of_the_task() {
+        for (said, is_answer) in [
+            ("two tests failed\n[exit status 101]", true),
+            ("[killed by the test]\n[exit status 1]", true),
+            ("slow\n[killed: it ran longer than 60 s]", false),
+            ("[killed by signal 9]", false),
+        ] {
+            assert_eq!(has_answered(&ToolOutcome::error(said)), is_answer, "{said}");
+        }
+    }
 }

@@ -159,7 +159,8 @@ pub(super) async fn halt(engine: &Engine, running: &Arc<Running>, halt: Halt) ->
             .await;
         }
         Halt::Lost(error) => return Err(error),
-        Halt::HandedBack => {
+        // One that is steered where it can not give way does so as soon as it is claimed again.
+        Halt::HandedBack | Halt::Steered => {
             let claim = running.claim.clone();
             return Ok(engine.db().write(move |tx| jobs::hand_back(tx, &claim)).await?);
         }

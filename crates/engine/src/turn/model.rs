@@ -19,8 +19,7 @@ use crate::live::Live;
 use crate::prompt::Context;
 use crate::redact;
 use crate::span;
-use crate::turn::patience::Patience;
-use crate::turn::{Driven, Halt, append, check_claim, lost, step_message, unless_stopping};
+use crate::turn::{Driven, Halt, Patience, append, check_claim, lost, step_message, unless_stopping};
 use crate::worker::Running;
 
 /// One model call. A reply with tool calls is stored as a step before this returns; a final one by the end.
@@ -98,6 +97,7 @@ async fn call(
     span::chat(engine, running, (context.candidates.first(), began), &reply);
     match &reply {
         Ok(reply) => {
+            running.note_shown(false);
             let spent = Spent::replied(engine, reply, reservation);
             context.spend(&spent);
             running.spend(Some(spent));

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_store::jobs::{self, Kind};
 use tokio::time::{Instant, sleep};
 
 use crate::core::Engine;
 use crate::draft::Drafting;
 use crate::hub::FrameKind;
+use crate::live;
 use crate::prompt::Context;
 use crate::turn::{Driven, Halt};
 use crate::worker::Running;
@@ -28,10 +30,12 @@ const LONGEST: Duration = Duration::from_secs(60);
 const TOLD: Duration = Duration::from_secs(5);
 /// Between two signs of life.
 const BREATH: Duration = Duration::from_millis(250);
+/// Between two looks for a newer message, in breaths.
+const LOOK: u32 = 4;
 
 /// What a turn bears for one answer.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     waits: u32,
 }
 
@@ -46,21 +50,19 @@ impl Patience {
     ) -> Driven<()> {
         let Some(wait) = self.next(&error, &running.claim.turn) else { return Err(error.into()) };
         tracing::info!(model = %error.model, wait_ms = wait.as_millis(), "a model asked to slow down");
-        let turn_id = || running.claim.turn.clone();
+        // One that broke off in the middle begins anew.
+        live::take_back(engine, running, context);
         if wait >= TOLD {
             let seconds = wait.as_millis().div_ceil(1_000);
             let text = format!("{} asks to slow down. I ask again in {seconds} seconds.", error.model);
-            engine.hub.publish(&running.claim.session, FrameKind::Notice { turn_id: turn_id(), text });
+            let turn_id = running.claim.turn.clone();
+            engine.hub.publish(&running.claim.session, FrameKind::Notice { turn_id, text });
         }
         // Shows on platforms that somebody is at work.
         let drafting = Drafting::start(engine, running, context);
-        let rested = rest(engine, running, wait).await;
+        let rested = rest(engine, running, (context, wait)).await;
         if let Some(drafting) = drafting {
             drafting.end().await;
-        }
-        // One that broke off in the middle begins anew.
-        if rested.is_ok() && !running.said().unstored(&[]).is_empty() {
-            engine.hub.publish(&running.claim.session, FrameKind::Restarted { turn_id: turn_id() });
         }
         rested
     }
@@ -88,17 +90,32 @@ fn spread(wait: Duration, by: impl Hash) -> Duration {
     wait + wait / 4 * share / 256
 }
 
-/// No silence that would be a stall; and an engine that drains leaves the rest to whoever goes on.
-async fn rest(engine: &Engine, running: &Running, wait: Duration) -> Driven<()> {
+/// No silence that would be a stall; an engine that drains leaves the rest to whoever goes on; and a newer message goes
+/// first where results are stored that the task goes on from.
+async fn rest(engine: &Engine, running: &Running, (context, wait): (&Context, Duration)) -> Driven<()> {
+    let may_give_way = running.claim.kind == Kind::Turn && context.last_step().is_some();
     let until = Instant::now() + wait;
-    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+    for breath in 0_u32.. {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
         if engine.is_draining() {
             return Err(Halt::HandedBack);
+        }
+        if may_give_way && breath % LOOK == 0 && is_steered(engine, running).await? {
+            return Err(Halt::Steered);
         }
         running.pulse();
         sleep(left.min(BREATH)).await;
     }
     Ok(())
+}
+
+async fn is_steered(engine: &Engine, running: &Running) -> Driven<bool> {
+    let session = running.claim.session.clone();
+    let read = engine.db().read(move |tx| jobs::is_steered(tx, &session));
+    read.await.map_err(|error| Halt::Lost(error.into()))
 }
 
 #[cfg(test)]

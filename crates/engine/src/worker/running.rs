@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use polyclaw_domain::id::MessageId;
+use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::jobs::Claim;
 use tokio::sync::Notify;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 use super::{Claimed, Said};
 use crate::budget::Spent;
 use crate::draft::Drafts;
+use crate::hub::Hub;
 use crate::lanes::{Lanes, Slot};
 use crate::prompt::Rows;
 
@@ -42,6 +44,10 @@ pub(crate) struct Running {
     waited: AtomicBool,
     /// How far its answer has come.
     said: Mutex<Said>,
+    /// Something of the call under way was shown: words, or thoughts.
+    shown: AtomicBool,
+    /// The conversation in which it is heard beside its own, and the frame there with which its last answer begins.
+    elsewhere: Mutex<Option<(SessionKey, u64)>>,
 }
 
 /// Time spent waiting for a person or another agent, which is not the turn's own.
@@ -68,6 +74,8 @@ impl Running {
             drafts: Arc::default(),
             waited: AtomicBool::new(false),
             said: Mutex::default(),
+            shown: AtomicBool::new(false),
+            elsewhere: Mutex::default(),
         })
     }
 
@@ -91,6 +99,24 @@ impl Running {
 
     pub fn said(&self) -> Said {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says whether it was so before.
+    pub fn note_shown(&self, shown: bool) -> bool {
+        self.shown.swap(shown, Ordering::Relaxed)
+    }
+
+    pub fn speak_elsewhere(&self, begun: Option<(SessionKey, u64)>) {
+        *self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+    }
+
+    /// Nobody here drives it any more: what it was just saying is not told to those who come.
+    pub(super) fn fall_silent(&self, hub: &Hub) {
+        hub.leave(&self.claim.session, &self.claim.turn);
+        let elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((session, first)) = elsewhere {
+            hub.silence(&session, first);
+        }
     }
 
     pub fn has_waited(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use polyclaw_domain::job::JobState;
-use polyclaw_domain::provider::{ErrorClass, ProviderError};
+use polyclaw_domain::provider::{ErrorClass, PromptMessage, ProviderError};
 use polyclaw_engine::hub::FrameKind;
 use polyclaw_testkit::world::World;
 use polyclaw_testkit::{Line, Scripted};
@@ -51,7 +51,7 @@ async fn a_busy_model_is_waited_for_as_long_as_it_asks_and_people_are_told() {
 async fn what_a_model_had_said_before_it_asked_to_slow_down_is_taken_back() {
     let asked = AtomicUsize::new(0);
     let model = Scripted::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        0 => vec![Line::Say("half an".into()), Line::Fail(limited(None))],
+        0 => vec![Line::Say("half an".into()), Line::Fail(limited(Some(20_000)))],
         _ => vec![Line::Say("a whole answer".into())],
     });
     let world = World::with(model).await;
@@ -62,6 +62,7 @@ async fn what_a_model_had_said_before_it_asked_to_slow_down_is_taken_back() {
         match &frame.kind {
             FrameKind::Delta { text, .. } => shown.push_str(text),
             FrameKind::Restarted { .. } => shown.clear(),
+            FrameKind::Notice { .. } => assert_eq!(shown, "", "it is taken back before the wait"),
             _ => {}
         }
     }
@@ -103,4 +104,61 @@ async fn a_wait_ends_at_once_when_somebody_stops_it() {
     assert_eq!(world.answer(&accepted).await.state, JobState::Cancelled);
     assert!(stopped.elapsed() < Duration::from_secs(1), "{:?}", stopped.elapsed());
     assert_eq!(model.prompts().len(), 1);
+}
+
+/// Looks once, then refuses so many times to go on with the work; answers everything else.
+fn busy_worker(times: usize) -> Arc<Scripted> {
+    let asked = AtomicUsize::new(0);
+    Scripted::new(move |prompt| {
+        let said = polyclaw_testkit::last_user(prompt);
+        let has_looked = prompt.messages.iter().any(|m| matches!(m, PromptMessage::ToolResult { .. }));
+        match said.contains("work") {
+            false => vec![Line::Say(format!("reply to {said}"))],
+            true if !has_looked => vec![Line::Call("look".into(), serde_json::json!({}))],
+            true if asked.fetch_add(1, Ordering::Relaxed) < times => {
+                vec![Line::Fail(limited(Some(60_000)))]
+            }
+            true => vec![Line::Say("the work is done".into())],
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_message_does_not_wait_until_the_work_before_it_may_go_on() {
+    let world = World::with(busy_worker(1)).await;
+    let task = world.sends("me", "work").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let sent = Instant::now();
+    let second = world.sends("me", "how are you?").await.unwrap();
+    assert_eq!(world.answer(&second).await.text, "reply to how are you?");
+    assert!(sent.elapsed() < Duration::from_secs(5), "{:?}", sent.elapsed());
+    assert_eq!(world.answer(&task).await.text, "the work is done");
+    assert_eq!(world.state(&task.turn_id).await, JobState::Steered);
+    world.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn folding_waits_for_a_busy_model_too() {
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let left = Arc::clone(&refusals);
+    let model = Scripted::new(move |prompt| {
+        let is_summary = prompt.system.starts_with("Summarise");
+        let is_busy =
+            || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        match is_summary && is_busy() {
+            true => vec![Line::Fail(limited(None))],
+            false => vec![Line::Say("yes".into())],
+        }
+    });
+    let world = World::with(Arc::clone(&model) as _).await;
+    for _ in 0..3 {
+        world.says("hello").await;
+    }
+    refusals.store(2, Ordering::Relaxed);
+    world.engine.compact(&World::key("me")).await.unwrap();
+    world.settled().await;
+    world.says("again").await;
+    let shown = model.prompts().last().unwrap().messages.len();
+    assert_eq!(shown, 3, "the summary, the last reply and the new message");
+    assert_eq!(refusals.load(Ordering::Relaxed), 0);
 }

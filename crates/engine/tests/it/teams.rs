@@ -62,6 +62,7 @@ macro_rules! on_both {
 }
 
 pub mod chaos;
+mod checks;
 mod fixture;
 mod lead;
 mod lifecycle;

@@ -1,5 +1,32 @@
 //! What an editor was told of an answer. It can not be taken back, so what comes again is compared with it first.
 
+use std::collections::HashMap;
+
+/// What an editor was told of those who speak for the turn, by run.
+#[derive(Debug, Default)]
+pub struct Speeches(HashMap<String, Told>);
+
+impl Speeches {
+    /// Takes a frame of one of them, and gives what is to be told now.
+    pub fn take(&mut self, kind: &str, run: &str, text: &str) -> Option<String> {
+        if kind == "delegate.ended" {
+            // What streamed of it is there; what was missed is told now.
+            let mut speech = self.0.remove(run).filter(Told::has_missed)?;
+            return speech.complete(text);
+        }
+        let speech = self.0.entry(run.to_owned()).or_default();
+        if kind == "delegate.started" {
+            speech.restart();
+            return None;
+        }
+        speech.hear(speech.step(), text)
+    }
+
+    pub fn miss(&mut self) {
+        self.0.values_mut().for_each(Told::miss);
+    }
+}
+
 #[derive(Debug)]
 pub struct Told {
     /// What stands in the editor of this step.
@@ -152,5 +179,32 @@ mod tests {
         assert_eq!(told.hear(0, "look"), None);
         assert_eq!(told.hear(1, "found").as_deref(), Some("found"));
         assert_eq!(told.complete("found it").as_deref(), Some(" it"));
+    }
+
+    #[test]
+    fn what_another_agent_said_is_told_once_however_often_it_is_said() {
+        for heard in 0..4 {
+            let (mut speeches, mut seen) = (Speeches::default(), String::new());
+            let mut take = |speeches: &mut Speeches, kind: &str, text: &str| {
+                seen.extend(speeches.take(&format!("delegate.{kind}"), "r", text));
+            };
+            take(&mut speeches, "started", "");
+            ["one ", "two ", "three "][..heard].iter().for_each(|piece| take(&mut speeches, "delta", piece));
+            speeches.miss();
+            take(&mut speeches, "delta", "lost ");
+            take(&mut speeches, "started", "");
+            take(&mut speeches, "delta", "one two three ");
+            take(&mut speeches, "delta", "four");
+            take(&mut speeches, "ended", "one two three four");
+            assert_eq!(seen, "one two three four", "{heard}");
+        }
+    }
+
+    #[test]
+    fn of_another_agent_that_ended_unheard_the_rest_is_told() {
+        let mut speeches = Speeches::default();
+        assert_eq!(speeches.take("delegate.delta", "r", "one ").as_deref(), Some("one "));
+        speeches.miss();
+        assert_eq!(speeches.take("delegate.ended", "r", "one two").as_deref(), Some("two"));
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Editor;
 use super::session::chunk;
-use super::told::Told;
+use super::told::{Speeches, Told};
 use crate::client::segment;
 use crate::stream::{Frame, Frames};
 
@@ -21,6 +21,7 @@ pub struct Turn<'a> {
     session: &'a str,
     turn: String,
     told: Told,
+    speeches: Speeches,
     /// Calls that the editor knows of.
     calls: HashSet<String>,
     /// The frame that was heard last.
@@ -38,6 +39,7 @@ impl<'a> Turn<'a> {
             session,
             turn: turn.to_owned(),
             told: Told::default(),
+            speeches: Speeches::default(),
             calls: HashSet::new(),
             heard: None,
             asked: HashSet::new(),
@@ -94,6 +96,7 @@ impl<'a> Turn<'a> {
     /// its beginning, and what is still asked is asked.
     async fn catch_up(&mut self) {
         self.told.miss();
+        self.speeches.miss();
         self.fill().await;
         let Ok(client) = self.editor.client() else { return };
         let mut listed = client.get("/approvals").await.unwrap_or_default();
@@ -142,7 +145,10 @@ impl<'a> Turn<'a> {
             }
             "turn.reasoning" if !self.told.has_missed() => self.tell(chunk("agent_thought_chunk", text)),
             "turn.started" | "turn.restarted" => self.told.restart(),
-            "delegate.delta" => self.tell(chunk(SAYS, text)),
+            kind @ ("delegate.started" | "delegate.delta" | "delegate.ended") => {
+                let news = self.speeches.take(kind, data["run_id"].as_str().unwrap_or_default(), text);
+                self.say(news.as_deref());
+            }
             "tool.started" => {
                 self.close();
                 let call = data["call_id"].as_str().unwrap_or_default().to_owned();

@@ -23,7 +23,8 @@ use crate::failure::Failure;
   polyclaw agent --message \"What is wrong here?\" --attach screen.png --attach app.log
   polyclaw agent --message /status
 
-A message that is a command (`/help` lists them) is answered by the instance and reaches no model.
+A message of one line that is a command (`/help` lists them) is answered by the instance and reaches no model; what is
+read from stdin never is one.
 The exit code is 1 when the turn failed; the sentence on stderr says why.")]
 pub struct Args {
     /// What to say; `-` reads it from stdin.
@@ -57,11 +58,12 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         Some(session) => session.clone(),
         None => main_session(&client, args.agent.as_deref()).await?,
     };
-    if parse(&text).is_some() && (args.deliver || !args.attach.is_empty()) {
-        let why = "a command is answered here and takes nothing along: leave out --deliver and --attach";
-        return Err(Failure::usage(why).into());
-    }
-    if let Some(said) = command(&client, &session, &text).await? {
+    if is_command(&args.message) {
+        if args.deliver || !args.attach.is_empty() {
+            let why = "a command is answered here and takes nothing along: leave out --deliver and --attach";
+            return Err(Failure::usage(why).into());
+        }
+        let said = command(&client, &session, &text).await?.unwrap_or_default();
         return Ok(context.output.say(&json!({ "text": said }), |_| said.clone())?);
     }
     let mut ask = Ask::new(&client, &session, args.agent.as_deref(), text);
@@ -77,6 +79,11 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<()> {
         tell_of_silence(&client, &session).await;
     }
     Ok(())
+}
+
+/// A line that somebody wrote here as one. What comes from a file or another program is material, whatever it begins with.
+fn is_command(message: &str) -> bool {
+    !message.trim().contains('\n') && parse(message).is_some()
 }
 
 /// An answer of nothing: the agent waits for others, or has nothing to say. Stdout is the answer's alone.
@@ -117,4 +124,18 @@ fn read_stdin() -> anyhow::Result<String> {
         return Err(Failure::usage("there is nothing on stdin to ask").into());
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_line_that_is_written_as_a_command_is_one() {
+        assert!(is_command("/status") && is_command(" /model openai/x\n"));
+        // `-`: stdin, whatever it holds.
+        for message in ["-", "status", "/stop\nis what I typed. Why?", "/new\r\n/help"] {
+            assert!(!is_command(message), "{message}");
+        }
+    }
 }

@@ -78,6 +78,41 @@ async fn one_that_only_asks_to_slow_down_speaks_for_all() {
     assert!(error.message.ends_with("(beside: anthropic/locked auth)"), "{error}");
 }
 
+/// What two models answer, and what is told of it: the class and how long to wait.
+#[tokio::test]
+async fn whoever_can_be_waited_for_the_shortest_speaks_unless_the_request_is_wrong() {
+    let cases = [
+        ((429, None), (429, Some(7_200)), ErrorClass::RateLimit, None),
+        ((429, Some(9)), (429, Some(7)), ErrorClass::RateLimit, Some(7_000)),
+        ((503, Some(5)), (401, None), ErrorClass::Overload, Some(5_000)),
+        ((503, None), (401, None), ErrorClass::Auth, None),
+        ((429, Some(5)), (400, None), ErrorClass::BadRequest, None),
+    ];
+    for (first, second, class, retry_after_ms) in cases {
+        let bench = Bench::new();
+        bench.server.answer(move |request| {
+            let (status, after) = if request.model() == "first" { first } else { second };
+            let script = Script::error(status, json!({}));
+            match after {
+                Some(seconds) => script.retry_after(seconds),
+                None => script,
+            }
+        });
+        let error = bench.ask_all(&["openai/first", "openai/second"], &user("hi")).await.0.unwrap_err();
+        assert_eq!((error.class, error.retry_after_ms), (class, retry_after_ms), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_cooling_model_is_asked_where_nobody_else_answers() {
+    let bench = Bench::new();
+    bench.server.push(Script::error(429, json!({})));
+    let candidates = ["openai/busy", "gone/model"];
+    assert_eq!(bench.ask_all(&candidates, &user("hi")).await.0.unwrap_err().class, ErrorClass::RateLimit);
+    bench.server.answer(|_| Script::reply("ok"));
+    assert_eq!(bench.ask_all(&candidates, &user("hi")).await.0.unwrap().model.model, "busy");
+}
+
 #[tokio::test]
 async fn a_cooling_model_is_skipped_until_its_time_is_over() {
     for (status, retry_after, rest) in

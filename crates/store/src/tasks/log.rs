@@ -122,6 +122,15 @@ pub fn by_whom(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, kind: Kind) -> Result
     tx.query(SQL, params![team, no.0, kind.as_str()], |row| row.text(0))
 }
 
+/// Each time this became of a task, in order.
+pub fn times(tx: &mut Tx<'_>, team: &TeamId, no: TaskNo, kind: Kind) -> Result<Vec<Happened>> {
+    tx.query(
+        select!("WHERE team_id = $1 AND task_no = $2 AND kind = $3 ORDER BY seq"),
+        params![team, no.0, kind.as_str()],
+        read,
+    )
+}
+
 fn read(row: &Row<'_>) -> Result<Happened> {
     Ok(Happened {
         seq: row.int(0)?,

@@ -29,14 +29,12 @@ on_both!(
     what_the_lead_was_reading_is_shown_to_the_next,
     progress_is_reported,
     a_failed_task_tells_the_lead_and_keeps_what_waits,
-    a_check_that_fails_keeps_a_task_open,
-    a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once,
     whoever_never_had_a_task_is_told_who_has_it,
     a_team_whose_lead_is_gone_can_be_taken_over,
     tasks_are_found_by_what_was_written_on_them,
 );
 
-fn finish(state: TaskState, summary: &str) -> Finish {
+pub fn finish(state: TaskState, summary: &str) -> Finish {
     Finish { state, summary: Some(summary.to_owned()), artifacts: vec![] }
 }
 
@@ -342,64 +340,6 @@ async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
     assert_eq!(code(&engine.claim_task(&by, TEAM, Some(TaskNo(2))).await), "task_blocked");
     let log = engine.team_log(TEAM, 0, 99).await.unwrap();
     assert!(log.iter().any(|event| event.kind == tasks::Kind::Failed));
-}
-
-async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
-    use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
-    let file = hall.folder.path().join("proof");
-    let looked_for = file.clone();
-    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, move |call| {
-        let outcome = match looked_for.exists() && call.arguments["command"] == "test -f proof" {
-            true => ToolOutcome::ok("exit code 0"),
-            false => ToolOutcome::error("exit code 1"),
-        };
-        Box::pin(std::future::ready(outcome))
-    });
-    let hall = hall.with_team().await;
-    let ann = hall.join("ann").await;
-    let verify = Some(polyclaw_domain::task::Verify::Command(" ".into()));
-    let empty = hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await;
-    assert!(empty.is_err(), "an empty command checks nothing");
-    let verify = Some(polyclaw_domain::task::Verify::Command("test -f proof".into()));
-    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
-    let by = actor(&ann.session_key);
-    let engine = &hall.world.engine;
-    engine.claim_task(&by, TEAM, None).await.unwrap();
-    let lie = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
-    assert_eq!(code(&lie), "task_not_verified");
-    let task =
-        engine.list_tasks(&lead(), TEAM, polyclaw_engine::team::Wanted::default()).await.unwrap().remove(0);
-    assert_eq!((task.state, task.note.as_deref()), (TaskState::Claimed, Some("check failed: exit code 1")));
-    std::fs::write(&file, "yes").unwrap();
-    let true_now = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
-    assert_eq!(code(&true_now), "ok");
-}
-
-async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall: Hall) {
-    use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
-    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, |_| {
-        Box::pin(std::future::ready(ToolOutcome::error("exit code 1")))
-    });
-    let hall = hall.with_team().await;
-    let ann = hall.join("ann").await;
-    let verify = Some(polyclaw_domain::task::Verify::Command("false".into()));
-    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
-    let engine = &hall.world.engine;
-    let claim = async || engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await;
-    let done = async |by: &Actor| {
-        engine.finish_task(by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await
-    };
-    for _ in 0..4 {
-        claim().await.unwrap();
-        assert_eq!(code(&done(&lead()).await), "task_not_verified", "what the lead tries is not counted");
-        assert_eq!(code(&done(&actor(&ann.session_key)).await), "task_not_verified");
-    }
-    claim().await.unwrap();
-    let last = done(&actor(&ann.session_key)).await.unwrap_err();
-    assert!(last.to_string().ends_with("the task has failed, and the lead knows."), "{last}");
-    hall.rest().await;
-    assert_eq!(code(&claim().await), "task_ended");
-    assert_eq!(hall.times("lead", "Result: error\nIts check did not pass 5 times: exit code 1"), 1);
 }
 
 async fn whoever_never_had_a_task_is_told_who_has_it(hall: Hall) {

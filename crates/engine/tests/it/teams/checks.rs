@@ -1,0 +1,123 @@
+//! Checks that a task must pass before it counts as done.
+
+use polyclaw_domain::agent::{Isolation, SandboxMode};
+use polyclaw_domain::sandbox::{Facts, WorkerFault};
+use polyclaw_domain::task::{TaskNo, TaskState, Verify};
+use polyclaw_domain::tool::{Consent, Effect, ToolOutcome};
+use polyclaw_engine::team::{Actor, NewTask, Wanted};
+use polyclaw_store::tasks::Kind;
+
+use super::fixture::{Hall, TEAM, actor, code, lead};
+use super::lead::finish;
+
+on_both!(
+    a_check_that_fails_keeps_a_task_open,
+    a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once,
+    a_check_that_could_not_be_made_is_no_failed_one,
+    a_call_made_again_is_one_try,
+);
+
+async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
+    let file = hall.folder.path().join("proof");
+    let looked_for = file.clone();
+    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, move |call| {
+        let outcome = match looked_for.exists() && call.arguments["command"] == "test -f proof" {
+            true => ToolOutcome::ok("exit code 0"),
+            false => ToolOutcome::error("exit code 1"),
+        };
+        Box::pin(std::future::ready(outcome))
+    });
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let verify = Some(Verify::Command(" ".into()));
+    let empty = hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await;
+    assert!(empty.is_err(), "an empty command checks nothing");
+    let verify = Some(Verify::Command("test -f proof".into()));
+    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
+    let by = actor(&ann.session_key);
+    let engine = &hall.world.engine;
+    engine.claim_task(&by, TEAM, None).await.unwrap();
+    let lie = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
+    assert_eq!(code(&lie), "task_not_verified");
+    let task = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap().remove(0);
+    assert_eq!((task.state, task.note.as_deref()), (TaskState::Claimed, Some("check failed: exit code 1")));
+    std::fs::write(&file, "yes").unwrap();
+    let true_now = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await;
+    assert_eq!(code(&true_now), "ok");
+}
+
+async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall: Hall) {
+    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, |_| {
+        Box::pin(std::future::ready(ToolOutcome::error("exit code 1")))
+    });
+    let hall = hall.with_team().await;
+    let ann = hall.join("ann").await;
+    let verify = Some(Verify::Command("false".into()));
+    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
+    let engine = &hall.world.engine;
+    let claim = async || engine.claim_task(&actor(&ann.session_key), TEAM, Some(TaskNo(1))).await;
+    let done = async |by: &Actor| {
+        engine.finish_task(by, TEAM, TaskNo(1), finish(TaskState::Completed, "I did it")).await
+    };
+    for _ in 0..4 {
+        claim().await.unwrap();
+        assert_eq!(code(&done(&lead()).await), "task_not_verified", "what the lead tries is not counted");
+        assert_eq!(code(&done(&actor(&ann.session_key)).await), "task_not_verified");
+    }
+    claim().await.unwrap();
+    let last = done(&actor(&ann.session_key)).await.unwrap_err();
+    assert!(last.to_string().ends_with("the task has failed, and the lead knows."), "{last}");
+    hall.rest().await;
+    assert_eq!(code(&claim().await), "task_ended");
+    assert_eq!(hall.times("lead", "Result: error\nIts check did not pass 5 times: exit code 1"), 1);
+}
+
+/// A hall where `ann` holds a task whose check always ends like this.
+async fn with_check(hall: Hall, outcome: ToolOutcome) -> (Hall, Actor) {
+    hall.world.ground.tools.add("shell", Effect::Effect, Consent::NotNeeded, move |_| {
+        Box::pin(std::future::ready(outcome.clone()))
+    });
+    let hall = hall.with_team().await;
+    let by = actor(&hall.join("ann").await.session_key);
+    let verify = Some(Verify::Command("true".into()));
+    hall.try_task(NewTask { subject: "prove".into(), verify, ..NewTask::default() }).await.unwrap();
+    hall.world.engine.claim_task(&by, TEAM, None).await.unwrap();
+    (hall, by)
+}
+
+async fn failed_checks(hall: &Hall) -> usize {
+    let log = hall.world.engine.team_log(TEAM, 0, 99).await.unwrap();
+    log.iter().filter(|event| event.kind == Kind::Unverified).count()
+}
+
+async fn a_check_that_could_not_be_made_is_no_failed_one(hall: Hall) {
+    let facts = Facts {
+        mode: SandboxMode::Off,
+        isolation: Isolation::Process,
+        worker: None,
+        crashes: 1,
+        fault: Some(WorkerFault::WorkerCrash),
+        files: None,
+        program: None,
+    };
+    let crashed = ToolOutcome { facts: Some(facts), ..ToolOutcome::error("the worker process ended") };
+    let (hall, by) = with_check(hall, crashed).await;
+    let engine = &hall.world.engine;
+    for _ in 0..6 {
+        let done = engine.finish_task(&by, TEAM, TaskNo(1), finish(TaskState::Completed, "done")).await;
+        let why = done.unwrap_err().to_string();
+        assert!(why.starts_with("the check could not be made"), "{why}");
+    }
+    let task = engine.list_tasks(&lead(), TEAM, Wanted::default()).await.unwrap().remove(0);
+    assert_eq!((task.state, task.note, failed_checks(&hall).await), (TaskState::Claimed, None, 0));
+}
+
+async fn a_call_made_again_is_one_try(hall: Hall) {
+    let (hall, by) = with_check(hall, ToolOutcome::error("[exit status 1]")).await;
+    for _ in 0..6 {
+        let done = finish(TaskState::Completed, "done");
+        let done = hall.world.engine.finish_task(&by, TEAM, TaskNo(1), done).await;
+        assert_eq!(code(&done), "task_not_verified");
+    }
+    assert_eq!(failed_checks(&hall).await, 1);
+}
