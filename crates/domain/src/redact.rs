@@ -10,6 +10,7 @@ mod escape;
 mod forms;
 mod named;
 mod pattern;
+mod peel;
 mod stream;
 
 use std::borrow::Cow;

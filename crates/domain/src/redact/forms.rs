@@ -1,6 +1,9 @@
 //! The shapes one secret travels in, besides those with escapes for its letters.
 
-use super::{SHORTEST, address, escape};
+use std::iter::successors;
+
+use super::peel::LAYERS;
+use super::{SHORTEST, address, peel};
 
 /// What people write where a service asks for a key and needs none. Hiding these would tear words apart.
 const PLACEHOLDERS: [&str; 6] =
@@ -22,31 +25,29 @@ pub(super) fn of(secret: &str) -> Vec<Vec<u8>> {
     let held = address::credentials_within(secret).into_iter();
     values.extend(held.flat_map(|written| [plain(written), written.to_owned()]));
     // A value that looks escaped itself is taken for what it means where other escapes are taken off.
-    let meant: Vec<String> = values.iter().filter_map(|value| escape::meant(value)).collect();
-    values.extend(meant);
+    let meant: Vec<Vec<u8>> = values.iter().filter_map(|value| peel::meant(value)).collect();
+    let mut values: Vec<Vec<u8>> = values.into_iter().map(String::into_bytes).chain(meant).collect();
     // A form has a plus for a space; its escapes are any text's.
-    let posted = |value: &String| value.contains(' ').then(|| value.replace(' ', "+"));
+    let plus = |byte: &u8| if *byte == b' ' { b'+' } else { *byte };
+    let posted = |value: &Vec<u8>| value.contains(&b' ').then(|| value.iter().map(plus).collect());
     values.extend(values.iter().filter_map(posted).collect::<Vec<_>>());
-    values.retain(|value| value.len() >= SHORTEST && !PLACEHOLDERS.contains(&value.as_str()));
+    let is_placeholder = |value: &[u8]| PLACEHOLDERS.iter().any(|word| word.as_bytes() == value);
+    values.retain(|value| value.len() >= SHORTEST && !is_placeholder(value));
     values.iter().flat_map(|value| shapes(value)).filter(|form| form.len() >= SHORTEST).collect()
 }
 
-fn shapes(value: &str) -> Vec<Vec<u8>> {
-    let mut shapes = vec![value.to_owned()];
-    // Text in JSON in JSON: each level escapes what the one before escaped.
-    let (mut inner, mut levels) = (value.to_owned(), 0);
-    while let Some(outer) = escaped(&inner).filter(|outer| *outer != inner && levels < 3) {
-        shapes.push(outer.clone());
-        inner = outer;
-        levels += 1;
-    }
+fn shapes(value: &[u8]) -> Vec<Vec<u8>> {
+    // Text in JSON in JSON: each level escapes what the one before escaped. What is no text is in none.
+    let text = std::str::from_utf8(value).ok().map(str::to_owned);
+    let levels = successors(text, |inner| escaped(inner).filter(|outer| outer != inner));
+    let mut shapes: Vec<String> = levels.take(1 + LAYERS).collect();
     shapes.extend([hex(value, b"0123456789abcdef"), hex(value, b"0123456789ABCDEF")]);
     for shift in 0..3 {
-        let standard = base64(value.as_bytes(), shift);
+        let standard = base64(value, shift);
         shapes.push(standard.replace('+', "-").replace('/', "_"));
         shapes.push(standard);
     }
-    shapes.into_iter().map(String::into_bytes).collect()
+    shapes.into_iter().map(String::into_bytes).chain([value.to_owned()]).collect()
 }
 
 fn plain(written: &str) -> String {
@@ -73,9 +74,9 @@ fn escaped(text: &str) -> Option<String> {
     Some(quoted[1..quoted.len() - 1].to_owned())
 }
 
-fn hex(text: &str, digits: &[u8; 16]) -> String {
-    let both = |byte: u8| [byte >> 4, byte & 15];
-    text.bytes().flat_map(both).map(|half| char::from(digits[usize::from(half)])).collect()
+fn hex(bytes: &[u8], digits: &[u8; 16]) -> String {
+    let both = |byte: &u8| [byte >> 4, byte & 15];
+    bytes.iter().flat_map(both).map(|half| char::from(digits[usize::from(half)])).collect()
 }
 
 /// The letters that base64 has for these bytes wherever they stand in something longer: `shift` bytes come before

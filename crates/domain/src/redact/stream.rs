@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::escape::{Peeled, WIDEST};
+use super::peel::WIDEST;
 use super::{MARK, Redactor, whole};
 
 /// A tail that is the start of a known value is held from this length on. Most words end in a letter some key begins
@@ -14,6 +14,10 @@ const TELLING: usize = 4;
 const BEHIND: usize = 128;
 /// The longest thing that is waited for by its looks: a private key.
 const LONGEST: usize = 16 * 1024;
+/// Where more than this is kept, it is looked at again when it has grown by a part of itself: a look goes through all of
+/// it, and pieces are small.
+const MUCH: usize = 4 * 1024;
+const PART: usize = 16;
 
 pub struct Stream {
     redactor: Arc<Redactor>,
@@ -22,16 +26,21 @@ pub struct Stream {
     sent: usize,
     /// The end of the last secret that was marked.
     marked: usize,
+    /// How long `raw` is before it is looked at again.
+    awaited: usize,
 }
 
 impl Stream {
     pub fn new(redactor: Arc<Redactor>) -> Self {
-        Self { redactor, raw: String::new(), sent: 0, marked: 0 }
+        Self { redactor, raw: String::new(), sent: 0, marked: 0, awaited: 0 }
     }
 
     /// What of the stream can be shown with this piece. Mostly that is the piece.
     pub fn push(&mut self, piece: &str) -> String {
         self.raw.push_str(piece);
+        if self.raw.len() < self.awaited {
+            return String::new();
+        }
         let open = self.redactor.open_from(&self.raw);
         let until = open.map_or(self.raw.len(), |from| whole(&self.raw, from, false)).max(self.sent);
         self.emit(until)
@@ -41,13 +50,17 @@ impl Stream {
     pub fn finish(&mut self) -> String {
         let rest = self.emit(self.raw.len());
         self.raw.clear();
-        (self.sent, self.marked) = (0, 0);
+        (self.sent, self.marked, self.awaited) = (0, 0, 0);
         rest
     }
 
     fn emit(&mut self, until: usize) -> String {
-        let mut spans = self.redactor.known(&self.raw);
-        spans.extend(self.redactor.patterns.find(&self.raw));
+        let known = self.redactor.known(&self.raw);
+        let looks = self.redactor.patterns.find(&self.raw);
+        // What looks like a key is known by its start alone.
+        let touching = self.touching(&known, self.redactor.widest()).into_iter();
+        let needed = touching.chain(self.touching(&looks, usize::MAX)).min();
+        let mut spans = [known, looks].concat();
         spans.sort_unstable_by_key(|span| span.start);
         let mut out = String::new();
         for span in &spans {
@@ -66,29 +79,36 @@ impl Stream {
             out.push_str(&self.raw[self.sent..until]);
             self.sent = until;
         }
-        self.forget(&spans);
+        self.forget(needed);
         out
     }
 
+    /// Where the first of these begins that may go on, and at most so far back.
+    fn touching(&self, spans: &[Range<usize>], furthest: usize) -> Option<usize> {
+        let end = self.raw.len();
+        let starts = spans.iter().filter(|span| span.end == end).map(|span| span.start);
+        starts.min().map(|start| start.max(end.saturating_sub(furthest)))
+    }
+
     /// Keeps what may still be the beginning of something.
-    fn forget(&mut self, spans: &[Range<usize>]) {
-        let touching = spans.iter().filter(|span| span.end == self.raw.len()).map(|span| span.start);
-        let needed = touching.chain([self.sent.saturating_sub(BEHIND)]).min().unwrap_or(0);
-        let cut =
-            whole(&self.raw, needed.max(self.raw.len().saturating_sub(2 * self.redactor.longest())), false);
+    fn forget(&mut self, needed: Option<usize>) {
+        let behind = self.sent.saturating_sub(BEHIND);
+        let cut = whole(&self.raw, needed.map_or(behind, |needed| needed.min(behind)), false);
         // In steps: moving a few bytes for every token would cost more than it saves.
         if cut >= BEHIND {
             self.raw.drain(..cut);
             self.sent = self.sent.saturating_sub(cut);
             self.marked = self.marked.saturating_sub(cut);
         }
+        let kept = self.raw.len();
+        self.awaited = if kept > MUCH { kept + kept / PART } else { 0 };
     }
 }
 
 impl Redactor {
-    /// The longest thing that is waited for.
-    fn longest(&self) -> usize {
-        self.values.as_ref().map_or(0, |values| values.longest * WIDEST).max(LONGEST)
+    /// The longest that a known value gets.
+    fn widest(&self) -> usize {
+        self.values.as_ref().map_or(0, |values| values.longest * WIDEST)
     }
 
     /// Where the end of a text may be the start of a secret.
@@ -115,12 +135,12 @@ impl super::Values {
 
     /// The same where letters are written with escapes. One that is not whole yet counts for a letter.
     fn begun_escaped(&self, text: &[u8]) -> Option<usize> {
-        let (mut peeled, mut first) = (Peeled::new(text), None::<usize>);
-        while peeled.peel() {
-            let least = if peeled.is_cut() { TELLING - 1 } else { TELLING };
-            let begun = self.begun_plainly(peeled.whole(), least).map(|at| peeled.source(at..at + 1).start);
+        let mut first = None::<usize>;
+        self.peeler_for_a_start().each_layer(text, &mut |layer| {
+            let least = if layer.is_cut { TELLING - 1 } else { TELLING };
+            let begun = self.begun_plainly(&layer.bytes, least).map(|at| layer.source(at..at + 1).start);
             first = first.into_iter().chain(begun).min();
-        }
+        });
         first
     }
 

@@ -99,6 +99,64 @@ fn a_value_with_escapes_of_its_own_is_known_among_others_too() {
 }
 
 #[test]
+fn a_value_with_escapes_of_its_own_need_not_mean_a_text() {
+    // Another has the letter that a part of it would be of.
+    let redactor = Redactor::new(["Tr0ub%c3&x/yzzy", r"%0c5\-/%", "grün-4711-x"]);
+    for written in [
+        r"Tr0ub%c3\u0026x/yzzy",
+        r"Tr0ub%c3&x\/yzzy",
+        r"Tr0ub%c3\u0026x%2Fyzzy",
+        "Tr0ub%25c3&x%5C%2Fyzzy",
+        r"%0c5\-\/%",
+        r"%0c5\\-\/%",
+        "%250c5%5C-%5C%2F%25",
+    ] {
+        assert_eq!(redactor.text(written), MARK, "{written}");
+    }
+}
+
+#[test]
+fn a_sign_beside_a_value_makes_no_escape_of_its_letters() {
+    let values = ["abcdefgh-xyzw", "41bcdefgh-xyzw", "nightfall-4711", "ends-with-one%"];
+    for also in ["other-4711", "a file with\ntwo lines and ü"] {
+        let redactor = Arc::new(Redactor::new(values.into_iter().chain([also])));
+        for (text, clean) in [
+            (r"50%abcdefgh\u002dxyzw", format!("50%{MARK}")),
+            (r"50%41bcdefgh\u002dxyzw", format!("50%{MARK}")),
+            (r"C:\nightfall\u002d4711", format!(r"C:\{MARK}")),
+            (r"C:\nightfall%2d4711", format!(r"C:\{MARK}")),
+            (r"ends\u002dwith-one%41", format!("{MARK}41")),
+        ] {
+            assert_eq!(redactor.text(text), clean, "{text}");
+            let letters: Vec<String> = text.chars().map(String::from).collect();
+            let seen = streamed(&redactor, &letters.iter().map(String::as_str).collect::<Vec<_>>()).concat();
+            assert!(
+                seen.contains(MARK) && !seen.contains("002d") && !seen.contains("%2d"),
+                "{text} became {seen}"
+            );
+        }
+    }
+}
+
+#[test]
+fn quotes_parts_of_escapes_and_deep_json_do_not_hide_a_value() {
+    let quoted = r#"say "canary" 4711"#;
+    let deep = (0..4).fold(quoted.to_owned(), |text, _| {
+        let outer = serde_json::to_string(&text).unwrap();
+        outer[1..outer.len() - 1].to_owned()
+    });
+    for (value, written) in [
+        ("Jqd9caiv7r3", r"Jqd9\\u\u0030063aiv7r3"),
+        ("Jqd9caiv7r3", r"Jqd9\%750063aiv7r3"),
+        ("it's-nary-4711", r"it\'s-nary-4711"),
+        (quoted, &deep),
+    ] {
+        let clean = Redactor::new([value]).text(&format!("some words before it: {written}")).into_owned();
+        assert_eq!(clean, format!("some words before it: {MARK}"), "{written}");
+    }
+}
+
+#[test]
 fn escapes_of_other_things_are_left_as_they_are() {
     let redactor = Redactor::new(["canary-4711"]);
     for text in [
@@ -288,6 +346,39 @@ fn a_secret_in_pieces_does_not_pass() {
             assert!(!seen.contains(secret), "{text} became {seen}");
         }
     }
+}
+
+const CLOUD_KEY: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+
+#[test]
+fn escapes_of_escapes_in_pieces_show_no_more_of_a_value_than_three_letters() {
+    let redactor = Arc::new(Redactor::new([CLOUD_KEY]));
+    let [(_, percent), _, _, (_, unicode), _] = escapes();
+    let [all, _, signs] = escaped(&CLOUD_KEY.replace('/', r"\/"), percent);
+    let [codes, ..] = escaped(CLOUD_KEY, unicode);
+    let [in_address, ..] = escaped(&codes, percent);
+    let [twice, ..] = escaped(&codes, unicode);
+    for (written, wide) in [(signs, 1), (all, 3), (codes, 6), (in_address, 18), (twice, 36)] {
+        for size in 1..=7 {
+            let letters: Vec<char> = format!("{written} and more").chars().collect();
+            let pieces: Vec<String> = letters.chunks(size).map(|piece| piece.iter().collect()).collect();
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let seen = streamed(&redactor, &pieces).concat();
+            let shown = seen.strip_suffix(&format!("{MARK} and more")).expect(&seen);
+            assert!(shown.len() <= 3 * wide && written.starts_with(shown), "{size}: {written} became {seen}");
+        }
+    }
+}
+
+#[test]
+fn a_long_secret_and_what_looks_like_a_long_key_do_not_slow_a_stream_down() {
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n";
+    let redactor =
+        Arc::new(Redactor::new([format!("-----BEGIN X-----\n{}-----END X-----", line.repeat(50))]));
+    let pieces = [&["sk-proj-"][..], &["a1b2"; 15_000], &[" and more"]].concat();
+    let began = std::time::Instant::now();
+    assert_eq!(streamed(&redactor, &pieces).concat(), format!("{MARK} and more"));
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }
 
 #[test]
