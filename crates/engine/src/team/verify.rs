@@ -27,7 +27,8 @@ const CHECKER_MS: i64 = 300_000;
 /// A task whose check does not pass this often has failed: nobody tries the same for ever, and the lead decides.
 const TRIES: usize = 5;
 const SHELL: &str = "shell";
-const ASKS: &str = "runs a command, and here a person is asked before one runs: have an agent check it, or let the sandbox be on";
+const ASKS: &str =
+    "is not run: here a person is asked before a command runs. Have an agent check it, or switch the sandbox on";
 
 /// What came of a check.
 #[derive(Debug, PartialEq, Eq)]
