@@ -27,8 +27,7 @@ const CHECKER_MS: i64 = 300_000;
 /// A task whose check does not pass this often has failed: nobody tries the same for ever, and the lead decides.
 const TRIES: usize = 5;
 const SHELL: &str = "shell";
-const ASKS: &str =
-    "is not run: here a person is asked before a command runs. Have an agent check it, or switch the sandbox on";
+const ASKS: &str = "is not run: here a person is asked before a command runs. Have an agent check it, or switch the sandbox on";
 
 /// What came of a check.
 #[derive(Debug, PartialEq, Eq)]
