@@ -37,7 +37,7 @@ pub(crate) struct Broker {
     waiting: Mutex<HashMap<InstanceId, Arc<Notify>>>,
     /// A message came in whose rule lets it start its recipient.
     pub(crate) wake: Notify,
-    redactor: OnceLock<Redactor>,
+    redactor: OnceLock<Arc<Redactor>>,
     /// What each sender has that must not be in its messages.
     senders: secret::Senders,
 }
@@ -58,8 +58,8 @@ impl Broker {
         Arc::clone(waiting.entry(of.clone()).or_default())
     }
 
-    fn redactor(&self) -> &Redactor {
-        self.redactor.get_or_init(Redactor::default)
+    fn redactor(&self) -> &Arc<Redactor> {
+        self.redactor.get_or_init(Arc::default)
     }
 
     /// Tells readers what was committed, and those who wait for a message that there may be one.
@@ -77,7 +77,11 @@ impl Broker {
 impl Control {
     /// Knows what must not be in any message, beside what looks like a secret by itself.
     pub fn hides(&self, redactor: Redactor) {
-        let _ = self.broker.redactor.set(redactor);
+        let _ = self.broker.redactor.set(Arc::new(redactor));
+    }
+
+    pub fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(self.broker.redactor())
     }
 
     /// What happens to messages from now on.

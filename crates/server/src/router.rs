@@ -163,7 +163,7 @@ pub fn router(state: AppState) -> Router {
         routes.paths(API).into_iter().chain(public().paths(API)).chain(OTHER_ROUTES.map(str::to_owned));
     let metrics = Arc::new(Metrics::new(paths));
     let routes = routes.router(API);
-    let clean = from_fn_with_state(state.clone(), redact::clean);
+    let clean = from_fn_with_state(state.clone(), redact::clean::<AppState>);
     let tools = routes.clone().layer(clean).with_state(state.clone());
     let tools = tool_server::endpoint(tools, state.clone());
     routes
@@ -180,7 +180,7 @@ pub fn router(state: AppState) -> Router {
         .layer(Extension(document::Document::new(written)))
         .layer(Extension(Arc::clone(&metrics)))
         .layer(from_fn_with_state(metrics, observe::observe))
-        .layer(from_fn_with_state(state.clone(), redact::clean))
+        .layer(from_fn_with_state(state.clone(), redact::clean::<AppState>))
         .with_state(state)
 }
 

@@ -13,6 +13,7 @@ use crate::migrate::{BRAIN, LEDGER, MAIN, REGISTRY};
 use crate::pg::Postgres;
 use crate::probe;
 use crate::sqlite::{Inline, Sqlite};
+use crate::tasks::{self, Claim, Claimed, Line};
 use crate::tx::Tx;
 
 /// Where the data lives.
@@ -31,11 +32,12 @@ struct Opened {
     engine: Engine,
     /// A write was refused for want of space, of rights or of a disk that works, and none was seen to work since.
     refused: AtomicBool,
+    claims: Line,
 }
 
 impl From<Engine> for Db {
     fn from(engine: Engine) -> Self {
-        Self(Arc::new(Opened { engine, refused: AtomicBool::new(false) }))
+        Self(Arc::new(Opened { engine, refused: AtomicBool::new(false), claims: Line::default() }))
     }
 }
 
@@ -46,11 +48,11 @@ enum Engine {
 }
 
 impl Engine {
-    async fn write(&self, body: Body, line: Option<&str>) -> Result<Value> {
+    async fn write(&self, body: Body) -> Result<Value> {
         match self {
             Self::Sqlite(sqlite) => sqlite.write(body).await,
             Self::Inline(inline) => inline.write(body),
-            Self::Postgres(postgres) => postgres.write(body, line).await,
+            Self::Postgres(postgres) => postgres.write(body).await,
         }
     }
 
@@ -110,25 +112,24 @@ impl Db {
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
     {
-        self.written(Body::new(body), None).await
-    }
-
-    /// The same, together with whoever waits in the same line: for what many do to one place at the same time. It must
-    /// not wait for rows that others change. SQLite's one writer does this for all.
-    pub async fn write_in_line<T, F>(&self, line: &str, body: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnMut(&mut Tx<'_>) -> Result<T> + Send + 'static,
-    {
-        self.written(Body::new(body), Some(line)).await
-    }
-
-    async fn written<T: 'static>(&self, body: Body, line: Option<&str>) -> Result<T> {
-        let written = self.0.engine.write(body, line).await;
+        let written = self.0.engine.write(Body::new(body)).await;
         if written.as_ref().is_err_and(is_refusal) {
             self.0.refused.store(true, Ordering::Relaxed);
         }
         opened(written?)
+    }
+
+    /// Takes the oldest task that is free, together with whoever asks for one at the same time.
+    pub async fn claim(&self, claim: Claim) -> Result<Claimed> {
+        match &self.0.engine {
+            // It has one caller, and what it does is done when it returns.
+            Engine::Inline(_) => self.write(move |tx| tasks::claim_oldest(tx, &claim)).await,
+            Engine::Sqlite(_) | Engine::Postgres(_) => self.0.claims.join(self, claim).await,
+        }
+    }
+
+    pub(crate) fn claims(&self) -> &Line {
+        &self.0.claims
     }
 
     /// The same, where a refusal takes back what was written before it.

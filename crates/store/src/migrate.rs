@@ -34,8 +34,11 @@ pub(crate) const MAIN: Schema = Schema(&[
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
 /// The file of a team's tasks.
-pub(crate) const LEDGER: Schema =
-    Schema(&[include_str!("../migrations/ledger/0001.sql"), include_str!("../migrations/ledger/0002.sql")]);
+pub(crate) const LEDGER: Schema = Schema(&[
+    include_str!("../migrations/ledger/0001.sql"),
+    include_str!("../migrations/ledger/0002.sql"),
+    include_str!("../migrations/ledger/0003.sql"),
+]);
 
 /// The file of a control plane.
 pub(crate) const REGISTRY: Schema = Schema(&[
@@ -66,6 +69,7 @@ const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0016.sql"),
     include_str!("../migrations/postgres/0017.sql"),
     include_str!("../migrations/postgres/0018.sql"),
+    include_str!("../migrations/postgres/0019.sql"),
 ];
 
 pub(crate) fn sqlite(connection: &Connection, path: Option<&Path>, schema: Schema) -> Result<()> {

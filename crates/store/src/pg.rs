@@ -1,9 +1,6 @@
 //! PostgreSQL: a pool of threads, each with a connection and its prepared statements, so that the same plain,
 //! synchronous functions run here as on SQLite.
 
-mod line;
-
-use std::slice;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +14,6 @@ use crate::error::{Error, Result, caught};
 use crate::live::Signal;
 use crate::migrate;
 use crate::tx::{Statements, Tx};
-use line::{Asked, Lines};
 
 /// Connections lost before commit are tried again this often.
 const TRIES: u32 = 4;
@@ -36,10 +32,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct Postgres {
     url: String,
     queue: mpsc::Sender<Work>,
-    lines: Arc<Lines>,
 }
 
-type Work = Box<dyn FnOnce(&mut Connection) -> Result<()> + Send>;
+type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
 struct Connection {
     url: String,
@@ -79,7 +74,11 @@ impl Postgres {
                     let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(call) = next else { return };
                     // Whoever asked is told by the answer that never came; the next gets a connection that works.
-                    if let Err(error) = caught(|| call(&mut connection)) {
+                    let made = caught(|| {
+                        call(&mut connection);
+                        Ok(())
+                    });
+                    if let Err(error) = made {
                         tracing::error!(%error, "a connection is opened anew");
                         connection.live = None;
                     }
@@ -90,14 +89,14 @@ impl Postgres {
                 .spawn(body)
                 .map_err(|e| Error::Other(format!("no thread: {e}")))?;
         }
-        Ok(Self { url: url.to_owned(), queue, lines: Arc::default() })
+        Ok(Self { url: url.to_owned(), queue })
     }
 
-    /// Runs a transaction and knows what became of it, even where the answer to its commit was lost. Whoever waits in the
-    /// same line is written with it.
-    pub async fn write(&self, mut body: Body, line: Option<&str>) -> Result<Value> {
+    /// Runs a transaction and knows what became of it, even where the answer to its commit was lost.
+    pub async fn write(&self, mut body: Body) -> Result<Value> {
         loop {
-            let (ended, again) = self.ask(body, line).await?;
+            let call = move |connection: &mut Connection| (connection.write(&mut body), body);
+            let (ended, again) = self.call(call).await?;
             let (value, number, message) = match ended {
                 Ended::Known(outcome) => return outcome,
                 Ended::InDoubt { value, number, message } => (value, number, message),
@@ -110,34 +109,24 @@ impl Postgres {
         }
     }
 
-    async fn ask(&self, body: Body, line: Option<&str>) -> Result<(Ended, Body)> {
-        let (asked, answer) = Asked::new(body);
-        match line {
-            None => self.send(move |connection| line::answer(connection, vec![asked]))?,
-            Some(line) if self.lines.join(line, asked) => {
-                line::serve(&self.queue, Arc::clone(&self.lines), line.to_owned())?;
-            }
-            Some(_) => {}
-        }
-        answer.await.map_err(|_| Error::Closed)
-    }
-
     pub async fn read(&self, mut body: Body) -> Result<Value> {
-        let (caller, answer) = oneshot::channel();
-        self.send(move |connection| {
-            if !caller.is_closed() {
-                let _ = caller.send(connection.read(&mut body));
-            }
-        })?;
-        answer.await.map_err(|_| Error::Closed)?
+        self.call(move |connection| connection.read(&mut body)).await?
     }
 
-    fn send(&self, work: impl FnOnce(&mut Connection) + Send + 'static) -> Result<()> {
-        let work = |connection: &mut Connection| {
-            work(connection);
-            Ok(())
-        };
-        self.queue.send(Box::new(work)).map_err(|_| Error::Closed)
+    async fn call<T, F>(&self, call: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection) -> T + Send + 'static,
+    {
+        let (caller, answer) = oneshot::channel();
+        let work = Box::new(move |connection: &mut Connection| {
+            // While the database is away callers give up: what nobody waits for is not begun.
+            if !caller.is_closed() {
+                let _ = caller.send(call(connection));
+            }
+        });
+        self.queue.send(work).map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)
     }
 
     /// Asks what became of a transaction until the database says so.
@@ -189,38 +178,23 @@ impl Connection {
         })
     }
 
-    /// Runs bodies in one transaction and says how each ended. Where one of several fails, each gets its own.
-    fn write(&mut self, bodies: &mut [Body]) -> Vec<Ended> {
-        match self.commit(bodies) {
-            Ok(endings) => endings,
-            Err(error) if bodies.len() == 1 || matches!(error, Error::Unavailable { .. }) => {
-                bodies.iter().map(|_| Ended::Known(Err(error.clone()))).collect()
-            }
-            Err(_) => bodies.iter_mut().flat_map(|body| self.write(slice::from_mut(body))).collect(),
-        }
-    }
-
-    fn commit(&mut self, bodies: &mut [Body]) -> Result<Vec<Ended>> {
-        let endings = self.often_enough(|connection| {
+    fn write(&mut self, body: &mut Body) -> Ended {
+        let tried = self.often_enough(|connection| {
             let (client, statements) = connection.open()?;
             let (clock, [number]) = begin(client, WRITE)?;
-            let run = |client: &mut Client| {
-                let run = |body: &mut Body| body.run(Tx::postgres(client, statements, clock));
-                bodies.iter_mut().map(run).collect::<Result<Vec<_>>>()
-            };
-            let values = ran(client, run)?.into_iter();
+            let run = |client: &mut Client| body.run(Tx::postgres(client, statements, clock));
+            let value = ran(client, run)?;
             Ok(match client.batch_execute("COMMIT").map_err(Error::from) {
-                Ok(()) => values.map(|value| Ended::Known(Ok(value))).collect::<Vec<_>>(),
-                Err(Error::Unavailable { message, .. }) => {
-                    values.map(|value| Ended::InDoubt { value, number, message: message.clone() }).collect()
-                }
+                Ok(()) => Ended::Known(Ok(value)),
+                Err(Error::Unavailable { message, .. }) => Ended::InDoubt { value, number, message },
                 Err(error) => return Err(error),
             })
-        })?;
-        if endings.iter().any(|ended| matches!(ended, Ended::InDoubt { .. })) {
+        });
+        let ended = tried.unwrap_or_else(|error| Ended::Known(Err(error)));
+        if matches!(ended, Ended::InDoubt { .. }) {
             self.live = None;
         }
-        Ok(endings)
+        ended
     }
 
     fn often_enough<T>(&mut self, mut once: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {

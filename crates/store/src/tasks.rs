@@ -3,7 +3,9 @@
 
 mod change;
 mod claim;
+mod line;
 mod log;
+mod together;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +18,10 @@ use crate::params;
 use crate::tx::{Row, Tx};
 
 pub use change::{Change, Ending, end, free_all, inherit, note, release, renew, start, update};
-pub use claim::{Claimed, claim, expire};
+pub use claim::{Claim, Claimed, claim, claim_oldest, expire};
+pub(crate) use line::Line;
 pub use log::{Happened, Kind, by_whom, events, note_event, relayed, times, unrelayed};
+pub use together::claim_together;
 
 macro_rules! columns {
     () => {
@@ -172,8 +176,13 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
         let behind = if is_behind_open { behind } else { TaskNo(i64::MAX) };
         found.extend(listed(tx, ENDED, team, filter, (behind, room))?);
     }
-    let mut edges = edges_of(tx, team, &found)?;
-    for task in &mut found {
+    with_needs_of(tx, team, &mut found)?;
+    Ok(found)
+}
+
+fn with_needs_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &mut [Task]) -> Result<()> {
+    let mut edges = edges_of(tx, team, tasks)?;
+    for task in tasks {
         for (need, is_done) in edges.remove(&task.no).unwrap_or_default() {
             task.needs.push(need);
             if !is_done {
@@ -181,7 +190,7 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Those that are open are few, and found by an index of states; past everything that has ended nobody walks.

@@ -4,7 +4,7 @@ use polyclaw_domain::fault::KillPoint;
 use polyclaw_domain::run::Artifact;
 use polyclaw_domain::task::{self, Refusal, Task, TaskNo, TaskState, Verify};
 use polyclaw_domain::team::MemberState;
-use polyclaw_store::tasks::{self, Change, Ending, Filter};
+use polyclaw_store::tasks::{self, Change, Claim, Ending, Filter};
 use polyclaw_store::{Tx, teams};
 use serde_json::Value;
 
@@ -121,14 +121,12 @@ impl Engine {
     pub async fn claim_task(&self, actor: &Actor, team: &str, wanted: Option<TaskNo>) -> Result<Task> {
         let insider = self.insider(actor, team).await?;
         insider.only_active()?;
-        let (id, worker, key) = (insider.team.id.clone(), insider.worker.clone(), actor.call().to_owned());
-        let (now, lease_ms) = (self.now(), self.task_lease_ms());
-        let write = move |tx: &mut Tx<'_>| tasks::claim(tx, &id, (wanted, &key), &worker, (now, lease_ms));
+        let (team, worker, key) = (insider.team.id.clone(), insider.worker.clone(), actor.call().to_owned());
+        let claim = Claim { team, key, worker, now: self.now(), lease_ms: self.task_lease_ms() };
         let ledger = self.ledger(&insider.team)?;
         let claimed = match wanted {
-            // Whoever takes what is free steps over what others are taking, and waits for nobody.
-            None => ledger.write_in_line(insider.team.id.as_str(), write).await??,
-            Some(_) => ledger.write(write).await??,
+            None => ledger.claim(claim).await??,
+            Some(no) => ledger.write(move |tx| tasks::claim(tx, no, &claim)).await??,
         };
         self.tell_ledger(&insider).await?;
         Ok(claimed)

@@ -12,7 +12,7 @@ use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::port::Clock as _;
 use polyclaw_domain::task::{Refusal, Task, Worker};
 use polyclaw_domain::team::LEAD;
-use polyclaw_store::tasks::{self, NewTask};
+use polyclaw_store::tasks::{self, Claim, NewTask};
 use polyclaw_store::{Db, Target, Tx};
 use serde::{Deserialize, Serialize};
 
@@ -210,8 +210,8 @@ async fn claim(db: Db, name: String, most: usize) -> anyhow::Result<Claims> {
         let (worker, key) = (worker.clone(), format!("{name}-{}", claims.tasks.len()));
         let began = Instant::now();
         let now = SystemClock.now();
-        let write = move |tx: &mut Tx<'_>| tasks::claim(tx, &team(), (None, &key), &worker, (now, LEASE_MS));
-        match db.write_in_line(team().as_str(), write).await? {
+        let claim = Claim { team: team(), key, worker, now, lease_ms: LEASE_MS };
+        match db.claim(claim).await? {
             Ok(task) => {
                 claims.micros.push(u64::try_from(began.elapsed().as_micros())?);
                 claims.tasks.push(task.no.0);

@@ -94,3 +94,48 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
         "it was looked at"
     );
 }
+
+/// Looks like a key by itself: nobody told the control plane of it.
+const KEY: &str = "sk-proj-c0ffee4711c0ffee4711c0ffee4711c0ffee4711";
+
+#[test]
+fn no_refusal_says_the_secret_that_was_put_in_the_wrong_place() {
+    let plane = Plane::new();
+    plane.create("one");
+    let message =
+        |from: &str, to: &str| json!({ "from": from, "to": to, "type": "task.do", "payload": { "x": 1 } });
+    let rule = json!({ "from": KEY, "to": "one", "type": "task.*" });
+    let once = [("idempotency-key", "a-key-of-the-call")];
+    let first = plane.call("POST", "/messages", Some(message(KEY, "one")), &once);
+    let answers = [
+        ("sender", plane.call("POST", "/messages", Some(message(KEY, "one")), &once)),
+        ("recipient", plane.post("/messages", message("one", KEY))),
+        ("rule", plane.post("/messages/rules", rule)),
+        ("name", plane.post("/instances", json!({ "name": format!("{KEY} {KEY}") }))),
+        ("instance", plane.get(&format!("/instances/{KEY}"))),
+        ("start", plane.post(&format!("/instances/{KEY}/start"), json!({}))),
+        ("gateway", plane.get(&format!("/instances/{KEY}/gateway/sessions"))),
+        ("message", plane.get(&format!("/messages/{KEY}"))),
+        ("token", plane.delete(&format!("/tokens/{KEY}"))),
+        ("path", plane.get(&format!("/{KEY}"))),
+        ("number", plane.get(&format!("/audit?limit={KEY}"))),
+        ("own token", plane.get(&format!("/instances/{}", plane.token()))),
+    ];
+    assert_eq!(first.refusal(), (404, "unknown_instance"));
+    for (what, answer) in [("first", first)].into_iter().chain(answers) {
+        let said = answer.body.to_string();
+        assert!((400..500).contains(&answer.status), "{what}: {said}");
+        assert!(!said.contains("c0ffee") && !said.contains(&plane.token()), "{what}: {said}");
+    }
+    for path in [format!("/ws/instances/{KEY}/logs"), format!("/ws/messages?instance={KEY}")] {
+        let told = Socket::open(&plane, &path).next();
+        assert_eq!(told["code"], "unknown_instance");
+        assert!(!told.to_string().contains("c0ffee"), "{told}");
+    }
+    let log = fs::read(plane.dir.path().join("server.log")).unwrap();
+    let files = fs::read_dir(plane.home().join("cp")).unwrap().map(|file| file.unwrap().path());
+    let kept = files.filter(|path| path.is_file()).map(|path| fs::read(path).unwrap());
+    for bytes in kept.chain([log]) {
+        assert!(!String::from_utf8_lossy(&bytes).contains("c0ffee"), "it was written down");
+    }
+}

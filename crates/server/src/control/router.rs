@@ -17,7 +17,7 @@ use super::{
 use crate::http::document::{self, Refusals};
 use crate::metrics::Metrics;
 use crate::table::{Table, calls};
-use crate::{app, guard as place, observe as around, page as files};
+use crate::{app, guard as place, observe as around, page as files, redact};
 
 /// Calls that look.
 fn looking() -> Table<ControlState> {
@@ -117,11 +117,15 @@ pub fn router(state: ControlState) -> Router {
     let paths = all().paths(API).into_iter().chain(OTHER_ROUTES.map(str::to_owned));
     let metrics = Arc::new(Metrics::new(paths));
     let once = from_fn_with_state(state.clone(), repeat::once);
+    let clean = from_fn_with_state(state.clone(), redact::clean::<ControlState>);
     let changing = |group: Table<ControlState>| {
-        group.router(API).route_layer(once.clone()).route_layer(from_fn(repeat::bounded))
+        // Before an answer is remembered.
+        let answers = group.router(API).route_layer(clean.clone());
+        answers.route_layer(once.clone()).route_layer(from_fn(repeat::bounded))
     };
     let once_through = from_fn_with_state(state.clone(), repeat::once_through);
-    let through = Router::new().route(GATEWAY, gateway::methods()).route_layer(once_through);
+    let through = Router::new().route(GATEWAY, gateway::methods());
+    let through = through.route_layer(clean.clone()).route_layer(once_through);
     let known = Router::new()
         .merge(looking().router(API).route_layer(from_fn(repeat::bounded)).route_layer(from_fn(guard::reads)))
         .merge(sockets().route_layer(from_fn(guard::reads)))
@@ -147,6 +151,7 @@ pub fn router(state: ControlState) -> Router {
         .layer(Extension(document::Document::new(written)))
         .layer(Extension(Arc::clone(&metrics)))
         .layer(from_fn_with_state(metrics, around::observe))
+        .layer(clean)
         .with_state(state)
 }
 

@@ -6,13 +6,16 @@ mod events;
 mod fleet;
 mod lines;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use polyclaw_domain::redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
+use super::state::ControlState;
 use super::until::{End, UNAUTHORIZED, Until};
 use crate::error::Error;
 
@@ -57,11 +60,13 @@ struct Line {
     heard: Instant,
     until: Until,
     silence: Duration,
+    redactor: Arc<Redactor>,
 }
 
 impl Line {
-    fn new(socket: WebSocket, until: Until, silence: Duration) -> Self {
-        Self { socket, heard: Instant::now(), until, silence }
+    fn new(app: &ControlState, socket: WebSocket, until: Until) -> Self {
+        let (silence, redactor) = (app.silence, app.control.redactor());
+        Self { socket, heard: Instant::now(), until, silence, redactor }
     }
 
     /// Waits for news and hears the peer meanwhile. `None`: it is over, and the peer was told so.
@@ -141,7 +146,8 @@ impl Line {
     /// Says what went wrong, then closes with a code of the same kind.
     async fn fail(&mut self, error: &Error) {
         error.log();
-        let detail = error.detail();
+        let mut detail = error.detail();
+        self.redactor.string(&mut detail.message);
         self.say(&json!({ "type": "error", "code": detail.code, "message": detail.message })).await;
         self.close(match error.status().as_u16() {
             401 | 403 => UNAUTHORIZED,
@@ -174,7 +180,8 @@ mod tests {
     async fn peer() -> WebSocketStream<DuplexStream> {
         let wait = async |upgrade: WebSocketUpgrade| {
             upgrade.on_upgrade(async move |socket| {
-                let mut line = Line::new(socket, Until::default(), SILENCE);
+                let (until, redactor) = (Until::default(), Arc::default());
+                let mut line = Line { socket, heard: Instant::now(), until, silence: SILENCE, redactor };
                 while line.next(std::future::pending::<()>()).await.is_some() {}
             })
         };

@@ -4,24 +4,45 @@ use polyclaw_domain::id::TeamId;
 use polyclaw_domain::task::{Refusal, Task, TaskNo, Worker, why_not};
 use polyclaw_domain::team::MAX_CAPABILITIES;
 use polyclaw_domain::time::Millis;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Freed, Kind, columns, get, note_event, read, with_needs};
 use crate::error::Result;
 use crate::params;
 use crate::tx::{Param, Tx};
 
+/// Somebody wants a task. Asked again under the same key, they get what they got before.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub team: TeamId,
+    pub key: String,
+    pub worker: Worker,
+    pub now: Millis,
+    pub lease_ms: i64,
+}
+
 /// A claimed task.
 pub type Claimed = std::result::Result<Task, Refusal>;
+
+/// All it waits for is done.
+macro_rules! ready {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM task_needs n JOIN tasks d ON d.team_id = n.team_id AND d.task_no = n.needs
+           WHERE n.team_id = t.team_id AND n.task_no = t.task_no AND d.state <> 'completed')"
+    };
+}
+pub(super) use ready;
 
 /// What makes a task one that may be taken, whoever asks.
 macro_rules! free {
     () => {
-        "t.state = 'pending' AND t.owner IS NULL
-         AND (t.assignee IS NULL OR t.assignee = $2)
-         AND (t.capability IS NULL OR t.capability IN ($7, $8, $9, $10, $11, $12, $13, $14))
-         AND NOT EXISTS (SELECT 1 FROM task_needs n JOIN tasks d ON d.team_id = n.team_id AND d.task_no = n.needs
-           WHERE n.team_id = t.team_id AND n.task_no = t.task_no AND d.state <> 'completed')"
+        concat!(
+            "t.state = 'pending' AND t.owner IS NULL
+             AND (t.assignee IS NULL OR t.assignee = $2)
+             AND (t.capability IS NULL OR t.capability IN ($7, $8, $9, $10, $11, $12, $13, $14))
+             AND ",
+            ready!()
+        )
     };
 }
 
@@ -53,16 +74,18 @@ const OLDEST: &str = take!(concat!(
     " ORDER BY t.task_no LIMIT 1 /* skip locked */)"
 ));
 
-/// Takes a task, or the oldest there is. A call made again under the same key gets what it got before.
-pub fn claim(
-    tx: &mut Tx<'_>,
-    team: &TeamId,
-    (wanted, key): (Option<TaskNo>, &str),
-    worker: &Worker,
-    (now, lease_ms): (Millis, i64),
-) -> Result<Claimed> {
-    let until = tx.lease_clock(now).plus(lease_ms);
-    let mut params: Vec<Param<'_>> = params![team, &worker.name, &worker.session, until, now, key].to_vec();
+pub fn claim(tx: &mut Tx<'_>, wanted: TaskNo, asked: &Claim) -> Result<Claimed> {
+    take(tx, Some(wanted), asked)
+}
+
+pub fn claim_oldest(tx: &mut Tx<'_>, asked: &Claim) -> Result<Claimed> {
+    take(tx, None, asked)
+}
+
+fn take(tx: &mut Tx<'_>, wanted: Option<TaskNo>, asked: &Claim) -> Result<Claimed> {
+    let Claim { team, key, worker, now, lease_ms } = asked;
+    let until = tx.lease_clock(*now).plus(*lease_ms);
+    let mut params: Vec<Param<'_>> = params![team, &worker.name, &worker.session, until, *now, key].to_vec();
     let abilities = worker.capabilities.iter().map(Param::from);
     params.extend(abilities.chain(std::iter::repeat(Param::Null)).take(MAX_CAPABILITIES));
     let sql = match wanted {
@@ -76,10 +99,14 @@ pub fn claim(
         let again = claimed_before(tx, team, key, worker)?;
         return again.map_or_else(|| refused(tx, team, wanted, worker), |task| Ok(Ok(task)));
     };
-    let fence = task.lease.as_ref().map(|lease| lease.fence);
-    let data = json!({ "fence": fence, "session_key": worker.session });
-    note_event(tx, team, task.no, Kind::Claimed, &worker.name, &data, now)?;
+    note_event(tx, team, task.no, Kind::Claimed, &worker.name, &facts(&task), *now)?;
     with_needs(tx, task).map(Ok)
+}
+
+/// What is noted of a claim.
+pub(super) fn facts(task: &Task) -> Value {
+    let lease = task.lease.as_ref();
+    json!({ "fence": lease.map(|lease| lease.fence), "session_key": lease.map(|lease| &lease.session) })
 }
 
 fn claimed_before(tx: &mut Tx<'_>, team: &TeamId, key: &str, worker: &Worker) -> Result<Option<Task>> {

@@ -35,13 +35,14 @@ mod lines;
 mod meetings;
 mod places;
 mod postgres;
+mod together;
 
 use polyclaw_domain::id::{AgentId, TeamId};
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::run::Artifact;
 use polyclaw_domain::task::{Refusal, Task, TaskNo, TaskState, Verify, Worker};
 use polyclaw_domain::time::Millis;
-use polyclaw_store::tasks::{self, Change, Ending, Filter, Kind, NewTask};
+use polyclaw_store::tasks::{self, Change, Claim, Ending, Filter, Kind, NewTask};
 use polyclaw_store::{Db, Result};
 use serde_json::json;
 
@@ -85,6 +86,11 @@ pub fn worker(name: &str) -> Worker {
     Worker { name: name.into(), session: key(name), capabilities: vec![], is_lead: false }
 }
 
+/// What such a worker asks.
+fn asked(name: &str, key: &str) -> Claim {
+    Claim { team: team(), key: key.into(), worker: worker(name), now: NOW, lease_ms: LEASE }
+}
+
 fn lead() -> Worker {
     Worker { is_lead: true, ..worker("lead") }
 }
@@ -116,7 +122,11 @@ pub async fn claim(db: &Db, who: &Worker, no: Option<i64>) -> Result<tasks::Clai
 async fn claim_at(db: &Db, who: &Worker, no: Option<i64>, now: Millis) -> Result<tasks::Claimed> {
     let (who, wanted) = (who.clone(), no.map(TaskNo));
     let key = format!("{}-{no:?}-{now:?}-{}", who.name, call_number());
-    db.write(move |tx| tasks::claim(tx, &team(), (wanted, &key), &who, (now, LEASE))).await
+    let asked = Claim { team: team(), key, worker: who, now, lease_ms: LEASE };
+    match wanted {
+        Some(no) => db.write(move |tx| tasks::claim(tx, no, &asked)).await,
+        None => db.claim(asked).await,
+    }
 }
 
 /// A call's own key: no two calls have the same.
@@ -194,8 +204,9 @@ async fn the_same_call_makes_one_task(db: Db) -> Result<()> {
     assert_eq!((make(new.clone()).await?, make(new).await?), (Ok(TaskNo(1)), Ok(TaskNo(1))));
     assert_eq!(list(&db, Filter::default()).await?, [1]);
     let who = worker("ann");
-    let again =
-        |who: Worker| db.write(move |tx| tasks::claim(tx, &team(), (None, "turn-claim"), &who, (NOW, LEASE)));
+    let again = |who: Worker| {
+        db.write(move |tx| tasks::claim_oldest(tx, &Claim { worker: who.clone(), ..asked("", "turn-claim") }))
+    };
     some(&db, &[("other", &[])]).await?;
     assert_eq!(again(who.clone()).await?.unwrap().no, TaskNo(1));
     assert_eq!(again(who).await?.unwrap().no, TaskNo(1), "a call that is made again takes no second task");

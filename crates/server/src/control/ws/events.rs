@@ -55,7 +55,7 @@ pub async fn open(
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
     Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
-        let mut line = Line::new(socket, until, app.silence);
+        let mut line = Line::new(&app, socket, until);
         match which.and_then(|Query(which)| which.read()) {
             Ok(interest) => run(app, interest, line).await,
             Err(error) => line.fail(&error).await,

@@ -37,12 +37,12 @@ pub async fn open(
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
     Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| match which {
         Ok(_) => run(app, socket, until).await,
-        Err(error) => Line::new(socket, until, app.silence).fail(&error).await,
+        Err(error) => Line::new(&app, socket, until).fail(&error).await,
     }))
 }
 
 async fn run(app: ControlState, socket: WebSocket, until: Until) {
-    let (mut line, mut with_archived) = (Line::new(socket, until, app.silence), false);
+    let (mut line, mut with_archived) = (Line::new(&app, socket, until), false);
     // Listened to before the first look: what changes in between is told twice rather than not at all.
     let mut news = app.control.watch();
     let mut behind = true;

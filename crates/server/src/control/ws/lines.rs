@@ -41,7 +41,7 @@ pub async fn open(
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|why| Error::invalid("upgrade", why.body_text()))?;
     Ok(upgrade.max_message_size(LARGEST_FRAME).on_upgrade(async move |socket| {
-        let mut line = Line::new(socket, until, app.silence);
+        let mut line = Line::new(&app, socket, until);
         match begun(&app, &id, which).await {
             Ok((log, count)) => run(log, count, line).await,
             Err(error) => line.fail(&error).await,

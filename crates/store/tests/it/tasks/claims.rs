@@ -9,9 +9,8 @@ use polyclaw_domain::task::{Refusal, TaskNo};
 use polyclaw_store::tasks::{self, Filter};
 use polyclaw_store::{Db, Error, Result};
 
-use super::{LEASE, claim, create, get, some, task, team, worker};
+use super::{asked, claim, create, get, some, task, team, worker};
 use crate::engines::{Shared, drive};
-use crate::rows::NOW;
 
 on_every_ledger!(
     of_two_claims_at_once_one_wins,
@@ -43,14 +42,11 @@ async fn claims_of_many_tasks_in_any_order_never_deadlock(db: Db) -> Result<()> 
     let take = |name: &'static str, order: Vec<i64>| {
         let db = db.clone();
         async move {
-            let who = worker(name);
             db.write(move |tx| {
                 let mut got = 0;
                 for no in &order {
-                    let key = format!("{name}-{no}");
-                    got += usize::from(
-                        tasks::claim(tx, &team(), (Some(TaskNo(*no)), &key), &who, (NOW, LEASE))?.is_ok(),
-                    );
+                    let asked = asked(name, &format!("{name}-{no}"));
+                    got += usize::from(tasks::claim(tx, TaskNo(*no), &asked)?.is_ok());
                 }
                 Ok(got)
             })
@@ -67,7 +63,7 @@ async fn what_is_cut_off_leaves_nothing_behind(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     let cut = db
         .write(|tx| {
-            tasks::claim(tx, &team(), (None, "k"), &worker("ann"), (NOW, LEASE))?.unwrap();
+            tasks::claim_oldest(tx, &asked("ann", "k"))?.unwrap();
             Err::<(), _>(Error::Other("the process ends here".into()))
         })
         .await;
@@ -210,14 +206,21 @@ fn a_claim_finds_its_task_by_an_index() {
     let db = Db::ledger_in_memory().unwrap();
     drive(async {
         some(&db, &[("a", &[])]).await?;
-        let body = |tx: &mut polyclaw_store::Tx<'_>| {
-            tasks::claim(tx, &team(), (None, "k"), &worker("ann"), (NOW, LEASE)).map(drop)
-        };
+        let body = |tx: &mut polyclaw_store::Tx<'_>| tasks::claim_oldest(tx, &asked("ann", "k")).map(drop);
         let plans = db.write(move |tx| tx.explained(body)).await?.join("\n");
-        for index in ["tasks_by_state (team_id=? AND state=?)", "tasks_claimed_once"] {
-            assert!(plans.contains(index), "{index} is not used:\n{plans}");
+        let many: Vec<_> = (0..16).map(|n| asked(&format!("w{n}"), &format!("k{n}"))).collect();
+        let body = move |tx: &mut polyclaw_store::Tx<'_>| tasks::claim_together(tx, &many).map(drop);
+        let together = db.write(move |tx| tx.explained(body.clone())).await?.join("\n");
+        let by_state = "tasks_by_state (team_id=? AND state=?)";
+        for (plans, indexes) in [
+            (plans, [by_state, "tasks_claimed_once"].as_slice()),
+            (together, &[by_state, "tasks_claimed_once", "tasks_bound"]),
+        ] {
+            for index in indexes {
+                assert!(plans.contains(index), "{index} is not used:\n{plans}");
+            }
+            assert!(!plans.contains("PRIMARY KEY (team_id=?)\n"), "all tasks are read:\n{plans}");
         }
-        assert!(!plans.contains("PRIMARY KEY (team_id=?)\n"), "all tasks are read:\n{plans}");
         Ok(())
     });
 }

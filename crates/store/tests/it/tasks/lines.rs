@@ -1,95 +1,95 @@
-//! What a line promises on PostgreSQL: those who wait are written in one transaction, and none of them for another.
+//! What a line promises: those who wait for a task are written in one transaction, and none of them for another.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use polyclaw_domain::task::{Task, TaskNo};
-use polyclaw_store::{Db, Error, Result, Tx, tasks};
+use polyclaw_domain::task::TaskNo;
+use polyclaw_store::tasks::Claimed;
+use polyclaw_store::{Db, Result, Target, Tx, tasks};
 
-use super::{LEASE, some, team, worker};
+use super::{asked, some, team};
 use crate::engines::{Shared, answer, drive};
-use crate::rows::NOW;
 
-const NUMBER: &str = "SELECT txid_current()";
-
-/// The number of its transaction.
-fn number(tx: &mut Tx<'_>) -> Result<i64> {
-    Ok(tx.query_one(NUMBER, &[], |row| row.int(0))?.unwrap())
-}
-
-/// A transaction that holds the line until it is let go.
+/// A node whose one connection is held until it is let go.
 struct Held {
     gate: mpsc::Sender<()>,
-    first: JoinHandle<i64>,
+    first: JoinHandle<()>,
 }
 
 impl Held {
     fn new(db: &Db) -> Self {
         let (gate, is_open) = mpsc::channel();
         let (begin, begun) = mpsc::channel();
-        let hold = move |tx: &mut Tx<'_>| {
+        let hold = move |_: &mut Tx<'_>| {
             let _ = begin.send(());
             let _ = is_open.recv();
-            number(tx)
+            Ok(())
         };
         let db = db.clone();
-        let first = thread::spawn(move || answer(db.write_in_line("line", hold)).unwrap());
+        let first = thread::spawn(move || answer(db.write(hold)).unwrap());
         begun.recv().unwrap();
         Self { gate, first }
     }
 
-    /// The number of its transaction.
-    fn let_go(self) -> i64 {
+    fn let_go(self) {
         drop(self.gate);
-        self.first.join().unwrap()
+        self.first.join().unwrap();
     }
 }
 
-async fn claim(db: &Db, name: &'static str, is_let_down: bool) -> Result<(i64, Task)> {
-    let claim = move |tx: &mut Tx<'_>| {
-        let task = tasks::claim(tx, &team(), (None, name), &worker(name), (NOW, LEASE))?.unwrap();
-        if is_let_down {
-            return Err(Error::Other("let down".into()));
-        }
-        Ok((number(tx)?, task))
-    };
-    db.write_in_line("line", claim).await
+fn node() -> Db {
+    let url = Shared::new().url;
+    Db::open(&Target::Postgres { url, connections: 1 }).unwrap()
+}
+
+async fn claim(db: &Db, name: &str) -> Result<Claimed> {
+    db.claim(asked(name, name)).await
+}
+
+/// The numbers of the transactions that wrote the tasks.
+async fn written_by(db: &Db) -> Result<Vec<i64>> {
+    const NUMBERS: &str = "SELECT CAST(CAST(xmin AS TEXT) AS BIGINT) FROM tasks ORDER BY task_no";
+    db.read(|tx| tx.query(NUMBERS, &[], |row| row.int(0))).await
 }
 
 #[test]
 fn those_who_wait_are_written_together() {
-    let db = Shared::new().open().unwrap();
+    let db = node();
     drive(async {
         some(&db, &[("a", &[]), ("b", &[]), ("c", &[])]).await?;
         let held = Held::new(&db);
-        let (ann, bob, cat, first) = tokio::join!(
-            claim(&db, "ann", false),
-            claim(&db, "bob", false),
-            claim(&db, "cat", false),
-            async { held.let_go() }
+        // The first is on its way to the database when the others come.
+        let later = async {
+            tokio::task::yield_now().await;
+            tokio::join!(claim(&db, "bob"), claim(&db, "cat"), async { held.let_go() })
+        };
+        let (ann, (bob, cat, ())) = tokio::join!(claim(&db, "ann"), later);
+        let numbers = [ann?, bob?, cat?].map(|claimed| claimed.unwrap().no);
+        assert_eq!(numbers, [1, 2, 3].map(TaskNo), "in the order they came");
+        let by = written_by(&db).await?;
+        assert!(
+            by[0] < by[1] && by[1] == by[2],
+            "who came later is written later, and all of them at once: {by:?}"
         );
-        let (ann, bob, cat) = (ann?, bob?, cat?);
-        assert_ne!(first, ann.0, "who came later is written later");
-        assert_eq!((ann.0, ann.0), (bob.0, cat.0), "and all of them at once");
-        assert_eq!([ann.1.no, bob.1.no, cat.1.no], [1, 2, 3].map(TaskNo), "in the order they came");
         Ok(())
     });
 }
 
 #[test]
 fn one_that_fails_takes_nobody_along() {
-    let db = Shared::new().open().unwrap();
+    let db = node();
     drive(async {
         some(&db, &[("a", &[]), ("b", &[])]).await?;
         let held = Held::new(&db);
-        let (ann, bob, cat, _) = tokio::join!(
-            claim(&db, "ann", false),
-            claim(&db, "bob", true),
-            claim(&db, "cat", false),
-            async { held.let_go() }
-        );
-        assert_eq!(bob.unwrap_err().to_string(), "database error: let down");
-        assert_eq!([ann?.1.no, cat?.1.no], [1, 2].map(TaskNo));
+        // More than an index takes, and nothing that could be packed.
+        let mut key = "k".to_owned();
+        (0..3_000)
+            .for_each(|n: u64| key.push_str(&format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17)));
+        let too_long = asked("bob", &key);
+        let (ann, bob, cat, ()) =
+            tokio::join!(claim(&db, "ann"), db.claim(too_long), claim(&db, "cat"), async { held.let_go() });
+        assert!(bob.is_err(), "{bob:?}");
+        assert_eq!([ann?, cat?].map(|claimed| claimed.unwrap().no), [1, 2].map(TaskNo));
         let claimed = db.read(|tx| tasks::events(tx, &team(), 0, 9)).await?;
         let claimed = claimed.iter().filter(|event| event.kind == tasks::Kind::Claimed);
         assert_eq!(claimed.map(|event| event.actor.as_str()).collect::<Vec<_>>(), ["ann", "cat"]);
@@ -99,17 +99,35 @@ fn one_that_fails_takes_nobody_along() {
 
 #[test]
 fn what_nobody_waits_for_any_more_is_not_written() {
-    let db = Shared::new().open().unwrap();
+    let db = node();
     drive(async {
         some(&db, &[("a", &[])]).await?;
         let held = Held::new(&db);
         tokio::select! {
             biased;
-            _ = claim(&db, "ann", false) => panic!("it stands behind the first"),
+            _ = claim(&db, "ann") => panic!("the connection is held"),
             () = async {} => {}
         }
         held.let_go();
-        assert_eq!(claim(&db, "bob", false).await?.1.lease.unwrap().owner, "bob");
+        assert_eq!(claim(&db, "bob").await?.unwrap().lease.unwrap().owner, "bob");
+        Ok(())
+    });
+}
+
+/// A runtime that ends in the middle takes the one along who served the line.
+#[test]
+fn a_line_is_served_again_after_its_runtime_ended() {
+    let db = node();
+    drive(some(&db, &[("a", &[])]));
+    let held = Held::new(&db);
+    answer(async {
+        let wait = tokio::time::timeout(std::time::Duration::from_millis(50), claim(&db, "ann"));
+        assert!(wait.await.is_err(), "the connection is held");
+    });
+    held.let_go();
+    drive(async {
+        let bob = claim(&db, "bob").await?;
+        assert!(bob.is_ok_and(|task| task.lease.unwrap().owner == "bob"));
         Ok(())
     });
 }

@@ -13,7 +13,7 @@ use polyclaw_store::{Db, Result, Tx};
 use postgres::{Client, NoTls};
 use tempfile::TempDir;
 
-use super::{LEASE, claim, code, get, lead, list, some, task, team, worker};
+use super::{asked, claim, code, get, lead, list, some, task, team, worker};
 use crate::engines::{Shared, answer, drive};
 use crate::rows::NOW;
 
@@ -180,9 +180,7 @@ fn readers_keep_the_picture_they_began_with(place: &Place) {
 fn who_comes_second_is_told_who_was_first(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[])]));
-    let held = hold(first.clone(), |tx| {
-        tasks::claim(tx, &team(), (Some(TaskNo(1)), "k"), &worker("ann"), (NOW, LEASE))
-    });
+    let held = hold(first.clone(), |tx| tasks::claim(tx, TaskNo(1), &asked("ann", "k")));
     let bob = thread::spawn(move || answer(claim(&second, &worker("bob"), Some(1))).unwrap());
     place.until_waiting(&bob);
     assert!(held.let_go().is_ok());
@@ -216,7 +214,7 @@ fn one_who_dies_in_a_transaction() {
     let Ok(address) = std::env::var(LEDGER) else { return };
     let db = super::claims::open(&address);
     let died = db.write(|tx| {
-        tasks::claim(tx, &team(), (None, "k"), &worker("ann"), (NOW, LEASE))?.unwrap();
+        tasks::claim_oldest(tx, &asked("ann", "k"))?.unwrap();
         make(tx, "b")?;
         std::process::abort();
         #[allow(unreachable_code, reason = "a transaction has an outcome")]

@@ -11,16 +11,15 @@ use polyclaw_store::{Db, Tx};
 use postgres::{Client, NoTls};
 
 use super::meetings::{GUARD, hold};
-use super::{LEASE, claim, get, some, team, worker};
+use super::{asked, claim, get, some, team, worker};
 use crate::engines::{Shared, answer, drive};
-use crate::rows::NOW;
 
 #[test]
 fn a_claim_steps_over_what_another_is_taking() {
     let shared = Shared::new();
     let (first, second) = (shared.open().unwrap(), shared.open().unwrap());
     drive(some(&first, &[("a", &[]), ("b", &[])]));
-    let held = hold(first, |tx| tasks::claim(tx, &team(), (None, "k"), &worker("ann"), (NOW, LEASE)));
+    let held = hold(first, |tx| tasks::claim_oldest(tx, &asked("ann", "k")));
     let bob = answer(claim(&second, &worker("bob"), None)).unwrap();
     assert_eq!(bob.unwrap().no, TaskNo(2), "it neither waited for the first nor took it");
     assert_eq!(held.let_go().unwrap().no, TaskNo(1));
@@ -35,7 +34,7 @@ fn a_pool_serves_as_many_as_it_has_connections() {
     let claimers = ["ann", "bob", "cat", "dan"].map(|name| {
         let (db, meet, mut met) = (db.clone(), Arc::clone(&meet), false);
         let claim = move |tx: &mut Tx<'_>| {
-            let claimed = tasks::claim(tx, &team(), (None, name), &worker(name), (NOW, LEASE))?;
+            let claimed = tasks::claim_oldest(tx, &asked(name, name))?;
             if !std::mem::replace(&mut met, true) {
                 meet.wait();
             }
@@ -61,7 +60,7 @@ fn two_who_take_tasks_crosswise_both_come_through() {
             runs.fetch_add(1, Ordering::SeqCst);
             let take = |tx: &mut Tx<'_>, no: i64| {
                 let key = format!("{name}-{no}");
-                tasks::claim(tx, &team(), (Some(TaskNo(no)), &key), &worker(name), (NOW, LEASE))
+                tasks::claim(tx, TaskNo(no), &asked(name, &key))
             };
             let first = take(tx, order[0])?.is_ok();
             if !std::mem::replace(&mut met, true) {
@@ -108,7 +107,7 @@ fn who_stands_still_in_a_transaction_is_cut_off() {
     let ann = answer(still.write(move |tx| {
         let patience = tx.query_one(PATIENCE, &[], |row| row.text(0))?;
         assert_eq!(patience.as_deref(), Some("30s"), "that is how long others wait at the most");
-        let claimed = tasks::claim(tx, &team(), (Some(TaskNo(1)), "k"), &worker("ann"), (NOW, LEASE))?;
+        let claimed = tasks::claim(tx, TaskNo(1), &asked("ann", "k"))?;
         if !std::mem::replace(&mut stood, true) {
             let pid = tx.query_one(PID, &[], |row| row.int(0))?.unwrap();
             tx.execute(LESS, &[])?;

@@ -1,0 +1,107 @@
+//! Claims that are made together come to what they would have come to one after the other.
+
+use polyclaw_domain::id::TeamId;
+use polyclaw_domain::task::{Refusal, Task, TaskNo};
+use polyclaw_store::tasks::{self, Claim, Claimed, Kind};
+use polyclaw_store::{Db, Result};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use super::{asked, create, some, task, team};
+
+on_every_ledger!(
+    those_who_ask_together_get_the_oldest_in_their_order,
+    who_asks_again_among_others_gets_what_they_had,
+    together_is_as_one_after_the_other,
+);
+
+async fn together(db: &Db, claims: Vec<Claim>) -> Result<Vec<Claimed>> {
+    db.write(move |tx| tasks::claim_together(tx, &claims)).await
+}
+
+/// More than one statement hands out, and more than there are.
+async fn those_who_ask_together_get_the_oldest_in_their_order(db: Db) -> Result<()> {
+    some(&db, &[("0", &[])]).await?;
+    for no in 2..=20 {
+        create(&db, task(&no.to_string(), if no == 5 { &[4] } else { &[] })).await?.unwrap();
+    }
+    let claims = (0..20).map(|n| asked(&format!("w{n:02}"), &format!("k{n}"))).collect();
+    let got = together(&db, claims).await?;
+    let (last, firsts) = got.split_last().unwrap();
+    let numbers: Vec<i64> = firsts.iter().map(|got| got.as_ref().unwrap().no.0).collect();
+    assert_eq!(numbers, (1..=20).filter(|no| *no != 5).collect::<Vec<_>>(), "the fifth waits for the fourth");
+    assert_eq!(last.as_ref().unwrap_err(), &Refusal::NothingFree);
+    let events = db.read(|tx| tasks::events(tx, &team(), 0, 99)).await?;
+    let claimed = events.iter().filter(|event| event.kind == Kind::Claimed);
+    for ((event, got), n) in claimed.zip(firsts).zip(0..) {
+        let (task, name) = (got.as_ref().unwrap(), format!("w{n:02}"));
+        let lease = task.lease.as_ref().unwrap();
+        assert_eq!((&lease.owner, lease.fence, &event.actor, event.task), (&name, 1, &name, task.no));
+        assert_eq!(event.data["session_key"], lease.session.as_str());
+        let stored = super::get(&db, task.no.0).await?;
+        assert_eq!(&stored, task, "what was answered is what is there");
+    }
+    Ok(())
+}
+
+async fn who_asks_again_among_others_gets_what_they_had(db: Db) -> Result<()> {
+    some(&db, &[("a", &[]), ("b", &[]), ("c", &[])]).await?;
+    let claim = |name: &str| asked(name, name);
+    let numbers = |got: Vec<Claimed>| got.into_iter().map(|got| got.unwrap().no).collect::<Vec<_>>();
+    let first = together(&db, vec![claim("ann"), claim("bob"), claim("ann")]).await?;
+    assert_eq!(numbers(first), [1, 2, 1].map(TaskNo), "twice in one go, too");
+    let again = together(&db, vec![claim("cat"), claim("bob"), claim("ann")]).await?;
+    assert_eq!(numbers(again), [3, 2, 1].map(TaskNo));
+    Ok(())
+}
+
+/// A ledger and those who want something of it: for whom each task is, what it wants, what it waits for.
+type Scene = (Vec<(Option<usize>, Option<usize>, Option<usize>)>, Vec<(usize, Option<usize>, usize)>);
+
+fn scene() -> impl Strategy<Value = Scene> {
+    let rare = |most: usize| proptest::option::weighted(0.15, 0..most);
+    let tasks = proptest::collection::vec((rare(4), rare(2), rare(8)), 0..24);
+    let claims = proptest::collection::vec((0..6usize, rare(2), 0..30usize), 1..20);
+    (tasks, claims)
+}
+
+async fn together_is_as_one_after_the_other(db: Db) -> Result<()> {
+    let mut runner = TestRunner::deterministic();
+    for round in 0..60 {
+        let (tasks, claims) = scene().new_tree(&mut runner).unwrap().current();
+        let [one, other] = ["one", "other"].map(|which| TeamId::new(format!("{which}-{round}")));
+        for team in [&one, &other] {
+            for (no, (assignee, capability, needs)) in (1..).zip(&tasks) {
+                let needs = needs.map(|need| i64::try_from(need).unwrap() + 1).filter(|need| need < &no);
+                let task = Task {
+                    team: team.clone(),
+                    assignee: assignee.map(|n| format!("w{n}")),
+                    capability: capability.map(|n| format!("c{n}")),
+                    ..task("x", needs.as_slice())
+                };
+                create(&db, task).await?.unwrap();
+            }
+        }
+        let asked = |team: &TeamId| {
+            let claim = |(name, capability, key): &(usize, Option<usize>, usize)| {
+                let mut claim = asked(&format!("w{name}"), &format!("k{key}"));
+                claim.worker.capabilities.extend(capability.map(|n| format!("c{n}")));
+                Claim { team: team.clone(), ..claim }
+            };
+            claims.iter().map(claim).collect::<Vec<_>>()
+        };
+        let at_once = together(&db, asked(&one)).await?;
+        let mut in_turn = Vec::new();
+        for claim in asked(&other) {
+            in_turn.push(db.write(move |tx| tasks::claim_oldest(tx, &claim)).await?);
+        }
+        let told = |got: &[Claimed]| {
+            let facts =
+                |task: &Task| (task.no, task.lease.as_ref().unwrap().owner.clone(), task.needs.clone());
+            got.iter().map(|got| got.as_ref().map(facts).map_err(ToString::to_string)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&at_once), told(&in_turn), "{tasks:?} {claims:?}");
+    }
+    Ok(())
+}
