@@ -113,6 +113,8 @@ case "${1:-build}" in
     ;;
   test)
     need_build
+    need_deny & # it is compiled while the others come over the network
+    deny=$!
     need_package '/usr/lib/postgresql/*/bin/postgres' postgresql
     need_package chromium chromium
     need_package bwrap bubblewrap
@@ -122,7 +124,7 @@ case "${1:-build}" in
     need_node
     need_mcp
     need_telegram
-    need_deny
+    wait "$deny" || fail "cargo-deny could not be installed"
     ;;
   *) fail "usage: need.sh build|web|rust|test" ;;
 esac

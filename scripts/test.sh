@@ -19,8 +19,11 @@ linted() {
   RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" "$@"
 }
 
+# Tests wait for processes, clocks and sockets half of the time: two for each core keep it busy.
 runner=(cargo test --locked --workspace)
-if cargo nextest --version >/dev/null 2>&1; then runner=(cargo nextest run --locked --workspace --no-fail-fast); fi
+if cargo nextest --version >/dev/null 2>&1; then
+  runner=(cargo nextest run --locked --workspace --no-fail-fast --test-threads $((2 * $(nproc))))
+fi
 
 build_tests() { linted cargo test --locked --workspace --no-run --quiet; }
 

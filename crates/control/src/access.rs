@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use polyclaw_domain::audit::{Entry, fingerprint};
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::Access;
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::tokens::{self, Token};
@@ -156,7 +157,7 @@ impl Control {
             audit::note(tx, Some(&entry).filter(|_| revoked.is_some()))?;
             Ok(revoked)
         });
-        let hash = revoked.await?.ok_or_else(|| Error::UnknownToken(id.to_owned()))?;
+        let hash = revoked.await?.ok_or_else(|| Error::UnknownToken(quoted(id)))?;
         [&hash, id].iter().for_each(|token| self.stays.end(token));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What can go wrong with instances, with a stable code and what to do about it.
 
 use polyclaw_domain::config::ConfigErrors;
+use polyclaw_domain::redact::quoted;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -141,7 +142,7 @@ impl Error {
     }
 
     pub(crate) fn unknown_message(id: &polyclaw_domain::id::EnvelopeId) -> Self {
-        Self::UnknownMessage(id.as_str().chars().take(100).collect())
+        Self::UnknownMessage(quoted(id.as_str()))
     }
 
     pub fn code(&self) -> &'static str {

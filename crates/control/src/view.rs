@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use polyclaw_domain::id::InstanceId;
 use polyclaw_domain::instance::{Known, Name, Process, Restart, Status, Wanted, status};
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::{self, Instance, Pid};
@@ -117,7 +118,7 @@ impl Control {
     pub(crate) async fn row(&self, word: &str) -> Result<Instance> {
         let wanted = word.to_owned();
         let found = self.db.read(move |tx: &mut Tx<'_>| registry::find(tx, &wanted)).await?;
-        found.ok_or_else(|| Error::UnknownInstance(word.chars().take(100).collect()))
+        found.ok_or_else(|| Error::UnknownInstance(quoted(word)))
     }
 
     pub fn place(&self, one: &Instance) -> Place {

@@ -203,6 +203,23 @@ impl Redactor {
     }
 }
 
+/// Longest word that a refusal says back.
+const LONGEST_QUOTE: usize = 100;
+/// Tokens we give out are that many hexadecimal digits. They are kept as hashes, so no redactor knows them.
+pub const TOKEN_DIGITS: usize = 64;
+
+/// What somebody asked for, as a refusal may say it back. Half of something long may be half of a secret, which nobody
+/// would know for one.
+pub fn quoted(text: &str) -> String {
+    let letters = text.chars().count();
+    if letters > LONGEST_QUOTE {
+        return format!("{letters} letters");
+    }
+    let runs = text.split(|c: char| !c.is_ascii_hexdigit());
+    let tokens = runs.filter(|run| run.len() == TOKEN_DIGITS);
+    tokens.fold(text.to_owned(), |text, token| text.replace(token, MARK))
+}
+
 /// Whether something in a call was taken out: what is left is not what was asked for.
 pub fn is_marked(call: &ToolCall) -> bool {
     fn look(value: &Value) -> bool {

@@ -11,6 +11,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use flate2::read::GzDecoder;
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::time::Millis;
 
 use crate::door::Door;
@@ -62,7 +63,7 @@ pub fn open(door: &Door, asked: (&Method, &Uri, &HeaderMap), now: Millis) -> Res
 }
 
 pub async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response> {
-    let packed = find(&name).ok_or_else(|| Error::UnknownRoute(name.chars().take(100).collect()))?;
+    let packed = find(&name).ok_or_else(|| Error::UnknownRoute(quoted(&name)))?;
     Ok(answer(&name, packed, &headers))
 }
 

@@ -7,6 +7,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
+use polyclaw_domain::redact::quoted;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -200,7 +201,7 @@ fn written() -> Bytes {
 }
 
 pub async fn unknown(request: Request) -> Error {
-    Error::UnknownRoute(request.uri().path().chars().take(100).collect())
+    Error::UnknownRoute(quoted(request.uri().path()))
 }
 
 pub async fn wrong_method(request: Request) -> Error {

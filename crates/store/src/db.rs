@@ -13,7 +13,7 @@ use crate::migrate::{BRAIN, LEDGER, MAIN, REGISTRY};
 use crate::pg::Postgres;
 use crate::probe;
 use crate::sqlite::{Inline, Sqlite};
-use crate::tasks::{self, Claim, Claimed, Line};
+use crate::tasks::{self, Claim, Claimed, Lines};
 use crate::tx::Tx;
 
 /// Where the data lives.
@@ -32,12 +32,12 @@ struct Opened {
     engine: Engine,
     /// A write was refused for want of space, of rights or of a disk that works, and none was seen to work since.
     refused: AtomicBool,
-    claims: Line,
+    claims: Lines,
 }
 
 impl From<Engine> for Db {
     fn from(engine: Engine) -> Self {
-        Self(Arc::new(Opened { engine, refused: AtomicBool::new(false), claims: Line::default() }))
+        Self(Arc::new(Opened { engine, refused: AtomicBool::new(false), claims: Lines::default() }))
     }
 }
 
@@ -122,13 +122,15 @@ impl Db {
     /// Takes the oldest task that is free, together with whoever asks for one at the same time.
     pub async fn claim(&self, claim: Claim) -> Result<Claimed> {
         match &self.0.engine {
-            // It has one caller, and what it does is done when it returns.
-            Engine::Inline(_) => self.write(move |tx| tasks::claim_oldest(tx, &claim)).await,
-            Engine::Sqlite(_) | Engine::Postgres(_) => self.0.claims.join(self, claim).await,
+            // Its one writer writes whatever waits together, and has nobody to step over.
+            Engine::Sqlite(_) | Engine::Inline(_) => {
+                self.write(move |tx| tasks::claim_oldest(tx, &claim)).await
+            }
+            Engine::Postgres(_) => self.0.claims.join(self, claim).await,
         }
     }
 
-    pub(crate) fn claims(&self) -> &Line {
+    pub(crate) fn claims(&self) -> &Lines {
         &self.0.claims
     }
 

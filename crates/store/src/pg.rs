@@ -1,7 +1,8 @@
 //! PostgreSQL: a pool of threads, each with a connection and its prepared statements, so that the same plain,
 //! synchronous functions run here as on SQLite.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+mod pool;
+
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use crate::error::{Error, Result, caught};
 use crate::live::Signal;
 use crate::migrate;
 use crate::tx::{Statements, Tx};
+use pool::{Pool, Worker};
 
 /// Connections lost before commit are tried again this often.
 const TRIES: u32 = 4;
@@ -31,7 +33,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) struct Postgres {
     url: String,
-    queue: mpsc::Sender<Work>,
+    pool: Pool<Work>,
 }
 
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -64,15 +66,12 @@ impl Postgres {
         let mut client = connect(url)?;
         migrate::postgres(&mut client)?;
         let mut first = Some((client, Statements::default()));
-        let (queue, work) = mpsc::channel::<Work>();
-        let work = Arc::new(Mutex::new(work));
+        let pool = Pool::new();
         for _ in 0..connections.max(1) {
             let mut connection = Connection { url: url.to_owned(), live: first.take() };
-            let work = Arc::clone(&work);
+            let worker: Worker<Work> = pool.worker();
             let body = move || {
-                loop {
-                    let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok(call) = next else { return };
+                while let Some(call) = worker.next() {
                     // Whoever asked is told by the answer that never came; the next gets a connection that works.
                     let made = caught(|| {
                         call(&mut connection);
@@ -89,7 +88,7 @@ impl Postgres {
                 .spawn(body)
                 .map_err(|e| Error::Other(format!("no thread: {e}")))?;
         }
-        Ok(Self { url: url.to_owned(), queue })
+        Ok(Self { url: url.to_owned(), pool })
     }
 
     /// Runs a transaction and knows what became of it, even where the answer to its commit was lost.
@@ -125,7 +124,7 @@ impl Postgres {
                 let _ = caller.send(call(connection));
             }
         });
-        self.queue.send(work).map_err(|_| Error::Closed)?;
+        self.pool.give(work);
         answer.await.map_err(|_| Error::Closed)
     }
 

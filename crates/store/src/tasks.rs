@@ -19,7 +19,7 @@ use crate::tx::{Row, Tx};
 
 pub use change::{Change, Ending, end, free_all, inherit, note, release, renew, start, update};
 pub use claim::{Claim, Claimed, claim, claim_oldest, expire};
-pub(crate) use line::Line;
+pub(crate) use line::Lines;
 pub use log::{Happened, Kind, by_whom, events, note_event, relayed, times, unrelayed};
 pub use together::claim_together;
 
@@ -176,13 +176,8 @@ pub fn list(tx: &mut Tx<'_>, team: &TeamId, filter: &Filter) -> Result<Vec<Task>
         let behind = if is_behind_open { behind } else { TaskNo(i64::MAX) };
         found.extend(listed(tx, ENDED, team, filter, (behind, room))?);
     }
-    with_needs_of(tx, team, &mut found)?;
-    Ok(found)
-}
-
-fn with_needs_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &mut [Task]) -> Result<()> {
-    let mut edges = edges_of(tx, team, tasks)?;
-    for task in tasks {
+    let mut edges = edges_of(tx, team, &found)?;
+    for task in &mut found {
         for (need, is_done) in edges.remove(&task.no).unwrap_or_default() {
             task.needs.push(need);
             if !is_done {
@@ -190,7 +185,7 @@ fn with_needs_of(tx: &mut Tx<'_>, team: &TeamId, tasks: &mut [Task]) -> Result<(
             }
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Those that are open are few, and found by an index of states; past everything that has ended nobody walks.

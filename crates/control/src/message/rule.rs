@@ -2,6 +2,7 @@
 
 use polyclaw_domain::audit::Entry;
 use polyclaw_domain::envelope::{Pattern, RETRIES, TTL_SECS};
+use polyclaw_domain::redact::quoted;
 use polyclaw_store::Tx;
 use polyclaw_store::registry::rules::{self, Rule};
 
@@ -78,6 +79,6 @@ impl Control {
             audit::note(tx, told.as_ref())?;
             Ok(removed.is_some())
         });
-        if removed.await? { Ok(()) } else { Err(Error::UnknownRule(id.chars().take(100).collect())) }
+        if removed.await? { Ok(()) } else { Err(Error::UnknownRule(quoted(id))) }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use polyclaw_domain::audit::fingerprint;
 use polyclaw_domain::envelope::LARGEST;
 use polyclaw_domain::id::InstanceId;
-use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::redact::{Redactor, TOKEN_DIGITS};
 use polyclaw_store::Tx;
 use polyclaw_store::registry::tokens;
 
@@ -16,9 +16,6 @@ use super::send::Letter;
 use crate::control::{Control, Loader};
 use crate::file;
 use crate::place::Place;
-
-/// How long a token of the control plane is, in letters of hex.
-const TOKEN: usize = 64;
 
 /// Of each file that secrets come from.
 type Stamp = [Option<file::Stamp>; 3];
@@ -83,7 +80,7 @@ impl Control {
 
 fn like_tokens(text: &str) -> impl Iterator<Item = String> {
     let runs = text.split(|c: char| !c.is_ascii_hexdigit());
-    runs.filter(|run| run.len() == TOKEN).map(str::to_owned)
+    runs.filter(|run| run.len() == TOKEN_DIGITS).map(str::to_owned)
 }
 
 fn stamp(place: &Place) -> Stamp {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polyclaw_domain::audit::Entry;
 use polyclaw_domain::envelope::{LARGEST, LONGEST_WORD, State, is_kind};
 use polyclaw_domain::id::EnvelopeId;
-use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::redact::{Redactor, quoted};
 use polyclaw_store::registry::envelopes::{self, Accepted, Draft, Payload, Refused, Verdict};
 use serde_json::Value;
 
@@ -139,7 +139,7 @@ fn sender(by: &Caller, named: Option<&str>) -> Result<String> {
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Unknown(word) => Self::UnknownInstance(word.chars().take(100).collect()),
+            Refused::Unknown(word) => Self::UnknownInstance(quoted(&word)),
             Refused::Archived(name) => Self::Archived(name),
             Refused::TooLarge(bytes) => Self::PayloadTooLarge(bytes),
             Refused::TooManyHops(hop) => Self::MessageLoops(hop),

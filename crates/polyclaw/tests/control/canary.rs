@@ -105,6 +105,8 @@ fn no_refusal_says_the_secret_that_was_put_in_the_wrong_place() {
     let message =
         |from: &str, to: &str| json!({ "from": from, "to": to, "type": "task.do", "payload": { "x": 1 } });
     let rule = json!({ "from": KEY, "to": "one", "type": "task.*" });
+    let made = plane.post("/tokens", json!({ "name": "ci", "scope": "read" })).ok();
+    let issued = made["secret"].as_str().unwrap().to_owned();
     let once = [("idempotency-key", "a-key-of-the-call")];
     let first = plane.call("POST", "/messages", Some(message(KEY, "one")), &once);
     let answers = [
@@ -120,12 +122,16 @@ fn no_refusal_says_the_secret_that_was_put_in_the_wrong_place() {
         ("path", plane.get(&format!("/{KEY}"))),
         ("number", plane.get(&format!("/audit?limit={KEY}"))),
         ("own token", plane.get(&format!("/instances/{}", plane.token()))),
+        ("token for its id", plane.delete(&format!("/tokens/{issued}"))),
+        ("token for a name", plane.get(&format!("/instances/{issued}"))),
+        ("far behind", plane.get(&format!("/instances/{}/{KEY}", "x".repeat(60)))),
     ];
     assert_eq!(first.refusal(), (404, "unknown_instance"));
+    let secrets = ["c0ffee", "sk-proj", &plane.token(), &issued];
     for (what, answer) in [("first", first)].into_iter().chain(answers) {
         let said = answer.body.to_string();
         assert!((400..500).contains(&answer.status), "{what}: {said}");
-        assert!(!said.contains("c0ffee") && !said.contains(&plane.token()), "{what}: {said}");
+        assert!(!secrets.iter().any(|secret| said.contains(secret)), "{what}: {said}");
     }
     for path in [format!("/ws/instances/{KEY}/logs"), format!("/ws/messages?instance={KEY}")] {
         let told = Socket::open(&plane, &path).next();

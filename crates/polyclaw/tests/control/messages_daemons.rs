@@ -142,9 +142,13 @@ fn ten_daemons_take_every_task_up_once_and_acknowledge_after_the_turn_whoever_is
     kill_at_random(&mut plane, &registry, total);
     sending.into_iter().for_each(|one| runtime.block_on(one).unwrap());
     let open = || registry.count("SELECT COUNT(*) FROM messages WHERE state <> 'acknowledged'");
-    until(&|| format!("{} have their result, {} are open", registry.done("task.result"), open()), || {
-        (registry.done("task.result"), open()) == (total, 0)
-    });
+    let standing = || {
+        let daemons = plane.get("/instances").body["instances"].take();
+        let log = fs::read_to_string(plane.dir.path().join("server.log")).unwrap_or_default();
+        let (results, open) = (registry.done("task.result"), open());
+        format!("{results} have their result, {open} are open; the daemons: {daemons}; the log: {log}")
+    };
+    until(&standing, || (registry.done("task.result"), open()) == (total, 0));
     assert_eq!(registry.count("SELECT COUNT(*) FROM messages WHERE type = 'task.handoff'"), total);
     assert_eq!(
         registry.count("SELECT COUNT(*) FROM message_events WHERE kind = 'acknowledged'"),

@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 as A2A uses it: one call, one answer.
 
-use polyclaw_domain::redact::Redactor;
+use polyclaw_domain::redact::{Redactor, quoted};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -31,8 +31,7 @@ impl Fault {
     }
 
     pub fn unknown_task(id: &str) -> Self {
-        let id: String = id.chars().take(100).collect();
-        Self::new(-32001, "unknown_turn", format!("there is no task '{id}'"))
+        Self::new(-32001, "unknown_turn", format!("there is no task '{}'", quoted(id)))
     }
 
     pub fn over() -> Self {

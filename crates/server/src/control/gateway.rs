@@ -18,6 +18,7 @@ use http_body_util::Full;
 use hyper::upgrade::OnUpgrade;
 use polyclaw_control::{Caller, call, while_it_answers};
 use polyclaw_domain::instance::Access;
+use polyclaw_domain::redact::quoted;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{OpenApi, Required, ResponseBuilder};
@@ -139,7 +140,7 @@ pub fn describe(document: &mut OpenApi) {
 
 /// The instance, and what of it is asked for. The path stays as it was written: a session key in it is encoded.
 pub fn split(uri: &Uri) -> Result<(String, Uri)> {
-    let unknown = || Error::UnknownRoute(uri.path().chars().take(100).collect());
+    let unknown = || Error::UnknownRoute(quoted(uri.path()));
     let (_, rest) = uri.path().split_once("/instances/").ok_or_else(unknown)?;
     let (id, path) = rest.split_once("/gateway/").ok_or_else(unknown)?;
     let climbs = path

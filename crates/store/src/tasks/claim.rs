@@ -99,8 +99,14 @@ fn take(tx: &mut Tx<'_>, wanted: Option<TaskNo>, asked: &Claim) -> Result<Claime
         let again = claimed_before(tx, team, key, worker)?;
         return again.map_or_else(|| refused(tx, team, wanted, worker), |task| Ok(Ok(task)));
     };
-    note_event(tx, team, task.no, Kind::Claimed, &worker.name, &facts(&task), *now)?;
+    note_claim(tx, &task)?;
     with_needs(tx, task).map(Ok)
+}
+
+pub(super) fn note_claim(tx: &mut Tx<'_>, task: &Task) -> Result<()> {
+    let owner = task.lease.as_ref().map_or("", |lease| &lease.owner);
+    let at = task.claimed_at.unwrap_or(task.created_at);
+    note_event(tx, &task.team, task.no, Kind::Claimed, owner, &facts(task), at)
 }
 
 /// What is noted of a claim.
@@ -110,12 +116,14 @@ pub(super) fn facts(task: &Task) -> Value {
 }
 
 fn claimed_before(tx: &mut Tx<'_>, team: &TeamId, key: &str, worker: &Worker) -> Result<Option<Task>> {
-    let found = match tx.query_one(BY_KEY, params![team, key], |row| row.int(0))? {
-        Some(no) => get(tx, team, TaskNo(no))?,
-        None => None,
-    };
-    let is_own = |task: &Task| task.lease.as_ref().is_some_and(|lease| lease.session == worker.session);
-    Ok(found.filter(is_own))
+    for no in tx.query(BY_KEY, params![team, key], |row| row.int(0))? {
+        let found = get(tx, team, TaskNo(no))?;
+        let is_own = |task: &Task| task.lease.as_ref().is_some_and(|lease| lease.session == worker.session);
+        if let Some(own) = found.filter(is_own) {
+            return Ok(Some(own));
+        }
+    }
+    Ok(None)
 }
 
 /// Why nothing was taken. One's own task is no reason: it is had already.

@@ -209,7 +209,7 @@ fn a_claim_finds_its_task_by_an_index() {
         let body = |tx: &mut polyclaw_store::Tx<'_>| tasks::claim_oldest(tx, &asked("ann", "k")).map(drop);
         let plans = db.write(move |tx| tx.explained(body)).await?.join("\n");
         let many: Vec<_> = (0..16).map(|n| asked(&format!("w{n}"), &format!("k{n}"))).collect();
-        let body = move |tx: &mut polyclaw_store::Tx<'_>| tasks::claim_together(tx, &many).map(drop);
+        let body = move |tx: &mut polyclaw_store::Tx<'_>| tasks::claim_together(tx, &team(), &many).map(drop);
         let together = db.write(move |tx| tx.explained(body.clone())).await?.join("\n");
         let by_state = "tasks_by_state (team_id=? AND state=?)";
         for (plans, indexes) in [
