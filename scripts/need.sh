@@ -99,7 +99,7 @@ need_telegram() { # a Bot API that others wrote
 need_deny() {
   if command -v cargo-deny >/dev/null || [ -x .tools/bin/cargo-deny ]; then return; fi
   say "installing cargo-deny (a few minutes, once)"
-  cargo install --quiet --locked --debug --root .tools cargo-deny
+  exec cargo install --quiet --locked --debug --root .tools cargo-deny
 }
 
 case "${1:-build}" in
@@ -115,6 +115,7 @@ case "${1:-build}" in
     need_build
     need_deny & # it is compiled while the others come over the network
     deny=$!
+    trap 'kill "$deny" 2>/dev/null || :' EXIT
     need_package '/usr/lib/postgresql/*/bin/postgres' postgresql
     need_package chromium chromium
     need_package bwrap bubblewrap

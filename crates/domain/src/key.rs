@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AgentId;
+use crate::redact::quoted;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
@@ -51,7 +52,7 @@ impl SessionKey {
 
     /// Accepts exactly what this module writes, so that one conversation has one spelling.
     pub fn parse(text: &str) -> Result<Self, InvalidKey> {
-        let refused = || InvalidKey(text.chars().take(80).collect());
+        let refused = || InvalidKey(quoted(text));
         let parts: Vec<&str> = text.split(':').collect();
         let named = match parts.as_slice() {
             ["agent", id, _, ..] => AgentId::parse(id).is_ok(),

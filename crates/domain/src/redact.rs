@@ -216,7 +216,8 @@ pub fn quoted(text: &str) -> String {
         return format!("{letters} letters");
     }
     let runs = text.split(|c: char| !c.is_ascii_hexdigit());
-    let tokens = runs.filter(|run| run.len() == TOKEN_DIGITS);
+    // In a path the digits of an escape may stand before it.
+    let tokens = runs.filter(|run| run.len() >= TOKEN_DIGITS);
     tokens.fold(text.to_owned(), |text, token| text.replace(token, MARK))
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::channel::Address;
 use crate::id::{AgentId, TeamId, TraceId};
 use crate::key::SessionKey;
+use crate::redact::quoted;
 use crate::time::Millis;
 
 /// The name under which every team's lead gets mail.
@@ -37,7 +38,7 @@ pub fn check_name(text: &str) -> Result<(), InvalidName> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let first = text.chars().next().is_some_and(is_plain);
     let rest = text.chars().all(|c| is_plain(c) || matches!(c, '_' | '-'));
-    let refused = || InvalidName(text.chars().take(80).collect());
+    let refused = || InvalidName(quoted(text));
     if first && rest && text.len() <= 50 { Ok(()) } else { Err(refused()) }
 }
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 use polyclaw_domain::id::RunId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::run::Run;
 use polyclaw_store::{Tx, runs};
 use tokio::time::Instant;
@@ -61,7 +62,7 @@ impl Engine {
     pub async fn run_of_id(&self, id: &RunId) -> Result<Run> {
         let wanted = id.clone();
         let found = self.db().read(move |tx| runs::get(tx, &wanted)).await?;
-        found.ok_or_else(|| Error::UnknownRun(id.as_str().chars().take(80).collect()))
+        found.ok_or_else(|| Error::UnknownRun(quoted(id.as_str())))
     }
 
     pub(crate) fn tell_closed(&self, closed: Closed) {

@@ -20,6 +20,7 @@ mod wake;
 mod work;
 
 use polyclaw_domain::event::{Event, EventKind};
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::team::{Refusal, Team};
 use polyclaw_store::{Db, teams};
 use serde_json::Value;
@@ -45,7 +46,7 @@ impl Engine {
     pub(crate) async fn team_named(&self, name: &str) -> Result<Team> {
         let wanted = name.to_owned();
         let found = self.db().read(move |tx| teams::named(tx, &wanted)).await?;
-        found.ok_or_else(|| Refusal::Unknown(name.chars().take(80).collect()).into())
+        found.ok_or_else(|| Refusal::Unknown(quoted(name)).into())
     }
 
     pub(crate) fn ledger(&self, team: &Team) -> Result<Db> {

@@ -34,11 +34,8 @@ pub(crate) const MAIN: Schema = Schema(&[
 /// The file of memories.
 pub(crate) const BRAIN: Schema = Schema(&[include_str!("../migrations/brain/0001.sql")]);
 /// The file of a team's tasks.
-pub(crate) const LEDGER: Schema = Schema(&[
-    include_str!("../migrations/ledger/0001.sql"),
-    include_str!("../migrations/ledger/0002.sql"),
-    include_str!("../migrations/ledger/0003.sql"),
-]);
+pub(crate) const LEDGER: Schema =
+    Schema(&[include_str!("../migrations/ledger/0001.sql"), include_str!("../migrations/ledger/0002.sql")]);
 
 /// The file of a control plane.
 pub(crate) const REGISTRY: Schema = Schema(&[

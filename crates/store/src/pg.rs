@@ -79,7 +79,12 @@ impl Postgres {
                     });
                     if let Err(error) = made {
                         tracing::error!(%error, "a connection is opened anew");
-                        connection.live = None;
+                        // One that broke may break once more when it is put away: the thread goes on all the same.
+                        let broken = connection.live.take();
+                        let _ = caught(|| {
+                            drop(broken);
+                            Ok(())
+                        });
                     }
                 }
             };
@@ -242,7 +247,8 @@ const WRITE: &str = concat!("BEGIN; ", clock!(), ", txid_current()");
 
 /// Begins a transaction and returns the time and what else it learns. All go over the wire together.
 fn begin<const N: usize>(client: &mut Client, sql: &str) -> Result<((Millis, Instant), [i64; N])> {
-    let said = client.simple_query(sql)?;
+    // A transaction that failed at its beginning would be the beginning of the next, too.
+    let said = ran(client, |client| Ok(client.simple_query(sql)?))?;
     // Behind the database by the way here, never ahead of it: a lease ends too early rather than too late.
     let told = Instant::now();
     let row = said.iter().find_map(|message| match message {
@@ -311,6 +317,14 @@ mod tests {
             Err::<(), _>(error.clone())
         });
         (tries, told.unwrap_err())
+    }
+
+    #[test]
+    fn a_transaction_that_fails_at_its_beginning_leaves_a_connection_that_works() {
+        let url = polyclaw_testkit::postgres::Cluster::of_process().fresh_database().unwrap();
+        let mut client = connect(&url).unwrap();
+        assert!(begin::<0>(&mut client, "BEGIN; SELECT 1 / 0").is_err());
+        assert!(begin::<1>(&mut client, WRITE).is_ok());
     }
 
     #[test]

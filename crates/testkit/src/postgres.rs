@@ -22,7 +22,7 @@ const KEEPER: &str = r#"
 dir=$1 bin=$2 port=$3 locale=$4
 shift 4
 exec 3>&1 >"$dir/log" 2>&1
-settings="-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200 \
+settings="-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=500 \
   -c shared_buffers=32MB -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c autovacuum=off"
 if "$@" "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 $locale --no-sync --no-instructions 3>&- &&
    "$@" "$bin/pg_ctl" start -w -t 60 -D "$dir/data" -l "$dir/data/log" -o "$settings" 3>&-

@@ -1,6 +1,7 @@
 //! The children of a session as people name them: by number, label, run or session key.
 
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::run::{Run, RunStatus};
 use polyclaw_domain::session::Status;
 use polyclaw_store::{Tx, runs, sessions};
@@ -59,7 +60,7 @@ fn children(tx: &mut Tx<'_>, owner: &SessionKey) -> polyclaw_store::Result<Vec<C
 
 /// Where several have one label, the one at work is meant.
 fn pick(children: Vec<Child>, which: &str) -> Result<Child> {
-    let unknown = || Error::UnknownRun(which.chars().take(80).collect());
+    let unknown = || Error::UnknownRun(quoted(which));
     let number = which.trim_start_matches('#').parse::<usize>().ok();
     let is_exact = |child: &Child| {
         Some(child.number) == number || child.run.id.as_str() == which || child.run.child.as_str() == which

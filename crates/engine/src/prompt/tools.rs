@@ -5,6 +5,7 @@ use std::sync::Arc;
 use polyclaw_domain::agent::AgentSpec;
 use polyclaw_domain::channel::Address;
 use polyclaw_domain::policy::{self, Layers, Owner, Reason};
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::run::{self, Run};
 use polyclaw_domain::session::Session;
 use polyclaw_domain::tool::{Consent, Effect, Risk, ToolCall, ToolScope, ToolSpec};
@@ -61,7 +62,7 @@ impl Context {
         let step = tool.and_then(|tool| policy::steps(tool, &layers).find(|step| !step.rule.allows()));
         match step {
             Some(step) => Reason::of(name, &step, &layers).refusal(name),
-            None => format!("There is no tool '{}' here.", name.chars().take(80).collect::<String>()),
+            None => format!("There is no tool '{}' here.", quoted(name)),
         }
     }
 

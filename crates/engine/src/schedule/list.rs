@@ -3,6 +3,7 @@
 use polyclaw_domain::config::Cron;
 use polyclaw_domain::errand::Errand;
 use polyclaw_domain::id::AgentId;
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::schedule::InvalidSchedule;
 use polyclaw_domain::time::Millis;
 use polyclaw_store::agents::Source;
@@ -68,7 +69,7 @@ impl Engine {
 }
 
 pub(super) fn unknown(id: &str) -> Error {
-    Error::UnknownErrand(id.chars().take(80).collect())
+    Error::UnknownErrand(quoted(id))
 }
 
 pub(super) fn is_configured(settings: &Settings, id: &str) -> bool {

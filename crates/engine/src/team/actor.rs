@@ -2,6 +2,7 @@
 
 use polyclaw_domain::id::TurnId;
 use polyclaw_domain::key::SessionKey;
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::task::Worker;
 use polyclaw_domain::team::{LEAD, Member, MemberState, OPERATOR, Refusal, Team, TeamStatus};
 use polyclaw_store::{Tx, teams};
@@ -68,7 +69,7 @@ impl Engine {
     pub(crate) async fn insider(&self, actor: &Actor, team: &str) -> Result<Insider> {
         let team = self.team_named(team).await?;
         let refusal = match actor {
-            Actor::InNameOf { name, .. } => Refusal::NotAMember(name.chars().take(80).collect()),
+            Actor::InNameOf { name, .. } => Refusal::NotAMember(quoted(name)),
             _ => Refusal::NotInTeam(team.name.clone()),
         };
         let actor = actor.clone();

@@ -8,6 +8,7 @@ use polyclaw_domain::id::LetterId;
 use polyclaw_domain::job::Lane;
 use polyclaw_domain::key::SessionKey;
 use polyclaw_domain::mail::{self, Letter, LetterKind, LetterState};
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::team::{LEAD, Member, MemberState, Refusal, Team};
 use polyclaw_domain::time::Millis;
 use polyclaw_store::{Tx, events, letters, sessions, teams};
@@ -166,7 +167,7 @@ impl Engine {
             (_, LetterKind::Broadcast) => Ok(all.into_iter().map(|(name, _)| name).collect()),
             (Some(to), _) => {
                 let found = all.into_iter().find(|(name, key)| name == to || key.as_str() == to);
-                let unknown = || Refusal::NotAMember(to.chars().take(80).collect());
+                let unknown = || Refusal::NotAMember(quoted(to));
                 Ok(vec![found.map(|(name, _)| name).ok_or_else(unknown)?])
             }
             (None, _) => Err(Refusal::Letter("recipient is missing").into()),

@@ -22,7 +22,7 @@ impl Fault {
     }
 
     pub fn unknown_method(method: &str) -> Self {
-        let method: String = method.chars().take(80).collect();
+        let method = quoted(method);
         Self::new(-32601, "unknown_method", format!("there is no method '{method}'"))
     }
 

@@ -3,6 +3,7 @@
 
 use polyclaw_domain::media::{self, Image, NotTaken};
 use polyclaw_domain::message::{self, Part, images};
+use polyclaw_domain::redact::quoted;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -56,7 +57,7 @@ pub fn bounded(parts: Vec<Part>) -> Result<Vec<Part>> {
 /// An image in base64, whatever its sender says it is.
 pub fn image(name: &str, media_type: &str, data: &str) -> Result<Part> {
     let image = Image::from_base64(data).map_err(|refusal| match refusal {
-        NotTaken::Unknown => Error::AttachmentNotTaken(media_type.chars().take(80).collect()),
+        NotTaken::Unknown => Error::AttachmentNotTaken(quoted(media_type)),
         NotTaken::TooLarge(_) => Error::AttachmentTooLarge(refusal.to_string()),
         NotTaken::Encoding => Error::invalid("attachments", "data is base64"),
     })?;
@@ -74,7 +75,7 @@ impl Attachment {
         if ["audio/", "video/"].iter().any(|family| kind.starts_with(family))
             || (is_seen && self.data.is_none())
         {
-            return Err(Error::AttachmentNotTaken(kind.chars().take(80).collect()));
+            return Err(Error::AttachmentNotTaken(quoted(&kind)));
         }
         if self.name.is_empty() || self.name.chars().count() > NAME_CHARS {
             return Err(Error::invalid("attachments", format!("a name has 1 to {NAME_CHARS} characters")));

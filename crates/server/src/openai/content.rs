@@ -1,6 +1,7 @@
 //! What a client brings along: instructions, history, and what is new.
 
 use polyclaw_domain::message::{Part, Role, images};
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::tool::ToolCall;
 use polyclaw_engine::Past;
 use serde::Deserialize;
@@ -72,7 +73,7 @@ impl ContentPart {
     fn text(self) -> Result<String> {
         match (self.kind.as_str(), self.text.or(self.refusal)) {
             ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text),
-            (kind, _) => Err(Error::AttachmentNotTaken(kind.chars().take(80).collect())),
+            (kind, _) => Err(Error::AttachmentNotTaken(quoted(kind))),
         }
     }
 

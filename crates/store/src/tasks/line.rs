@@ -2,7 +2,7 @@
 //! transaction.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use polyclaw_domain::id::TeamId;
 use tokio::sync::oneshot;
@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::{Claim, Claimed, claim_oldest, claim_together};
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::tx::Tx;
 
 /// Written in one transaction at most.
 const MOST: usize = 64;
@@ -19,25 +20,42 @@ const MOST: usize = 64;
 pub(crate) struct Lines(Mutex<HashMap<TeamId, Vec<Waiting>>>);
 
 struct Waiting {
+    asked: Asked,
+    answer: oneshot::Sender<Result<Claimed>>,
+}
+
+/// A claim, and whether somebody still waits for it: what nobody does is not written, however late that is.
+#[derive(Clone)]
+struct Asked {
     claim: Claim,
-    caller: oneshot::Sender<Result<Claimed>>,
+    caller: Weak<()>,
+}
+
+impl Asked {
+    fn is_waited_for(&self) -> bool {
+        self.caller.strong_count() > 0
+    }
 }
 
 impl Lines {
     pub async fn join(&self, db: &Db, claim: Claim) -> Result<Claimed> {
-        let team = claim.team.clone();
-        let (caller, answer) = oneshot::channel();
-        if self.is_first(Waiting { claim, caller }) {
+        let (here, team) = (Arc::new(()), claim.team.clone());
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked { claim, caller: Arc::downgrade(&here) };
+        if self.is_first(Waiting { asked, answer }) {
             tokio::spawn(Served { db: db.clone(), team, is_left: false }.serve());
         }
-        answer.await.map_err(|_| Error::Closed)?
+        let answered = answered.await;
+        drop(here);
+        answered.map_err(|_| Error::Closed)?
     }
 
     /// Whether nobody serves the line.
     fn is_first(&self, one: Waiting) -> bool {
         let mut lines = self.lock();
-        let is_first = !lines.contains_key(&one.claim.team);
-        lines.entry(one.claim.team.clone()).or_default().push(one);
+        let team = &one.asked.claim.team;
+        let is_first = !lines.contains_key(team);
+        lines.entry(team.clone()).or_default().push(one);
         is_first
     }
 
@@ -73,13 +91,9 @@ impl Served {
                 self.is_left = true;
                 return;
             }
-            // While the database is away callers give up: what nobody waits for is not begun.
-            let waited_for = waiting.into_iter().filter(|one| !one.caller.is_closed());
-            let (claims, callers): (Vec<_>, Vec<_>) = waited_for.map(|one| (one.claim, one.caller)).unzip();
-            if claims.is_empty() {
-                continue;
-            }
-            let answers = self.answers(claims).await;
+            let (asked, callers): (Vec<_>, Vec<_>) =
+                waiting.into_iter().map(|one| (one.asked, one.answer)).unzip();
+            let answers = self.answers(asked).await;
             for (caller, answer) in callers.into_iter().zip(answers) {
                 let _ = caller.send(answer);
             }
@@ -89,22 +103,39 @@ impl Served {
     }
 
     /// Writes them together; where that fails, each by itself.
-    async fn answers(&self, claims: Vec<Claim>) -> Vec<Result<Claimed>> {
-        let (team, all) = (self.team.clone(), claims.clone());
-        match self.db.write(move |tx| claim_together(tx, &team, &all)).await {
-            Ok(claimed) => claimed.into_iter().map(Ok).collect(),
-            Err(error) if claims.len() == 1 || matches!(error, Error::Unavailable { .. }) => {
-                claims.iter().map(|_| Err(error.clone())).collect()
+    async fn answers(&self, asked: Vec<Asked>) -> Vec<Result<Claimed>> {
+        let (team, all) = (self.team.clone(), asked.clone());
+        let error = match self.db.write(move |tx| together(tx, &team, &all)).await {
+            Ok(claimed) => return claimed.into_iter().map(|claimed| claimed.ok_or(Error::Closed)).collect(),
+            Err(error) => error,
+        };
+        let mut is_over = asked.len() == 1 || matches!(error, Error::Unavailable { .. });
+        let (mut last, mut answers) = (error, Vec::new());
+        for one in asked {
+            let alone = (!is_over && one.is_waited_for()).then(|| self.alone(one));
+            let answer = match alone {
+                Some(alone) => alone.await,
+                None => Err(last.clone()),
+            };
+            if let Err(error @ Error::Unavailable { .. }) = &answer {
+                (is_over, last) = (true, error.clone());
             }
-            Err(_) => {
-                let mut answers = Vec::new();
-                for claim in claims {
-                    answers.push(self.db.write(move |tx| claim_oldest(tx, &claim)).await);
-                }
-                answers
-            }
+            answers.push(answer);
         }
+        answers
     }
+
+    async fn alone(&self, one: Asked) -> Result<Claimed> {
+        self.db.write(move |tx| claim_oldest(tx, &one.claim)).await
+    }
+}
+
+/// What each gets who is still there.
+fn together(tx: &mut Tx<'_>, team: &TeamId, asked: &[Asked]) -> Result<Vec<Option<Claimed>>> {
+    let there: Vec<bool> = asked.iter().map(Asked::is_waited_for).collect();
+    let wanted = asked.iter().zip(&there).filter(|(_, there)| **there).map(|(one, _)| one.claim.clone());
+    let mut got = claim_together(tx, team, &wanted.collect::<Vec<_>>())?.into_iter();
+    Ok(there.into_iter().map(|there| if there { got.next() } else { None }).collect())
 }
 
 impl Drop for Served {

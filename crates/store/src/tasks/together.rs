@@ -47,7 +47,8 @@ fn taken(
     claims: &[Claim],
 ) -> Result<HashMap<String, Task>> {
     let keys: HashSet<&str> = claims.iter().map(|claim| claim.key.as_str()).collect();
-    if keys.len() < claims.len() {
+    // What PostgreSQL would give back as another is no key to find anything by.
+    if keys.len() < claims.len() || keys.iter().any(|key| key.contains('\0')) {
         return Ok(HashMap::new());
     }
     let are_able = claims.iter().any(|claim| !claim.worker.capabilities.is_empty());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use polyclaw_domain::id::{AgentId, RunId};
 use polyclaw_domain::provider::{ModelRef, ReasoningEffort};
+use polyclaw_domain::redact::quoted;
 use polyclaw_domain::run::{Run, RunKind, Task};
 use polyclaw_domain::shape;
 use polyclaw_store::{Tx, jobs, runs};
@@ -141,6 +142,6 @@ async fn owned(engine: &Engine, asked: Asked<'_>, id: &RunId) -> Result<Run, Ref
     let run = engine.run_of_id(id).await?;
     match run.owner == asked.scope.session {
         true => Ok(run),
-        false => Err(Error::UnknownRun(id.as_str().chars().take(80).collect()).into()),
+        false => Err(Error::UnknownRun(quoted(id.as_str())).into()),
     }
 }
