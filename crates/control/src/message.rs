@@ -35,6 +35,8 @@ const RECENT: usize = 100;
 pub(crate) struct Broker {
     news: broadcast::Sender<Arc<Event>>,
     waiting: Mutex<HashMap<InstanceId, Arc<Notify>>>,
+    /// Which life of each instance asked last.
+    lives: Mutex<HashMap<InstanceId, String>>,
     /// A message came in whose rule lets it start its recipient.
     pub(crate) wake: Notify,
     redactor: OnceLock<Arc<Redactor>>,
@@ -47,6 +49,7 @@ impl Broker {
         Self {
             news: broadcast::channel(BUFFER).0,
             waiting: Mutex::default(),
+            lives: Mutex::default(),
             wake: Notify::new(),
             redactor: OnceLock::new(),
             senders: secret::Senders::default(),
@@ -56,6 +59,16 @@ impl Broker {
     fn bell(&self, of: &InstanceId) -> Arc<Notify> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(waiting.entry(of.clone()).or_default())
+    }
+
+    fn begin_life(&self, of: &InstanceId, life: &str) {
+        self.lives.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone(), life.to_owned());
+    }
+
+    /// Whether a later life of the process asks by now: this one is dead, though its connection may not be known to be.
+    fn is_past(&self, of: &InstanceId, life: Option<&str>) -> bool {
+        let lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+        life.zip(lives.get(of)).is_some_and(|(life, last)| life != last)
     }
 
     fn redactor(&self) -> &Arc<Redactor> {

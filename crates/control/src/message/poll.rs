@@ -35,6 +35,7 @@ impl Control {
             return Err(Error::ForeignSender);
         }
         if let Some(life) = wish.life.clone() {
+            self.broker.begin_life(&to, &life);
             let (to, now) = (to.clone(), self.now());
             let given_back = self.db.write(move |tx| envelopes::take_over(tx, &to, &life, now));
             self.broker.tell(given_back.await?);
@@ -47,7 +48,8 @@ impl Control {
             tokio::pin!(rung);
             rung.as_mut().enable();
             let (taken, due) = self.take(&to, &wish).await?;
-            if !taken.is_empty() || Instant::now() >= deadline {
+            let is_past = self.broker.is_past(&to, wish.life.as_deref());
+            if !taken.is_empty() || is_past || Instant::now() >= deadline {
                 return Ok(taken);
             }
             let pause = due.map(|due| Duration::from_millis(due.since(self.now()).max(50).unsigned_abs()));
@@ -69,7 +71,12 @@ impl Control {
             limit: wish.limit,
             now: self.now(),
         };
+        let control = self.clone();
         let leased = self.db.write(move |tx| {
+            // Asked here, where it is before or behind what gives back all that earlier lives hold.
+            if control.broker.is_past(&poll.to, poll.life.as_deref()) {
+                return Ok(Default::default());
+            }
             let (taken, events) = envelopes::lease(tx, &poll)?;
             let looks_on = taken.is_empty() && !poll.only_answers;
             let due = if looks_on { envelopes::next_due(tx, &poll.to)? } else { None };

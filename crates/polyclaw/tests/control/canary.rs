@@ -112,7 +112,7 @@ fn no_refusal_says_the_secret_that_was_put_in_the_wrong_place() {
     let answers = [
         ("sender", plane.call("POST", "/messages", Some(message(KEY, "one")), &once)),
         ("recipient", plane.post("/messages", message("one", KEY))),
-        ("rule", plane.post("/messages/rules", rule)),
+        ("rule", plane.post("/routing-rules", rule)),
         ("name", plane.post("/instances", json!({ "name": format!("{KEY} {KEY}") }))),
         ("instance", plane.get(&format!("/instances/{KEY}"))),
         ("start", plane.post(&format!("/instances/{KEY}/start"), json!({}))),

@@ -1,6 +1,8 @@
 //! Messages between instances, as instances and operators use them. The instances here do not run: whoever asks for
 //! their messages is the test.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::plane::{Answer, Plane, free_port, until};
@@ -210,6 +212,25 @@ fn what_a_sender_has_of_its_own_is_taken_out_of_its_messages() {
             assert_eq!(task(&plane, json!({ word: secret })).refusal(), (400, "bad_message"), "{word}");
         }
     }
+}
+
+/// A process that was killed may still be waited for on a connection that nobody has closed yet.
+#[test]
+fn what_a_process_waited_for_that_lives_no_more_is_handed_to_its_next_life() {
+    let plane = pair();
+    let ask = |life: &str, wait: u8| {
+        let path = format!("/instances/b/messages/pending?life={life}&wait={wait}");
+        plane.get(&path).ok()["messages"].as_array().unwrap().clone()
+    };
+    std::thread::scope(|scope| {
+        let dead = scope.spawn(|| ask("first", 4));
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(ask("second", 0).is_empty());
+        let sent = task(&plane, json!({})).ok();
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(ask("second", 0)[0]["id"], sent["id"]);
+        assert!(dead.join().unwrap().is_empty());
+    });
 }
 
 #[test]
