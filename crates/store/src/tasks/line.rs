@@ -105,22 +105,22 @@ impl Served {
     /// Writes them together; where that fails, each by itself.
     async fn answers(&self, asked: Vec<Asked>) -> Vec<Result<Claimed>> {
         let (team, all) = (self.team.clone(), asked.clone());
-        let error = match self.db.write(move |tx| together(tx, &team, &all)).await {
+        let mut last = match self.db.write(move |tx| together(tx, &team, &all)).await {
             Ok(claimed) => return claimed.into_iter().map(|claimed| claimed.ok_or(Error::Closed)).collect(),
             Err(error) => error,
         };
-        let mut is_over = asked.len() == 1 || matches!(error, Error::Unavailable { .. });
-        let (mut last, mut answers) = (error, Vec::new());
+        let mut answers = Vec::with_capacity(asked.len());
+        let is_one = asked.len() == 1;
         for one in asked {
-            let alone = (!is_over && one.is_waited_for()).then(|| self.alone(one));
-            let answer = match alone {
-                Some(alone) => alone.await,
-                None => Err(last.clone()),
-            };
-            if let Err(error @ Error::Unavailable { .. }) = &answer {
-                (is_over, last) = (true, error.clone());
+            // Where the database is away, it is away for the rest, too.
+            if !is_one && one.is_waited_for() && !matches!(last, Error::Unavailable { .. }) {
+                answers.push(self.alone(one).await);
+            } else {
+                answers.push(Err(last.clone()));
             }
-            answers.push(answer);
+            if let Some(Err(error @ Error::Unavailable { .. })) = answers.last() {
+                last = error.clone();
+            }
         }
         answers
     }
@@ -130,18 +130,18 @@ impl Served {
     }
 }
 
-/// What each gets who is still there.
-fn together(tx: &mut Tx<'_>, team: &TeamId, asked: &[Asked]) -> Result<Vec<Option<Claimed>>> {
-    let there: Vec<bool> = asked.iter().map(Asked::is_waited_for).collect();
-    let wanted = asked.iter().zip(&there).filter(|(_, there)| **there).map(|(one, _)| one.claim.clone());
-    let mut got = claim_together(tx, team, &wanted.collect::<Vec<_>>())?.into_iter();
-    Ok(there.into_iter().map(|there| if there { got.next() } else { None }).collect())
-}
-
 impl Drop for Served {
     fn drop(&mut self) {
         if !self.is_left {
             self.db.claims().lock().remove(&self.team);
         }
     }
+}
+
+/// What each gets who is still there.
+fn together(tx: &mut Tx<'_>, team: &TeamId, asked: &[Asked]) -> Result<Vec<Option<Claimed>>> {
+    let there: Vec<bool> = asked.iter().map(Asked::is_waited_for).collect();
+    let wanted = asked.iter().zip(&there).filter(|(_, there)| **there).map(|(one, _)| one.claim.clone());
+    let mut got = claim_together(tx, team, &wanted.collect::<Vec<_>>())?.into_iter();
+    Ok(there.into_iter().map(|there| if there { got.next() } else { None }).collect())
 }
